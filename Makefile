@@ -1,0 +1,44 @@
+# `make demo` and `make test` are all a newcomer needs; both set everything up by themselves.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+TEST_STAMP := $(VENV)/.installed-test
+# Test scratch files stay inside the project folder.
+export TMPDIR := $(CURDIR)/.tmp
+
+.PHONY: demo test test-long lint format bench clean
+
+demo: $(STAMP)
+	@$(BIN)/python examples/demo.py
+
+test: $(TEST_STAMP)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long"
+
+test-long: $(TEST_STAMP)
+	@OMNIGRAPH_TEST_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(TEST_STAMP)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(TEST_STAMP)
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(TEST_STAMP)
+	@$(BIN)/python -m bench
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) scripts/setup_venv.py $(VENV)
+	@mkdir -p .tmp
+	@touch $@
+
+$(TEST_STAMP): pyproject.toml
+	@$(PYTHON) scripts/setup_venv.py $(VENV) test
+	@mkdir -p .tmp
+	@touch $@ $(STAMP)
+
+clean:
+	rm -rf $(VENV) .tmp .mypy_cache .ruff_cache .pytest_cache build *.egg-info src/*.egg-info

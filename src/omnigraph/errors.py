@@ -1,0 +1,410 @@
+"""Every error OmniGraph raises, in one tree.
+
+    OmnigraphError
+      BadRequest
+        ParseError  CatalogError  TypecheckError        (LanguageError: they know their place in a source text)
+        SchemaContractError  ValidationError  LoadRejected  ResourceLimit
+        ChangeCursorRejected  BlobRangeNotSatisfiable  ExternalBlobDenied
+      NotFound: BranchNotFound  CommitNotFound  EntityNotFound  GraphNotFound
+      AlreadyExists: AlreadyInitialized
+      Denied
+      Conflict: KeyConflict  ExpectedVersionMismatch  ReadSetChanged  ManifestContention
+                PreconditionFailed  MergeConflicts  CommitHasNoParent  ChangeSchemaBoundary
+      RecoveryRequired  CommitStateUnknown  DriftNeedsRepair  GraphMoved
+      FormatTooNew  FormatTooOld  StorageError  ExternalBlobSource  EmbeddingError
+      HistoricalVersionReclaimed  ChangeFeedGap
+
+An error carries its data as attributes and one message that says what to do. Errors survive pickling,
+because executors and child processes raise them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+class OmnigraphError(Exception):
+    """Base of every error raised by OmniGraph."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+    def to_dict(self) -> dict[str, Any]:
+        """The error as plain data: its class, its message and its attributes."""
+        return {"error_type": type(self).__name__, **vars(self)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revive, (type(self), dict(vars(self)))
+
+
+def _revive(cls: type[OmnigraphError], attributes: dict[str, Any]) -> OmnigraphError:
+    error = cls.__new__(cls, attributes.get("message", ""))
+    error.__dict__.update(attributes)
+    return error
+
+
+# --- bad requests -----------------------------------------------------------------------------------------------------
+
+
+class BadRequest(OmnigraphError):
+    """The request can not be carried out as written; repeating it will not help."""
+
+
+class LanguageError(BadRequest):
+    """A problem at a known place of a `.pg` or `.gq` text. `start` and `end` are byte offsets, line and column count from 1."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        source_line: str | None = None,
+        expected: Sequence[str] = (),
+        suggestion: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.file = file
+        self.line = line
+        self.column = column
+        self.start = start
+        self.end = end
+        self.source_line = source_line
+        self.expected = tuple(expected)
+        self.suggestion = suggestion
+
+
+class ParseError(LanguageError):
+    """The text is not a valid schema or query; `semantic` when the grammar fits but a rule of the language does not."""
+
+    semantic: bool
+
+    def __init__(self, message: str, *, semantic: bool = False, **place: Any) -> None:
+        super().__init__(message, **place)
+        self.semantic = semantic
+
+
+class CatalogError(LanguageError):
+    """The declarations are fine one by one but do not fit together."""
+
+
+class TypecheckError(LanguageError):
+    """A query does not fit the schema; `code` is T1 … T24 or None for the uncoded ones."""
+
+    code: str | None
+
+    def __init__(self, message: str, *, code: str | None = None, **place: Any) -> None:
+        super().__init__(message, **place)
+        self.code = code
+
+
+class SchemaContractError(BadRequest):
+    """The schema files of a graph disagree with each other or with the manifest; `reason` names which way."""
+
+    def __init__(self, message: str, *, reason: str, path: str | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.path = path
+
+
+class ValidationError(BadRequest):
+    """A row breaks a rule of the schema."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str,
+        type_key: str,
+        property: str | None = None,
+        entity_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.type_key = type_key
+        self.property = property
+        self.entity_id = entity_id
+
+
+class LoadRejected(BadRequest):
+    """A load failed its checks: up to a limit of (file, line, message), and the total."""
+
+    def __init__(self, message: str, *, errors: Sequence[tuple[str, int, str]], total: int) -> None:
+        super().__init__(message)
+        self.errors = list(errors)
+        self.total = total
+
+
+class ResourceLimit(BadRequest):
+    """A request asks for more than a limit allows."""
+
+    def __init__(self, message: str, *, resource: str, limit: int, actual: int) -> None:
+        super().__init__(message)
+        self.resource = resource
+        self.limit = limit
+        self.actual = actual
+
+
+class ChangeCursorRejected(BadRequest):
+    """A change cursor or page token does not belong to this request."""
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class BlobRangeNotSatisfiable(BadRequest):
+    """A blob range lies outside the value."""
+
+    def __init__(self, message: str, *, start: int, end: int, length: int) -> None:
+        super().__init__(message)
+        self.start = start
+        self.end = end
+        self.length = length
+
+
+class ExternalBlobDenied(BadRequest):
+    """An external blob URI is not allowed by the policy of this graph handle."""
+
+    def __init__(self, message: str, *, uri: str) -> None:
+        super().__init__(message)
+        self.uri = uri
+
+
+# --- existence --------------------------------------------------------------------------------------------------------
+
+
+class NotFound(OmnigraphError):
+    """Something that was named does not exist."""
+
+
+class GraphNotFound(NotFound):
+    """There is no graph at this URI."""
+
+    def __init__(self, message: str, *, uri: str) -> None:
+        super().__init__(message)
+        self.uri = uri
+
+
+class BranchNotFound(NotFound):
+    """There is no branch of this name."""
+
+    def __init__(self, message: str, *, branch: str) -> None:
+        super().__init__(message)
+        self.branch = branch
+
+
+class CommitNotFound(NotFound):
+    """There is no such commit, snapshot or manifest version."""
+
+    def __init__(self, message: str, *, commit: str) -> None:
+        super().__init__(message)
+        self.commit = commit
+
+
+class EntityNotFound(NotFound):
+    """There is no entity with this id."""
+
+    def __init__(self, message: str, *, type_key: str, entity_id: str) -> None:
+        super().__init__(message)
+        self.type_key = type_key
+        self.entity_id = entity_id
+
+
+class AlreadyExists(OmnigraphError):
+    """Something that was to be created exists already."""
+
+    def __init__(self, message: str, *, name: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+class AlreadyInitialized(AlreadyExists):
+    """A graph, or a part of one, exists at this URI."""
+
+
+class Denied(OmnigraphError):
+    """The policy does not allow this action."""
+
+    def __init__(self, message: str, *, action: str, actor: str | None) -> None:
+        super().__init__(message)
+        self.action = action
+        self.actor = actor
+
+
+# --- conflicts --------------------------------------------------------------------------------------------------------
+
+
+class Conflict(OmnigraphError):
+    """The request was fine, but the state of the graph has moved or does not allow it."""
+
+
+class KeyConflict(Conflict):
+    """A strict insert met an id that exists."""
+
+    def __init__(self, message: str, *, type_key: str, entity_id: str) -> None:
+        super().__init__(message)
+        self.type_key = type_key
+        self.entity_id = entity_id
+
+
+class ExpectedVersionMismatch(Conflict):
+    """A table is no longer at the version this write was prepared against."""
+
+    def __init__(self, message: str, *, table_key: str, expected: int | None, actual: int | None) -> None:
+        super().__init__(message)
+        self.table_key = table_key
+        self.expected = expected
+        self.actual = actual
+
+
+class ReadSetChanged(Conflict):
+    """A check that held at the base of this write no longer holds."""
+
+    def __init__(self, message: str, *, table_key: str) -> None:
+        super().__init__(message)
+        self.table_key = table_key
+
+
+class ManifestContention(Conflict):
+    """Too many writers published at once; nothing was written, try again."""
+
+
+class PreconditionFailed(Conflict):
+    """A conditional write expected another head."""
+
+    def __init__(self, message: str, *, branch: str, expected: str, actual: str | None) -> None:
+        super().__init__(message)
+        self.branch = branch
+        self.expected = expected
+        self.actual = actual
+
+
+class MergeConflicts(Conflict):
+    """A merge met entities that can not be combined; nothing was published."""
+
+    def __init__(self, message: str, *, conflicts: Sequence[Any]) -> None:
+        super().__init__(message)
+        self.conflicts = list(conflicts)
+
+
+class CommitHasNoParent(Conflict):
+    """The first commit of a graph has nothing to be compared with."""
+
+    def __init__(self, message: str, *, commit: str) -> None:
+        super().__init__(message)
+        self.commit = commit
+
+
+class ChangeSchemaBoundary(Conflict):
+    """The schema changed between the two sides of a comparison."""
+
+    def __init__(self, message: str, *, commit: str, type_name: str | None) -> None:
+        super().__init__(message)
+        self.commit = commit
+        self.type_name = type_name
+
+
+# --- durability and storage -------------------------------------------------------------------------------------------
+
+
+class RecoveryRequired(OmnigraphError):
+    """A write is half done and will be finished or undone as a whole by recovery."""
+
+    def __init__(self, message: str, *, operation_id: str) -> None:
+        super().__init__(message)
+        self.operation_id = operation_id
+
+
+class CommitStateUnknown(OmnigraphError):
+    """The store failed while the commit was being made; look the commit up before repeating the write."""
+
+    def __init__(self, message: str, *, commit_id: str) -> None:
+        super().__init__(message)
+        self.commit_id = commit_id
+
+
+class DriftNeedsRepair(OmnigraphError):
+    """A table's head differs from the manifest and no recovery record explains it."""
+
+    def __init__(self, message: str, *, table_key: str) -> None:
+        super().__init__(message)
+        self.table_key = table_key
+
+
+class GraphMoved(OmnigraphError):
+    """A graph with branches was moved to another folder; its branches can not be read from there."""
+
+    def __init__(self, message: str, *, recorded: str, actual: str) -> None:
+        super().__init__(message)
+        self.recorded = recorded
+        self.actual = actual
+
+
+class FormatTooNew(OmnigraphError):
+    """The graph was written by a newer OmniGraph."""
+
+    def __init__(self, message: str, *, found: int, supported: int) -> None:
+        super().__init__(message)
+        self.found = found
+        self.supported = supported
+
+
+class FormatTooOld(OmnigraphError):
+    """The graph was written by an OmniGraph that is too old to be stepped forward."""
+
+    def __init__(self, message: str, *, found: int, supported: int) -> None:
+        super().__init__(message)
+        self.found = found
+        self.supported = supported
+
+
+class StorageError(OmnigraphError):
+    """The store failed. `kind`: transient, configuration, not_found, precondition, permanent or unknown."""
+
+    def __init__(self, message: str, *, kind: str, path: str | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.path = path
+
+
+class ExternalBlobSource(OmnigraphError):
+    """An external blob could not be read."""
+
+    def __init__(self, message: str, *, uri: str, reason: str) -> None:
+        super().__init__(message)
+        self.uri = uri
+        self.reason = reason
+
+
+class EmbeddingError(OmnigraphError):
+    """An embedding provider failed or is not configured."""
+
+    def __init__(self, message: str, *, provider: str) -> None:
+        super().__init__(message)
+        self.provider = provider
+
+
+class HistoricalVersionReclaimed(OmnigraphError):
+    """An old version that was asked for has been cleaned up."""
+
+    def __init__(self, message: str, *, version: str) -> None:
+        super().__init__(message)
+        self.version = version
+
+
+class ChangeFeedGap(OmnigraphError):
+    """Cleanup has removed history that a change cursor still needs."""
+
+    def __init__(self, message: str, *, cursor: str | None, first_unreadable_commit: str) -> None:
+        super().__init__(message)
+        self.cursor = cursor
+        self.first_unreadable_commit = first_unreadable_commit

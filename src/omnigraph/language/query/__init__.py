@@ -1,0 +1,1 @@
+"""The query language: `.gq` text → AST → type check → typed IR → rewrites; parameters, lint, operation descriptors."""

@@ -1,0 +1,147 @@
+"""The character scanner under both parsers.
+
+Neither language has word boundaries (`nodeN{a:String}` parses), so there is no token stream: a parser asks for
+the text it wants at the current position. Ordered choice is "try, and go back to a mark". The furthest position
+that anything failed at, and what was wanted there, make the message of a grammar error.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from omnigraph.language.source import Source, Span
+
+_BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*")
+_IDENT = re.compile(r"[a-z_][A-Za-z0-9_]*")
+_DIGITS = re.compile(r"[0-9]+")
+_FLOAT = re.compile(r"[0-9]+\.[0-9]+")
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+
+
+class Mismatch(Exception):
+    """The text at this position is not what was asked for. Caught by ordered choice, or turned into a ParseError."""
+
+
+class Scanner:
+    """A position in a source text. Every `take_…` skips blanks and comments first and raises Mismatch on failure."""
+
+    __slots__ = ("_text", "at", "furthest", "source", "wanted")
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._text = source.text
+        self.at = 0
+        self.furthest = 0
+        self.wanted: dict[str, None] = {}
+        self._skip_blanks()
+
+    def _skip_blanks(self) -> None:
+        match = _BLANK.match(self._text, self.at)
+        assert match is not None, "the pattern matches the empty string"
+        self.at = match.end()
+        if self._text.startswith("/*", self.at):
+            self.source.grammar_error("unterminated block comment", Span(self.at, self.at + 2))
+
+    def fail(self, wanted: str) -> NoReturn:
+        """Note what was wanted here and go back to the last choice."""
+        if self.at > self.furthest:
+            self.furthest = self.at
+            self.wanted = {}
+        if self.at == self.furthest:
+            self.wanted[wanted] = None
+        raise Mismatch
+
+    def at_end(self) -> bool:
+        return self.at == len(self._text)
+
+    def looking_at(self, text: str) -> bool:
+        """Whether this text comes next; takes nothing."""
+        return self._text.startswith(text, self.at)
+
+    def accept(self, text: str) -> bool:
+        """Take this exact text if it comes next."""
+        if not self._text.startswith(text, self.at):
+            if self.at >= self.furthest:
+                self._note(text)
+            return False
+        self.at += len(text)
+        self._skip_blanks()
+        return True
+
+    def _note(self, text: str) -> None:
+        if self.at > self.furthest:
+            self.furthest = self.at
+            self.wanted = {}
+        self.wanted[f"`{text}`"] = None
+
+    def expect(self, text: str) -> None:
+        """Take this exact text."""
+        if not self.accept(text):
+            raise Mismatch
+
+    def _take(self, pattern: re.Pattern[str], wanted: str) -> str:
+        match = pattern.match(self._text, self.at)
+        if match is None:
+            self.fail(wanted)
+        self.at = match.end()
+        self._skip_blanks()
+        return match.group()
+
+    def take_pattern(self, pattern: re.Pattern[str], wanted: str) -> str:
+        """Take the text that matches a pattern here; `wanted` names it in messages."""
+        return self._take(pattern, wanted)
+
+    def take_type_name(self) -> str:
+        return self._take(_TYPE_NAME, "a type name")
+
+    def take_ident(self) -> str:
+        return self._take(_IDENT, "a name")
+
+    def take_digits(self) -> str:
+        return self._take(_DIGITS, "an integer")
+
+    def take_float_text(self) -> str:
+        return self._take(_FLOAT, "a number")
+
+    def take_string(self) -> str:
+        """A double-quoted string, decoded; an unknown escape is a semantic error at once."""
+        start = self.at
+        match = _STRING.match(self._text, start)
+        if match is None:
+            if self.looking_at('"'):
+                self.source.grammar_error("unterminated string", Span(start, start + 1))
+            self.fail("a string")
+        self.at = match.end()
+        self._skip_blanks()
+
+        def decode(escape: re.Match[str]) -> str:
+            char = escape.group(1)
+            if char not in _ESCAPED:
+                place = start + 1 + escape.start()
+                self.source.semantic_error(f"unsupported escape sequence `\\{char}`", Span(place, place + 2))
+            return _ESCAPED[char]
+
+        body = match.group(1)
+        return _ESCAPE.sub(decode, body) if "\\" in body else body
+
+    def grammar_error(self) -> NoReturn:
+        """Raise the ParseError for the furthest failure."""
+        wanted = tuple(self.wanted)
+        found = self._text[self.furthest : self.furthest + 1]
+        shown = f"`{found}`" if found.strip() else ("the end of the text" if not found else "a blank")
+        listed = ", ".join(wanted[:-1]) + (" or " if len(wanted) > 1 else "") + wanted[-1] if wanted else "something else"
+        end = min(self.furthest + 1, len(self._text))
+        self.source.grammar_error(
+            f"expected {listed}, found {shown}", Span(self.furthest, end), expected=wanted
+        )
+
+    def span_from(self, start: int) -> Span:
+        """From a start to the end of what was last taken, without the blanks behind it."""
+        end = self.at
+        while end > start and self._text[end - 1] in " \t\r\n":
+            end -= 1
+        return Span(start, end)

@@ -1,0 +1,125 @@
+"""The tree of a `.pg` file, as written: interfaces are not yet folded into nodes, properties keep their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from omnigraph.language.source import NOWHERE, Source, Span
+from omnigraph.language.types import PropType
+
+LiteralValue = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A bare identifier where a literal could stand too, as in `@embed(title)`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """`@name`, `@name(value)` or `@name(value, key=literal, …)`."""
+
+    name: str
+    value: LiteralValue | Name | None = None
+    arguments: tuple[tuple[str, LiteralValue], ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyConstraint:
+    properties: tuple[str, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueConstraint:
+    properties: tuple[str, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexConstraint:
+    properties: tuple[str, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeConstraint:
+    """`@range(p, low..high)`, inclusive; an end that is None is open."""
+
+    property: str
+    low: int | float | None
+    high: int | float | None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckConstraint:
+    """`@check(p, "regex")`: an unanchored search."""
+
+    property: str
+    pattern: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Constraint = KeyConstraint | UniqueConstraint | IndexConstraint | RangeConstraint | CheckConstraint
+
+
+@dataclass(frozen=True, slots=True)
+class Cardinality:
+    """How many edges of a type may leave one source; `maximum` None is unbounded."""
+
+    minimum: int = 0
+    maximum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyDecl:
+    name: str
+    type: PropType
+    annotations: tuple[Annotation, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceDecl:
+    name: str
+    properties: tuple[PropertyDecl, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDecl:
+    """A node; after parsing, `properties` and `constraints` include what `implements` contributed."""
+
+    name: str
+    annotations: tuple[Annotation, ...]
+    implements: tuple[str, ...]
+    properties: tuple[PropertyDecl, ...]
+    constraints: tuple[Constraint, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeDecl:
+    name: str
+    from_type: str
+    to_type: str
+    cardinality: Cardinality
+    annotations: tuple[Annotation, ...]
+    properties: tuple[PropertyDecl, ...]
+    constraints: tuple[Constraint, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Declaration = InterfaceDecl | NodeDecl | EdgeDecl
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFile:
+    """All declarations in source order."""
+
+    declarations: tuple[Declaration, ...]
+    source: Source = field(default=Source(""), compare=False)

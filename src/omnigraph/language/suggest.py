@@ -1,0 +1,21 @@
+"""The near miss: which known name did the writer mean?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name closest to a misspelt one, or None when none is close."""
+    candidates = sorted(set(known))
+    folded = {candidate.lower(): candidate for candidate in reversed(candidates)}
+    if name.lower() in folded:
+        return folded[name.lower()]
+    matches = get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    return folded[matches[0]] if matches else None
+
+
+def did_you_mean(suggestion: str | None) -> str:
+    """The tail of a message: `; did you mean …?`, or nothing."""
+    return f"; did you mean `{suggestion}`?" if suggestion else ""

@@ -1,0 +1,86 @@
+"""Property types: what a `.pg` property or a `.gq` parameter can hold, and which types fit together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class Scalar(StrEnum):
+    """The base types; the value is the name used in both languages."""
+
+    STRING = "String"
+    BLOB = "Blob"
+    BOOL = "Bool"
+    I32 = "I32"
+    I64 = "I64"
+    U32 = "U32"
+    U64 = "U64"
+    F32 = "F32"
+    F64 = "F64"
+    DATETIME = "DateTime"
+    DATE = "Date"
+    VECTOR = "Vector"
+
+
+INTEGERS = frozenset({Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
+FLOATS = frozenset({Scalar.F32, Scalar.F64})
+NUMERIC = INTEGERS | FLOATS
+
+MAX_VECTOR_DIMENSION = 2_147_483_647
+
+
+@dataclass(frozen=True, slots=True)
+class PropType:
+    """One type. A vector has scalar VECTOR and a dimension; an enum is a String with a sorted tuple of values."""
+
+    scalar: Scalar
+    is_list: bool = False
+    nullable: bool = False
+    enum: tuple[str, ...] | None = None
+    dimension: int | None = None
+
+    def __str__(self) -> str:
+        if self.enum is not None:
+            core = f"enum({', '.join(self.enum)})"
+        elif self.dimension is not None:
+            core = f"Vector({self.dimension})"
+        else:
+            core = self.scalar.value
+        if self.is_list:
+            core = f"[{core}]"
+        return f"{core}?" if self.nullable else core
+
+    @property
+    def is_numeric(self) -> bool:
+        """A plain number, not a list of them."""
+        return not self.is_list and self.scalar in NUMERIC
+
+    @property
+    def is_vector(self) -> bool:
+        return self.scalar is Scalar.VECTOR
+
+    @property
+    def is_blob(self) -> bool:
+        return self.scalar is Scalar.BLOB
+
+    @property
+    def is_plain_scalar(self) -> bool:
+        """Neither list, vector nor blob: what can be compared."""
+        return not (self.is_list or self.is_vector or self.is_blob)
+
+    def element(self) -> PropType:
+        """The type of a list's elements."""
+        return replace(self, is_list=False, nullable=False)
+
+    def as_nullable(self) -> PropType:
+        return replace(self, nullable=True)
+
+
+def compatible(left: PropType, right: PropType) -> bool:
+    """Same list-ness and the same scalar or both numeric. Nullability never matters; an enum behaves as String."""
+    if left.is_list != right.is_list:
+        return False
+    if left.scalar in NUMERIC and right.scalar in NUMERIC:
+        return True
+    return left.scalar is right.scalar and left.dimension == right.dimension
