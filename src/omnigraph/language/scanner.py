@@ -8,17 +8,22 @@ that anything failed at, and what was wanted there, make the message of a gramma
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NoReturn
 
 from omnigraph.language.source import Source, Span
+from omnigraph.language.suggest import did_you_mean, nearest_name
 
-_BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+# Possessive repeats: a text of many megabytes must not pile up places to go back to.
+_BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
 _TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*")
 _IDENT = re.compile(r"[a-z_][A-Za-z0-9_]*")
 _DIGITS = re.compile(r"[0-9]+")
 _FLOAT = re.compile(r"[0-9]+\.[0-9]+")
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_STRING = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_FOUND = re.compile(r"@?\w{1,40}|.", re.DOTALL)
+_KEYWORD = re.compile(r"`([A-Za-z_@]{2,})`")
 _ESCAPED = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
 
@@ -29,15 +34,24 @@ class Mismatch(Exception):
 class Scanner:
     """A position in a source text. Every `take_…` skips blanks and comments first and raises Mismatch on failure."""
 
-    __slots__ = ("_text", "at", "furthest", "source", "wanted")
+    __slots__ = ("_taken_to", "_text", "at", "furthest", "source", "wanted")
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self._text = source.text
         self.at = 0
+        self._taken_to = 0
         self.furthest = 0
         self.wanted: dict[str, None] = {}
+        self._refuse_half_characters()
         self._skip_blanks()
+
+    def _refuse_half_characters(self) -> None:
+        """Refuse half a surrogate pair: it could be parsed, but never be written to a file or a table."""
+        try:
+            self._text.encode()
+        except UnicodeEncodeError as error:
+            self.source.grammar_error("the text is not valid Unicode", Span(error.start, error.end))
 
     def _skip_blanks(self) -> None:
         match = _BLANK.match(self._text, self.at)
@@ -62,15 +76,23 @@ class Scanner:
         """Whether this text comes next; takes nothing."""
         return self._text.startswith(text, self.at)
 
+    def peek(self, pattern: re.Pattern[str]) -> str | None:
+        """The text that matches a pattern here, or None; takes nothing."""
+        match = pattern.match(self._text, self.at)
+        return match.group() if match else None
+
     def accept(self, text: str) -> bool:
         """Take this exact text if it comes next."""
         if not self._text.startswith(text, self.at):
             if self.at >= self.furthest:
                 self._note(text)
             return False
-        self.at += len(text)
-        self._skip_blanks()
+        self._advance(self.at + len(text))
         return True
+
+    def _advance(self, end: int) -> None:
+        self._taken_to = self.at = end
+        self._skip_blanks()
 
     def _note(self, text: str) -> None:
         if self.at > self.furthest:
@@ -83,12 +105,18 @@ class Scanner:
         if not self.accept(text):
             raise Mismatch
 
+    def expect_one_of(self, *texts: str) -> str:
+        """Take the first of these texts that comes next."""
+        for text in texts:
+            if self.accept(text):
+                return text
+        raise Mismatch
+
     def _take(self, pattern: re.Pattern[str], wanted: str) -> str:
         match = pattern.match(self._text, self.at)
         if match is None:
             self.fail(wanted)
-        self.at = match.end()
-        self._skip_blanks()
+        self._advance(match.end())
         return match.group()
 
     def take_pattern(self, pattern: re.Pattern[str], wanted: str) -> str:
@@ -115,8 +143,7 @@ class Scanner:
             if self.looking_at('"'):
                 self.source.grammar_error("unterminated string", Span(start, start + 1))
             self.fail("a string")
-        self.at = match.end()
-        self._skip_blanks()
+        self._advance(match.end())
 
         def decode(escape: re.Match[str]) -> str:
             char = escape.group(1)
@@ -128,20 +155,38 @@ class Scanner:
         body = match.group(1)
         return _ESCAPE.sub(decode, body) if "\\" in body else body
 
-    def grammar_error(self) -> NoReturn:
-        """Raise the ParseError for the furthest failure."""
+    def grammar_error(self, hint: str = "", suggestion: str | None = None) -> NoReturn:
+        """Raise the ParseError for the furthest failure; `hint` is a tail for the message that says what to do."""
         wanted = tuple(self.wanted)
-        found = self._text[self.furthest : self.furthest + 1]
-        shown = f"`{found}`" if found.strip() else ("the end of the text" if not found else "a blank")
-        listed = ", ".join(wanted[:-1]) + (" or " if len(wanted) > 1 else "") + wanted[-1] if wanted else "something else"
-        end = min(self.furthest + 1, len(self._text))
+        match = _FOUND.match(self._text, self.furthest)
+        found = match.group() if match else ""
+        keywords = [keyword.group(1) for name in wanted if (keyword := _KEYWORD.fullmatch(name))]
+        if suggestion is None and len(found) > 1:
+            suggestion = nearest_name(found, keywords)
         self.source.grammar_error(
-            f"expected {listed}, found {shown}", Span(self.furthest, end), expected=wanted
+            f"expected {_one_of(wanted)}, found {_shown(found)}{hint or did_you_mean(suggestion)}",
+            Span(self.furthest, self.furthest + len(found)),
+            expected=wanted,
+            suggestion=suggestion,
         )
 
     def span_from(self, start: int) -> Span:
-        """From a start to the end of what was last taken, without the blanks behind it."""
-        end = self.at
-        while end > start and self._text[end - 1] in " \t\r\n":
-            end -= 1
-        return Span(start, end)
+        """From a start to the end of what was last taken, without the blanks and comments behind it."""
+        if start <= self._taken_to <= self.at:
+            return Span(start, self._taken_to)
+        # A choice went back behind what was last taken; what lies between is at least not blank at its end.
+        return Span(start, start + len(self._text[start : self.at].rstrip(" \t\r\n")))
+
+
+def _shown(found: str) -> str:
+    """What stands at a place, in words when it can not be seen."""
+    if not found:
+        return "the end of the text"
+    return f"`{found}`" if found.isprintable() else f"the character U+{ord(found[0]):04X}"
+
+
+def _one_of(wanted: Sequence[str]) -> str:
+    """`a`, `b` or `c`."""
+    if len(wanted) < 2:
+        return wanted[0] if wanted else "something else"
+    return f"{', '.join(wanted[:-1])} or {wanted[-1]}"

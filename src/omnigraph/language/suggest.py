@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+#: Comparing names takes time that grows with their product, and nobody misspells a longer one.
+_LONGEST_NAME = 100
+
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name closest to a misspelt one, or None when none is close."""
+    if len(name) > _LONGEST_NAME:
+        return None
     candidates = sorted(set(known))
     folded = {candidate.lower(): candidate for candidate in reversed(candidates)}
     if name.lower() in folded:

@@ -57,6 +57,11 @@ class PropType:
         return not self.is_list and self.scalar in NUMERIC
 
     @property
+    def is_text(self) -> bool:
+        """A String or an enum, not a list of them."""
+        return not self.is_list and self.scalar is Scalar.STRING
+
+    @property
     def is_vector(self) -> bool:
         return self.scalar is Scalar.VECTOR
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as attribute  # some nodes have an attribute called `field`
 
 from omnigraph.language.source import NOWHERE, Source, Span
 from omnigraph.language.types import PropType
@@ -13,13 +14,13 @@ from omnigraph.language.types import PropType
 @dataclass(frozen=True, slots=True)
 class StringLit:
     value: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class IntLit:
     value: int
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class FloatLit:
     """Keeps the digits as written, so that printing is exact."""
 
     text: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
     @property
     def value(self) -> float:
@@ -37,7 +38,7 @@ class FloatLit:
 @dataclass(frozen=True, slots=True)
 class BoolLit:
     value: bool
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class DateLit:
     """`date("…")`; the text is judged by the type checker."""
 
     text: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,13 @@ class DateTimeLit:
     """`datetime("…")`; the text is judged by the type checker."""
 
     text: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ListLit:
     items: tuple[Literal, ...]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 Literal = StringLit | IntLit | FloatLit | BoolLit | DateLit | DateTimeLit | ListLit
@@ -69,7 +70,7 @@ Literal = StringLit | IntLit | FloatLit | BoolLit | DateLit | DateTimeLit | List
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Variable:
     """`$name`, without the dollar sign; `_` is the anonymous variable."""
 
     name: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class Access:
 
     variable: str
     property: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class Ident:
     """A bare word: a reference to a projection's alias."""
 
     name: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class Aggregate:
 
     function: str
     argument: Expr
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class Search:
 
     field: Expr
     query: Expr
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class MatchText:
 
     field: Expr
     query: Expr
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ class Fuzzy:
     field: Expr
     query: Expr
     max_edits: Expr | None = None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ class Bm25:
 
     field: Expr
     query: Expr
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ class Nearest:
 
     field: Access
     query: Expr
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +160,10 @@ class Rrf:
     left: Nearest | Bm25
     right: Nearest | Bm25
     k: Expr | None = None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
-Expr = (
-    Now | Nearest | Search | Fuzzy | MatchText | Bm25 | Rrf | Aggregate | Access | Variable | Ident | Literal
-)
+Expr = Now | Nearest | Search | Fuzzy | MatchText | Bm25 | Rrf | Aggregate | Access | Variable | Ident | Literal
 
 # --- clauses ----------------------------------------------------------------------------------------------------------
 
@@ -177,7 +176,7 @@ class PropertyMatch:
 
     property: str
     value: Value
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +186,7 @@ class Binding:
     variable: str
     type_name: str
     matches: tuple[PropertyMatch, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +200,7 @@ class Traversal:
     min_hops: int
     max_hops: int | None
     target: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
     #: Whether `{min,max}` was written; an edge binding refuses even `{1,1}`.
     has_bounds: bool = False
 
@@ -213,13 +212,13 @@ class Comparison:
     left: Expr
     operator: str
     right: Expr
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Negation:
     clauses: tuple[Clause, ...]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 Clause = Negation | Binding | Traversal | Comparison
@@ -231,14 +230,14 @@ Clause = Negation | Binding | Traversal | Comparison
 class Param:
     name: str
     type: PropType
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
     expr: Expr
     alias: str | None = None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +246,7 @@ class Ordering:
 
     expr: Expr
     descending: bool | None = None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +261,7 @@ class Read:
 class Assignment:
     property: str
     value: Value
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,14 +269,14 @@ class Predicate:
     property: str
     operator: str
     value: Value
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Insert:
     type_name: str
     assignments: tuple[Assignment, ...]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,14 +284,14 @@ class Update:
     type_name: str
     assignments: tuple[Assignment, ...]
     predicate: Predicate
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
     type_name: str
     predicate: Predicate
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 Statement = Insert | Update | Delete
@@ -310,7 +309,7 @@ class Query:
     body: Read | Mutation
     description: str | None = None
     instruction: str | None = None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = attribute(default=NOWHERE, compare=False)
 
     @property
     def is_mutation(self) -> bool:
@@ -322,4 +321,4 @@ class QueryFile:
     """All queries of one source text, in order."""
 
     queries: tuple[Query, ...]
-    source: Source = field(default=Source(""), compare=False)
+    source: Source = attribute(default=Source(""), compare=False)

@@ -1,4 +1,4 @@
-"""The tree of a `.pg` file, as written: interfaces are not yet folded into nodes, properties keep their order."""
+"""The tree of a `.pg` file: declarations and properties keep their order, inherited properties come last."""
 
 from __future__ import annotations
 

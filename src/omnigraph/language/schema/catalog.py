@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from omnigraph.language.schema.ast import Annotation, Cardinality, CheckConstraint, LiteralValue, RangeConstraint
@@ -63,7 +63,7 @@ class NodeType(EntityType):
 class EdgeType(EntityType):
     from_type: str = ""
     to_type: str = ""
-    cardinality: Cardinality = Cardinality()
+    cardinality: Cardinality = field(default_factory=Cardinality)
 
     @property
     def type_key(self) -> str:

@@ -1,0 +1,81 @@
+"""Measurements as values: repeated runs with their spread, rows of a table, and the register of benchmarks."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The median of repeated runs, with the smallest and the largest."""
+
+    median: float
+    low: float
+    high: float
+    unit: str = "s"
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What ours is compared with: the least that could do the work, or another system that does it."""
+
+    name: str
+    measure: Measure
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; `goal` is the largest median, in the unit of `ours`, that is good enough."""
+
+    what: str
+    ours: Measure
+    floor: Floor | None = None
+    goal: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times the floor ours takes."""
+        return self.ours.median / self.floor.measure.median if self.floor else None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal is met; None without a goal."""
+        return None if self.goal is None else self.ours.median <= self.goal
+
+
+def timed(action: Callable[[], object], *, repeat: int = 30, warm_up: int = 3) -> Measure:
+    """The seconds one call takes, over repeated runs after some that are not counted."""
+    for _ in range(warm_up):
+        action()
+    return summary(_seconds(action) for _ in range(repeat))
+
+
+def summary(values: Iterable[float], unit: str = "s") -> Measure:
+    """Values of repeated runs as one measure."""
+    runs = sorted(values)
+    return Measure(statistics.median(runs), runs[0], runs[-1], unit)
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+Benchmark = Callable[[], Iterable[Row]]
+BENCHMARKS: dict[str, Benchmark] = {}
+
+
+def benchmark(name: str) -> Callable[[Benchmark], Benchmark]:
+    """Register a benchmark; `python -m bench NAME` runs it alone, a part before the dot runs its family."""
+
+    def register(function: Benchmark) -> Benchmark:
+        if name in BENCHMARKS:
+            raise ValueError(f"two benchmarks are called {name}")
+        BENCHMARKS[name] = function
+        return function
+
+    return register

@@ -1,0 +1,66 @@
+"""The `omnigraph` command: the list of commands, and how every ending becomes an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from omnigraph import __version__
+from omnigraph.cli.commands import Lazy, LazyGroup, Settings
+from omnigraph.cli.output import report
+
+OK, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+COMMANDS = {
+    "lint": Lazy("omnigraph.cli.lint", "lint", "Check a file of queries against a schema."),
+    "schema": Lazy("omnigraph.cli.schema", "schema", "Look at schemas."),
+    "version": Lazy("omnigraph.cli.version", "version", "Show the version of OmniGraph and of its on-disk format."),
+}
+#: Names of earlier releases, still understood with a warning.
+RENAMED = {("query", "lint"): "lint", ("query", "check"): "lint", ("check",): "lint"}
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    renamed=RENAMED,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Global flags stand before or after the command.",
+)
+@click.version_option(__version__, "-v", "--version", prog_name="omnigraph", message="%(prog)s %(version)s")
+def root() -> None:
+    """A typed property graph over Lance tables, with branches, commits and merges."""
+
+
+def main() -> None:
+    """The entry point of the installed command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Carry out one command line and return its exit code."""
+    settings = Settings()
+    try:
+        code = root.main(arguments, prog_name="omnigraph", standalone_mode=False, obj=settings)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except click.UsageError as error:
+        error.show()
+        return USAGE
+    except click.Abort:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _forget_stdout()
+        return FAILURE
+    except Exception as error:
+        report(error, settings.debug)
+        return FAILURE
+    return code if isinstance(code, int) else OK
+
+
+def _forget_stdout() -> None:
+    """Nobody reads what is left; without this the interpreter complains once more at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

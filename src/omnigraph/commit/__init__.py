@@ -1,0 +1,1 @@
+"""Commits: `__manifest` and its publisher, lineage, the commit protocol, recovery, the on-disk format."""

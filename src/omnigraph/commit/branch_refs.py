@@ -1,0 +1,94 @@
+"""Graph branches: each is a Lance branch of `__manifest`, whose ref file is the authority for its existence."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+import orjson
+
+from omnigraph.commit.model import MAIN
+from omnigraph.errors import BadRequest, StorageError
+from omnigraph.storage.objects import ObjectStore
+
+MANIFEST_PATH = "__manifest"
+_REFS = f"{MANIFEST_PATH}/_refs/branches"
+
+#: An internal ref of schema changes; never a user's branch.
+SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
+RESERVED = frozenset({MAIN, SCHEMA_APPLY_LOCK})
+
+LONGEST_NAME = 200
+_NAME = re.compile(r"[\w.-]+(/[\w.-]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRef:
+    """What Lance records about a branch. `incarnation` differs each time a name is created anew."""
+
+    name: str
+    parent: str
+    parent_version: int
+    incarnation: str
+    created_at: int
+
+
+def read_ref(store: ObjectStore, name: str) -> BranchRef | None:
+    """The ref of a branch, or None when there is no such branch."""
+    data = store.get_or_none(_ref_path(name))
+    return None if data is None else _decode(name, data)
+
+
+def list_refs(store: ObjectStore) -> list[BranchRef]:
+    """The refs of all branches but main, by name. A ref that vanishes while it is listed is left out."""
+    names = (unquote(info.path.removeprefix(f"{_REFS}/").removesuffix(".json")) for info in store.list(_REFS))
+    refs = (read_ref(store, name) for name in sorted(names) if name != SCHEMA_APPLY_LOCK)
+    return [ref for ref in refs if ref is not None]
+
+
+def _ref_path(name: str) -> str:
+    # Lance writes one file per branch and escapes the slash.
+    return f"{_REFS}/{quote(name, safe='')}.json"
+
+
+def _decode(name: str, data: bytes) -> BranchRef:
+    try:
+        value = orjson.loads(data)
+        return BranchRef(
+            name=name,
+            parent=value["parentBranch"] or MAIN,
+            parent_version=value["parentVersion"],
+            incarnation=value["identifier"]["version_mapping"][-1][1],
+            created_at=value["createAt"],
+        )
+    except (orjson.JSONDecodeError, KeyError, TypeError, IndexError) as error:
+        raise StorageError(
+            f"the ref of branch '{name}' is unreadable ({type(error).__name__})", kind="permanent", path=_ref_path(name)
+        ) from None
+
+
+def check_name(name: str) -> None:
+    """Refuse a branch name that is reserved or that Lance or a file system could not hold."""
+    if name in RESERVED:
+        raise BadRequest(f"cannot create branch '{name}': the name is reserved")
+    parts = name.split("/")
+    if (
+        _NAME.fullmatch(name) is None
+        or ".." in name
+        or name.endswith(".lock")
+        or any(part in {".", ".."} for part in parts)
+        or len(name.encode()) > LONGEST_NAME
+    ):
+        raise BadRequest(
+            f"cannot create branch '{name}': a name is made of letters, digits, `.`, `-` and `_`, in parts separated "
+            f"by `/`, has no `..`, does not end in `.lock` and has at most {LONGEST_NAME} bytes"
+        )
+
+
+def prefix_clash(name: str, existing: list[str]) -> str | None:
+    """A live branch that is a path-prefix of this name, or the other way round."""
+    return next(
+        (other for other in existing if name.startswith(f"{other}/") or other.startswith(f"{name}/")),
+        None,
+    )

@@ -1,0 +1,30 @@
+"""Taking a branch away: its ref and manifest files, and the table forks that only it used."""
+
+from __future__ import annotations
+
+import logging
+
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import MAIN, ManifestState
+from omnigraph.errors import OmnigraphError
+from omnigraph.storage.tables.commit import delete_lance_branch, drop_fork
+
+_log = logging.getLogger(__name__)
+
+
+def remove_ref(context: CommitContext, name: str) -> None:
+    """Remove the ref of a branch, which is the authority for its existence, and its manifest files."""
+    delete_lance_branch(context.manifest.warm(MAIN).dataset, name)
+    context.manifest.forget(name)
+
+
+def drop_own_forks(context: CommitContext, state: ManifestState, parent: ManifestState) -> None:
+    """The forks a branch made, best effort; those it inherited belong to a branch above it. Cleanup is the backstop."""
+    inherited = {entry.location for entry in parent.tables.values()}
+    for entry in state.tables.values():
+        if entry.branch is None or entry.location in inherited:
+            continue
+        try:
+            drop_fork(context.tables, entry.location)
+        except OmnigraphError as error:
+            _log.warning("fork %s of %s is left for cleanup: %s", entry.branch, entry.key, error)

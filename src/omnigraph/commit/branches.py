@@ -1,0 +1,82 @@
+"""Creating and deleting graph branches: one Lance branch of `__manifest` each, whatever the number of types or rows."""
+
+from __future__ import annotations
+
+import logging
+
+from omnigraph import failpoints
+from omnigraph.commit.branch_refs import MANIFEST_PATH, check_name, list_refs, prefix_clash, read_ref
+from omnigraph.commit.branch_removal import drop_own_forks, remove_ref
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.manifest import branch_not_found
+from omnigraph.commit.model import MAIN, ManifestState
+from omnigraph.commit.moved_root import record_root
+from omnigraph.commit.recovery import heal
+from omnigraph.errors import AlreadyExists, BadRequest, Conflict, OmnigraphError
+from omnigraph.storage.tables.commit import create_lance_branch
+
+failpoints.declare("branch_create.before_ref", "branch_delete.before_ref", "branch_delete.after_ref")
+
+_log = logging.getLogger(__name__)
+
+
+def branch_names(context: CommitContext) -> list[str]:
+    """Main first, then the others by name."""
+    return [MAIN, *(ref.name for ref in list_refs(context.store))]
+
+
+def create_branch(context: CommitContext, name: str, base: str) -> ManifestState:
+    """Make a branch at the current head of another one."""
+    check_name(name)
+    with context.locks.hold(name):
+        existing = [ref.name for ref in list_refs(context.store)]
+        if name in existing:
+            raise AlreadyExists(f"branch '{name}' already exists", name=name)
+        clash = prefix_clash(name, existing)
+        if clash is not None:
+            raise AlreadyExists(
+                f"cannot create branch '{name}': its name overlaps with the path of branch '{clash}'", name=clash
+            )
+        record_root(context)
+        warm = context.manifest.warm(base)
+        failpoints.hit("branch_create.before_ref")
+        create_lance_branch(warm.dataset, name, warm.state.version)
+        context.make_durable(MANIFEST_PATH)
+        context.manifest.forget(name)
+        return context.manifest.load(name)
+
+
+def delete_branch(context: CommitContext, name: str) -> None:
+    """Remove a branch: its ref first, which is the authority, then the table forks only it used, best effort."""
+    if name == MAIN:
+        raise BadRequest("cannot delete branch 'main'")
+    with context.locks.hold(name):
+        _settle_first(context, name)
+        ref = read_ref(context.store, name)
+        if ref is None:
+            raise branch_not_found(name)
+        _refuse_dependents(context, name)
+        state = context.manifest.load(name)
+        parent = context.manifest.load_at(ref.parent, ref.parent_version)
+        failpoints.hit("branch_delete.before_ref")
+        remove_ref(context, name)
+        failpoints.hit("branch_delete.after_ref")
+        drop_own_forks(context, state, parent)
+
+
+def _settle_first(context: CommitContext, name: str) -> None:
+    """A half-done write on the branch is settled first where it can be; it goes with the branch where it can not."""
+    try:
+        heal(context, holding={name})
+    except OmnigraphError as error:
+        _log.warning("pending work on branch '%s' goes with it: %s", name, error)
+
+
+def _refuse_dependents(context: CommitContext, name: str) -> None:
+    others = [ref for ref in list_refs(context.store) if ref.name != name]
+    child = next((ref for ref in others if ref.name.startswith(f"{name}/")), None)
+    if child is not None:
+        raise Conflict(f"cannot delete branch '{name}': '{child.name}' lies under it, delete the child branch first")
+    dependent = next((ref for ref in others if ref.parent == name), None)
+    if dependent is not None:
+        raise Conflict(f"cannot delete branch '{name}': branch '{dependent.name}' still depends on it")

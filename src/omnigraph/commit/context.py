@@ -1,0 +1,33 @@
+"""What every commit, recovery and branch operation of one open graph works with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph.commit.manifest import Manifest
+from omnigraph.storage.locks import BranchLocks
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.root import Root
+from omnigraph.storage.tables.handles import Tables
+
+PROCESS = "process"
+POWER = "power"
+DURABILITY_MODES = (PROCESS, POWER)
+
+
+@dataclass(frozen=True)
+class CommitContext:
+    """The stores, the manifest and the locks of one graph."""
+
+    root: Root
+    store: ObjectStore
+    tables: Tables
+    manifest: Manifest
+    locks: BranchLocks
+    durability: str = PROCESS
+
+    def make_durable(self, *paths: str) -> None:
+        """With durability "power": force what was written under these paths to disk before going on."""
+        if self.durability == POWER:
+            for path in paths:
+                self.store.sync(path)

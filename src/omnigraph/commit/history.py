@@ -1,0 +1,65 @@
+"""The commit DAG: what is reachable from a head, in which order, and which commits another branch lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from omnigraph.commit.branch_refs import list_refs
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import MAIN, Commit
+
+
+def parents(commit: Commit) -> tuple[str, ...]:
+    """The parents of a commit, first parent first."""
+    return tuple(parent for parent in (commit.parent, commit.merged_parent) if parent is not None)
+
+
+def reachable(commits: Mapping[str, Commit], head: str) -> Iterator[Commit]:
+    """Every known commit that can be reached from a head, each once, the head first."""
+    waiting, seen = [head], {head}
+    while waiting:
+        commit = commits.get(waiting.pop())
+        if commit is None:
+            continue
+        yield commit
+        for parent in parents(commit):
+            if parent not in seen:
+                seen.add(parent)
+                waiting.append(parent)
+
+
+def history(manifest: Manifest, branch: str = MAIN) -> list[Commit]:
+    """The commits reachable from a branch's head, newest first: a commit comes before its parents."""
+    state = manifest.load(branch)
+    commits = {commit.id: commit for commit in reachable(manifest.commits(branch), state.head)}
+    children = dict.fromkeys(commits, 0)
+    for commit in commits.values():
+        for parent in parents(commit):
+            if parent in children:
+                children[parent] += 1
+    ordered: list[Commit] = []
+    # Of the commits whose children are all listed, the youngest is next; the id decides between equals.
+    ready = [commit for commit in commits.values() if children[commit.id] == 0]
+    while ready:
+        ready.sort(key=lambda commit: (commit.created_at, commit.id))
+        commit = ready.pop()
+        ordered.append(commit)
+        for parent in parents(commit):
+            if parent in children:
+                children[parent] -= 1
+                if children[parent] == 0:
+                    ready.append(commits[parent])
+    return ordered
+
+
+def missing_commits(manifest: Manifest, branch: str, tip: str) -> list[Commit]:
+    """The commits reachable from a tip (on any branch) that a branch's manifest does not have, oldest first."""
+    known = manifest.commits(branch)
+    if tip in known:
+        return []
+    for ref in [MAIN, *(ref.name for ref in list_refs(manifest.store))]:
+        others = manifest.commits(ref)
+        if tip in others:
+            found = [commit for commit in reachable(others, tip) if commit.id not in known]
+            return sorted(found, key=lambda commit: commit.id)
+    return []

@@ -1,0 +1,67 @@
+"""Looking at one table of a sidecar: where it is now, where the manifest says it is, and what that means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph.commit.classify import Class, Observed, classify, mode_of
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import ManifestState, TableEntry
+from omnigraph.commit.sidecar import PlannedTable, Sidecar
+from omnigraph.errors import StorageError
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.torn import set_torn_versions_aside
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One table of a sidecar as recovery found it; `entry` is what the manifest has published for it."""
+
+    planned: PlannedTable
+    entry: TableEntry | None
+    location: Location
+    seen: Observed
+    cls: Class
+
+    @property
+    def moved(self) -> bool:
+        return self.cls not in (Class.NO_MOVEMENT, Class.ALREADY_PUBLISHED)
+
+
+def judge(context: CommitContext, sidecar: Sidecar, planned: PlannedTable, state: ManifestState) -> Judged:
+    """Compare a planned table's head with its pin and classify it."""
+    entry = state.by_path.get(planned.table_path)
+    forked = planned.forked_from
+    if forked is not None or entry is None:
+        location = Location(planned.table_path, planned.table_branch)
+    else:
+        location = entry.location
+    head = _head(context, location, above=entry.version if entry else 0)
+    pin = entry.version if entry else None
+    displaced = False
+    if forked is not None and (entry is None or entry.branch != planned.table_branch):
+        # Not published yet: the fork is compared with where it was forked, and may not have been made at all.
+        pin = forked.version
+        head = pin if head is None else head
+        displaced = entry is None or (entry.branch, entry.version) != (forked.branch, forked.version)
+    ours = planned.transaction_id is None or (
+        head is not None and head != pin and context.tables.created_by(location, head) == planned.transaction_id
+    )
+    seen = Observed(head=head, pin=pin, ours=ours, displaced=displaced)
+    mode = mode_of(sidecar.kind, sidecar.schema_version)
+    return Judged(planned, entry, location, seen, classify(mode, planned, seen))
+
+
+def _head(context: CommitContext, location: Location, *, above: int) -> int | None:
+    """The head of a table. Versions above its pin that a power failure left unreadable count as no movement."""
+    try:
+        head = context.tables.head_version(location)
+        torn = head is not None and head < above
+    except StorageError as error:
+        if error.kind != "permanent":
+            raise
+        torn = True
+    if torn:
+        set_torn_versions_aside(context.tables, context.store, location, above=above)
+        head = context.tables.head_version(location)
+    return head

@@ -1,0 +1,87 @@
+"""History as formats 2 and 3 kept it: in `_graph_commits.lance` and `_graph_commit_actors.lance`, beside the manifest."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from omnigraph import failpoints
+from omnigraph.commit.branch_refs import read_ref
+from omnigraph.commit.model import MAIN, Commit
+from omnigraph.errors import StorageError
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.tables.handles import Tables
+from omnigraph.storage.tables.location import Location
+
+COMMITS_PATH = "_graph_commits.lance"
+ACTORS_PATH = "_graph_commit_actors.lance"
+
+failpoints.declare("migration.v3_to_v4.legacy_open")
+
+
+def legacy_commits(store: ObjectStore, tables: Tables, branch: str) -> list[Commit]:
+    """The old history of a branch, oldest first, with actors.
+
+    That an old dataset is absent is established through the object store. Any failure to open one that exists is an
+    error: taking it for "no history" would lose the history for good.
+    """
+    rows = _branch_rows(store, tables, branch)
+    actors = _actors(store, tables)
+    commits = [_commit(row, actors) for row in rows.to_pylist()] if rows is not None else []
+    return sorted(commits, key=lambda commit: (commit.manifest_version, commit.id))
+
+
+def legacy_head(commits: list[Commit]) -> str | None:
+    """The newest commit of an old history."""
+    return commits[-1].id if commits else None
+
+
+def _branch_rows(store: ObjectStore, tables: Tables, branch: str) -> pa.Table | None:
+    if not store.exists(COMMITS_PATH):
+        return None
+    if branch == MAIN:
+        return _read(tables, Location(COMMITS_PATH))
+    if store.exists(f"{COMMITS_PATH}/_refs/branches/{quote(branch, safe='')}.json"):
+        return _read(tables, Location(COMMITS_PATH, branch))
+    # The branch never had commits of its own: it sees its parent's up to the fork.
+    ref = read_ref(store, branch)
+    inherited = _branch_rows(store, tables, ref.parent) if ref is not None else None
+    if inherited is None or ref is None:
+        return inherited
+    return inherited.filter(pa.compute.field("manifest_version") <= ref.parent_version)
+
+
+def _actors(store: ObjectStore, tables: Tables) -> dict[str, str]:
+    if not store.exists(ACTORS_PATH):
+        return {}
+    table = _read(tables, Location(ACTORS_PATH))
+    return dict(zip(table["graph_commit_id"].to_pylist(), table["actor_id"].to_pylist(), strict=True))
+
+
+def _read(tables: Tables, location: Location) -> pa.Table:
+    failpoints.hit("migration.v3_to_v4.legacy_open")
+    table = tables.open_head(location)
+    if table is None:
+        raise StorageError(
+            f"{location.path} exists but can not be opened; its history must not be lost: restore it from a backup",
+            kind="permanent",
+            path=location.path,
+        )
+    return table.read()
+
+
+def _commit(row: dict[str, object], actors: dict[str, str]) -> Commit:
+    commit_id = str(row["graph_commit_id"])
+    parent, merged = row["parent_commit_id"], row["merged_parent_commit_id"]
+    kind = "merge" if merged is not None else "mutation" if parent is not None else "init"
+    return Commit(
+        id=commit_id,
+        branch=str(row["manifest_branch"] or MAIN),
+        parent=str(parent) if parent is not None else None,
+        merged_parent=str(merged) if merged is not None else None,
+        actor=actors.get(commit_id),
+        created_at=int(row["created_at"]),  # type: ignore[call-overload]
+        manifest_version=int(row["manifest_version"]),  # type: ignore[call-overload]
+        kind=kind,
+    )

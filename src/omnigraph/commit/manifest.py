@@ -1,0 +1,216 @@
+"""Reading `__manifest`: the state of a branch through one warm handle, older states, history, idempotency receipts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.commit import rows
+from omnigraph.commit.branch_refs import MANIFEST_PATH, list_refs, read_ref
+from omnigraph.commit.format import HISTORY_IN_MANIFEST, refuse_if_unsupported
+from omnigraph.commit.legacy import legacy_commits, legacy_head
+from omnigraph.commit.model import MAIN, Commit, ManifestState
+from omnigraph.errors import BranchNotFound, CommitNotFound, HistoricalVersionReclaimed
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.tables.handles import Tables
+from omnigraph.storage.tables.lance_errors import Missing, translated
+from omnigraph.storage.tables.location import Location
+
+_STATE_COLUMNS = [field.name for field in rows.COLUMNS if field.name != "base_objects"]
+
+
+@dataclass(frozen=True, slots=True)
+class Warm:
+    """A branch as it was last read: the Lance handle at that version and the decoded state."""
+
+    dataset: lance.LanceDataset
+    state: ManifestState
+
+
+class Manifest:
+    """The manifest of one graph, for any number of threads. Nothing here writes."""
+
+    def __init__(self, store: ObjectStore, tables: Tables) -> None:
+        self.store = store
+        self.tables = tables
+        self._warm: dict[str, Warm] = {}
+        self._lock = threading.Lock()
+        #: Full scans of the manifest; asserted as a golden number.
+        self.scans = 0
+
+    # --- the state of a branch --------------------------------------------------------------------------------------
+
+    def load(self, branch: str = MAIN) -> ManifestState:
+        """The current state of a branch: a cheap probe when nothing moved, else one scan."""
+        return self.warm(branch).state
+
+    def warm(self, branch: str = MAIN) -> Warm:
+        """The handle and state of a branch, brought up to date."""
+        incarnation = self._incarnation(branch)
+        with self._lock:
+            known = self._warm.get(branch)
+        if known is not None and known.state.incarnation == incarnation and not self._moved(known, branch):
+            return known
+        with _missing_means_deleted(branch):
+            dataset = self._open(branch)
+        return self._remember(dataset, branch, incarnation)
+
+    def forget(self, branch: str) -> None:
+        """Drop the warm handle of a branch that was deleted or replaced."""
+        with self._lock:
+            self._warm.pop(branch, None)
+
+    def adopt(self, warm: Warm) -> None:
+        """Take over the state that a publish of this process led to, so that it need not be read back."""
+        with self._lock:
+            self._warm[warm.state.branch] = warm
+
+    def _moved(self, known: Warm, branch: str) -> bool:
+        with _missing_means_deleted(branch):
+            return bool(known.dataset.latest_version != known.state.version)
+
+    def _remember(self, dataset: lance.LanceDataset, branch: str, incarnation: str) -> Warm:
+        warm = Warm(dataset, self._decode(dataset, branch, incarnation))
+        self.adopt(warm)
+        return warm
+
+    def _incarnation(self, branch: str) -> str:
+        """Lance's identity of a branch; main has always the same. A name the refs do not know is no branch."""
+        if branch == MAIN:
+            return ""
+        ref = read_ref(self.store, branch)
+        if ref is None:
+            self.forget(branch)
+            raise branch_not_found(branch)
+        return ref.incarnation
+
+    def _open(self, branch: str, version: int | None = None) -> lance.LanceDataset:
+        """A fresh handle at a version, or at the newest one."""
+        return self.tables.open_dataset(manifest_location(branch), version)
+
+    def _decode(self, dataset: lance.LanceDataset, branch: str, incarnation: str) -> ManifestState:
+        stamp = rows.stamp_of(dataset.schema)
+        refuse_if_unsupported(stamp)
+        self.scans += 1
+        with translated(MANIFEST_PATH, "read"):
+            table = dataset.to_table(
+                columns=_STATE_COLUMNS,
+                filter=pc.field("object_type").isin(list(rows.STATE_TYPES)),
+                with_row_address=True,
+            )
+        old_head = legacy_head(self._legacy(branch)) if stamp < HISTORY_IN_MANIFEST else None
+        return rows.decode_state(
+            table,
+            branch=branch,
+            version=dataset.version,
+            incarnation=incarnation,
+            stamp=stamp,
+            fragment_count=len(dataset.get_fragments()),
+            old_head=old_head,
+        )
+
+    def _legacy(self, branch: str) -> list[Commit]:
+        return legacy_commits(self.store, self.tables, branch)
+
+    # --- older states -----------------------------------------------------------------------------------------------
+
+    def load_at(self, branch: str, version: int) -> ManifestState:
+        """The state of a branch at one of its manifest versions."""
+        incarnation = self._incarnation(branch)
+        current = self.load(branch)
+        if version == current.version:
+            return current
+        if version < 1 or version > current.version:
+            raise no_such_version(branch, version)
+        # Versions up to the fork point are versions of the branch it was forked from.
+        ref = read_ref(self.store, branch) if branch != MAIN else None
+        if ref is not None and version < ref.parent_version:
+            return self.load_at(ref.parent, version)
+        try:
+            dataset = self._open(branch, version)
+        except Missing:
+            raise HistoricalVersionReclaimed(
+                f"version {version} of branch '{branch}' has been cleaned up; ask for a newer one",
+                version=f"manifest:{branch}:v{version}",
+            ) from None
+        return self._decode(dataset, branch, incarnation)
+
+    # --- history ----------------------------------------------------------------------------------------------------
+
+    def commits(self, branch: str = MAIN) -> dict[str, Commit]:
+        """Every commit this branch's manifest knows, by id."""
+        return {commit.id: commit for commit in self._read_commits(branch, None)}
+
+    def commit_near(self, commit_id: str, branch: str = MAIN) -> Commit:
+        """A commit by id, looked for on a branch first and then on all others."""
+        others = (name for name in [MAIN, *(ref.name for ref in list_refs(self.store))] if name != branch)
+        for name in chain([branch], others):
+            try:
+                found = self.find_commit(name, commit_id)
+            except BranchNotFound:
+                if name == branch:
+                    raise
+                continue
+            if found is not None:
+                return found
+        raise CommitNotFound(f"commit '{commit_id}' not found", commit=commit_id)
+
+    def find_commit(self, branch: str, commit_id: str) -> Commit | None:
+        """A commit by id as one branch's manifest knows it."""
+        found = self._read_commits(branch, commit_id)
+        return found[0] if found else None
+
+    def _read_commits(self, branch: str, only: str | None) -> list[Commit]:
+        warm = self.warm(branch)
+        if warm.state.stamp < HISTORY_IN_MANIFEST:
+            return [commit for commit in self._legacy(branch) if only is None or commit.id == only]
+        wanted = pc.field("object_type") == rows.GRAPH_COMMIT
+        if only is not None:
+            wanted &= pc.field("object_id") == only
+        with translated(MANIFEST_PATH, "read"):
+            table = warm.dataset.to_table(columns=["object_id", "metadata", "_row_created_at_version"], filter=wanted)
+        return rows.decode_commits(table)
+
+    # --- idempotency ------------------------------------------------------------------------------------------------
+
+    def receipt(self, branch: str, key: str) -> rows.Receipt | None:
+        """The receipt stored under an idempotency key on a branch."""
+        with translated(MANIFEST_PATH, "read"):
+            table: pa.Table = self.warm(branch).dataset.to_table(
+                columns=["metadata"], filter=pc.field("object_id") == rows.idempotency_object_id(key)
+            )
+        return rows.decode_receipt(table["metadata"][0].as_py()) if table.num_rows else None
+
+
+@contextmanager
+def _missing_means_deleted(branch: str) -> Iterator[None]:
+    """Inside this block a missing dataset means that the branch was deleted meanwhile (for main: the graph was)."""
+    try:
+        with translated(MANIFEST_PATH, "read"):
+            yield
+    except Missing:
+        if branch == MAIN:
+            raise
+        raise branch_not_found(branch) from None
+
+
+def manifest_location(branch: str) -> Location:
+    """Where the manifest of a branch lies."""
+    return Location(MANIFEST_PATH, None if branch == MAIN else branch)
+
+
+def branch_not_found(branch: str) -> BranchNotFound:
+    return BranchNotFound(f"branch '{branch}' not found", branch=branch)
+
+
+def no_such_version(branch: str, version: int) -> CommitNotFound:
+    return CommitNotFound(
+        f"branch '{branch}' has no manifest version {version}", commit=f"manifest:{branch}:v{version}"
+    )

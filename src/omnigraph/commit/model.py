@@ -1,0 +1,114 @@
+"""The values a graph's manifest is made of: table entries, commits, and the state of one branch at one version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from omnigraph.storage.tables.location import Location
+
+MAIN = "main"
+
+#: What a graph commit can be.
+COMMIT_KINDS = frozenset(
+    {"init", "mutation", "load", "merge", "schema", "maintenance", "recovery", "revert", "cherry_pick"}
+)
+
+RECOVERY_ACTOR = "omnigraph:recovery"
+
+#: (stable table id, incarnation): one lifetime of one type.
+Identity = tuple[int, int]
+
+
+def identity_text(identity: Identity) -> str:
+    """An identity as it appears in paths and object ids: `<table id>-<incarnation>`, 16 hex digits each."""
+    return f"{identity[0]:016x}-{identity[1]:016x}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """One table of the graph: which version of which dataset (and Lance branch of it) is published."""
+
+    key: str
+    path: str
+    identity: Identity
+    version: int
+    branch: str | None
+    row_count: int
+
+    @property
+    def location(self) -> Location:
+        return Location(self.path, self.branch)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One graph commit. `branch` is where it was made; `manifest_version` is its version on that branch."""
+
+    id: str
+    branch: str
+    parent: str | None
+    merged_parent: str | None
+    actor: str | None
+    created_at: int
+    manifest_version: int
+    kind: str
+    recovery_for_actor: str | None = None
+    recovers: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What a write says about the commit it makes. Minted once per write; the same over retries and recovery."""
+
+    id: str
+    created_at: int
+    kind: str
+    actor: str | None = None
+    merged_parent: str | None = None
+    recovery_for_actor: str | None = None
+    #: The operation that a recovery commit undid.
+    recovers: str | None = None
+
+
+@dataclass(frozen=True)
+class ManifestState:
+    """The manifest of one branch at one version: everything but the history."""
+
+    branch: str
+    version: int
+    #: Lance's identity of the branch; it changes when a branch is deleted and created again. Empty for main.
+    incarnation: str
+    stamp: int
+    fence: int
+    head: str
+    tables: Mapping[Identity, TableEntry]
+    tags: Mapping[str, str]
+    #: Row addresses of the rows that a publish may update, so that it need not look for them.
+    addresses: Mapping[str, int] = field(default_factory=dict, repr=False)
+    fragment_count: int = 1
+
+    @cached_property
+    def by_key(self) -> Mapping[str, TableEntry]:
+        """The tables by `node:Type` / `edge:Type`."""
+        return MappingProxyType({entry.key: entry for entry in self.tables.values()})
+
+    @cached_property
+    def by_path(self) -> Mapping[str, TableEntry]:
+        """The tables by their path under the graph root."""
+        return MappingProxyType({entry.path: entry for entry in self.tables.values()})
+
+    @property
+    def snapshot_id(self) -> str:
+        return f"manifest:{self.branch}:v{self.version}"
+
+
+def sorted_entries(entries: Iterable[TableEntry]) -> list[TableEntry]:
+    """Nodes before edges, then by type name."""
+    return sorted(entries, key=lambda entry: (not entry.key.startswith("node:"), entry.key))

@@ -1,0 +1,323 @@
+"""The commit protocol. Writers differ in what they stage; how it becomes visible is the same for all of them:
+
+    A   write the sidecar            before the first effect
+    B   commit each table            one staged transaction per table (maintenance and merges may take several)
+    B′  confirm                      merges only: the exact version every table reached
+    C   publish                      one manifest compare-and-swap
+    D   delete the sidecar           a failure here is only a warning
+
+All of it runs inside the effect window: one writer at a time per branch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from omnigraph import failpoints
+from omnigraph.commit import schema_files
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.migrations import migrated
+from omnigraph.commit.model import Lineage, ManifestState, TableEntry
+from omnigraph.commit.publisher import compact_when_due, publish
+from omnigraph.commit.recovery import Attempt, heal, pending, recover
+from omnigraph.commit.schema_files import SchemaFiles
+from omnigraph.commit.sidecar import (
+    ForkedFrom,
+    Kind,
+    PlannedCommit,
+    PlannedTable,
+    Sidecar,
+    delete_sidecar,
+    write_sidecar,
+)
+from omnigraph.commit.updates import (
+    DropTable,
+    HeadIs,
+    RecordReceipt,
+    Requirement,
+    SetTable,
+    Update,
+    check,
+    created,
+    read,
+    written,
+)
+from omnigraph.errors import (
+    CommitStateUnknown,
+    Conflict,
+    DriftNeedsRepair,
+    ManifestContention,
+    OmnigraphError,
+    RecoveryRequired,
+)
+from omnigraph.ids import new_ulid
+from omnigraph.storage.tables.commit import commit_staged, fork
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.staged import Staged
+from omnigraph.storage.tables.table import Table
+
+_log = logging.getLogger(__name__)
+
+WRITERS = {
+    Kind.MUTATION: "mutation",
+    Kind.LOAD: "load",
+    Kind.SCHEMA_APPLY: "schema_apply",
+    Kind.BRANCH_MERGE: "branch_merge",
+    Kind.ENSURE_INDICES: "ensure_indices",
+    Kind.OPTIMIZE: "optimize",
+}
+for _writer in WRITERS.values():
+    failpoints.declare(
+        f"{_writer}.pre_phase_a",
+        f"{_writer}.post_phase_a",
+        f"{_writer}.mid_phase_b",
+        f"{_writer}.post_phase_b_pre_manifest_commit",
+        f"{_writer}.post_phase_c",
+    )
+failpoints.declare(
+    "branch_merge.after_append",
+    "branch_merge.after_upsert",
+    "branch_merge.after_delete",
+    "branch_merge.post_confirm",
+    "optimize.between_compact_and_index",
+    "schema_apply.before_promote",
+    "schema_apply.after_promote",
+)
+
+Stage = Staged | Callable[[Table], Staged]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One Lance transaction: staged beforehand, or staged on the table when its turn comes. Then a failpoint."""
+
+    stage: Stage
+    failpoint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableEffect:
+    """What a write does to one table. `entry` is the table as published when the write was prepared.
+
+    `forks`: the branch still shares its parent's table; it is forked first, so the steps can only be staged then.
+    `creates`: the table does not exist yet (`entry` says under which key and path it will).
+    """
+
+    entry: TableEntry
+    steps: tuple[Step, ...]
+    forks: bool = False
+    creates: bool = False
+
+
+@dataclass(frozen=True)
+class Write:
+    """A prepared write: everything that was staged and everything it relies on."""
+
+    kind: Kind
+    branch: str
+    lineage: Lineage
+    effects: tuple[TableEffect, ...]
+    #: Tables that were read for a check and are not written.
+    reads: tuple[TableEntry, ...] = ()
+    #: Other things this commit makes true.
+    updates: tuple[Update, ...] = ()
+    if_commit: str | None = None
+    schema: SchemaFiles | None = None
+    branch_created_from: str | None = None
+    operation_id: str = field(default_factory=new_ulid)
+
+    def requirements(self) -> list[Requirement]:
+        needed: list[Requirement] = [] if self.if_commit is None else [HeadIs(self.if_commit)]
+        for effect in self.effects:
+            entry = effect.entry
+            needed.append(created(entry.key, entry.identity) if effect.creates else written(entry))
+        needed += [read(entry) for entry in self.reads]
+        return needed
+
+
+def execute(context: CommitContext, write: Write) -> ManifestState:
+    """Carry a prepared write through the protocol, or leave nothing of it behind."""
+    writer = WRITERS[write.kind]
+    with context.locks.hold(write.branch) as lock:
+        heal(context, holding={write.branch})
+        check(write.requirements(), migrated(context, write.branch).state)
+        refuse_drift(context, write)
+        failpoints.hit(f"{writer}.pre_phase_a")
+        if not lock.still_held():
+            raise ManifestContention(f"the lock of branch '{write.branch}' was lost; nothing was written, repeat the write")
+        sidecar = _plan(write)
+        _phase_a(context, write, sidecar)
+        moved: dict[str, int] = {}
+        try:
+            failpoints.hit(f"{writer}.post_phase_a")
+            updates = _phase_b(context, write, sidecar, moved)
+            if write.kind is Kind.BRANCH_MERGE:
+                sidecar = sidecar.confirmed(moved)
+                write_sidecar(context.store, sidecar)
+                failpoints.hit("branch_merge.post_confirm")
+            context.make_durable(*(effect.entry.path for effect in write.effects))
+            failpoints.hit(f"{writer}.post_phase_b_pre_manifest_commit")
+            state = publish(context, write.branch, [*updates, *write.updates], write.requirements(), write.lineage)
+        except OmnigraphError as error:
+            return _settle(context, write, sidecar, frozenset(moved), error)
+        failpoints.hit(f"{writer}.post_phase_c")
+        if write.schema is not None:
+            _promote(context, sidecar)
+        delete_sidecar(context.store, sidecar.operation_id)
+        compact_when_due(context.manifest, write.branch)
+        return state
+
+
+def refuse_drift(context: CommitContext, write: Write) -> None:
+    """A table whose head is not its pin was moved by nobody we know: writing on top would publish that as ours."""
+    for effect in write.effects:
+        if effect.creates or effect.forks:
+            continue
+        entry = effect.entry
+        head = context.tables.head_version(entry.location)
+        if head == entry.version:
+            continue
+        for sidecar in pending(context):
+            if any(table.table_path == entry.path for table in sidecar.tables):
+                raise RecoveryRequired(
+                    f"{entry.key} is being changed by operation {sidecar.operation_id}, which is not settled yet; "
+                    "repeat the write",
+                    operation_id=sidecar.operation_id,
+                )
+        raise DriftNeedsRepair(
+            f"{entry.key} is at version {head} in storage but the graph publishes {entry.version}, and no recovery "
+            "record explains it; look at it with `omnigraph repair`",
+            table_key=entry.key,
+        )
+
+
+# --- phase A ----------------------------------------------------------------------------------------------------------
+
+
+def _plan(write: Write) -> Sidecar:
+    operation_id = write.operation_id
+    receipt = next((update for update in write.updates if isinstance(update, RecordReceipt)), None)
+    compiled = write.schema[schema_files.COMPILED] if write.schema is not None else None
+    paths = {effect.entry.path for effect in write.effects}
+    return Sidecar(
+        operation_id=operation_id,
+        kind=write.kind,
+        branch=write.branch,
+        actor_id=write.lineage.actor,
+        created_at=write.lineage.created_at,
+        commit=PlannedCommit(
+            id=write.lineage.id,
+            created_at=write.lineage.created_at,
+            merged_parent=write.lineage.merged_parent,
+            idempotency_key=receipt.key if receipt else None,
+            kind=write.lineage.kind,
+            request=receipt.request if receipt else None,
+            receipt=dict(receipt.receipt) if receipt else None,
+            if_commit=write.if_commit,
+        ),
+        tables=tuple(_plan_table(effect, operation_id) for effect in write.effects),
+        schema_target=schema_files.target_hash(compiled) if compiled is not None else None,
+        branch_created_from=write.branch_created_from,
+        dropped=tuple(update.entry.path for update in write.updates if isinstance(update, DropTable)),
+        renamed=tuple(
+            (update.entry.path, update.entry.key)
+            for update in write.updates
+            if isinstance(update, SetTable) and update.entry.path not in paths
+        ),
+    )
+
+
+def _plan_table(effect: TableEffect, operation_id: str) -> PlannedTable:
+    entry = effect.entry
+    expected = None if effect.creates else entry.version
+    return PlannedTable(
+        table_key=entry.key,
+        table_path=entry.path,
+        table_branch=operation_id if effect.forks else entry.branch,
+        expected_version=expected,
+        post_commit_pin=(expected or 0) + len(effect.steps),
+        transaction_id=new_ulid(),
+        forked_from=ForkedFrom(entry.branch, entry.version) if effect.forks else None,
+    )
+
+
+def _phase_a(context: CommitContext, write: Write, sidecar: Sidecar) -> None:
+    try:
+        if write.schema is not None:
+            schema_files.stage(context.store, write.schema)
+        write_sidecar(context.store, sidecar)
+        context.make_durable(sidecar.path)
+    except OmnigraphError:
+        # Nothing has moved. The put may have happened although it failed; a record of nothing is harmless.
+        delete_sidecar(context.store, sidecar.operation_id)
+        if write.schema is not None:
+            schema_files.drop_staged(context.store)
+        raise
+
+
+# --- phase B ----------------------------------------------------------------------------------------------------------
+
+
+def _phase_b(context: CommitContext, write: Write, sidecar: Sidecar, moved: dict[str, int]) -> list[Update]:
+    """Commit every table's steps; `moved` collects, by path, the version each table has reached so far."""
+    updates: list[Update] = []
+    for number, (effect, planned) in enumerate(zip(write.effects, sidecar.tables, strict=True)):
+        if number:
+            failpoints.hit(f"{WRITERS[write.kind]}.mid_phase_b")
+        location = Location(planned.table_path, planned.table_branch)
+        if planned.forked_from is not None:
+            source = Location(planned.table_path, planned.forked_from.branch)
+            location = fork(context.tables, source, planned.forked_from.version, sidecar.operation_id)
+        version = planned.expected_version
+        assert planned.transaction_id is not None
+        for step in effect.steps:
+            staged = step.stage
+            if callable(staged):
+                assert version is not None, "a table is created by a transaction that was staged beforehand"
+                staged = staged(context.tables.open(location, version))
+            version = commit_staged(
+                context.tables, staged, expected_version=version, transaction_id=planned.transaction_id
+            )
+            moved[planned.table_path] = version
+            if step.failpoint is not None:
+                failpoints.hit(step.failpoint)
+        assert version is not None
+        rows = context.tables.open(location, version).count_rows()
+        updates.append(SetTable(replace(effect.entry, version=version, branch=location.branch, row_count=rows)))
+    return updates
+
+
+# --- after C, or after a failure --------------------------------------------------------------------------------------
+
+
+def _promote(context: CommitContext, sidecar: Sidecar) -> None:
+    """The manifest names the new schema; the files follow. What fails here is finished by recovery."""
+    write_sidecar(context.store, replace(sidecar, published=True))
+    failpoints.hit("schema_apply.before_promote")
+    schema_files.promote(context.store)
+    failpoints.hit("schema_apply.after_promote")
+
+
+def _settle(
+    context: CommitContext, write: Write, sidecar: Sidecar, moved: frozenset[str], error: OmnigraphError
+) -> ManifestState:
+    """After a failure in B or C the writer itself finishes or undoes its write, so that the caller gets a clear answer."""
+    attempt = Attempt(moved=moved, must_undo=isinstance(error, Conflict))
+    try:
+        outcome = recover(context, sidecar, live=attempt)
+        if outcome.recovery_kind == "RolledForward":
+            return context.manifest.load(write.branch)
+    except OmnigraphError as unsettled:
+        _log.warning("operation %s could not be settled at once: %s", sidecar.operation_id, unsettled)
+        if isinstance(error, CommitStateUnknown):
+            raise error from unsettled
+        raise RecoveryRequired(
+            f"the write failed ({error}) and could not be settled yet ({unsettled}); operation "
+            f"{sidecar.operation_id} will be finished or undone as a whole by the next write, refresh or open. "
+            f"Look for commit {write.lineage.id}, or run `omnigraph recovery list`",
+            operation_id=sidecar.operation_id,
+        ) from error
+    raise error
+

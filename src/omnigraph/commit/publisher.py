@@ -1,0 +1,159 @@
+"""The publisher: the one door through which anything becomes visible.
+
+A publish loads the branch's state, checks every requirement, and writes its rows in one Lance transaction that always
+replaces the `fence` row. The fence is in a fragment that every other publisher of the branch must touch too, and the
+commit has zero Lance retries, so of two publishers from one state exactly one succeeds.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from omnigraph import failpoints
+from omnigraph.commit import rows
+from omnigraph.commit.branch_refs import MANIFEST_PATH
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.manifest import Manifest, Warm, manifest_location
+from omnigraph.commit.migrations import migrated
+from omnigraph.commit.model import Lineage, ManifestState
+from omnigraph.commit.updates import Publication, RecordReceipt, Requirement, Update, apply_updates, check
+from omnigraph.errors import BadRequest, CommitStateUnknown, ManifestContention, OmnigraphError, StorageError
+from omnigraph.storage.tables.commit import commit_exact, compact_dataset
+from omnigraph.storage.tables.lance_errors import StaleCommit
+from omnigraph.storage.tables.staged import stage_replace
+from omnigraph.storage.tables.table import Table
+
+PUBLISHER_RETRY_BUDGET = 5
+#: The manifest is compacted when it has more fragments than this above what compaction can not merge away.
+COMPACT_ABOVE_FRAGMENTS = 10
+#: Full fragments of this many rows are left alone, so that compaction costs the same however long the history is.
+ROWS_PER_FRAGMENT = 1024
+
+failpoints.declare("publisher.load_contention", "publisher.before_commit", "publisher.after_commit", "publisher.before_compact")
+
+_log = logging.getLogger(__name__)
+
+
+def publish(
+    context: CommitContext,
+    branch: str,
+    updates: Sequence[Update],
+    requirements: Sequence[Requirement],
+    lineage: Lineage,
+) -> ManifestState:
+    """Make updates visible in one commit, or raise. Contention is retried, a broken requirement never."""
+    manifest = context.manifest
+    for attempt in range(PUBLISHER_RETRY_BUDGET + 1):
+        if attempt:
+            time.sleep(random.uniform(0.002, 0.01) * 2**attempt)
+        try:
+            failpoints.hit("publisher.load_contention")
+            warm = migrated(context, branch)
+        except (StaleCommit, failpoints.FailpointError):
+            continue
+        if warm.state.head == lineage.id or (attempt and manifest.find_commit(branch, lineage.id)):
+            # An earlier attempt, or recovery, has published this very commit.
+            return warm.state
+        check(requirements, warm.state)
+        _check_receipts(manifest, branch, updates)
+        publication = apply_updates(warm.state, updates, lineage)
+        try:
+            state = _commit(manifest, warm, publication, lineage)
+        except StaleCommit:
+            continue
+        context.make_durable(MANIFEST_PATH)
+        return state
+    raise ManifestContention(
+        f"too many writers published on branch '{branch}' at once; nothing was written by this one, repeat it"
+    )
+
+
+def _check_receipts(manifest: Manifest, branch: str, updates: Sequence[Update]) -> None:
+    for update in updates:
+        if isinstance(update, RecordReceipt) and manifest.receipt(branch, update.key) is not None:
+            raise BadRequest(f"idempotency key '{update.key}' has been used on branch '{branch}' already")
+
+
+def _commit(manifest: Manifest, warm: Warm, publication: Publication, lineage: Lineage) -> ManifestState:
+    before = warm.state
+    known = (before.addresses.get(row["object_id"]) for row in publication.rows)
+    replaced = pa.array([address for address in known if address is not None], pa.uint64())
+    table = Table(manifest_location(before.branch), warm.dataset)
+    staged = stage_replace(table, rows.to_arrow(publication.rows), replaced)
+    failpoints.hit("publisher.before_commit")
+    try:
+        dataset = commit_exact(warm.dataset, staged.transaction)
+        failpoints.hit("publisher.after_commit")
+    except (StorageError, failpoints.FailpointError) as error:
+        if isinstance(error, StorageError) and error.kind != "unknown":
+            raise
+        return _settle_unknown(manifest, before.branch, lineage, error)
+    state = _state_after(publication, before, dataset)
+    if state is None:
+        return manifest.load(before.branch)
+    manifest.adopt(Warm(dataset, state))
+    return state
+
+
+def _state_after(publication: Publication, before: ManifestState, dataset: object) -> ManifestState | None:
+    """The state after a publish, without reading it back; None when something else came in between."""
+    version: int = dataset.version  # type: ignore[attr-defined]
+    fragments = dataset.get_fragments()  # type: ignore[attr-defined]
+    if version != before.version + 1 or fragments[-1].metadata.physical_rows != len(publication.rows):
+        return None
+    first = fragments[-1].fragment_id << 32
+    addresses = {
+        **before.addresses,
+        **{
+            row["object_id"]: first + offset
+            for offset, row in enumerate(publication.rows)
+            if row["object_type"] in rows.STATE_TYPES
+        },
+    }
+    return replace(publication.state, version=version, addresses=addresses, fragment_count=len(fragments))
+
+
+def _settle_unknown(manifest: Manifest, branch: str, lineage: Lineage, error: OmnigraphError) -> ManifestState:
+    """The store failed after the put may have happened: the manifest itself says whether it did."""
+    manifest.forget(branch)
+    try:
+        if manifest.find_commit(branch, lineage.id) is not None:
+            return manifest.load(branch)
+    except OmnigraphError as unreadable:
+        _log.warning("the manifest could not be read after an unknown commit: %s", unreadable)
+    raise CommitStateUnknown(
+        f"the store failed while commit {lineage.id} was being published ({error}); "
+        "it will be finished or undone as a whole, look it up with `omnigraph commit show`",
+        commit_id=lineage.id,
+    ) from error
+
+
+def compact_when_due(manifest: Manifest, branch: str) -> bool:
+    """Keep the manifest's cost flat. Runs after the acknowledgement, inside the effect window; never fails a write."""
+    try:
+        warm = manifest.warm(branch)
+        if not _is_due(warm):
+            return False
+        failpoints.hit("publisher.before_compact")
+        # Compaction moves the handle it works on, so it gets one of its own.
+        dataset = manifest.tables.open_dataset(manifest_location(branch))
+        compact_dataset(dataset, target_rows_per_fragment=ROWS_PER_FRAGMENT)
+    except OmnigraphError as error:
+        _log.warning("compaction of the manifest of branch '%s' was put off: %s", branch, error)
+        return False
+    manifest.forget(branch)
+    return True
+
+
+def _is_due(warm: Warm) -> bool:
+    if warm.state.fragment_count <= COMPACT_ABOVE_FRAGMENTS:
+        return False
+    small = sum(1 for fragment in warm.dataset.get_fragments() if fragment.metadata.num_rows < ROWS_PER_FRAGMENT)
+    return small > COMPACT_ABOVE_FRAGMENTS
+

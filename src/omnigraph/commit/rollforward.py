@@ -1,0 +1,108 @@
+"""Rolling forward: publish exactly what a dead writer had committed to its tables, under its planned commit id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from omnigraph import failpoints
+from omnigraph.commit import schema_files
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.history import missing_commits
+from omnigraph.commit.judge import Judged
+from omnigraph.commit.model import RECOVERY_ACTOR, Identity, Lineage, ManifestState, TableEntry
+from omnigraph.commit.publisher import publish
+from omnigraph.commit.sidecar import Kind, Sidecar
+from omnigraph.commit.updates import (
+    DropTable,
+    ImportCommits,
+    RecordReceipt,
+    Requirement,
+    SetTable,
+    Update,
+    created,
+    written,
+)
+
+failpoints.declare("recovery.before_roll_forward", "recovery.after_roll_forward")
+
+COMMIT_KIND = {
+    Kind.MUTATION: "mutation",
+    Kind.LOAD: "load",
+    Kind.SCHEMA_APPLY: "schema",
+    Kind.BRANCH_MERGE: "merge",
+    Kind.ENSURE_INDICES: "maintenance",
+    Kind.OPTIMIZE: "maintenance",
+}
+
+
+def can_roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState) -> bool:
+    """Beyond its tables: a conditional write needs its head, a schema change its staged files."""
+    if sidecar.commit.if_commit is not None and state.head != sidecar.commit.if_commit:
+        return False
+    if sidecar.kind is Kind.SCHEMA_APPLY:
+        return schema_files.staged_target(context.store) == sidecar.schema_target
+    return True
+
+
+def roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState, judged: Sequence[Judged]) -> str:
+    """Publish the versions that were classified, in one commit, and promote staged schema files."""
+    failpoints.hit("recovery.before_roll_forward")
+    updates: list[Update] = []
+    requirements: list[Requirement] = []
+    renamed = dict(sidecar.renamed)
+    for table in judged:
+        assert table.seen.head is not None, "a table that rolled past its pin has a head"
+        entry = table.entry or _registration(table.planned.table_key, table.planned.table_path)
+        requirements.append(written(entry) if table.entry else created(entry.key, entry.identity))
+        updates.append(
+            SetTable(
+                replace(
+                    entry,
+                    key=renamed.pop(entry.path, entry.key),
+                    version=table.seen.head,
+                    branch=table.location.branch,
+                    row_count=context.tables.open(table.location, table.seen.head).count_rows(),
+                )
+            )
+        )
+    updates += further_updates(context, sidecar, state, renamed)
+    publish(context, sidecar.branch, updates, requirements, _lineage(sidecar))
+    failpoints.hit("recovery.after_roll_forward")
+    if sidecar.kind is Kind.SCHEMA_APPLY:
+        schema_files.promote(context.store)
+    return sidecar.commit.id
+
+
+def further_updates(
+    context: CommitContext, sidecar: Sidecar, state: ManifestState, renamed: dict[str, str]
+) -> list[Update]:
+    """What a sidecar publishes besides the tables it moved: renames, drops, merged history, the receipt."""
+    updates: list[Update] = [
+        SetTable(replace(state.by_path[path], key=key)) for path, key in renamed.items() if path in state.by_path
+    ]
+    updates += [DropTable(state.by_path[path]) for path in sidecar.dropped if path in state.by_path]
+    commit = sidecar.commit
+    if commit.merged_parent is not None:
+        updates.append(ImportCommits(tuple(missing_commits(context.manifest, sidecar.branch, commit.merged_parent))))
+    if commit.idempotency_key is not None:
+        updates.append(RecordReceipt(commit.idempotency_key, commit.request or "", commit.receipt or {}))
+    return updates
+
+
+def _lineage(sidecar: Sidecar) -> Lineage:
+    return Lineage(
+        id=sidecar.commit.id,
+        created_at=sidecar.commit.created_at,
+        kind=sidecar.commit.kind or COMMIT_KIND[sidecar.kind],
+        actor=RECOVERY_ACTOR,
+        merged_parent=sidecar.commit.merged_parent,
+        recovery_for_actor=sidecar.actor_id,
+    )
+
+
+def _registration(key: str, path: str) -> TableEntry:
+    """The entry of a table that the write was creating; its identity is in its path."""
+    table_id, _, incarnation = path.rpartition("/")[2].partition("-")
+    identity: Identity = (int(table_id, 16), int(incarnation, 16))
+    return TableEntry(key=key, path=path, identity=identity, version=0, branch=None, row_count=0)

@@ -1,0 +1,284 @@
+"""The rows of `__manifest`: how tables, commits, heads, keys and the fence are written and read back."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from omnigraph.commit.format import HISTORY_IN_MANIFEST
+from omnigraph.commit.model import Commit, Identity, Lineage, ManifestState, TableEntry, identity_text
+from omnigraph.errors import StorageError
+
+STAMP_KEY = "omnigraph:internal_schema_version"
+FENCE = "fence"
+
+TABLE = "table"
+TABLE_VERSION = "table_version"
+TOMBSTONE = "table_tombstone"
+GRAPH_COMMIT = "graph_commit"
+GRAPH_HEAD = "graph_head"
+IDEMPOTENCY = "idempotency"
+TAG = "tag"
+
+#: Rows that make up a state. Commits and idempotency keys grow with history and are looked up only when needed.
+STATE_TYPES = (FENCE, TABLE, TABLE_VERSION, TOMBSTONE, GRAPH_HEAD, TAG)
+
+COLUMNS = pa.schema(
+    [
+        pa.field("object_id", pa.string(), nullable=False),
+        pa.field("object_type", pa.string(), nullable=False),
+        pa.field("location", pa.string()),
+        pa.field("metadata", pa.string()),
+        pa.field("base_objects", pa.list_(pa.string())),
+        pa.field("table_key", pa.string()),
+        pa.field("stable_table_id", pa.uint64()),
+        pa.field("table_incarnation_id", pa.uint64()),
+        pa.field("table_version", pa.uint64()),
+        pa.field("table_branch", pa.string()),
+        pa.field("row_count", pa.uint64()),
+    ]
+)
+
+Row = dict[str, Any]
+
+
+def manifest_schema(stamp: int) -> pa.Schema:
+    """The Arrow schema of `__manifest` with its format stamp."""
+    return COLUMNS.with_metadata({STAMP_KEY: str(stamp)})
+
+
+def stamp_of(schema: pa.Schema) -> int:
+    """The format stamp of a manifest; an absent one means format 1."""
+    text = (schema.metadata or {}).get(STAMP_KEY.encode(), b"1")
+    try:
+        return int(text)
+    except ValueError:
+        raise StorageError(f"the manifest's format stamp {text!r} is not a number", kind="permanent") from None
+
+
+def to_arrow(rows: Iterable[Row], schema: pa.Schema = COLUMNS) -> pa.Table:
+    """Rows as an Arrow table; absent columns are null."""
+    return pa.Table.from_pylist(list(rows), schema=schema)
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def table_row(entry: TableEntry) -> Row:
+    return _table_row(TABLE, "table", entry, location=entry.path)
+
+
+def version_row(entry: TableEntry) -> Row:
+    return _table_row(
+        TABLE_VERSION,
+        "version",
+        entry,
+        table_version=entry.version,
+        table_branch=entry.branch,
+        row_count=entry.row_count,
+    )
+
+
+def tombstone_row(entry: TableEntry) -> Row:
+    return _table_row(TOMBSTONE, "tombstone", entry, table_version=entry.version, table_branch=entry.branch)
+
+
+def _table_row(object_type: str, prefix: str, entry: TableEntry, **columns: Any) -> Row:
+    return {
+        "object_id": f"{prefix}:{identity_text(entry.identity)}",
+        "object_type": object_type,
+        "table_key": entry.key,
+        "stable_table_id": entry.identity[0],
+        "table_incarnation_id": entry.identity[1],
+        **columns,
+    }
+
+
+def commit_row(lineage: Lineage, *, branch: str, parent: str | None, manifest_version: int | None = None) -> Row:
+    """A commit. Its manifest version is stored only when the row is copied to another branch."""
+    metadata: dict[str, Any] = {
+        "parent": parent,
+        "merged_parent": lineage.merged_parent,
+        "actor": lineage.actor,
+        "created_at": lineage.created_at,
+        "branch": branch,
+        "kind": lineage.kind,
+        "recovery_for_actor": lineage.recovery_for_actor,
+    }
+    if lineage.recovers is not None:
+        metadata["recovers"] = lineage.recovers
+    if manifest_version is not None:
+        metadata["manifest_version"] = manifest_version
+    return {"object_id": lineage.id, "object_type": GRAPH_COMMIT, "metadata": _dump(metadata)}
+
+
+def copied_commit_row(commit: Commit) -> Row:
+    """A commit of another branch, so that history survives the deletion of that branch."""
+    lineage = Lineage(
+        id=commit.id,
+        created_at=commit.created_at,
+        kind=commit.kind,
+        actor=commit.actor,
+        merged_parent=commit.merged_parent,
+        recovery_for_actor=commit.recovery_for_actor,
+        recovers=commit.recovers,
+    )
+    return commit_row(lineage, branch=commit.branch, parent=commit.parent, manifest_version=commit.manifest_version)
+
+
+def head_row(branch: str, commit_id: str) -> Row:
+    return {
+        "object_id": f"graph_head:{branch}",
+        "object_type": GRAPH_HEAD,
+        "metadata": _dump({"commit": commit_id}),
+    }
+
+
+def fence_row(count: int, head: str) -> Row:
+    """The row every publish updates. It also names the newest commit, which a fresh branch inherits as its fork point."""
+    return {"object_id": FENCE, "object_type": FENCE, "metadata": _dump({"count": count, "head": head})}
+
+
+def tag_row(name: str, commit_id: str) -> Row:
+    return {"object_id": f"tag:{name}", "object_type": TAG, "metadata": _dump({"commit": commit_id})}
+
+
+def idempotency_object_id(key: str) -> str:
+    return f"idem:{hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def idempotency_row(key: str, *, commit_id: str, request: str, receipt: Mapping[str, Any]) -> Row:
+    """The receipt of a write; `request` is a fingerprint of what was asked, to refuse another request under one key."""
+    return {
+        "object_id": idempotency_object_id(key),
+        "object_type": IDEMPOTENCY,
+        "metadata": _dump({"commit": commit_id, "request": request, "receipt": dict(receipt)}),
+    }
+
+
+def _dump(value: Mapping[str, Any]) -> str:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What an idempotency row holds."""
+
+    commit_id: str
+    request: str
+    receipt: Mapping[str, Any]
+
+
+def decode_state(
+    table: pa.Table,
+    *,
+    branch: str,
+    version: int,
+    incarnation: str,
+    stamp: int,
+    fragment_count: int,
+    old_head: str | None = None,
+) -> ManifestState:
+    """The state in a scan of the STATE_TYPES rows, read with `_rowaddr`.
+
+    A manifest of an older format has no fence; the newest commit of its old history is its head.
+    """
+    registered: dict[Identity, tuple[str, str]] = {}
+    published: dict[Identity, Row] = {}
+    dropped: set[Identity] = set()
+    tags: dict[str, str] = {}
+    fence: dict[str, Any] | None = None
+    head: str | None = None
+    addresses: dict[str, int] = {}
+    own_head = f"graph_head:{branch}"
+    for row in table.to_pylist():
+        object_id, object_type = row["object_id"], row["object_type"]
+        addresses[object_id] = row["_rowaddr"]
+        if object_type == FENCE:
+            fence = orjson.loads(row["metadata"])
+        elif object_type == GRAPH_HEAD:
+            if object_id == own_head:
+                head = orjson.loads(row["metadata"])["commit"]
+        elif object_type == TAG:
+            tags[object_id.removeprefix("tag:")] = orjson.loads(row["metadata"])["commit"]
+        else:
+            identity = (row["stable_table_id"], row["table_incarnation_id"])
+            if object_type == TABLE:
+                registered[identity] = (row["table_key"], row["location"])
+            elif object_type == TABLE_VERSION:
+                published[identity] = row
+            elif object_type == TOMBSTONE:
+                dropped.add(identity)
+    if fence is None and stamp < HISTORY_IN_MANIFEST:
+        fence = {"count": 0, "head": old_head or ""}
+    if fence is None:
+        raise StorageError(
+            f"`__manifest` of branch '{branch}' has no fence row; it was not written by OmniGraph or is damaged",
+            kind="permanent",
+            path="__manifest",
+        )
+    tables = {
+        identity: TableEntry(
+            key=key,
+            path=path,
+            identity=identity,
+            version=published[identity]["table_version"],
+            branch=published[identity]["table_branch"],
+            row_count=published[identity]["row_count"],
+        )
+        for identity, (key, path) in registered.items()
+        if identity not in dropped and identity in published
+    }
+    return ManifestState(
+        branch=branch,
+        version=version,
+        incarnation=incarnation,
+        stamp=stamp,
+        fence=fence["count"],
+        head=head or fence["head"],
+        tables=tables,
+        tags=tags,
+        addresses=addresses,
+        fragment_count=fragment_count,
+    )
+
+
+def decode_commits(table: pa.Table) -> list[Commit]:
+    """The commits in a scan of graph_commit rows, read with `_row_created_at_version`."""
+    return [
+        _decode_commit(object_id, orjson.loads(metadata), created_at_version)
+        for object_id, metadata, created_at_version in zip(
+            table["object_id"].to_pylist(),
+            table["metadata"].to_pylist(),
+            table["_row_created_at_version"].to_pylist(),
+            strict=True,
+        )
+    ]
+
+
+def _decode_commit(commit_id: str, metadata: dict[str, Any], created_at_version: int) -> Commit:
+    return Commit(
+        id=commit_id,
+        branch=metadata["branch"],
+        parent=metadata["parent"],
+        merged_parent=metadata["merged_parent"],
+        actor=metadata["actor"],
+        created_at=metadata["created_at"],
+        manifest_version=metadata.get("manifest_version", created_at_version),
+        kind=metadata["kind"],
+        recovery_for_actor=metadata["recovery_for_actor"],
+        recovers=metadata.get("recovers"),
+    )
+
+
+def decode_receipt(metadata: str) -> Receipt:
+    value = orjson.loads(metadata)
+    return Receipt(value["commit"], value["request"], value["receipt"])

@@ -1,0 +1,70 @@
+"""The three schema files of a graph and their staged copies, as bytes. What they mean is the graph layer's business."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from omnigraph.storage.objects import ObjectStore
+
+SOURCE = "_schema.pg"
+COMPILED = "_schema.ir.json"
+STATE = "__schema_state.json"
+#: The compiled schema is the last to be staged-away: while its staged copy is there, a promotion can be repeated.
+FILES = (SOURCE, STATE, COMPILED)
+
+ARCHIVE = "_schemas"
+
+SchemaFiles = Mapping[str, bytes]
+
+
+def target_hash(compiled: bytes) -> str:
+    """What a sidecar's `schema_target` says of the compiled schema it leads to."""
+    return hashlib.sha256(compiled).hexdigest()
+
+
+def archive_path(compiled: bytes) -> str:
+    """Where an accepted schema is kept for good, to read old snapshots with their own schema."""
+    return f"{ARCHIVE}/{target_hash(compiled)}.ir.json"
+
+
+def staged_path(name: str) -> str:
+    return f"{name}.staged"
+
+
+def stage(store: ObjectStore, files: SchemaFiles) -> None:
+    """Put the three files beside the live ones."""
+    for name in FILES:
+        store.put(staged_path(name), files[name])
+
+
+def staged_target(store: ObjectStore) -> str | None:
+    """The target hash of the staged files, or None when the staged set is not complete."""
+    staged = {name: store.get_or_none(staged_path(name)) for name in FILES}
+    compiled = staged[COMPILED]
+    if compiled is None or any(data is None for data in staged.values()):
+        return None
+    return target_hash(compiled)
+
+
+def live_target(store: ObjectStore) -> str | None:
+    """The target hash of the live compiled schema."""
+    compiled = store.get_or_none(COMPILED)
+    return None if compiled is None else target_hash(compiled)
+
+
+def promote(store: ObjectStore) -> None:
+    """Make the staged files the live ones. Repeatable after a crash at any point."""
+    for name in FILES:
+        data = store.get_or_none(staged_path(name))
+        if data is not None:
+            if name == COMPILED:
+                store.put(archive_path(data), data)
+            store.put(name, data)
+    drop_staged(store)
+
+
+def drop_staged(store: ObjectStore) -> None:
+    """Remove the staged copies."""
+    for name in FILES:
+        store.delete(staged_path(name))

@@ -1,0 +1,174 @@
+"""A publish as data: updates say what becomes true, requirements what must still be true. Both are pure.
+
+`check` and `apply_updates` need nothing but a ManifestState, so the compare-and-swap can be tested without I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from omnigraph.commit import rows
+from omnigraph.commit.model import Commit, Identity, Lineage, ManifestState, TableEntry
+from omnigraph.errors import ExpectedVersionMismatch, PreconditionFailed, ReadSetChanged
+
+# --- requirements -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TableAt:
+    """A table that is written must still be at the version (and fork) the write was staged against."""
+
+    key: str
+    identity: Identity
+    version: int | None
+    branch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableUnchanged:
+    """A table that was read for a check must still be at the version the check saw."""
+
+    key: str
+    identity: Identity
+    version: int
+    branch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeadIs:
+    """The branch head must still be this commit: a conditional write."""
+
+    commit: str
+
+
+Requirement = TableAt | TableUnchanged | HeadIs
+
+
+def written(entry: TableEntry) -> TableAt:
+    """The requirement of a write to this table."""
+    return TableAt(entry.key, entry.identity, entry.version, entry.branch)
+
+
+def created(key: str, identity: Identity) -> TableAt:
+    """The requirement of a write that creates this table: it is not registered yet."""
+    return TableAt(key, identity, None, None)
+
+
+def read(entry: TableEntry) -> TableUnchanged:
+    """The requirement of a check that read this table."""
+    return TableUnchanged(entry.key, entry.identity, entry.version, entry.branch)
+
+
+def check(requirements: Iterable[Requirement], state: ManifestState) -> None:
+    """Raise the typed conflict of the first requirement that does not hold."""
+    for requirement in requirements:
+        if isinstance(requirement, HeadIs):
+            if state.head != requirement.commit:
+                raise PreconditionFailed(
+                    f"branch '{state.branch}' is at commit {state.head}, not at {requirement.commit}; "
+                    "read it again and repeat the write",
+                    branch=state.branch,
+                    expected=requirement.commit,
+                    actual=state.head,
+                )
+            continue
+        entry = state.tables.get(requirement.identity)
+        actual = (entry.version, entry.branch) if entry else (None, None)
+        if actual == (requirement.version, requirement.branch):
+            continue
+        if isinstance(requirement, TableUnchanged):
+            raise ReadSetChanged(
+                f"{requirement.key} changed while this write was being checked; repeat the write",
+                table_key=requirement.key,
+            )
+        raise ExpectedVersionMismatch(
+            f"{requirement.key} is at version {actual[0]}, this write was prepared at {requirement.version}; "
+            "repeat the write",
+            table_key=requirement.key,
+            expected=requirement.version,
+            actual=actual[0],
+        )
+
+
+# --- updates ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SetTable:
+    """A table is now at this version; one that is new is registered, one that was renamed gets its new key."""
+
+    entry: TableEntry
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """A table is no longer part of the graph; its data stays until cleanup."""
+
+    entry: TableEntry
+
+
+@dataclass(frozen=True, slots=True)
+class SetTag:
+    name: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordReceipt:
+    """Remember the answer to a write under its idempotency key; refused when the key is there already."""
+
+    key: str
+    request: str
+    receipt: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportCommits:
+    """Commits of another branch that this branch's history now reaches."""
+
+    commits: tuple[Commit, ...]
+
+
+Update = SetTable | DropTable | SetTag | RecordReceipt | ImportCommits
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """The rows one publish writes and the state it leads to (version, addresses still those of the old state)."""
+
+    rows: list[rows.Row]
+    state: ManifestState
+
+
+def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Lineage) -> Publication:
+    """What a publish of these updates on this state writes, and the state after it."""
+    tables = dict(state.tables)
+    tags = dict(state.tags)
+    written_rows: list[rows.Row] = []
+    for update in updates:
+        match update:
+            case SetTable(entry):
+                known = tables.get(entry.identity)
+                if known is None or known.key != entry.key or known.path != entry.path:
+                    written_rows.append(rows.table_row(entry))
+                written_rows.append(rows.version_row(entry))
+                tables[entry.identity] = entry
+            case DropTable(entry):
+                written_rows.append(rows.tombstone_row(entry))
+                tables.pop(entry.identity, None)
+            case SetTag(name, commit):
+                written_rows.append(rows.tag_row(name, commit))
+                tags[name] = commit
+            case RecordReceipt(key, request, receipt):
+                written_rows.append(
+                    rows.idempotency_row(key, commit_id=lineage.id, request=request, receipt=receipt)
+                )
+            case ImportCommits(commits):
+                written_rows.extend(rows.copied_commit_row(commit) for commit in commits)
+    written_rows.append(rows.commit_row(lineage, branch=state.branch, parent=state.head or None))
+    written_rows.append(rows.head_row(state.branch, lineage.id))
+    written_rows.append(rows.fence_row(state.fence + 1, lineage.id))
+    after = replace(state, fence=state.fence + 1, head=lineage.id, tables=tables, tags=tags)
+    return Publication(written_rows, after)

@@ -1,0 +1,187 @@
+"""The schema contract of a graph: three files that must agree with each other and with the manifest.
+
+`_schema.pg` is what people wrote, `_schema.ir.json` what it means (with stable ids), `__schema_state.json` says which
+compiled schema is the accepted one and which graph it belongs to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from omnigraph.commit.model import Identity, ManifestState
+from omnigraph.commit.schema_files import COMPILED, SOURCE, STATE, SchemaFiles
+from omnigraph.errors import LanguageError, SchemaContractError
+from omnigraph.language.schema.build import compile_schema
+from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.language.schema.ir import SchemaIR, catalog_of, fingerprint
+from omnigraph.storage.objects import ObjectStore
+
+CONTRACT_FORMAT = 1
+
+#: What the three files looked like when they were last checked: one tag each.
+Tags = tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Contract:
+    """An accepted schema: the source, its compiled form, and the identity domain of the graph it belongs to."""
+
+    source: str
+    ir: SchemaIR
+    catalog: Catalog
+    schema_version: int
+    identity_domain: str
+    ir_hash: str
+
+    def files(self) -> SchemaFiles:
+        """The three files as they are stored."""
+        state = {
+            "format": CONTRACT_FORMAT,
+            "schema_version": self.schema_version,
+            "ir_hash": self.ir_hash,
+            "fingerprint": fingerprint(self.catalog),
+            "identity_domain": self.identity_domain,
+        }
+        return {
+            SOURCE: self.source.encode(),
+            COMPILED: self.ir.to_json().encode(),
+            STATE: orjson.dumps(state, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS),
+        }
+
+    def types(self) -> list[NodeType | EdgeType]:
+        """Every type of the schema, nodes first."""
+        return [*self.catalog.nodes.values(), *self.catalog.edges.values()]
+
+    def identities(self) -> set[Identity]:
+        """The tables this schema has, by stable id and incarnation."""
+        return {(entity.id, entity.incarnation) for entity in self.types()}
+
+
+def accept(source: str, ir: SchemaIR, *, schema_version: int, identity_domain: str) -> Contract:
+    """A contract for a schema that a graph is about to accept."""
+    compiled = ir.to_json().encode()
+    return Contract(
+        source=source,
+        ir=ir,
+        catalog=catalog_of(ir),
+        schema_version=schema_version,
+        identity_domain=identity_domain,
+        ir_hash=hashlib.sha256(compiled).hexdigest(),
+    )
+
+
+def read_contract(store: ObjectStore) -> Contract:
+    """The contract of a graph, with its three files checked against each other."""
+    source_bytes = _file(store, SOURCE)
+    compiled = _file(store, COMPILED)
+    state = _state(_file(store, STATE))
+    ir = _compiled(compiled)
+    catalog = catalog_of(ir)
+    if hashlib.sha256(compiled).hexdigest() != state["ir_hash"]:
+        _refuse_foreign_compiled(catalog, state)
+    source = _source(source_bytes, catalog)
+    return Contract(
+        source=source,
+        ir=ir,
+        catalog=catalog,
+        schema_version=int(state["schema_version"]),
+        identity_domain=str(state["identity_domain"]),
+        ir_hash=str(state["ir_hash"]),
+    )
+
+
+def check_identities(contract: Contract, state: ManifestState) -> None:
+    """The compiled schema must name exactly the tables that the manifest publishes."""
+    if contract.identities() != set(state.tables):
+        raise SchemaContractError(
+            f"identity mismatch: {COMPILED} names other tables than the manifest; restore the file that belongs to "
+            "this graph",
+            reason="identity_mismatch",
+            path=COMPILED,
+        )
+
+
+def check_domain(contract: Contract, known: Contract) -> None:
+    """A handle never follows a schema of another graph."""
+    if contract.identity_domain != known.identity_domain:
+        raise SchemaContractError(
+            f"the identity domain in {STATE} changed from {known.identity_domain} to {contract.identity_domain}: "
+            "these schema files belong to another graph",
+            reason="identity_domain_changed",
+            path=STATE,
+        )
+
+
+def _file(store: ObjectStore, name: str) -> bytes:
+    data = store.get_or_none(name)
+    if data is None:
+        raise SchemaContractError(
+            f"the schema file {name} is missing; restore it, a graph can not be read without it",
+            reason="file_missing",
+            path=name,
+        )
+    return data
+
+
+def _state(data: bytes) -> dict[str, Any]:
+    try:
+        state = orjson.loads(data)
+        missing = {"format", "schema_version", "ir_hash", "identity_domain"} - set(state)
+    except (orjson.JSONDecodeError, TypeError):
+        missing = {"valid JSON"}
+    if missing:
+        raise SchemaContractError(
+            f"{STATE} is damaged (no {', '.join(sorted(missing))}); restore it", reason="state_corrupt", path=STATE
+        )
+    if state["format"] > CONTRACT_FORMAT:
+        raise SchemaContractError(
+            f"{STATE} has contract format {state['format']}, this OmniGraph knows {CONTRACT_FORMAT}; upgrade omnigraph",
+            reason="format",
+            path=STATE,
+        )
+    return dict(state)
+
+
+def _compiled(data: bytes) -> SchemaIR:
+    try:
+        return SchemaIR.from_json(data.decode())
+    except (SchemaContractError, UnicodeDecodeError) as error:
+        raise SchemaContractError(
+            f"the compiled schema {COMPILED} is corrupt ({error}); restore it", reason="compiled_corrupt", path=COMPILED
+        ) from None
+
+
+def _refuse_foreign_compiled(catalog: Catalog, state: dict[str, Any]) -> None:
+    """The compiled schema is not the one the state accepted: the same meaning with other ids, or another schema."""
+    if fingerprint(catalog) == state.get("fingerprint"):
+        raise SchemaContractError(
+            f"identity mismatch: {COMPILED} has the accepted meaning but other type ids than {STATE} recorded; restore it",
+            reason="identity_mismatch",
+            path=COMPILED,
+        )
+    raise SchemaContractError(
+        f"the schema files were changed without {STATE}; restore them and use `omnigraph schema apply`",
+        reason="changed_without_state",
+        path=COMPILED,
+    )
+
+
+def _source(data: bytes, accepted: Catalog) -> str:
+    try:
+        source = data.decode()
+        unchanged = fingerprint(compile_schema(source, SOURCE)) == fingerprint(accepted)
+    except (LanguageError, UnicodeDecodeError):
+        unchanged = False
+        source = ""
+    if not unchanged:
+        raise SchemaContractError(
+            f"{SOURCE} no longer matches the accepted compiled schema; restore it and use `omnigraph schema apply` to "
+            "change the schema",
+            reason="source_changed",
+            path=SOURCE,
+        )
+    return source

@@ -1,0 +1,53 @@
+"""`omnigraph.init` and `omnigraph.open`: the two ways to a graph on a store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from omnigraph.commit.context import PROCESS
+from omnigraph.errors import BadRequest
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.lifecycle import connect, create, open_for_reading, open_for_writing
+from omnigraph.graph.schema_watch import SchemaWatch
+
+
+def init(
+    uri: str | os.PathLike[str],
+    schema: str,
+    *,
+    force: bool = False,
+    actor: str | None = None,
+    durability: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Graph:
+    """Create a graph and open it; refuses a place that holds one."""
+    context = connect(_text(uri), storage_options=storage_options, durability=_durability(durability))
+    contract = create(context, schema, force=force, actor=actor)
+    return Graph(context, SchemaWatch(context, contract), mode="rw", actor=actor)
+
+
+def open(  # noqa: A001
+    uri: str | os.PathLike[str],
+    mode: Literal["rw", "ro"] = "rw",
+    *,
+    actor: str | None = None,
+    durability: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Graph:
+    """Open a graph. "rw" heals what a dead writer left, "ro" writes nothing at all."""
+    if mode not in ("rw", "ro"):
+        raise BadRequest(f'mode is "rw" or "ro", not {mode!r}')
+    context = connect(_text(uri), storage_options=storage_options, durability=_durability(durability))
+    contract = open_for_writing(context) if mode == "rw" else open_for_reading(context)
+    return Graph(context, SchemaWatch(context, contract), mode=mode, actor=actor)
+
+
+def _text(uri: str | os.PathLike[str]) -> str:
+    return str(uri) if isinstance(uri, Path) else os.fspath(uri)
+
+
+def _durability(asked: str | None) -> str:
+    return asked or os.environ.get("OMNIGRAPH_DURABILITY") or PROCESS

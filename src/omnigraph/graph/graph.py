@@ -1,0 +1,170 @@
+"""`Graph`: the handle people hold. Safe to use from threads; bound to a branch, main unless `at` says otherwise."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from omnigraph.commit import audit
+from omnigraph.commit.audit import Recovery
+from omnigraph.commit.branches import branch_names, create_branch, delete_branch
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.history import history
+from omnigraph.commit.model import COMMIT_KINDS, MAIN, Commit
+from omnigraph.commit.recovery import heal, pending
+from omnigraph.commit.sidecar import Sidecar, discard_sidecar
+from omnigraph.errors import BadRequest, CommitNotFound, Conflict
+from omnigraph.graph.contract import Contract
+from omnigraph.graph.schema_watch import SchemaWatch
+from omnigraph.graph.snapshot import Reference, Snapshot, resolve
+
+Moment = datetime | int
+
+
+class Graph:
+    """An open graph. `mode` "ro" writes nothing at all; "rw" heals what a dead writer left before it writes."""
+
+    def __init__(
+        self,
+        context: CommitContext,
+        watch: SchemaWatch,
+        *,
+        mode: Literal["rw", "ro"],
+        actor: str | None = None,
+        branch: str = MAIN,
+    ) -> None:
+        self._context = context
+        self._watch = watch
+        self.mode = mode
+        self.actor = actor
+        self.branch = branch
+
+    @property
+    def uri(self) -> str:
+        return self._context.root.uri
+
+    def __repr__(self) -> str:
+        return f"Graph({self.uri!r}, mode={self.mode!r}, branch={self.branch!r})"
+
+    def at(self, branch: str) -> Graph:
+        """A handle on the same graph that is bound to another branch."""
+        self._context.manifest.load(branch)
+        return Graph(self._context, self._watch, mode=self.mode, actor=self.actor, branch=branch)
+
+    # --- schema -----------------------------------------------------------------------------------------------------
+
+    def contract(self) -> Contract:
+        """The accepted schema, checked against the files on disk when they changed."""
+        return self._watch.current()
+
+    def schema(self) -> str:
+        """The accepted schema source."""
+        return self.contract().source
+
+    # --- branches ---------------------------------------------------------------------------------------------------
+
+    def branches(self) -> list[str]:
+        """The names of all branches: main first, then by name."""
+        return branch_names(self._context)
+
+    def create_branch(self, name: str, base: str | None = None) -> Snapshot:
+        """Make a branch at the current head of `base` (this handle's branch unless given)."""
+        self._refuse_read_only()
+        return Snapshot(create_branch(self._context, name, base or self.branch), self._context.tables)
+
+    def delete_branch(self, name: str) -> None:
+        """Remove a branch that no other branch depends on."""
+        self._refuse_read_only()
+        if name == self.branch and name != MAIN:
+            raise Conflict(f"cannot delete branch '{name}': it is the currently active branch of this handle")
+        delete_branch(self._context, name)
+
+    # --- history ----------------------------------------------------------------------------------------------------
+
+    def snapshot(self, branch: str | None = None, at: Reference = None) -> Snapshot:
+        """The graph now, or at a commit id, manifest version or snapshot id."""
+        self.contract()
+        return resolve(self._context.manifest, self._context.tables, branch or self.branch, at)
+
+    def head(self, branch: str | None = None) -> Commit:
+        """The newest commit of a branch; a fresh branch has its fork point."""
+        name = branch or self.branch
+        head = self._context.manifest.load(name).head
+        commit = self._context.manifest.find_commit(name, head)
+        if commit is None:
+            raise CommitNotFound(f"commit '{head}' not found", commit=head)
+        return commit
+
+    def commit(self, commit_id: str) -> Commit:
+        """A commit by its id, wherever it was made."""
+        return self._context.manifest.commit_near(commit_id, self.branch)
+
+    def commits(
+        self,
+        branch: str | None = None,
+        *,
+        actor: str | None = None,
+        kind: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+    ) -> list[Commit]:
+        """The history reachable from a branch's head, newest first, filtered by actor, kind and time."""
+        if kind is not None and kind not in COMMIT_KINDS:
+            raise BadRequest(f"'{kind}' is no kind of commit; the kinds are {', '.join(sorted(COMMIT_KINDS))}")
+        earliest, latest = _micros(since), _micros(until)
+        return [
+            commit
+            for commit in history(self._context.manifest, branch or self.branch)
+            if (actor is None or commit.actor == actor)
+            and (kind is None or commit.kind == kind)
+            and (earliest is None or commit.created_at >= earliest)
+            and (latest is None or commit.created_at <= latest)
+        ]
+
+    # --- entities ---------------------------------------------------------------------------------------------------
+
+    def entity(
+        self, kind: Literal["node", "edge"], type_name: str, entity_id: str, *, snapshot: Reference = None
+    ) -> dict[str, Any] | None:
+        """One entity as a dict, or None when there is none with this id."""
+        table = self.snapshot(at=snapshot).open(f"{kind}:{type_name}")
+        found = table.take_ids(pa.array([entity_id], pa.string())).to_pylist()
+        return found[0] if found else None
+
+    # --- recovery ---------------------------------------------------------------------------------------------------
+
+    def refresh(self) -> list[Recovery]:
+        """Look at the store afresh: heal what can be healed (read-write handles) and adopt a new schema."""
+        healed = heal(self._context) if self.mode == "rw" else []
+        for branch in self.branches():
+            self._context.manifest.forget(branch)
+        self.contract()
+        return healed
+
+    def recoveries(self) -> list[Recovery]:
+        """Every completed recovery of this graph."""
+        return audit.recoveries(self._context)
+
+    def pending_operations(self) -> list[Sidecar]:
+        """The recovery records that are waiting."""
+        return pending(self._context)
+
+    def discard_operation(self, operation_id: str) -> str:
+        """Set a recovery record aside that can not be settled; returns where it went. Nothing is destroyed."""
+        self._refuse_read_only()
+        return discard_sidecar(self._context.store, operation_id)
+
+    def _refuse_read_only(self) -> None:
+        if self.mode != "rw":
+            raise BadRequest('this handle is read-only; open the graph with mode="rw" to write')
+
+
+def _micros(moment: Moment | None) -> int | None:
+    """A point in time as microseconds since the epoch; a datetime without a zone means UTC."""
+    if moment is None or isinstance(moment, int):
+        return moment
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return int(aware.timestamp() * 1_000_000)
+

@@ -1,0 +1,224 @@
+"""Creating and opening a graph.
+
+Creation is one publish like everything else: tables and schema files first, then `__manifest`, whose first version holds
+the genesis commit. Until it is there the folder is not a graph, and what a dead creator left is told by its claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import orjson
+
+from omnigraph import failpoints
+from omnigraph.commit import rows, schema_files
+from omnigraph.commit.branch_refs import MANIFEST_PATH
+from omnigraph.commit.context import DURABILITY_MODES, PROCESS, CommitContext
+from omnigraph.commit.format import CURRENT
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.migrations import migrated
+from omnigraph.commit.model import MAIN, Lineage, TableEntry
+from omnigraph.commit.moved_root import refuse_if_moved
+from omnigraph.commit.recovery import fresh_state, heal
+from omnigraph.commit.sidecar import Kind, Sidecar, UnreadableSidecar, list_sidecars, read_sidecar
+from omnigraph.errors import AlreadyInitialized, BadRequest, GraphNotFound, RecoveryRequired
+from omnigraph.values.columns import table_path, table_schema
+from omnigraph.graph.contract import Contract, accept, check_identities, read_contract
+from omnigraph.ids import new_incarnation, new_ulid, now_micros
+from omnigraph.language.schema.accept import accept_schema
+from omnigraph.language.schema.build import compile_schema
+from omnigraph.storage.locks import BranchLocks
+from omnigraph.storage.objects import ObjectStore, open_store
+from omnigraph.storage.root import Root
+from omnigraph.storage.tables.commit import commit_staged, create_dataset
+from omnigraph.storage.tables.handles import Tables
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.staged import stage_create
+
+CLAIM = "__init_claim.json"
+
+failpoints.declare("init.after_claim", "init.after_tables", "init.after_schema_files", "init.after_manifest")
+
+
+def connect(
+    uri: str,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    durability: str = PROCESS,
+    store: ObjectStore | None = None,
+) -> CommitContext:
+    """The stores, manifest reader and locks of a graph; touches nothing yet."""
+    if durability not in DURABILITY_MODES:
+        raise BadRequest(f"durability is {' or '.join(DURABILITY_MODES)}, not '{durability}'")
+    root = Root.parse(uri, storage_options)
+    objects = store if store is not None else open_store(root)
+    tables = Tables(root)
+    manifest = Manifest(objects, tables)
+    return CommitContext(root, objects, tables, manifest, BranchLocks(objects, root), durability)
+
+
+# --- creating ---------------------------------------------------------------------------------------------------------
+
+
+def create(context: CommitContext, source: str, *, force: bool = False, actor: str | None = None) -> Contract:
+    """Create a graph at a place that holds none. `force` replaces orphaned schema files, never a graph."""
+    catalog = compile_schema(source)
+    incarnation = new_incarnation()
+    ir = accept_schema(catalog, None, incarnation)
+    contract = accept(source, ir, schema_version=1, identity_domain=new_ulid())
+    context.store.probe_create_if_absent()
+    # A living creator holds the lock; a claim that is met under the lock was left by a dead one.
+    with context.locks.hold(MAIN):
+        _refuse_existing(context, force)
+        context.store.put(CLAIM, orjson.dumps({"incarnation": f"{incarnation:016x}", "created_at": now_micros()}))
+        failpoints.hit("init.after_claim")
+        entries = _create_tables(context, contract)
+        failpoints.hit("init.after_tables")
+        for name, data in contract.files().items():
+            context.store.put(name, data)
+        compiled = contract.files()[schema_files.COMPILED]
+        context.store.put(schema_files.archive_path(compiled), compiled)
+        failpoints.hit("init.after_schema_files")
+        context.make_durable("")
+        _create_manifest(context, entries, actor)
+        context.make_durable(MANIFEST_PATH)
+        failpoints.hit("init.after_manifest")
+        context.store.delete(CLAIM)
+    return contract
+
+
+def _refuse_existing(context: CommitContext, force: bool) -> None:
+    store = context.store
+    if store.exists(MANIFEST_PATH):
+        raise AlreadyInitialized(
+            f"{context.root.uri} is already initialized; open it, or choose another place", name=context.root.uri
+        )
+    claim = store.get_or_none(CLAIM)
+    if claim is not None:
+        _remove_leftovers(store, claim)
+        return
+    orphans = [name for name in schema_files.FILES if store.exists(name)]
+    if orphans and not force:
+        raise AlreadyInitialized(
+            f"{context.root.uri} is already initialized in part: it holds {', '.join(orphans)} but no graph; "
+            "remove them, or replace them with force",
+            name=context.root.uri,
+        )
+
+
+def _remove_leftovers(store: ObjectStore, claim: bytes) -> None:
+    """What a creator that died had made: the tables of its incarnation and its schema files."""
+    incarnation = orjson.loads(claim).get("incarnation", "")
+    for folder in ("nodes", "edges"):
+        made = {info.path.split("/")[1] for info in store.list(folder)}
+        for name in made:
+            if incarnation and name.endswith(f"-{incarnation}"):
+                store.delete_prefix(f"{folder}/{name}")
+    for name in schema_files.FILES:
+        store.delete(name)
+
+
+def _create_tables(context: CommitContext, contract: Contract) -> list[TableEntry]:
+    entries = []
+    for entity in contract.types():
+        path = table_path(entity)
+        staged = stage_create(context.tables, Location(path), table_schema(entity))
+        version = commit_staged(context.tables, staged, expected_version=None, transaction_id=new_ulid())
+        entries.append(
+            TableEntry(
+                key=entity.type_key,
+                path=path,
+                identity=(entity.id, entity.incarnation),
+                version=version,
+                branch=None,
+                row_count=0,
+            )
+        )
+    return entries
+
+
+def _create_manifest(context: CommitContext, entries: list[TableEntry], actor: str | None) -> None:
+    """The first manifest version: every table and the genesis commit, which has no parent."""
+    genesis = Lineage(id=new_ulid(), created_at=now_micros(), kind="init", actor=actor)
+    first = [row for entry in entries for row in (rows.table_row(entry), rows.version_row(entry))]
+    first.append(rows.commit_row(genesis, branch=MAIN, parent=None))
+    first.append(rows.head_row(MAIN, genesis.id))
+    first.append(rows.fence_row(0, genesis.id))
+    schema = rows.manifest_schema(CURRENT)
+    create_dataset(context.root, MANIFEST_PATH, schema, rows.to_arrow(first, schema))
+
+
+# --- opening ----------------------------------------------------------------------------------------------------------
+
+
+def open_for_writing(context: CommitContext) -> Contract:
+    """Read-write: stamp check, migration of main, schema-state recovery, sidecars, then the state."""
+    _refuse_missing(context)
+    context.store.probe_create_if_absent()
+    refuse_if_moved(context.store, context.root)
+    if fresh_state(context, MAIN).stamp != CURRENT:
+        with context.locks.hold(MAIN):
+            migrated(context, MAIN)
+    heal(context)
+    return checked_contract(context)
+
+
+def open_for_reading(context: CommitContext) -> Contract:
+    """Read-only: stamp check and state; nothing is written, deleted or recovered."""
+    _refuse_missing(context)
+    refuse_if_moved(context.store, context.root)
+    context.manifest.load()
+    for sidecar in _readable_sidecars(context.store):
+        _refuse_unpromoted_schema(context, sidecar)
+    return checked_contract(context)
+
+
+def checked_contract(context: CommitContext) -> Contract:
+    """The contract on disk, checked against the manifest."""
+    contract = read_contract(context.store)
+    check_identities(contract, context.manifest.load())
+    return contract
+
+
+def _refuse_missing(context: CommitContext) -> None:
+    store, uri = context.store, context.root.uri
+    if store.exists(MANIFEST_PATH):
+        return
+    if store.exists(CLAIM):
+        raise GraphNotFound(
+            f"{uri} holds a graph whose creation was interrupted; run `omnigraph init` there again", uri=uri
+        )
+    parts = [name for name in (*schema_files.FILES, "nodes", "edges") if store.exists(name)]
+    if parts:
+        raise GraphNotFound(
+            f"{uri} holds parts of a graph ({', '.join(parts)}) but no {MANIFEST_PATH}; restore it from a backup",
+            uri=uri,
+        )
+    raise GraphNotFound(f"there is no graph at {uri}; create one with `omnigraph init`", uri=uri)
+
+
+def _readable_sidecars(store: ObjectStore) -> list[Sidecar]:
+    """A reader is not stopped by a record that it can not understand: it neither heals nor deletes any."""
+    found = []
+    for operation_id in list_sidecars(store):
+        try:
+            sidecar = read_sidecar(store, operation_id)
+        except UnreadableSidecar:
+            continue
+        if sidecar is not None:
+            found.append(sidecar)
+    return found
+
+
+def _refuse_unpromoted_schema(context: CommitContext, sidecar: Sidecar) -> None:
+    """A pending schema change is readable only when the live schema files are those the manifest names."""
+    if sidecar.kind is not Kind.SCHEMA_APPLY:
+        return
+    published = sidecar.published or context.manifest.find_commit(sidecar.branch, sidecar.commit.id) is not None
+    if published and schema_files.live_target(context.store) == sidecar.schema_target:
+        return
+    raise RecoveryRequired(
+        f"a schema change (operation {sidecar.operation_id}) is half done; open the graph read-write once to settle it",
+        operation_id=sidecar.operation_id,
+    )
+

@@ -1,0 +1,39 @@
+"""The entry point of the checker."""
+
+from __future__ import annotations
+
+from omnigraph.language.query.ast import Mutation, Query
+from omnigraph.language.query.check.blocks import check_block
+from omnigraph.language.query.check.mutations import check_mutation
+from omnigraph.language.query.check.results import check_results
+from omnigraph.language.query.check.scope import ANONYMOUS, Scope
+from omnigraph.language.query.check.tree import CheckedQuery
+from omnigraph.language.schema.catalog import Catalog
+from omnigraph.language.source import Source
+from omnigraph.language.types import PropType
+
+#: The name under which engines hand the instant of a query around; no query may declare it.
+NOW_PARAMETER = "__now"
+
+
+def check_query(query: Query, catalog: Catalog, source: Source) -> CheckedQuery:
+    """Check a query against a schema; `source` is the text it was parsed from, for the places in messages."""
+    scope = Scope(source, catalog, params={})
+    scope.params = _params(scope, query)
+    if isinstance(query.body, Mutation):
+        return CheckedQuery(query, check_mutation(scope, query, query.body))
+    block = check_block(scope, query.body.clauses)
+    return CheckedQuery(query, check_results(scope, query.body, block))
+
+
+def _params(scope: Scope, query: Query) -> dict[str, PropType]:
+    params: dict[str, PropType] = {}
+    for param in query.params:
+        if param.name in (NOW_PARAMETER, ANONYMOUS):
+            scope.error(None, f"parameter name `${param.name}` is reserved", param.span)
+        if param.name in params:
+            scope.error(None, f"parameter `${param.name}` is declared twice", param.span)
+        if param.type.is_blob and param.type.is_list:
+            scope.error(None, f"parameter type {param.type} is not supported", param.span)
+        params[param.name] = param.type
+    return params

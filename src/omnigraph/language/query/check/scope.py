@@ -1,0 +1,101 @@
+"""What the names of a query mean at one point of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import NoReturn
+
+from omnigraph.language.query.ast import Access
+from omnigraph.language.query.ir import STRING, Column
+from omnigraph.language.schema.catalog import Catalog, EdgeType, EntityType, NodeType
+from omnigraph.language.source import Source, Span
+from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.types import PropType
+
+ANONYMOUS = "_"
+
+NODE_COLUMNS = ("id",)
+EDGE_COLUMNS = ("id", "src", "dst")
+
+
+@dataclass
+class Scope:
+    """The parameters of a query and the variables bound so far; a `not` block works on an inner scope of its own."""
+
+    source: Source
+    catalog: Catalog
+    params: Mapping[str, PropType]
+    nodes: dict[str, NodeType] = field(default_factory=dict)
+    edges: dict[str, EdgeType] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def inner(self) -> Scope:
+        """A scope that sees everything bound so far and keeps what it binds to itself."""
+        return Scope(self.source, self.catalog, self.params, dict(self.nodes), dict(self.edges), self._numbers)
+
+    def is_bound(self, variable: str) -> bool:
+        return variable in self.nodes or variable in self.edges
+
+    def name_of(self, variable: str) -> str:
+        """The variable itself, or a fresh name that no text can contain when it is the anonymous one."""
+        return f"_#{next(self._numbers)}" if variable == ANONYMOUS else variable
+
+    def error(
+        self, code: str | None, message: str, span: Span, *, name: str = "", known: Iterable[str] = ()
+    ) -> NoReturn:
+        """Raise a TypecheckError; with a misspelt `name`, suggest the nearest of the `known` ones."""
+        suggestion = nearest_name(name, known) if name else None
+        self.source.type_error(code, f"{message}{did_you_mean(suggestion)}", span, suggestion=suggestion)
+
+    def unbound(self, code: str | None, variable: str, span: Span) -> NoReturn:
+        """Raise the error for a variable that nothing has bound."""
+        known = (*self.nodes, *self.edges, *self.params)
+        suggestion = nearest_name(variable, (name for name in known if name.isidentifier()))
+        tail = did_you_mean(f"${suggestion}" if suggestion else None)
+        self.source.type_error(code, f"variable `${variable}` is not bound{tail}", span, suggestion=suggestion)
+
+    def entity(self, variable: str) -> EntityType | None:
+        """The node or edge type of a bound variable."""
+        return self.nodes.get(variable) or self.edges.get(variable)
+
+    def column(self, access: Access, code: str = "T6") -> Column:
+        """The column of `$variable.property`; an unknown variable or property is an error with this code."""
+        entity = self.entity(access.variable)
+        if entity is None:
+            self.unbound(code, access.variable, access.span)
+        found = property_type(entity, access.property)
+        if found is None:
+            self.no_property(code, entity, access.property, access.span)
+        return Column(access.variable, access.property, found)
+
+    def read_column(self, access: Access) -> Column:
+        """The column of an access whose value is read; a Blob's can not be."""
+        column = self.column(access)
+        if column.type.is_blob:
+            self.refuse_blob(f"property `${access.variable}.{access.property}`", access.span)
+        return column
+
+    def refuse_blob(self, what: str, span: Span) -> NoReturn:
+        """Raise the error for a Blob that is used as a value of a read."""
+        message = f"Blob {what} is not available as a .gq read value; Blob values require a dedicated API"
+        self.error("T24", message, span)
+
+    def no_property(self, code: str, entity: EntityType, name: str, span: Span) -> NoReturn:
+        """Raise the error for a property that a type does not have."""
+        known = (*entity.properties, *implicit_columns(entity))
+        self.error(code, f"no property `{name}` on {entity.name}", span, name=name, known=known)
+
+
+def implicit_columns(entity: EntityType) -> tuple[str, ...]:
+    """The columns a type has without declaring them."""
+    return NODE_COLUMNS if isinstance(entity, NodeType) else EDGE_COLUMNS
+
+
+def property_type(entity: EntityType, name: str) -> PropType | None:
+    """The type of a declared property or an implicit column."""
+    declared = entity.properties.get(name)
+    if declared is not None:
+        return declared.type
+    return STRING if name in implicit_columns(entity) else None

@@ -1,0 +1,115 @@
+"""Literals, and the values a pattern or an assignment takes."""
+
+from __future__ import annotations
+
+from omnigraph.language.literals import PlainValue, TypedValue, fit_to, is_number_list
+from omnigraph.language.query.ast import (
+    BoolLit,
+    DateLit,
+    DateTimeLit,
+    FloatLit,
+    IntLit,
+    ListLit,
+    Literal,
+    StringLit,
+    Value,
+    Variable,
+)
+from omnigraph.language.query.ast import Now as NowCall
+from omnigraph.language.query.check.scope import Scope
+from omnigraph.language.query.ir import BOOL, DATETIME, F64, I64, STRING, Constant, Now, Parameter
+from omnigraph.language.source import Span
+from omnigraph.language.temporal import parse_date, parse_datetime
+from omnigraph.language.types import PropType, Scalar, compatible
+
+DATE = PropType(Scalar.DATE)
+
+
+def literal_value(scope: Scope, literal: Literal) -> TypedValue:
+    """The value and the type of a literal; an impossible date or a mixed list is an error."""
+    match literal:
+        case StringLit():
+            return TypedValue(literal.value, STRING)
+        case IntLit():
+            return TypedValue(literal.value, I64)
+        case FloatLit():
+            return TypedValue(literal.value, F64)
+        case BoolLit():
+            return TypedValue(literal.value, BOOL)
+        case ListLit():
+            return _list_value(scope, literal)
+        case DateLit() | DateTimeLit():
+            return _temporal_value(scope, literal)
+
+
+def _temporal_value(scope: Scope, literal: DateLit | DateTimeLit) -> TypedValue:
+    try:
+        if isinstance(literal, DateLit):
+            return TypedValue(parse_date(literal.text), DATE)
+        return TypedValue(parse_datetime(literal.text), DATETIME)
+    except ValueError as problem:
+        scope.error(None, str(problem), literal.span)
+
+
+def _list_value(scope: Scope, literal: ListLit) -> TypedValue:
+    values: list[PlainValue] = []
+    element: PropType | None = None
+    for item in literal.items:
+        if isinstance(item, ListLit):
+            scope.error(None, "a list can not hold lists", item.span)
+        typed = literal_value(scope, item)
+        if element is None:
+            element = typed.type
+        elif not compatible(element, typed.type):
+            scope.error(None, f"a list holds one type, not {element} and {typed.type}", item.span)
+        elif typed.type is F64:
+            # [1, 2.5] is a list of floats, whichever comes first.
+            element = F64
+        values.append(typed.value)
+    return TypedValue(tuple(values), PropType((element or STRING).scalar, is_list=True))
+
+
+def declared_parameter(scope: Scope, variable: Variable, undeclared: str | None) -> Parameter:
+    """The parameter a value names; `undeclared` is the code of the error when there is none."""
+    declared = scope.params.get(variable.name)
+    if declared is None:
+        scope.error(
+            undeclared,
+            f"`${variable.name}` is not a declared parameter; a value is a literal or a parameter",
+            variable.span,
+            name=variable.name,
+            known=scope.params,
+        )
+    return Parameter(variable.name, declared)
+
+
+def value_for(scope: Scope, value: Value, target: PropType, owner: str, *, undeclared: str | None = None) -> Constant:
+    """A value that fits a property, named `owner` in messages; a literal that does not is T3, anything else T7."""
+    match value:
+        case Variable():
+            parameter = declared_parameter(scope, value, undeclared)
+            if not compatible(parameter.type, target):
+                scope.error("T7", f"parameter `${value.name}` is {parameter.type}, {owner} takes {target}", value.span)
+            return parameter
+        case NowCall():
+            if not compatible(DATETIME, target):
+                scope.error("T7", f"now() is a DateTime, {owner} takes {target}", value.span)
+            return Now()
+        case _:
+            return _literal_for(scope, literal_value(scope, value), target, owner, value.span)
+
+
+def _literal_for(scope: Scope, literal: TypedValue, target: PropType, owner: str, span: Span) -> TypedValue:
+    fits = is_number_list(literal) if target.is_vector else compatible(literal.type, target)
+    if not fits:
+        scope.error("T3", f"{owner} takes {target}, not {literal.type}", span)
+    # A number that its column can not hold still has a meaning in a comparison; a wrong enum value or length has none.
+    return exactly(scope, literal, target, owner, span) if target.is_vector or target.enum else literal
+
+
+def exactly(scope: Scope, literal: TypedValue, target: PropType, owner: str, span: Span) -> TypedValue:
+    """A literal as a value of exactly the target type, or T3."""
+    try:
+        return fit_to(literal, target)
+    except ValueError as problem:
+        scope.error("T3", f"{owner} takes {target}: {problem}", span)

@@ -1,0 +1,129 @@
+"""Operation descriptors: what a query takes, what it gives back, and which types it reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.language.query.check import Block, CheckedMutation, CheckedQuery, CheckedRead
+from omnigraph.language.query.ir import DeleteEdges, DeleteNodes, InsertEdge, InsertNode, Statement, UpdateNodes
+from omnigraph.language.schema.catalog import Catalog
+from omnigraph.language.types import PropType, Scalar
+
+_KINDS = {
+    Scalar.STRING: "string",
+    Scalar.BLOB: "blob",
+    Scalar.BOOL: "bool",
+    Scalar.I32: "int",
+    Scalar.U32: "int",
+    Scalar.I64: "bigint",
+    Scalar.U64: "bigint",
+    Scalar.F32: "float",
+    Scalar.F64: "float",
+    Scalar.DATE: "date",
+    Scalar.DATETIME: "datetime",
+    Scalar.VECTOR: "vector",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ValueDescriptor:
+    """A parameter or a result column. `item_kind` is given for a list, `vector_dim` for a vector."""
+
+    name: str
+    kind: str
+    nullable: bool
+    item_kind: str | None = None
+    vector_dim: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        shape = {"item_kind": self.item_kind, "vector_dim": self.vector_dim}
+        given = {name: value for name, value in shape.items() if value is not None}
+        return {"name": self.name, "kind": self.kind, **given, "nullable": self.nullable}
+
+
+@dataclass(frozen=True, slots=True)
+class OperationDescriptor:
+    """`reads` and `writes` are type keys such as `node:Person`, sorted."""
+
+    name: str
+    kind: str
+    params: tuple[ValueDescriptor, ...]
+    columns: tuple[ValueDescriptor, ...]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "params": [param.to_dict() for param in self.params],
+            "columns": [column.to_dict() for column in self.columns],
+            "reads": list(self.reads),
+            "writes": list(self.writes),
+        }
+
+
+def describe(checked: CheckedQuery, catalog: Catalog) -> OperationDescriptor:
+    """The descriptor of a checked query."""
+    query, body = checked.query, checked.body
+    params = tuple(describe_value(param.name, param.type) for param in query.params)
+    if isinstance(body, CheckedRead):
+        columns = tuple(describe_value(column.name, column.type) for column in body.columns)
+        return OperationDescriptor(query.name, "read", params, columns, _sorted(_types_matched(body.block)), ())
+    reads, writes = _types_changed(body, catalog)
+    return OperationDescriptor(query.name, "mutation", params, (), reads, writes)
+
+
+def describe_value(name: str, kind: PropType) -> ValueDescriptor:
+    """A named type in the words of the HTTP interface."""
+    if kind.is_list:
+        return ValueDescriptor(name, "list", kind.nullable, item_kind=_KINDS[kind.scalar])
+    return ValueDescriptor(name, _KINDS[kind.scalar], kind.nullable, vector_dim=kind.dimension)
+
+
+def _sorted(type_keys: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(type_keys)))
+
+
+def _types_matched(block: Block) -> Iterator[str]:
+    yield from (node.type_key for node in block.nodes.values())
+    yield from (f"edge:{step.edge_type}" for step in block.steps)
+    for negated in block.negations:
+        yield from _types_matched(negated.block)
+
+
+def _types_changed(mutation: CheckedMutation, catalog: Catalog) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    reads: list[str] = []
+    writes: list[str] = []
+    for statement in mutation.statements:
+        reads += _read_by(statement, catalog)
+        writes += _written_by(statement, catalog)
+    return _sorted(reads), _sorted(writes)
+
+
+def _read_by(statement: Statement, catalog: Catalog) -> list[str]:
+    match statement:
+        case InsertNode():
+            return []
+        case InsertEdge():
+            edge = catalog.edges[statement.edge_type]
+            return [f"node:{edge.from_type}", f"node:{edge.to_type}"]
+        case UpdateNodes() | DeleteNodes():
+            return [f"node:{statement.node_type}"]
+        case DeleteEdges():
+            return [f"edge:{statement.edge_type}"]
+
+
+def _written_by(statement: Statement, catalog: Catalog) -> list[str]:
+    match statement:
+        case InsertNode() | UpdateNodes():
+            return [f"node:{statement.node_type}"]
+        case InsertEdge() | DeleteEdges():
+            return [f"edge:{statement.edge_type}"]
+        case DeleteNodes():
+            # A deleted node takes its edges with it.
+            own = statement.node_type
+            incident = [edge.type_key for edge in catalog.edges.values() if own in (edge.from_type, edge.to_type)]
+            return [f"node:{own}", *incident]

@@ -1,0 +1,254 @@
+"""Plans of read queries: an immutable tree of operators, leaves first in time.
+
+Up to Aggregate or Project a row is a set of bindings: each variable stands for one node or one edge. Operators below
+never change what a variable stands for; they only make, multiply and drop rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from omnigraph.language.query.ir.expressions import (
+    AggregateCall,
+    Column,
+    Constant,
+    Expr,
+    Nearest,
+    Predicate,
+    ResultColumn,
+    UnknownAlias,
+)
+from omnigraph.language.types import PropType
+
+
+class Direction(StrEnum):
+    """Which way an edge is followed, seen from the variable the step starts at."""
+
+    OUT = "out"
+    IN = "in"
+    BOTH = "both"
+
+    @property
+    def reversed(self) -> Direction:
+        """The same edges seen from the other end."""
+        return {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.BOTH: Direction.BOTH}[self]
+
+
+# --- what is matched --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NodePattern:
+    """A variable that stands for nodes of one type which satisfy all predicates (on this variable alone).
+
+    `lookup` holds one value for each property of `key`, in that order: only the node with that key fits. A single
+    value with `lookup_by_id` is the id itself. A null value fits nothing.
+    `columns` are the properties read by operators above; None means any of them.
+    """
+
+    variable: str
+    node_type: str
+    predicates: tuple[Predicate, ...] = ()
+    key: tuple[str, ...] = ()
+    lookup: tuple[Constant, ...] | None = None
+    lookup_by_id: bool = False
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EdgePattern:
+    """The edges of one step: of one type, followed `min_hops` to `max_hops` times.
+
+    Without a variable each (source, target) pair fits once; the target's shortest distance lies within the bounds.
+    With a variable (always one hop) each edge fits once, and `predicates` are on the edge.
+    """
+
+    edge_type: str
+    direction: Direction
+    min_hops: int = 1
+    max_hops: int = 1
+    variable: str | None = None
+    predicates: tuple[Predicate, ...] = ()
+    columns: tuple[str, ...] | None = None
+
+
+# --- operators that make rows of bindings -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NodeScan:
+    """One row for each node that fits the pattern."""
+
+    node: NodePattern
+
+
+@dataclass(frozen=True, slots=True)
+class RankedScan:
+    """The rows of a NodeScan that can be among the `limit` nearest: those, and every row that ties with the last one.
+
+    Rows without a vector come after all others.
+    """
+
+    node: NodePattern
+    ranking: Nearest
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """Leaf of a negated plan: each distinct combination of these variables in the rows that are tested.
+
+    Without variables it is one row that binds nothing.
+    """
+
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CrossJoin:
+    """Every row of the left with every row of the right."""
+
+    left: Plan
+    right: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """Each row with each fitting target reached from `source`; adds the target and the edge variable.
+
+    `closing`: the target is bound already, so the step only keeps rows whose two ends are connected (with an edge
+    variable: once per connecting edge).
+    """
+
+    input: Plan
+    source: str
+    edge: EdgePattern
+    target: NodePattern
+    closing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The rows that satisfy all predicates."""
+
+    input: Plan
+    predicates: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AntiJoin:
+    """The rows for which the inner plan, started with their values of the `on` variables, has no row."""
+
+    input: Plan
+    inner: Plan
+    on: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One step of counted paths; `then` are the steps that go on from its target."""
+
+    source: str
+    edge: EdgePattern
+    target: NodePattern
+    then: tuple[Hop, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CountPaths:
+    """The rows from which every hop leads somewhere, each with its number of paths, which are not enumerated.
+
+    The paths of a row are the product over its hops; the paths of a hop are the sum, over its fitting targets (its
+    edges, when the edge has a variable), of the paths of `then`. A hop without `then` counts its targets.
+    """
+
+    input: Plan
+    hops: tuple[Hop, ...]
+
+
+# --- operators that make results --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """A named column of a result."""
+
+    name: str
+    expr: Expr
+
+    @property
+    def type(self) -> PropType:
+        return self.expr.type
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateColumn:
+    """A named aggregate of a group."""
+
+    name: str
+    call: AggregateCall
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One row per group of rows with equal keys; without keys, one row even over nothing.
+
+    `weighted`: the input is a CountPaths, and a row counts as often as it has paths.
+    """
+
+    input: Plan
+    keys: tuple[OutputColumn, ...]
+    aggregates: tuple[AggregateColumn, ...]
+    weighted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """NaN comes after all numbers; text is ordered by code point."""
+
+    expr: Expr | UnknownAlias
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The rows in order of the keys, then of the ties, which are ascending; at most `limit` of them."""
+
+    input: Plan
+    keys: tuple[OrderKey, ...]
+    ties: tuple[Column | ResultColumn, ...]
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most `count` rows."""
+
+    input: Plan
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The result: these columns of each row, in this order."""
+
+    input: Plan
+    columns: tuple[OutputColumn, ...]
+
+
+Plan = (
+    NodeScan
+    | RankedScan
+    | Outer
+    | CrossJoin
+    | Expand
+    | Filter
+    | AntiJoin
+    | CountPaths
+    | Aggregate
+    | Order
+    | Limit
+    | Project
+)

@@ -1,0 +1,227 @@
+"""Plans and expressions as text, for `explain` and for tests: one operator per line, inputs indented below it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from omnigraph.language.literals import TypedValue
+from omnigraph.language.query.ir.expressions import (
+    AggregateCall,
+    AllTokens,
+    AnyToken,
+    Bm25,
+    Column,
+    Compare,
+    Expr,
+    FuzzyToken,
+    Member,
+    Nearest,
+    Now,
+    Parameter,
+    Prefix,
+    ResultColumn,
+    Rrf,
+    Substring,
+    UnknownAlias,
+)
+from omnigraph.language.query.ir.mutation import (
+    Assign,
+    DeleteEdges,
+    DeleteNodes,
+    InsertEdge,
+    InsertNode,
+    MutationPlan,
+    Statement,
+    UpdateNodes,
+)
+from omnigraph.language.query.ir.plan import (
+    Aggregate,
+    AntiJoin,
+    CountPaths,
+    CrossJoin,
+    EdgePattern,
+    Expand,
+    Filter,
+    Hop,
+    Limit,
+    NodePattern,
+    NodeScan,
+    Order,
+    OrderKey,
+    Outer,
+    OutputColumn,
+    Plan,
+    Project,
+    RankedScan,
+)
+from omnigraph.language.query.ir.walk import children
+from omnigraph.language.temporal import render_date, render_datetime
+from omnigraph.language.types import Scalar
+
+
+def render_plan(plan: Plan | MutationPlan) -> str:
+    """The whole plan, the last operator first."""
+    if isinstance(plan, MutationPlan):
+        return "\n".join(_statement(statement) for statement in plan.statements)
+    return "\n".join(_lines(plan, ""))
+
+
+def _lines(plan: Plan, indent: str) -> Iterable[str]:
+    yield indent + _operator(plan)
+    if isinstance(plan, CountPaths):
+        for hop in plan.hops:
+            yield from _hop_lines(hop, f"{indent}  | ")
+    for child in children(plan):
+        yield from _lines(child, f"{indent}  ")
+
+
+def _hop_lines(hop: Hop, indent: str) -> Iterable[str]:
+    yield f"{indent}{_step(hop.source, hop.edge, hop.target)}"
+    for next_hop in hop.then:
+        yield from _hop_lines(next_hop, f"{indent}  ")
+
+
+def _operator(plan: Plan) -> str:
+    match plan:
+        case NodeScan():
+            return f"NodeScan {_node(plan.node)}"
+        case RankedScan():
+            return f"RankedScan {_node(plan.node)} by {render_expr(plan.ranking)} limit {plan.limit}"
+        case Outer():
+            return f"Outer {_variables(plan.variables)}".rstrip()
+        case CrossJoin():
+            return "CrossJoin"
+        case Expand():
+            return f"{'Close' if plan.closing else 'Expand'} {_step(plan.source, plan.edge, plan.target)}"
+        case Filter():
+            return f"Filter {' and '.join(map(render_expr, plan.predicates))}"
+        case AntiJoin():
+            return f"AntiJoin on {_variables(plan.on)}"
+        case CountPaths():
+            return "CountPaths"
+        case Aggregate():
+            calls = [f"{column.name} = {render_expr(column.call)}" for column in plan.aggregates]
+            groups = f" by {_columns(plan.keys)}" if plan.keys else ""
+            return f"Aggregate {', '.join(calls)}{groups}{' weighted' if plan.weighted else ''}"
+        case Order():
+            ties = f" ties {', '.join(map(render_expr, plan.ties))}" if plan.ties else ""
+            limit = "" if plan.limit is None else f" limit {plan.limit}"
+            return f"Order {', '.join(map(_order_key, plan.keys))}{ties}{limit}"
+        case Limit():
+            return f"Limit {plan.count}"
+        case Project():
+            return f"Project {_columns(plan.columns)}"
+
+
+def _variables(names: Iterable[str]) -> str:
+    return ", ".join(f"${name}" for name in names)
+
+
+def _columns(columns: Iterable[OutputColumn]) -> str:
+    return ", ".join(f"{column.name} = {render_expr(column.expr)}" for column in columns)
+
+
+def _order_key(key: OrderKey) -> str:
+    direction = "desc" if key.descending else "asc"
+    return f"{render_expr(key.expr)} {direction} nulls {'first' if key.nulls_first else 'last'}"
+
+
+def _step(source: str, edge: EdgePattern, target: NodePattern) -> str:
+    name = f"${edge.variable}: " if edge.variable else ""
+    hops = "" if (edge.min_hops, edge.max_hops) == (1, 1) else f" {{{edge.min_hops},{edge.max_hops}}}"
+    conditions = _conditions(edge.predicates, edge.columns if edge.variable else None)
+    return f"${source} -[{name}{edge.edge_type} {edge.direction}{hops}{conditions}]-> {_node(target)}"
+
+
+def _node(node: NodePattern) -> str:
+    lookup = ""
+    if node.lookup is not None:
+        values = ", ".join(map(render_expr, node.lookup))
+        lookup = f" {'id' if node.lookup_by_id else 'key'}({values})"
+    return f"${node.variable}: {node.node_type}{lookup}{_conditions(node.predicates, node.columns)}"
+
+
+def _conditions(predicates: Iterable[Expr], columns: tuple[str, ...] | None) -> str:
+    conditions = " and ".join(map(render_expr, predicates))
+    where = f" where {conditions}" if conditions else ""
+    return where if columns is None else f"{where} reading ({', '.join(columns)})"
+
+
+# --- mutations --------------------------------------------------------------------------------------------------------
+
+
+def _statement(statement: Statement) -> str:
+    match statement:
+        case InsertNode():
+            return f"InsertNode {statement.node_type} {_assignments(statement.assignments)}"
+        case InsertEdge():
+            ends = f"{render_expr(statement.source)} -> {render_expr(statement.target)}"
+            return f"InsertEdge {statement.edge_type} {ends} {_assignments(statement.assignments)}"
+        case UpdateNodes():
+            where = render_expr(statement.predicate)
+            return f"UpdateNodes {statement.node_type} {_assignments(statement.assignments)} where {where}"
+        case DeleteNodes():
+            return f"DeleteNodes {statement.node_type} where {render_expr(statement.predicate)}"
+        case DeleteEdges():
+            return f"DeleteEdges {statement.edge_type} where {render_expr(statement.predicate)}"
+
+
+def _assignments(assignments: Iterable[Assign]) -> str:
+    return f"{{{', '.join(f'{assign.property}: {render_expr(assign.value)}' for assign in assignments)}}}"
+
+
+# --- expressions ------------------------------------------------------------------------------------------------------
+
+
+def render_expr(expr: Expr | UnknownAlias) -> str:
+    """An expression in the words of the query language."""
+    match expr:
+        case Column():
+            return f"${expr.variable}.{expr.property}"
+        case Parameter():
+            return f"${expr.name}"
+        case TypedValue():
+            return _value(expr)
+        case Now():
+            return "now()"
+        case AnyToken():
+            return _call("search", expr.field, expr.query)
+        case AllTokens():
+            return _call("match_text", expr.field, expr.query)
+        case FuzzyToken():
+            return _call("fuzzy", expr.field, expr.query, expr.max_edits)
+        case Bm25():
+            return _call("bm25", expr.field, expr.query)
+        case Nearest():
+            return _call(f"nearest_{expr.metric}", expr.field, expr.query)
+        case Rrf():
+            return _call("rrf", expr.left, expr.right, expr.k)
+        case Compare():
+            return f"{render_expr(expr.left)} {expr.operator} {render_expr(expr.right)}"
+        case Member():
+            return f"{render_expr(expr.items)} has {render_expr(expr.item)}"
+        case Substring():
+            return f"{render_expr(expr.text)} contains {render_expr(expr.part)}"
+        case Prefix():
+            return f"{render_expr(expr.text)} starts_with {render_expr(expr.prefix)}"
+        case AggregateCall():
+            return f"{expr.function}({'*' if expr.argument is None else render_expr(expr.argument)})"
+        case ResultColumn() | UnknownAlias():
+            return expr.name
+
+
+def _call(function: str, *arguments: Expr | None) -> str:
+    return f"{function}({', '.join(render_expr(argument) for argument in arguments if argument is not None)})"
+
+
+def _value(literal: TypedValue) -> str:
+    value = literal.value
+    if isinstance(value, tuple):
+        element = literal.type.element()
+        return f"[{', '.join(_value(TypedValue(item, element)) for item in value)}]"
+    if isinstance(value, int) and literal.type.scalar is Scalar.DATE:
+        return f'date("{render_date(value)}")'
+    if isinstance(value, int) and literal.type.scalar is Scalar.DATETIME:
+        return f'datetime("{render_datetime(value)}")'
+    return json.dumps(value, ensure_ascii=False)

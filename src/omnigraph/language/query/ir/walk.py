@@ -1,0 +1,119 @@
+"""Walking and rebuilding plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from omnigraph.language.query.ir.expressions import Expr, UnknownAlias
+from omnigraph.language.query.ir.plan import (
+    Aggregate,
+    AntiJoin,
+    CountPaths,
+    CrossJoin,
+    Expand,
+    Filter,
+    Hop,
+    NodePattern,
+    NodeScan,
+    Order,
+    Outer,
+    Plan,
+    Project,
+    RankedScan,
+)
+
+
+def children(plan: Plan) -> tuple[Plan, ...]:
+    """The plans directly below an operator, the negated plan of an AntiJoin included."""
+    match plan:
+        case NodeScan() | RankedScan() | Outer():
+            return ()
+        case CrossJoin():
+            return (plan.left, plan.right)
+        case AntiJoin():
+            return (plan.input, plan.inner)
+        case _:
+            return (plan.input,)
+
+
+def map_children(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
+    """The operator over changed children."""
+    match plan:
+        case NodeScan() | RankedScan() | Outer():
+            return plan
+        case CrossJoin():
+            return replace(plan, left=change(plan.left), right=change(plan.right))
+        case AntiJoin():
+            return replace(plan, input=change(plan.input), inner=change(plan.inner))
+        case _:
+            return replace(plan, input=change(plan.input))
+
+
+def transform(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
+    """The plan with every operator changed, the lowest first."""
+    return change(map_children(plan, lambda child: transform(child, change)))
+
+
+def bound_variables(plan: Plan) -> frozenset[str]:
+    """The variables the rows of a plan have."""
+    match plan:
+        case NodeScan() | RankedScan():
+            return frozenset((plan.node.variable,))
+        case Outer():
+            return frozenset(plan.variables)
+        case CrossJoin():
+            return bound_variables(plan.left) | bound_variables(plan.right)
+        case Expand():
+            edge = () if plan.edge.variable is None else (plan.edge.variable,)
+            return bound_variables(plan.input) | {plan.target.variable, *edge}
+        case Aggregate() | Project():
+            return frozenset()
+        case _:
+            return bound_variables(plan.input)
+
+
+def map_nodes(plan: Plan, change: Callable[[NodePattern], NodePattern]) -> Plan:
+    """The plan with every node pattern changed that introduces a variable."""
+
+    def changed(operator: Plan) -> Plan:
+        if isinstance(operator, NodeScan):
+            return replace(operator, node=change(operator.node))
+        if isinstance(operator, Expand) and not operator.closing:
+            return replace(operator, target=change(operator.target))
+        return operator
+
+    return transform(plan, changed)
+
+
+def expressions_in(plan: Plan) -> Iterator[Expr | UnknownAlias]:
+    """Every expression of a plan, those of negated plans included."""
+    match plan:
+        case NodeScan():
+            yield from plan.node.predicates
+        case RankedScan():
+            yield from (*plan.node.predicates, plan.ranking)
+        case Expand():
+            yield from (*plan.edge.predicates, *plan.target.predicates)
+        case Filter():
+            yield from plan.predicates
+        case CountPaths():
+            for hop in plan.hops:
+                yield from _hop_expressions(hop)
+        case Aggregate():
+            yield from (key.expr for key in plan.keys)
+            yield from (column.call for column in plan.aggregates)
+        case Order():
+            yield from (*(key.expr for key in plan.keys), *plan.ties)
+        case Project():
+            yield from (column.expr for column in plan.columns)
+        case _:
+            pass
+    for child in children(plan):
+        yield from expressions_in(child)
+
+
+def _hop_expressions(hop: Hop) -> Iterator[Expr]:
+    yield from (*hop.edge.predicates, *hop.target.predicates)
+    for following in hop.then:
+        yield from _hop_expressions(following)

@@ -1,0 +1,144 @@
+"""The parser of `.gq` texts: the file and the head of a query. Bodies are in `reads` and `statements`.
+
+The grammar is an ordered choice without word boundaries. Nearly every choice is decided by the next few characters, so
+the parser rarely goes back and the time it takes follows the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from omnigraph.errors import BadRequest
+from omnigraph.language.query.ast import Param, Query, QueryFile
+from omnigraph.language.query.expressions import parse_variable
+from omnigraph.language.query.hints import hint_at, misspelt_block_word
+from omnigraph.language.query.reads import parse_read
+from omnigraph.language.query.statements import parse_mutation
+from omnigraph.language.scanner import Mismatch, Scanner
+from omnigraph.language.schema.numbers import to_vector_dimension
+from omnigraph.language.source import Source, Span
+from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.types import PropType, Scalar
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_BASES = {scalar.value: scalar for scalar in Scalar if scalar is not Scalar.VECTOR}
+
+
+def parse_query_file(text: str, file: str | None = None) -> QueryFile:
+    """Parse a `.gq` text; raises ParseError. `file` is only a name for messages."""
+    source = Source(text, file)
+    scanner = Scanner(source)
+    queries: list[Query] = []
+    try:
+        while not scanner.at_end():
+            queries.append(_query(scanner))
+    except Mismatch:
+        scanner.grammar_error(hint_at(text, scanner.furthest), suggestion=misspelt_block_word(text, scanner.furthest))
+    return QueryFile(tuple(queries), source)
+
+
+def find_query(file: QueryFile, name: str | None = None) -> Query:
+    """The first query of this name, or the only one when no name is given."""
+    if name is None:
+        if len(file.queries) > 1:
+            raise BadRequest("query file contains multiple queries; pass a name")
+        if not file.queries:
+            raise BadRequest("query file contains no queries")
+        return file.queries[0]
+    for query in file.queries:
+        if query.name == name:
+            return query
+    raise BadRequest(f"query '{name}' not found")
+
+
+# --- the head of a query ----------------------------------------------------------------------------------------------
+
+
+def _query(scanner: Scanner) -> Query:
+    start = scanner.at
+    scanner.expect("query")
+    name = scanner.take_ident()
+    params = _params(scanner)
+    annotations = _annotations(scanner)
+    scanner.expect("{")
+    body = parse_read(scanner) if scanner.accept("match") else parse_mutation(scanner)
+    scanner.expect("}")
+    return Query(
+        name,
+        params,
+        body,
+        description=annotations.get("@description"),
+        instruction=annotations.get("@instruction"),
+        span=scanner.span_from(start),
+    )
+
+
+def _params(scanner: Scanner) -> tuple[Param, ...]:
+    scanner.expect("(")
+    if scanner.accept(")"):
+        return ()
+    params = [_param(scanner)]
+    while scanner.accept(","):
+        params.append(_param(scanner))
+    scanner.expect(")")
+    return tuple(params)
+
+
+def _param(scanner: Scanner) -> Param:
+    start = scanner.at
+    name = parse_variable(scanner).name
+    scanner.expect(":")
+    return Param(name, _param_type(scanner), scanner.span_from(start))
+
+
+def _param_type(scanner: Scanner) -> PropType:
+    if scanner.looking_at("["):
+        scanner.expect("[")
+        core = PropType(_base_type(scanner), is_list=True)
+        scanner.expect("]")
+    elif scanner.peek(_WORD) == "Vector":
+        core = PropType(Scalar.VECTOR, dimension=_vector_dimension(scanner))
+    else:
+        core = PropType(_base_type(scanner))
+    return core.as_nullable() if scanner.accept("?") else core
+
+
+def _base_type(scanner: Scanner) -> Scalar:
+    word = scanner.peek(_WORD)
+    if word is None:
+        scanner.fail("a parameter type")
+    if word not in _BASES:
+        suggestion = nearest_name(word, (*_BASES, Scalar.VECTOR.value))
+        scanner.source.grammar_error(
+            f"unknown parameter type `{word}`{did_you_mean(suggestion)}",
+            Span(scanner.at, scanner.at + len(word)),
+            expected=tuple(_BASES),
+            suggestion=suggestion,
+        )
+    scanner.expect(word)
+    return _BASES[word]
+
+
+def _vector_dimension(scanner: Scanner) -> int:
+    start = scanner.at
+    scanner.expect("Vector")
+    scanner.expect("(")
+    digits = scanner.take_digits()
+    scanner.expect(")")
+    return to_vector_dimension(digits, scanner.source, scanner.span_from(start))
+
+
+def _annotations(scanner: Scanner) -> dict[str, str]:
+    annotations: dict[str, str] = {}
+    while scanner.looking_at("@"):
+        start = scanner.at
+        name = scanner.expect_one_of("@description", "@instruction")
+        scanner.expect("(")
+        text = scanner.take_string()
+        scanner.expect(")")
+        if name in annotations:
+            scanner.source.semantic_error(f"duplicate {name}", scanner.span_from(start))
+        if not text.strip():
+            scanner.source.semantic_error(f'{name} needs a non-blank text: `{name}("…")`', scanner.span_from(start))
+        annotations[name] = text
+    return annotations

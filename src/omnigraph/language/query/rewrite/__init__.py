@@ -1,0 +1,46 @@
+"""Rewriting a plan into one that means the same and costs less.
+
+Each rule is one pure function in one file. They run once, in this order, because each prepares the next: filters are
+brought to the patterns they speak about, patterns show keys, keys say where to start, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from omnigraph.language.query.ir import Plan
+from omnigraph.language.query.rewrite.bound_order import bound_order
+from omnigraph.language.query.rewrite.count_paths import count_paths
+from omnigraph.language.query.rewrite.count_rows import count_rows
+from omnigraph.language.query.rewrite.fold_filters import fold_filters
+from omnigraph.language.query.rewrite.look_up_keys import look_up_keys
+from omnigraph.language.query.rewrite.prune_columns import prune_columns
+from omnigraph.language.query.rewrite.push_filters import push_filters
+from omnigraph.language.query.rewrite.push_negations import push_negations
+from omnigraph.language.query.rewrite.rank_scans import rank_scans
+from omnigraph.language.query.rewrite.start_at_lookup import start_at_lookup
+
+Rule = Callable[[Plan], Plan]
+
+RULES: tuple[Rule, ...] = (
+    push_filters,
+    fold_filters,
+    look_up_keys,
+    start_at_lookup,
+    push_negations,
+    count_rows,
+    count_paths,
+    bound_order,
+    rank_scans,
+    prune_columns,
+)
+
+
+def rewrite(plan: Plan) -> Plan:
+    """The plan after all rules."""
+    for rule in RULES:
+        plan = rule(plan)
+    return plan
+
+
+__all__ = ["RULES", "Rule", "rewrite"]

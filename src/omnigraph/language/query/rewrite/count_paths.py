@@ -1,0 +1,76 @@
+"""Rule: traversals that are only counted, or only asked whether they lead anywhere, are not enumerated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from omnigraph.language.query.ir import (
+    Aggregate,
+    AntiJoin,
+    CountPaths,
+    Expand,
+    Filter,
+    Hop,
+    Plan,
+    transform,
+    variables_of,
+)
+
+
+def count_paths(plan: Plan) -> Plan:
+    """A traversal whose target and edge nobody above reads only multiplies rows.
+
+    When every aggregate is a count, how often a row is multiplied is all that matters, so the number stands for the
+    rows. Below a negation not even the number matters, only that it is not zero. A row that leads nowhere is dropped
+    by CountPaths as it is by Expand. Traversals of one chain may change places, since none of those that are taken
+    out binds a variable that another one starts from, unless that one is taken out with it and hangs below it.
+    """
+    return transform(plan, _count)
+
+
+def _count(plan: Plan) -> Plan:
+    match plan:
+        case Aggregate() if all(column.call.function == "count" for column in plan.aggregates):
+            calls = (column.call for column in plan.aggregates)
+            read = frozenset().union(*(variables_of(expr) for expr in (*(key.expr for key in plan.keys), *calls)))
+            counted = _without_counted(plan.input, read)
+            return replace(plan, input=counted, weighted=True) if isinstance(counted, CountPaths) else plan
+        case AntiJoin():
+            return replace(plan, inner=_without_counted(plan.inner, frozenset(plan.on)))
+        case _:
+            return plan
+
+
+def _without_counted(plan: Plan, read: frozenset[str]) -> Plan:
+    """The chain from here down without the traversals that bind nothing that is read, which are counted instead."""
+    hops: list[Hop] = []
+    kept: list[Expand | Filter | AntiJoin] = []
+    below = plan
+    while isinstance(below, Expand | Filter | AntiJoin):
+        if isinstance(below, Expand) and not below.closing and read.isdisjoint(_bound_by(below)):
+            target = below.target.variable
+            then = tuple(hop for hop in hops if hop.source == target)
+            hops = [Hop(below.source, below.edge, below.target, then), *(hop for hop in hops if hop.source != target)]
+        else:
+            kept.append(below)
+            read |= _read_by(below)
+        below = below.input
+    if not hops:
+        return plan
+    for operator in reversed(kept):
+        below = replace(operator, input=below)
+    return CountPaths(below, tuple(hops))
+
+
+def _bound_by(expand: Expand) -> frozenset[str]:
+    return frozenset((expand.target.variable, *((expand.edge.variable,) if expand.edge.variable else ())))
+
+
+def _read_by(operator: Expand | Filter | AntiJoin) -> frozenset[str]:
+    match operator:
+        case Expand():
+            return frozenset((operator.source, operator.target.variable))
+        case Filter():
+            return frozenset().union(*map(variables_of, operator.predicates))
+        case AntiJoin():
+            return frozenset(operator.on)

@@ -1,0 +1,82 @@
+"""Rule: a condition that stands twice is asked once, and one between literals is answered now."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from omnigraph.language.literals import TypedValue
+from omnigraph.language.query.ir import (
+    FALSE,
+    TRUE,
+    Compare,
+    Expand,
+    Filter,
+    Member,
+    NodeScan,
+    Plan,
+    Predicate,
+    Prefix,
+    Substring,
+    transform,
+)
+
+#: The checker has compared the types of both sides.
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def fold_filters(plan: Plan) -> Plan:
+    """Literals are never null, so a condition between them is either true or false for every row.
+
+    Numbers are compared by value and texts by code point, which is what Python does.
+    """
+    return transform(plan, _fold)
+
+
+def _fold(plan: Plan) -> Plan:
+    match plan:
+        case NodeScan():
+            return replace(plan, node=replace(plan.node, predicates=fold(plan.node.predicates)))
+        case Expand():
+            edge = replace(plan.edge, predicates=fold(plan.edge.predicates))
+            return replace(plan, edge=edge, target=replace(plan.target, predicates=fold(plan.target.predicates)))
+        case Filter():
+            predicates = fold(plan.predicates)
+            return replace(plan, predicates=predicates) if predicates else plan.input
+        case _:
+            return plan
+
+
+def fold(predicates: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
+    """The conditions that are still to be asked; only FALSE when one of them can never hold."""
+    answered = dict.fromkeys(_answer(predicate) for predicate in predicates)
+    if FALSE in answered:
+        return (FALSE,)
+    return tuple(predicate for predicate in answered if predicate != TRUE)
+
+
+def _answer(predicate: Predicate) -> Predicate:
+    match predicate:
+        case Compare(left=TypedValue(value=left), right=TypedValue(value=right)):
+            return _truth(_OPERATORS[predicate.operator](left, right))
+        case Member(items=TypedValue(value=tuple() as items), item=TypedValue(value=item)):
+            return _truth(item in items)
+        case Substring(text=TypedValue(value=str() as text), part=TypedValue(value=str() as part)):
+            return _truth(part in text)
+        case Prefix(text=TypedValue(value=str() as text), prefix=TypedValue(value=str() as prefix)):
+            return _truth(text.startswith(prefix))
+        case _:
+            return predicate
+
+
+def _truth(value: bool) -> TypedValue:
+    return TRUE if value else FALSE

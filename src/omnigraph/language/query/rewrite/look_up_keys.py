@@ -1,0 +1,66 @@
+"""Rule: equality on the id or on every property of the key becomes a lookup of one node."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from omnigraph.language.literals import TypedValue
+from omnigraph.language.query.ir import (
+    Column,
+    Compare,
+    Constant,
+    NodePattern,
+    Now,
+    Parameter,
+    Plan,
+    Predicate,
+    map_nodes,
+)
+from omnigraph.language.types import FLOATS, INTEGERS, PropType
+
+
+def look_up_keys(plan: Plan) -> Plan:
+    """The id of a keyed node is the text of its key, so equal keys are equal ids.
+
+    That holds when both sides have one way to be written as text: the same type, or two integers. Floats are left
+    out, because a literal is rounded to the column's width before it is compared. The conditions used are dropped:
+    a lookup of null finds nothing, as a comparison with null does.
+    """
+    return map_nodes(plan, _with_lookup)
+
+
+def _with_lookup(node: NodePattern) -> NodePattern:
+    equalities: dict[str, tuple[Predicate, Constant]] = {}
+    for predicate in node.predicates:
+        pair = _equality(predicate)
+        if pair is not None:
+            equalities.setdefault(pair[0].property, (predicate, pair[1]))
+    by_id = "id" in equalities
+    names = ("id",) if by_id else node.key
+    if not names or not all(name in equalities for name in names):
+        return node
+    used = [equalities[name][0] for name in names]
+    return replace(
+        node,
+        predicates=tuple(predicate for predicate in node.predicates if predicate not in used),
+        lookup=tuple(equalities[name][1] for name in names),
+        lookup_by_id=by_id,
+    )
+
+
+def _equality(predicate: Predicate) -> tuple[Column, Constant] | None:
+    """The two sides of `column = constant`, whichever way round, when they have the same text."""
+    match predicate:
+        case Compare(left=Column() as column, operator="=", right=TypedValue() | Parameter() | Now() as value):
+            pass
+        case Compare(left=TypedValue() | Parameter() | Now() as value, operator="=", right=Column() as column):
+            pass
+        case _:
+            return None
+    return (column, value) if _same_text(column.type, value.type) else None
+
+
+def _same_text(column: PropType, value: PropType) -> bool:
+    if column.scalar in INTEGERS and value.scalar in INTEGERS:
+        return True
+    return column.is_plain_scalar and column.scalar is value.scalar and column.scalar not in FLOATS

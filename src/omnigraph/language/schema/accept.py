@@ -1,0 +1,94 @@
+"""Accepting a schema into a graph: which types and properties are the ones it had before, and which are new.
+
+Identity follows the name, or `@rename_from("Old")` where the new name is new and the old one is gone. Everything else
+gets the next free number; so a type that is dropped and added again starts a new life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import count
+from typing import NoReturn, TypeVar
+
+from omnigraph.errors import CatalogError
+from omnigraph.language.schema.annotations import read_name
+from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType, Property
+from omnigraph.language.schema.ir import SchemaIR
+
+_Entity = TypeVar("_Entity", NodeType, EdgeType)
+_Named = TypeVar("_Named", NodeType, EdgeType, Property)
+
+_NOTHING = SchemaIR(Catalog(nodes={}, edges={}, interfaces={}), next_type_id=1, next_property_ids={})
+
+
+def accept_schema(catalog: Catalog, previous: SchemaIR | None = None, incarnation: int = 0) -> SchemaIR:
+    """The schema with stable ids: those of `previous` where identity continues, else new ones of this incarnation."""
+    before = previous or _NOTHING
+    type_ids = count(before.next_type_id)
+    next_property_ids: dict[str, int] = {}
+
+    def accept_all(wanted: Mapping[str, _Entity], earlier: Mapping[str, _Entity]) -> dict[str, _Entity]:
+        accepted: dict[str, _Entity] = {}
+        for name, origin in _origins(wanted, earlier).items():
+            entity = wanted[name]
+            if origin is None:
+                entity = replace(entity, id=next(type_ids), incarnation=incarnation)
+                next_property_id = 1
+            else:
+                entity = replace(entity, id=origin.id, incarnation=origin.incarnation)
+                next_property_id = before.next_property_ids[origin.type_key]
+            accepted[name], next_property_ids[entity.type_key] = _accept_properties(entity, origin, next_property_id)
+        return accepted
+
+    nodes = accept_all(catalog.nodes, before.catalog.nodes)
+    edges = accept_all(catalog.edges, before.catalog.edges)
+    return SchemaIR(Catalog(nodes, edges, catalog.interfaces), next(type_ids), next_property_ids)
+
+
+def _accept_properties(entity: _Entity, origin: _Entity | None, next_property_id: int) -> tuple[_Entity, int]:
+    """The type with numbered properties and its key in identity order, and the next free property id."""
+    ids = count(next_property_id)
+    origins = _origins(entity.properties, origin.properties if origin else {})
+    properties = {
+        name: replace(entity.properties[name], id=before.id if before else next(ids))
+        for name, before in origins.items()
+    }
+    new_names = {before.name: name for name, before in origins.items() if before}
+    key = _continued_key(entity.key, origin.key if origin else None, new_names)
+    return replace(entity, properties=properties, key=key), next(ids)
+
+
+def _continued_key(
+    wanted: tuple[str, ...] | None, earlier: tuple[str, ...] | None, new_names: Mapping[str, str]
+) -> tuple[str, ...] | None:
+    """The earlier order of the same key, whatever its properties are called now: ids that were derived stay right."""
+    # The endpoints of an edge are not properties and keep their names.
+    renamed = tuple(new_names.get(name, name) for name in earlier or ())
+    return renamed if wanted and sorted(wanted) == sorted(renamed) else wanted
+
+
+def _origins(wanted: Mapping[str, _Named], earlier: Mapping[str, _Named]) -> dict[str, _Named | None]:
+    """For each wanted name, in name order, what it was before; None for what is new."""
+    origins: dict[str, _Named | None] = {}
+    claims: dict[str, str] = {}
+    for name in sorted(wanted):
+        old_name = _old_name(wanted[name])
+        if name in earlier or old_name is None or old_name not in earlier:
+            origins[name] = earlier.get(name)
+            continue
+        if old_name in wanted:
+            _refuse(f"{name} is renamed from {old_name}, but {old_name} is still declared; drop one of the two")
+        if old_name in claims:
+            _refuse(f"{claims[old_name]} and {name} are both renamed from {old_name}; only one can be")
+        claims[old_name] = name
+        origins[name] = earlier[old_name]
+    return origins
+
+
+def _old_name(declared: NodeType | EdgeType | Property) -> str | None:
+    return next((read_name(a) for a in declared.annotations if a.name == "rename_from"), None)
+
+
+def _refuse(message: str) -> NoReturn:
+    raise CatalogError(f"catalog error: {message}")

@@ -1,0 +1,146 @@
+"""Catalog → `.pg` text that means the same: parsed again it has the same fingerprint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+
+from omnigraph.language.schema.ast import Annotation, Cardinality, LiteralValue, Name
+from omnigraph.language.schema.catalog import Catalog, EdgeType, EntityType, InterfaceType, NodeType, Property
+from omnigraph.language.schema.ir import SchemaIR
+
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+
+def print_schema(schema: SchemaIR | Catalog) -> str:
+    """The schema as text: interfaces, then nodes, then edges, each by name."""
+    catalog = schema.catalog if isinstance(schema, SchemaIR) else schema
+    declarations = [
+        *(_interface(interface) for interface in catalog.interfaces.values()),
+        *(_node(node) for node in catalog.nodes.values()),
+        *(_edge(edge) for edge in catalog.edges.values()),
+    ]
+    return "\n".join(declarations)
+
+
+def _interface(interface: InterfaceType) -> str:
+    return _block(f"interface {interface.name}", [_property(prop, ()) for prop in interface.properties.values()])
+
+
+def _node(node: NodeType) -> str:
+    implements = f"implements {', '.join(node.implements)}" if node.implements else ""
+    return _block(_words(f"node {node.name}", *_type_annotations(node), implements), _members(node))
+
+
+def _edge(edge: EdgeType) -> str:
+    header = _words(
+        f"edge {edge.name}: {edge.from_type} -> {edge.to_type}",
+        _cardinality(edge.cardinality),
+        *_type_annotations(edge),
+    )
+    members = _members(edge)
+    return _block(header, members) if members else f"{header}\n"
+
+
+def _block(header: str, members: Sequence[str]) -> str:
+    return "".join([f"{header} {{\n", *(f"  {member}\n" for member in members), "}\n"])
+
+
+def _words(*words: str) -> str:
+    return " ".join(word for word in words if word)
+
+
+def _cardinality(cardinality: Cardinality) -> str:
+    if cardinality == Cardinality():
+        return ""
+    maximum = "" if cardinality.maximum is None else cardinality.maximum
+    return f"@card({cardinality.minimum}..{maximum})"
+
+
+# --- members ----------------------------------------------------------------------------------------------------------
+
+
+def _members(entity: NodeType | EdgeType) -> list[str]:
+    short: dict[str, list[str]] = {name: [] for name in entity.properties}
+    body: list[str] = []
+    for keyword, columns in _column_constraints(entity):
+        if _has_short_form(keyword, columns, entity):
+            short[columns[0]].append(f"@{keyword}")
+        else:
+            body.append(f"@{keyword}({', '.join(columns)})")
+    body += [f"@range({r.property}, {_bound(r.low)}..{_bound(r.high)})" for r in entity.ranges]
+    body += [f"@check({c.property}, {_literal(c.pattern)})" for c in entity.checks]
+    return [*(_property(prop, short[name]) for name, prop in entity.properties.items()), *body]
+
+
+def _column_constraints(entity: EntityType) -> Iterator[tuple[str, tuple[str, ...]]]:
+    if entity.key:
+        yield "key", entity.key
+    yield from (("unique", columns) for columns in entity.uniques)
+    # A key is an index by itself.
+    key = set(entity.key or ())
+    yield from (("index", columns) for columns in entity.indexes if set(columns) != key)
+
+
+def _has_short_form(keyword: str, columns: tuple[str, ...], entity: EntityType) -> bool:
+    """Whether this can stand behind its property; it must where the name starts with `true` or `false`."""
+    if len(columns) != 1 or columns[0] not in entity.properties:
+        return False
+    prop_type = entity.properties[columns[0]].type
+    return not prop_type.is_list and not (prop_type.is_vector and keyword != "index")
+
+
+def _property(prop: Property, short_constraints: Iterable[str]) -> str:
+    return _words(f"{prop.name}: {prop.type}", *short_constraints, *_property_annotations(prop))
+
+
+def _property_annotations(prop: Property) -> Iterator[str]:
+    if prop.embed:
+        model = f", model={_literal(prop.embed.model)}" if prop.embed.model is not None else ""
+        yield f"@embed({_literal(prop.embed.source)}{model})"
+    if prop.default is not None:
+        yield f"@default({_literal(prop.default)})"
+    if prop.metric != "l2":
+        yield f"@metric({_literal(prop.metric)})"
+    if prop.description is not None:
+        yield f"@description({_literal(prop.description)})"
+    yield from map(_annotation, prop.annotations)
+
+
+def _type_annotations(entity: EntityType) -> Iterator[str]:
+    if entity.description is not None:
+        yield f"@description({_literal(entity.description)})"
+    if entity.instruction is not None:
+        yield f"@instruction({_literal(entity.instruction)})"
+    yield from map(_annotation, entity.annotations)
+
+
+def _annotation(annotation: Annotation) -> str:
+    if annotation.value is None:
+        return f"@{annotation.name}"
+    value = annotation.value.text if isinstance(annotation.value, Name) else _literal(annotation.value)
+    arguments = (f"{key}={_literal(argument)}" for key, argument in annotation.arguments)
+    return f"@{annotation.name}({', '.join([value, *arguments])})"
+
+
+# --- literals ---------------------------------------------------------------------------------------------------------
+
+
+def _literal(value: LiteralValue) -> str:
+    if isinstance(value, str):
+        return f'"{value.translate(_ESCAPES)}"'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _number(value)
+
+
+def _bound(value: int | float | None) -> str:
+    return "" if value is None else _number(value)
+
+
+def _number(value: int | float) -> str:
+    """Digits, with a point for a float: the language has no exponents."""
+    if isinstance(value, int):
+        return str(value)
+    digits = format(Decimal(repr(value)), "f")
+    return digits if "." in digits else f"{digits}.0"

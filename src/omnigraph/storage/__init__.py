@@ -1,0 +1,1 @@
+"""Storage: where a graph lives, its control files, its locks and its tables."""

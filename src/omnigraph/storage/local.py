@@ -1,0 +1,168 @@
+"""The object store on local disk: every write is one step under a lock, so that it can depend on what is there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import obstore
+from obstore.store import LocalStore
+
+from omnigraph import failpoints
+from omnigraph.errors import StorageError
+from omnigraph.storage import file_lock
+from omnigraph.storage.object_errors import from_os
+from omnigraph.storage.object_store import ObjectInfo
+from omnigraph.storage.obstore_objects import ObstoreObjects
+from omnigraph.storage.root import Root, relative
+
+failpoints.declare("objects.swap_compared")
+
+# Not a branch's lock: the names of those have no dot.
+WRITE_LOCK = "__locks/.objects"
+
+_LOCK_SECONDS = 30.0
+
+
+class LocalObjects(ObstoreObjects):
+    """Objects as files. obstore writes beside the place and renames, so a reader never sees a part of one.
+
+    It has no compare-and-swap for files: here that is compare and rename under an flock which every write takes. A tag
+    is a hash of the content, because inode numbers and the clock of a file system repeat within a few milliseconds.
+    """
+
+    def __init__(self, root: Root, files: LocalStore) -> None:
+        super().__init__(root, files, files)
+
+    def put(self, path: str, data: bytes) -> None:
+        with self._writing(relative(path)):
+            super().put(path, data)
+
+    def create(self, path: str, data: bytes) -> str:
+        with self._writing(relative(path)):
+            return super().create(path, data)
+
+    def swap(self, path: str, data: bytes, tag: str) -> str:
+        with self._writing(relative(path)), self._request("swap", "replace", path, writes=True):
+            key = self._key(path)
+            if not self._has_tag(key, tag):
+                raise StorageError(
+                    f"can not replace {self._location(path)}: it has changed or is gone; read it and decide again",
+                    kind="precondition",
+                    path=self._location(path),
+                )
+            failpoints.hit("objects.swap_compared")
+            obstore.put(self._client, key, data, use_multipart=False)
+        return self._tag(data, None)
+
+    def delete(self, path: str) -> None:
+        if self._look(self._root.local_path(path).is_file, "delete", path):
+            with self._writing(path):
+                super().delete(path)
+
+    def delete_prefix(self, prefix: str) -> None:
+        """Remove a folder with all that is in it, also what a killed write left half done."""
+        place = self._place(prefix)
+        if self._look(place.is_dir, "delete", prefix):
+            with self._writing(prefix), self._files("delete", "delete", prefix):
+                for entry in [place] if prefix else place.iterdir():
+                    _remove(entry)
+
+    def sync(self, path: str) -> None:
+        """Flush a file, or every file of a folder (`""`: all), and the folders that name it."""
+        root, place = self._place(""), self._place(path)
+        with self._files("sync", "flush", path):
+            for part in place.rglob("*"):
+                _fsync(part)
+            _fsync(place)
+            for folder in place.parents[: len(place.relative_to(root).parts)]:
+                _fsync(folder)
+            with suppress(PermissionError):  # who may not read the folder above did not make the root either
+                _fsync(root.parent)
+
+    def _tag(self, data: bytes, e_tag: str | None) -> str:
+        return hashlib.sha256(data).hexdigest()
+
+    def _listed_tag(self, e_tag: str | None) -> str | None:
+        return None
+
+    def _below(self, prefix: str) -> Iterator[ObjectInfo]:
+        below = super()._below(prefix)
+        # obstore takes a missing folder for an empty one, but not a folder below a file.
+        if not self._look(self._place(prefix).is_dir, "list", prefix):
+            below = iter(())
+        return (info for info in below if info.path != WRITE_LOCK)
+
+    def _place(self, prefix: str) -> Path:
+        return self._root.local_path(prefix) if prefix else Path(self._root.uri)
+
+    def _has_tag(self, key: str, tag: str) -> bool:
+        try:
+            return self._tag(bytes(obstore.get(self._client, key).bytes()), None) == tag
+        except FileNotFoundError:
+            return False
+
+    @contextmanager
+    def _writing(self, path: str) -> Iterator[None]:
+        """Be the only writer of control files of this graph, for one small write."""
+        descriptor = self._lock(path)
+        try:
+            yield
+        finally:
+            file_lock.unlock(descriptor)
+
+    def _lock(self, path: str) -> int:
+        lock = self._root.local_path(WRITE_LOCK)
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                descriptor = file_lock.try_lock(lock)
+            except OSError as error:
+                raise from_os(error, action="write", location=self._location(path), writes=False) from error
+            if descriptor is not None:
+                return descriptor
+            if time.monotonic() > deadline:
+                raise StorageError(
+                    f"can not write {self._location(path)}: {lock} has been locked by another process for "
+                    f"{_LOCK_SECONDS:.0f} s; look for a stopped one",
+                    kind="transient",
+                    path=self._location(path),
+                )
+            time.sleep(random.uniform(0.0005, 0.003))
+
+    def _look(self, question: Callable[[], bool], action: str, path: str) -> bool:
+        """Ask the file system before the action, which does nothing when the answer is no."""
+        try:
+            return question()
+        except OSError as error:
+            raise from_os(error, action=action, location=self._location(path), writes=False) from error
+
+    @contextmanager
+    def _files(self, verb: str, action: str, path: str) -> Iterator[None]:
+        """Count one request that is made without obstore and turn its failure into ours."""
+        with self._request(verb, action, path, writes=True):
+            try:
+                yield
+            except OSError as error:
+                raise from_os(error, action=action, location=self._location(path), writes=True) from error
+
+
+def _remove(entry: Path) -> None:
+    if entry.is_dir() and not entry.is_symlink():
+        shutil.rmtree(entry)
+    else:
+        entry.unlink()
+
+
+def _fsync(place: Path) -> None:
+    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,203 @@
+"""The lock of a branch's effect window: one writer at a time, across threads, processes and machines.
+
+First the threads of this process take turns, then the process takes `__locks/<branch>`: an flock on local disk, an
+object with a lease elsewhere. The lock keeps writers from racing for nothing; the manifest's compare-and-swap stays the
+only authority, so a writer that lost its lease can lose a race but can not do harm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import random
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from types import TracebackType
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+from omnigraph.errors import BadRequest, ManifestContention, StorageError
+from omnigraph.storage.file_lock import FileLock
+from omnigraph.storage.lease import LEASE_SECONDS, Lease, this_process
+from omnigraph.storage.object_store import ObjectStore
+from omnigraph.storage.root import Root
+from omnigraph.storage.turns import Turn
+
+LOCKS = "__locks"
+HOLD_SECONDS = 60.0
+
+_log = logging.getLogger(__name__)
+_LONGEST_NAME = 200
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
+
+
+class ProcessLock(Protocol):
+    """A lock between processes: tried again and again until it is taken or abandoned."""
+
+    poll_seconds: tuple[float, float]
+
+    def attempt(self) -> bool:
+        """Take the lock if it is free now; a failed attempt may keep a place in the queue."""
+
+    def abandon(self) -> None:
+        """Stop trying."""
+
+    def still_held(self) -> bool:
+        """Whether the taken lock is still ours."""
+
+    def release(self) -> None:
+        """Give the lock back."""
+
+
+def lock_path(branch: str) -> str:
+    """The path of a branch's lock: one file name, also on file systems that ignore case, for any branch name."""
+    encoded = branch.encode()
+    name = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in encoded)
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[: _LONGEST_NAME // 2]}~{hashlib.sha256(encoded).hexdigest()}"
+    return f"{LOCKS}/{name}"
+
+
+class HeldLock:
+    """A branch's lock while it is held; a context manager that gives it back."""
+
+    def __init__(self, branch: str, turn: Turn, lock: ProcessLock) -> None:
+        self.branch = branch
+        self._turn = turn
+        self._lock = lock
+        self._process_id = os.getpid()
+        self._released = False
+
+    def still_held(self) -> bool:
+        """Whether this process still has the lock; a writer asks before its effects."""
+        return not self._released and self._process_id == os.getpid() and self._lock.still_held()
+
+    def release(self) -> None:
+        """Give the lock back; a second time, or in a forked child, there is nothing to give."""
+        if self._released or self._process_id != os.getpid():
+            return
+        self._released = True
+        try:
+            self._lock.release()
+        except StorageError as error:
+            # What the lock guarded is done. A lease that can not be given back runs out by itself.
+            _log.warning("the lock of branch '%s' was not given back: %s", self.branch, error)
+        finally:
+            self._turn.give()
+
+    def __enter__(self) -> HeldLock:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class HeldLocks:
+    """The locks of several branches while they are held."""
+
+    def __init__(self, locks: Iterable[HeldLock]) -> None:
+        self.locks = tuple(locks)
+
+    def still_held(self) -> bool:
+        """Whether this process still has all of them."""
+        return all(lock.still_held() for lock in self.locks)
+
+
+class BranchLocks:
+    """The locks of all branches of one graph."""
+
+    def __init__(self, store: ObjectStore, root: Root, *, lease_seconds: float = LEASE_SECONDS) -> None:
+        self._store = store
+        self._root = root
+        self._lease_seconds = lease_seconds
+
+    @contextmanager
+    def hold(self, branch: str, *, timeout: float = HOLD_SECONDS) -> Iterator[HeldLock]:
+        """Hold the lock of a branch for a block; `ManifestContention` when it does not come free in time."""
+        held = self._take(branch, timeout)
+        if held is None:
+            raise ManifestContention(
+                f"branch '{branch}' was locked by another writer for {timeout:g} s; nothing was written, try again"
+            )
+        with held:
+            yield held
+
+    @contextmanager
+    def try_hold(self, branch: str) -> Iterator[HeldLock | None]:
+        """Hold the lock of a branch for a block if it is free now; else the block gets None."""
+        held = self._take(branch, 0)
+        with held or nullcontext():
+            yield held
+
+    @contextmanager
+    def hold_all(self, branches: Iterable[str], *, timeout: float = HOLD_SECONDS) -> Iterator[HeldLocks]:
+        """Hold the locks of several branches for a block, taken in name order so that two callers never deadlock."""
+        deadline = time.monotonic() + timeout
+        with ExitStack() as stack:
+            yield HeldLocks(
+                [
+                    stack.enter_context(self.hold(branch, timeout=max(0.0, deadline - time.monotonic())))
+                    for branch in sorted(set(branches))
+                ]
+            )
+
+    def _take(self, branch: str, seconds: float) -> HeldLock | None:
+        deadline = time.monotonic() + seconds
+        turn = _turn(self._root.uri, branch)
+        if turn.is_mine:
+            raise BadRequest(f"this thread holds the lock of branch '{branch}' already; give it back first")
+        if not turn.take(seconds):
+            return None
+        try:
+            lock = self._process_lock(branch)
+            if _wait_for(lock, deadline):
+                return HeldLock(branch, turn, lock)
+        except BaseException:
+            turn.give()
+            raise
+        turn.give()
+        return None
+
+    def _process_lock(self, branch: str) -> ProcessLock:
+        path = lock_path(branch)
+        if self._root.is_local:
+            return FileLock(self._root.local_path(path))
+        return Lease(self._store, path, seconds=self._lease_seconds, process=this_process())
+
+
+def _wait_for(lock: ProcessLock, deadline: float) -> bool:
+    """Try until the lock is taken or the time is up; random waits keep waiters out of step."""
+    try:
+        while not lock.attempt():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(random.uniform(*lock.poll_seconds))
+        return True
+    finally:
+        lock.abandon()
+
+
+# Shared by every handle of this process on the same graph; an entry lives as long as someone holds it or waits.
+_turns: WeakValueDictionary[tuple[str, str], Turn] = WeakValueDictionary()
+_registering = threading.Lock()
+
+
+def _turn(uri: str, branch: str) -> Turn:
+    """The turn of a branch in this process."""
+    with _registering:
+        return _turns.setdefault((uri, branch), Turn())
+
+
+def _forget_in_child() -> None:
+    """A forked child has the turns of its parent's threads, but not the threads that would give them back."""
+    global _turns, _registering
+    _turns = WeakValueDictionary()
+    _registering = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,162 @@
+"""The object store on `obstore`: S3 and memory as they are, local disk with what `local.py` adds."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import obstore
+from obstore.store import ObjectStore as Client
+
+from omnigraph.errors import StorageError
+from omnigraph.storage.object_errors import from_obstore
+from omnigraph.storage.object_store import ObjectInfo, ObjectStore
+from omnigraph.storage.root import Root, relative
+
+_CONDITIONAL_TRIES = 5
+_DELETE_BATCH = 1000  # what one S3 request removes
+
+
+class ObstoreObjects(ObjectStore):
+    """Objects through two obstore clients: one that retries by itself, and one that never does.
+
+    Conditional writes use the second. When the answer to a first try is lost, a silent second try is refused because
+    of the first, and a write that happened would be reported as one that did not.
+    """
+
+    def __init__(self, root: Root, client: Client, once: Client) -> None:
+        self._root = root
+        self._client = client
+        self._once = once
+        self._counts: Counter[str] = Counter()
+        self._counting = threading.Lock()
+
+    @property
+    def describe(self) -> str:
+        return self._root.uri
+
+    @property
+    def counts(self) -> Counter[str]:
+        return self._counts
+
+    def get_tagged(self, path: str) -> tuple[bytes, str]:
+        with self._request("get", "read", path):
+            result = obstore.get(self._client, self._key(path))
+            data = bytes(result.bytes())
+            return data, self._tag(data, result.meta["e_tag"])
+
+    def put(self, path: str, data: bytes) -> None:
+        with self._request("put", "write", path, writes=True):
+            # One request whatever the size: a multipart upload costs three and is not atomic everywhere.
+            obstore.put(self._client, self._key(path), data, use_multipart=False)
+
+    def create(self, path: str, data: bytes) -> str:
+        def attempt() -> str:
+            with self._request("create", "create", path, writes=True):
+                return self._tag(data, obstore.put(self._once, self._key(path), data, mode="create")["e_tag"])
+
+        return _persist(attempt)
+
+    def swap(self, path: str, data: bytes, tag: str) -> str:
+        def attempt() -> str:
+            with self._request("swap", "replace", path, writes=True):
+                return self._tag(data, obstore.put(self._once, self._key(path), data, mode={"e_tag": tag})["e_tag"])
+
+        return _persist(attempt)
+
+    def list(self, prefix: str = "") -> list[ObjectInfo]:
+        return sorted(self._below(prefix), key=lambda info: info.path)
+
+    def exists(self, path: str) -> bool:
+        return (path != "" and self._has_object(path)) or next(self._below(path), None) is not None
+
+    def delete(self, path: str) -> None:
+        try:
+            with self._request("delete", "delete", path, writes=True):
+                obstore.delete(self._client, self._key(path))
+        except StorageError as error:
+            if error.kind != "not_found":
+                raise
+
+    def delete_prefix(self, prefix: str) -> None:
+        keys = [self._key(info.path) for info in self._below(prefix)]
+        for start in range(0, len(keys), _DELETE_BATCH):
+            with self._request("delete", "delete", prefix, writes=True):
+                obstore.delete(self._client, keys[start : start + _DELETE_BATCH])
+
+    def sync(self, path: str) -> None:
+        """S3 acknowledges only what is durable, and memory never is."""
+
+    def _tag(self, data: bytes, e_tag: str | None) -> str:
+        """The tag of an object: what the store says."""
+        if e_tag is None:
+            raise StorageError(
+                f"{self.describe} gives no ETag, so nothing can be replaced safely; use a store that does",
+                kind="configuration",
+                path=self.describe,
+            )
+        return e_tag
+
+    def _has_object(self, path: str) -> bool:
+        try:
+            with self._request("head", "look for", path):
+                obstore.head(self._client, self._key(path))
+        except StorageError as error:
+            if error.kind != "not_found":
+                raise
+            return False
+        return True
+
+    def _below(self, prefix: str) -> Iterator[ObjectInfo]:
+        """The objects below a prefix, as the store lists them."""
+        base = self._root.prefix + "/" if self._root.prefix else ""
+        key = self._key(prefix) if prefix else self._root.prefix
+        with self._request("list", "list", prefix):
+            for batch in obstore.list(self._client, key or None):
+                for meta in batch:
+                    # Consoles put an empty object at `folder/`, which lists as the folder itself.
+                    if key and not meta["path"].startswith(key + "/"):
+                        continue
+                    yield ObjectInfo(
+                        meta["path"].removeprefix(base),
+                        meta["size"],
+                        self._listed_tag(meta["e_tag"]),
+                        meta["last_modified"],
+                    )
+
+    def _listed_tag(self, e_tag: str | None) -> str | None:
+        """The tag in a listing."""
+        return e_tag
+
+    def _key(self, path: str) -> str:
+        checked = relative(path)
+        return f"{self._root.prefix}/{checked}" if self._root.prefix else checked
+
+    def _location(self, path: str) -> str:
+        return f"{self.describe.rstrip('/')}/{path}".rstrip("/")
+
+    @contextmanager
+    def _request(self, verb: str, action: str, path: str, *, writes: bool = False) -> Iterator[None]:
+        """Count one request and turn its failure into ours."""
+        with self._counting:
+            self._counts[verb] += 1
+        try:
+            yield
+        except (obstore.exceptions.BaseError, OSError, ValueError) as error:
+            raise from_obstore(error, action=action, location=self._location(path), writes=writes) from error
+
+
+def _persist(attempt: Callable[[], str]) -> str:
+    """Try a conditional write again while the store turns it away; an answer, or a doubt, goes to the caller."""
+    for tries in range(1, _CONDITIONAL_TRIES):
+        try:
+            return attempt()
+        except StorageError as error:
+            if error.kind != "transient":
+                raise
+            time.sleep(random.uniform(0.02, 0.1) * 2**tries)
+    return attempt()

@@ -1,0 +1,125 @@
+"""Where a graph lives: one normalised URI and the options its store needs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote
+
+from omnigraph.errors import BadRequest
+from omnigraph.storage.options import s3_options
+
+_SCHEMES = "a local path, file://… or s3://bucket/prefix"
+
+
+# On disk obstore names its half-written files so, and hides them from listings.
+_HALF_WRITTEN = re.compile(r"#\d+$")
+
+
+def relative(path: str) -> str:
+    """A path below the root, checked: no empty, `.` or `..` segment, so that nothing outside a graph is reached."""
+    if any(segment in ("", ".", "..") for segment in path.split("/")):
+        raise BadRequest(f"{path!r} is not a path below a graph; give segments joined by single slashes")
+    if _HALF_WRITTEN.search(path):
+        raise BadRequest(f"{path!r} can not be stored: a name may not end in # and a number; use another one")
+    return path
+
+
+@dataclass(frozen=True)
+class Root:
+    """The normalised, absolute URI of a graph: `/real/path`, `s3://bucket/prefix` or, for control files only, `memory://name`."""
+
+    uri: str
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # may hold secrets: never printed
+
+    @classmethod
+    def parse(
+        cls,
+        uri: str | os.PathLike[str],
+        storage_options: Mapping[str, str] | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> Root:
+        """Read a URI as a user writes it; AWS_* variables fill in what `storage_options` leaves open."""
+        text = os.fspath(uri)
+        scheme, separator, rest = text.partition("://")
+        if separator and scheme == "s3":
+            return cls(_s3_uri(text, rest), tuple(sorted(s3_options(storage_options or {}, environ).items())))
+        if storage_options:
+            raise BadRequest(f"storage options are for s3:// only; {text!r} is not on S3")
+        if separator and scheme == "memory":
+            return cls(text)
+        if separator and scheme != "file":
+            raise BadRequest(f"can not open {text!r}: the scheme {scheme}:// is not supported; use {_SCHEMES}")
+        return cls(_local_path(text, unquote(_file_path(text, rest)) if separator else text))
+
+    @property
+    def scheme(self) -> str:
+        """`file`, `s3` or `memory`."""
+        scheme, separator, _ = self.uri.partition("://")
+        return scheme if separator else "file"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the graph is on this machine's file system."""
+        return self.scheme == "file"
+
+    @property
+    def bucket(self) -> str:
+        """The S3 bucket."""
+        return self._authority_and_prefix()[0]
+
+    @property
+    def prefix(self) -> str:
+        """What precedes every path in the store: the key prefix on S3, the absolute path without its slash on disk."""
+        if self.is_local:
+            return self.uri.strip("/")
+        return self._authority_and_prefix()[1] if self.scheme == "s3" else ""
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """The options for Lance and for the object store, as both take them."""
+        return dict(self.options)
+
+    def lance_uri(self, path: str) -> str:
+        """The absolute URI of a table below this root."""
+        if self.scheme == "memory":
+            raise BadRequest("memory:// keeps control files only; a graph needs a local path or s3://bucket/prefix")
+        return f"{self.uri.rstrip('/')}/{relative(path)}"
+
+    def local_path(self, path: str) -> Path:
+        """The file of a path below a local root."""
+        return Path(self.uri) / relative(path)
+
+    def _authority_and_prefix(self) -> tuple[str, str]:
+        authority, _, prefix = self.uri.partition("://")[2].partition("/")
+        return authority, prefix
+
+
+def _s3_uri(text: str, rest: str) -> str:
+    """`s3://bucket/prefix` without a trailing slash."""
+    bucket, _, prefix = rest.rstrip("/").partition("/")
+    if not bucket:
+        raise BadRequest(f"{text!r} names no bucket; write s3://bucket/prefix")
+    if any(mark in rest for mark in "?#"):
+        raise BadRequest(f"{text!r}: '?' and '#' can not be part of an s3:// URI; give options as storage options")
+    return f"s3://{bucket}/{relative(prefix)}" if prefix else f"s3://{bucket}"
+
+
+def _file_path(text: str, rest: str) -> str:
+    """The path of a `file://` URI; only this machine's files can be opened."""
+    host, slash, path = rest.partition("/")
+    if host not in ("", "localhost") or not slash:
+        raise BadRequest(f"{text!r}: write file:///absolute/path; a file:// URI can not name another host")
+    return slash + path
+
+
+def _local_path(text: str, path: str) -> str:
+    """The absolute real path: a branch that Lance made through a relative one is unreadable from elsewhere."""
+    if not path:
+        raise BadRequest(f"the graph URI is empty; give {_SCHEMES}")
+    if any(character < " " or "\ud800" <= character <= "\udfff" for character in path):
+        raise BadRequest(f"{text!r} is not a usable path: it contains control characters or bytes that are not UTF-8")
+    return os.path.realpath(path)

@@ -1,0 +1,1 @@
+"""Lance tables: handles and reads, staged writes, and the one module that commits them."""

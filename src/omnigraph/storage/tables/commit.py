@@ -1,0 +1,376 @@
+"""The one door: every call that makes a version of a Lance dataset, creates or removes a branch, is in this module.
+
+A table commit is checked, because Lance rebases most transactions silently, even with zero retries: the head must be at
+the pin, the version reached must be the next one and carry our transaction id; otherwise the effect is undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import lance
+import pyarrow as pa
+from lance import LanceDataset, LanceOperation, Transaction
+from lance.commit import CommitConflictError
+from lance.optimize import Compaction
+
+from omnigraph import failpoints
+from omnigraph.errors import AlreadyExists, BadRequest, ExpectedVersionMismatch, OmnigraphError
+from omnigraph.storage.root import Root
+from omnigraph.storage.tables.handles import TRANSACTION_ID, Tables, read_transaction_id
+from omnigraph.storage.tables.incoming import Data
+from omnigraph.storage.tables.inverse import Inversion, Restoration, Unchanged, inverse_of
+from omnigraph.storage.tables.lance_errors import (
+    LANCE_ERRORS,
+    CommitUnknown,
+    Missing,
+    StaleCommit,
+    translate,
+    translated,
+)
+from omnigraph.storage.tables.location import Location, branch_path
+from omnigraph.storage.tables.staged import (
+    ROWS_PER_FRAGMENT,
+    IndexFold,
+    Rewrites,
+    Staged,
+    stage_append,
+    stage_create,
+)
+
+failpoints.declare(
+    "table_commit.before_commit", "table_commit.lost_acknowledgement", "undo.before_commit", "undo.before_restore"
+)
+
+# --- staged writes ----------------------------------------------------------------------------------------------------
+
+
+def commit_staged(tables: Tables, staged: Staged, *, expected_version: int | None, transaction_id: str) -> int:
+    """Commit a staged write on a table that is still at its pin, and return the version reached."""
+    if staged.read_version != expected_version:
+        raise BadRequest(
+            f"this write of {staged.location} was staged against version {staged.read_version},"
+            f" it can not be committed against version {expected_version}"
+        )
+    if expected_version is None:
+        return _commit_create(tables, staged, transaction_id)
+    _require_head(tables, staged.location, expected_version)
+    failpoints.hit("table_commit.before_commit")
+    if isinstance(staged.work, Rewrites):
+        return _commit_rewrites(tables, staged.location, expected_version, staged.work)
+    if isinstance(staged.work, IndexFold):
+        return _commit_index_fold(tables, staged.location, expected_version, staged.work)
+    return _commit_transaction(tables, staged.location, expected_version, staged.transaction, transaction_id)
+
+
+def _commit_create(tables: Tables, staged: Staged, transaction_id: str) -> int:
+    return _create(tables.root, staged.location.path, _tagged(staged.transaction, transaction_id)).version
+
+
+def _commit_transaction(
+    tables: Tables, location: Location, pin: int, transaction: Transaction, transaction_id: str
+) -> int:
+    try:
+        committed = _commit(tables.open(location, pin).dataset, _tagged(transaction, transaction_id), str(location))
+    except StaleCommit as stale:
+        raise _moved(location, pin, tables.head_version(location)) from stale
+    reached = committed.version
+    if reached != pin + 1:
+        _undo_rebased(tables, location, reached)
+        raise _moved(location, pin, reached - 1)
+    if read_transaction_id(committed, reached) != transaction_id:
+        raise CommitUnknown(
+            f"version {reached} of {location} was written by two commits at once; the store has no atomic create",
+            path=location.path,
+        )
+    return reached
+
+
+def _undo_rebased(tables: Tables, location: Location, reached: int) -> None:
+    """Take back a commit that Lance rebased onto someone else's."""
+    try:
+        undo(tables, location, pin=reached - 1, effect=reached)
+    except OmnigraphError as error:
+        raise CommitUnknown(
+            f"version {reached} of {location} holds a rebased effect that could not be undone; recovery will undo it",
+            path=location.path,
+        ) from error
+
+
+def _commit_rewrites(tables: Tables, location: Location, pin: int, work: Rewrites) -> int:
+    # Lance moves the handle it is given, so it must not be one that is shared.
+    dataset = tables.open_dataset(location, pin)
+    try:
+        with translated(str(location), "commit the compaction of"):
+            Compaction.commit(dataset, list(work.results))
+    except StaleCommit as stale:
+        raise _moved(location, pin, tables.head_version(location)) from stale
+    return _require_steps(location, pin, dataset.version, steps=2)
+
+
+def _commit_index_fold(tables: Tables, location: Location, pin: int, work: IndexFold) -> int:
+    dataset = tables.open_dataset(location, pin)
+    try:
+        with translated(str(location), "fold new rows into the indexes of"):
+            dataset.optimize.optimize_indices(index_names=list(work.names))
+    except StaleCommit as stale:
+        raise _moved(location, pin, tables.head_version(location)) from stale
+    return _require_steps(location, pin, dataset.version, steps=1)
+
+
+def _require_steps(location: Location, pin: int, reached: int, *, steps: int) -> int:
+    # More versions than our own mean that someone else's commit lies below ours and would be published with it.
+    if reached > pin + steps:
+        raise _moved(location, pin, reached)
+    return reached
+
+
+# --- undo -------------------------------------------------------------------------------------------------------------
+
+
+def undo(tables: Tables, location: Location, *, pin: int, effect: int | None = None) -> int:
+    """Bring the content of version `pin` back on the head, and return the new head version.
+
+    What happened between `pin` and `effect` (by default: the head) is taken back. A commit that others make meanwhile
+    is kept; without a given `effect` it is then reported as a moved head, because the head is more than the pin's
+    content.
+    """
+    head = tables.head_version(location)
+    if head is None:
+        raise Missing(f"there is no table {location} to undo", path=location.path)
+    if pin > head:
+        raise _moved(location, pin, head)
+    target = head if effect is None else effect
+    inverse = inverse_of(tables.open(location, pin).dataset, tables.open(location, target).dataset)
+    failpoints.hit("undo.before_commit")
+    match inverse:
+        case Unchanged():
+            return head
+        case Inversion(operation):
+            reached = _commit_undo(tables, location, target, operation)
+        case Restoration():
+            reached = _restore(tables, location, pin, target)
+    if effect is None and reached != head + 1:
+        raise _moved(location, head, reached)
+    return reached
+
+
+def _restore(tables: Tables, location: Location, pin: int, head: int) -> int:
+    """Lance's restore, where no inverse exists: only on a head that has not moved, because it wipes what came after."""
+    _require_head(tables, location, head)
+    failpoints.hit("undo.before_restore")
+    reached = _commit_undo(tables, location, head, LanceOperation.Restore(pin))
+    if reached != head + 1:
+        # Someone committed between the check and the restore: give them back what was wiped.
+        _commit_undo(tables, location, reached, LanceOperation.Restore(reached - 1))
+        raise _moved(location, head, reached)
+    return reached
+
+
+def _commit_undo(tables: Tables, location: Location, effect: int, operation: LanceOperation.BaseOperation) -> int:
+    try:
+        return _commit(tables.open(location, effect).dataset, Transaction(effect, operation), str(location)).version
+    except StaleCommit as stale:
+        raise _moved(location, effect, tables.head_version(location)) from stale
+
+
+# --- forks and tables -------------------------------------------------------------------------------------------------
+
+
+def fork(tables: Tables, source: Location, version: int, branch_name: str) -> Location:
+    """A Lance branch of a table at a version; a fork of that name made there before is taken as it is."""
+    dataset = tables.open(source, version).dataset
+    try:
+        create_lance_branch(dataset, branch_name, version)
+    except AlreadyExists:
+        made = dataset.branches.list().get(branch_name)
+        if made is None or (made["parent_branch"], made["parent_version"]) != (source.branch, version):
+            raise
+    return Location(source.path, branch_name)
+
+
+def drop_fork(tables: Tables, location: Location) -> None:
+    """Remove a table's fork; nothing happens when there is none."""
+    if location.branch is None:
+        raise BadRequest(f"{location} is the main line of a table, not a fork")
+    try:
+        delete_lance_branch(tables.open_dataset(Location(location.path)), location.branch)
+    except Missing:
+        return
+    finally:
+        tables.forget(location)
+
+
+def drop_table(tables: Tables, path: str, delete_prefix: Callable[[str], object]) -> None:
+    """Remove a table with all its forks, through the object store that is given."""
+    delete_prefix(path)
+    tables.forget(Location(path))
+
+
+# --- the manifest, the audit log and other single datasets ------------------------------------------------------------
+
+
+def commit_exact(dataset: LanceDataset, transaction: Transaction) -> LanceDataset:
+    """Commit with zero retries: `StaleCommit` when another commit was first, `CommitUnknown` when nobody can tell."""
+    return _commit(dataset, transaction, dataset.uri)
+
+
+def create_dataset(root: Root, path: str, schema: pa.Schema, data: Data | None = None) -> LanceDataset:
+    """A new dataset; `AlreadyExists` when there is one."""
+    staged = stage_create(Tables(root), Location(path), schema, data)
+    return _create(root, path, staged.transaction)
+
+
+def append_rows(root: Root, path: str, table: pa.Table) -> int:
+    """Append rows to a dataset that has no pin, creating it when it is missing; returns the version reached."""
+    tables = Tables(root)
+    head = tables.open_head(Location(path))
+    if head is None:
+        try:
+            return create_dataset(root, path, table.schema, table).version
+        except AlreadyExists:
+            head = tables.open_head(Location(path))
+            assert head is not None
+    return _commit(head.dataset, stage_append(head, table).transaction, path).version
+
+
+def compact_dataset(dataset: LanceDataset, *, target_rows_per_fragment: int = ROWS_PER_FRAGMENT) -> int:
+    """Compact a dataset that has no pin; returns the version reached. `StaleCommit` when a writer was first."""
+    with translated(dataset.uri, "compact"):
+        dataset.optimize.compact_files(target_rows_per_fragment=target_rows_per_fragment)
+    return dataset.version
+
+
+def set_schema_metadata(dataset: LanceDataset, key: str, value: str) -> LanceDataset:
+    """Write one entry of the schema metadata without touching rows; `StaleCommit` when a writer was first."""
+    stamp = LanceOperation.UpdateConfig(schema_metadata_updates=LanceOperation.UpdateMap({key: value}))
+    return _commit(dataset, Transaction(dataset.version, stamp), dataset.uri)
+
+
+def create_lance_branch(dataset: LanceDataset, name: str, version: int) -> None:
+    """Branch a dataset at one of its versions; `AlreadyExists` when there is a branch of that name."""
+    with translated(dataset.uri, f"create branch {name} of"):
+        try:
+            dataset.create_branch(name, version)
+        except LANCE_ERRORS as error:
+            if name in dataset.branches.list():
+                raise AlreadyExists(f"{dataset.uri} has a branch {name} already", name=name) from error
+            if not _drop_tree_without_ref(dataset, name):
+                raise
+            dataset.create_branch(name, version)
+
+
+def delete_lance_branch(dataset: LanceDataset, name: str) -> None:
+    """Delete a branch and its files; `Missing` when there is neither, `BranchInUse` when others start from it."""
+    with translated(dataset.uri, f"delete branch {name} of"):
+        if name in dataset.branches.list():
+            dataset.branches.delete(name)
+        elif not _drop_tree_without_ref(dataset, name):
+            raise Missing(f"there is no branch {name} of {dataset.uri}", path=dataset.uri)
+
+
+def _drop_tree_without_ref(dataset: LanceDataset, name: str) -> bool:
+    """Remove what a crash left of a branch: Lance creates the tree before the ref and deletes it after the ref."""
+    branches = dataset.branches.list()
+    if any(other.startswith(f"{name}/") for other in branches):
+        # The trees of those branches lie inside this one.
+        return False
+    own_suffix = next((f"/tree/{own}" for own in branches if dataset.uri.endswith(f"/tree/{own}")), "")
+    tree, options = branch_path(dataset.uri.removesuffix(own_suffix), name), dataset.initial_storage_options
+    try:
+        lance.dataset(tree, storage_options=options)
+    except LANCE_ERRORS as error:
+        if isinstance(translate(error, path=tree, action="open"), Missing):
+            return False
+        raise
+    LanceDataset.drop(tree, storage_options=options)
+    return True
+
+
+# --- the commit itself ------------------------------------------------------------------------------------------------
+
+
+def _commit(dataset: LanceDataset, transaction: Transaction, name: str) -> LanceDataset:
+    """Commit with zero retries and see to it that the outcome is known."""
+    try:
+        committed = LanceDataset.commit(dataset, transaction, max_retries=0)
+        failpoints.hit("table_commit.lost_acknowledgement")
+        return committed
+    except CommitConflictError as conflict:
+        raise translate(conflict, path=name, action="commit to") from conflict
+    except LANCE_ERRORS as error:
+        return _settle(dataset, transaction, name, error)
+
+
+def _settle(dataset: LanceDataset, transaction: Transaction, name: str, error: Exception) -> LanceDataset:
+    """The version our transaction made although Lance reported an error, or that error when there is none."""
+    try:
+        for version in range(transaction.read_version + 1, dataset.latest_version + 1):
+            if _made_by(dataset, version, transaction):
+                return dataset.checkout_version(version)
+    except LANCE_ERRORS as unreadable:
+        raise CommitUnknown(
+            f"the store failed while committing to {name} and can not be asked whether it happened: {unreadable}",
+            path=name,
+        ) from error
+    raise translate(error, path=name, action="commit to") from error
+
+
+def _create(root: Root, path: str, transaction: Transaction) -> LanceDataset:
+    """Commit a staged create, strictly: an existing dataset is left alone."""
+    try:
+        created = LanceDataset.commit(
+            root.lance_uri(path),
+            transaction,
+            max_retries=0,
+            enable_stable_row_ids=True,
+            storage_options=root.storage_options,
+        )
+        failpoints.hit("table_commit.lost_acknowledgement")
+        return created
+    except LANCE_ERRORS as error:
+        # Lance's text for "exists already" speaks of a missing manifest, so the store is asked instead.
+        return _settle_create(root, path, transaction, error)
+
+
+def _settle_create(root: Root, path: str, transaction: Transaction, error: Exception) -> LanceDataset:
+    try:
+        head = Tables(root).open_head(Location(path))
+        if head is not None and _made_by(head.dataset, 1, transaction):
+            return head.dataset.checkout_version(1)
+    except (OmnigraphError, *LANCE_ERRORS) as unreadable:
+        raise CommitUnknown(
+            f"the store failed while creating {path} and can not be asked whether it happened: {unreadable}", path=path
+        ) from error
+    if head is not None:
+        raise AlreadyExists(f"there is a table at {path} already", name=path) from error
+    raise translate(error, path=path, action="create") from error
+
+
+def _made_by(dataset: LanceDataset, version: int, transaction: Transaction) -> bool:
+    try:
+        found = dataset.read_transaction(version)
+    except TypeError:
+        # Lance can not rebuild the transaction of a compaction that remapped an index; it is never one of ours.
+        return False
+    return found is not None and found.uuid == transaction.uuid
+
+
+def _tagged(transaction: Transaction, transaction_id: str) -> Transaction:
+    return replace(transaction, transaction_properties={TRANSACTION_ID: transaction_id})
+
+
+def _require_head(tables: Tables, location: Location, version: int) -> None:
+    head = tables.head_version(location)
+    if head != version:
+        raise _moved(location, version, head)
+
+
+def _moved(location: Location, expected: int, actual: int | None) -> ExpectedVersionMismatch:
+    return ExpectedVersionMismatch(
+        f"{location} is at version {actual}, not at {expected}, which this write was prepared against; start again",
+        table_key=location.path,
+        expected=expected,
+        actual=actual,
+    )

@@ -1,0 +1,46 @@
+"""Deletion marks: which fragments change and which vanish when rows are taken out of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from lance.fragment import FragmentMetadata
+
+from omnigraph.errors import BadRequest
+from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.table import Table
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The outcome of marking rows: fragments with new deletion files, ids of fragments left empty, rows marked."""
+
+    changed: tuple[FragmentMetadata, ...]
+    vanished: tuple[int, ...]
+    rows: int
+
+
+def mark_deleted(table: Table, addresses: pa.Array | pa.ChunkedArray) -> Marks:
+    """Write deletion files for the rows at these addresses, without committing them."""
+    unique = np.unique(addresses.to_numpy()).astype(np.uint64)
+    fragment_ids = (unique >> np.uint64(32)).astype(np.int64)
+    offsets = (unique & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    changed: list[FragmentMetadata] = []
+    vanished: list[int] = []
+    rows = 0
+    for fragment_id in np.unique(fragment_ids).tolist():
+        fragment = table.dataset.get_fragment(fragment_id)
+        if fragment is None:
+            raise BadRequest(f"{table.location} has no fragment {fragment_id} at version {table.version}")
+        before = fragment.metadata
+        with translated(str(table.location), "mark deleted rows in"):
+            after = fragment.delete_rows(offsets[fragment_ids == fragment_id].tolist())
+        if after is None:
+            vanished.append(fragment_id)
+            rows += before.num_rows
+        elif after.num_deletions > before.num_deletions:
+            changed.append(after)
+            rows += before.num_rows - after.num_rows
+    return Marks(tuple(changed), tuple(vanished), rows)

@@ -1,0 +1,103 @@
+"""Open table handles: one shared Lance session, a small cache of opened versions, probes of heads."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+import lance
+from lance import LanceDataset
+
+from omnigraph.storage.root import Root
+from omnigraph.storage.tables.lance_errors import Corrupt, Missing, translated
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.table import Table
+
+TRANSACTION_ID = "omnigraph.transaction_id"
+CACHED_HANDLES = 256
+
+
+class Tables:
+    """The tables below one graph root. Safe to share between threads."""
+
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        # All handles share one session, so that a second handle finds manifests and index pages in memory.
+        self.session = lance.Session()  # type: ignore[attr-defined]  # re-exported by Lance without saying so
+        self._handles: OrderedDict[tuple[Location, int], Table] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, location: Location, version: int) -> Table:
+        """The table at one version; raises `Missing` when that version is not there."""
+        key = (location, version)
+        with self._lock:
+            if key in self._handles:
+                self._handles.move_to_end(key)
+                return self._handles[key]
+        table = Table(location, self.open_dataset(location, version))
+        with self._lock:
+            self._handles[key] = table
+            while len(self._handles) > CACHED_HANDLES:
+                self._handles.popitem(last=False)
+        return table
+
+    def open_head(self, location: Location) -> Table | None:
+        """The table at its newest version, read afresh; None when the dataset or the branch does not exist."""
+        try:
+            return Table(location, self.open_dataset(location))
+        except Missing:
+            return None
+
+    def open_dataset(self, location: Location, version: int | None = None) -> LanceDataset:
+        """A Lance handle of its own, at one version or at the newest."""
+        with translated(str(location), "open" if version is None else f"open version {version} of"):
+            dataset = lance.dataset(
+                self.root.lance_uri(location.dataset_path),
+                version=version,
+                storage_options=self.root.storage_options,
+                session=self.session,
+            )
+        if dataset.version < 1:
+            # A manifest of zero bytes, as a power failure leaves it, is to Lance an empty dataset at version 0.
+            raise Corrupt(
+                f"the newest version of {location} is not a manifest; run `omnigraph repair`", path=location.path
+            )
+        return dataset
+
+    def head_version(self, location: Location) -> int | None:
+        """The newest version number; None when the dataset or the branch does not exist."""
+        # Opening is as cheap as asking: one listing, and a manifest the session has seen is not read again.
+        head = self.open_head(location)
+        return None if head is None else head.version
+
+    def created_by(self, location: Location, version: int) -> str | None:
+        """Our transaction id of the commit that made a version; None when it is not ours or does not say."""
+        try:
+            dataset = self.open(location, version).dataset
+        except Missing:
+            return None
+        return read_transaction_id(dataset, version)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a table at this path."""
+        return self.open_head(Location(path)) is not None
+
+    def forget(self, location: Location) -> None:
+        """Drop the cached handles of a fork that was removed, or of a table with all its forks."""
+        with self._lock:
+            for key in list(self._handles):
+                if key[0] == location or (location.branch is None and key[0].path == location.path):
+                    del self._handles[key]
+
+
+def read_transaction_id(dataset: LanceDataset, version: int) -> str | None:
+    """The transaction id that OmniGraph wrote into the commit of a version of this dataset."""
+    with translated(dataset.uri, f"read the transaction of version {version} of"):
+        try:
+            transaction = dataset.read_transaction(version)
+        except TypeError:
+            # Lance can not rebuild the transaction of a compaction that remapped an index; such a commit is never ours.
+            return None
+    if transaction is None:
+        return None
+    return (transaction.transaction_properties or {}).get(TRANSACTION_ID)

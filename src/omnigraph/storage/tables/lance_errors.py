@@ -1,0 +1,149 @@
+"""What Lance's exceptions mean: the one place that reads their texts.
+
+Lance raises `CommitConflictError` from `LanceDataset.commit` and otherwise plain OSError, ValueError, RuntimeError or
+Arrow errors, told apart only by their text. `tests/substrate/test_lance_errors.py` pins every text matched here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+from lance.commit import CommitConflictError
+
+from omnigraph.errors import (
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    OmnigraphError,
+    StorageError,
+    ValidationError,
+)
+
+
+class Missing(StorageError):
+    """A dataset, a branch or a version that is not there."""
+
+    def __init__(self, message: str, *, path: str | None = None) -> None:
+        super().__init__(message, kind="not_found", path=path)
+
+
+class Corrupt(StorageError):
+    """Something that exists and can not be read."""
+
+    def __init__(self, message: str, *, path: str | None = None) -> None:
+        super().__init__(message, kind="permanent", path=path)
+
+
+class CommitUnknown(StorageError):
+    """The store failed during a commit and could not be asked whether it happened."""
+
+    def __init__(self, message: str, *, path: str | None = None) -> None:
+        super().__init__(message, kind="unknown", path=path)
+
+
+class StaleCommit(Conflict):
+    """Another commit was first; `retryable` when staging again on the new head can succeed."""
+
+    def __init__(self, message: str, *, path: str, retryable: bool) -> None:
+        super().__init__(message)
+        self.path = path
+        self.retryable = retryable
+
+
+class BranchInUse(Conflict):
+    """A Lance branch that other branches start from can not be deleted."""
+
+    def __init__(self, message: str, *, path: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class IndexNotReady(BadRequest):
+    """There are too few vectors to train this index on."""
+
+
+# What Lance and Arrow raise; anything else is a bug of ours and passes through.
+LANCE_ERRORS = (OSError, ValueError, RuntimeError, pa.ArrowException)
+
+Meaning = Callable[[str, str], OmnigraphError]
+
+
+def _storage(kind: str, advice: str) -> Meaning:
+    return lambda message, path: StorageError(f"{message}; {advice}", kind=kind, path=path)
+
+
+# Order matters: the first text that fits decides.
+_MEANINGS: tuple[tuple[str, Meaning], ...] = (
+    (r"Retryable commit conflict|Too many concurrent writers", lambda m, p: StaleCommit(m, path=p, retryable=True)),
+    (r"Incompatible transaction", lambda m, p: StaleCommit(m, path=p, retryable=False)),
+    (
+        r"Dataset already exists|branch \S+ already exists|Clone operation should not enter build_manifest",
+        lambda m, p: AlreadyExists(m, name=p),
+    ),
+    (r"Ref conflict error: Branch .* is referenced by", lambda m, p: BranchInUse(m, path=p)),
+    (r"Ref not found error", lambda m, p: Missing(m, path=p)),
+    (
+        r"Dataset at path \S+ was not found|^(External error: )?Not found: \S+/_versions\b",
+        lambda m, p: Missing(m, path=p),
+    ),
+    (
+        r"Ambiguous merge inserts are prohibited",
+        lambda m, p: ValidationError(
+            f"{m}; give each id once in one write", kind="duplicate_id", type_key=p, property="id"
+        ),
+    ),
+    (r"KMeans cannot train|Not enough rows to train", lambda m, _: IndexNotReady(m)),
+    (
+        r"Ref is invalid|Append with different schema|Invalid user input|No match for FieldRef"
+        r"|should have type \S+ but type was",
+        lambda m, _: BadRequest(m),
+    ),
+    (
+        r"Permission denied|Forbidden|Unauthorized|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|NoSuchBucket"
+        r"|Not a directory|File exists|error performing token request",
+        _storage("configuration", "check the path and the credentials"),
+    ),
+    (r"No space left on device|os error 28", _storage("permanent", "free some space and try again")),
+    (
+        r"HTTP error|error sending request|non-2xx status code: (5\d\d|429|408)|timed out|Connection (reset|refused)",
+        _storage("transient", "try again"),
+    ),
+    (
+        r"failed to decode|does not have sufficient data|file size is too small|Invalid range|[Mm]agic number"
+        r"|Not found: \S+|Version not found error|Corrupt",
+        lambda m, p: Corrupt(f"{m}; restore the file or run `omnigraph repair`", path=p),
+    ),
+)
+
+
+def translate(error: Exception, *, path: str, action: str) -> OmnigraphError:
+    """The typed error for what Lance raised while doing `action` on `path`."""
+    if isinstance(error, OmnigraphError):
+        return error
+    message = f"can not {action} {path}: {_reason(error)}"
+    if isinstance(error, CommitConflictError):
+        return StaleCommit(message, path=path, retryable=error.retryable)
+    text = str(error)
+    for pattern, meaning in _MEANINGS:
+        if re.search(pattern, text):
+            return meaning(message, path)
+    return StorageError(message, kind="permanent", path=path)
+
+
+@contextmanager
+def translated(path: str, action: str) -> Iterator[None]:
+    """Raise typed errors for what Lance raises inside the block."""
+    try:
+        yield
+    except LANCE_ERRORS as error:
+        raise translate(error, path=path, action=action) from error
+
+
+def _reason(error: Exception) -> str:
+    """The first line of Lance's text, without the places in its source code."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    line = re.sub(r",? ?(location: )?/\S+\.rs:\d+:\d+", "", lines[0])
+    return line if len(line) <= 400 else line[:399] + "…"

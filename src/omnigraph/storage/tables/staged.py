@@ -1,0 +1,312 @@
+"""Staged writes: data, deletion and index files that are written but belong to no version yet.
+
+No function here moves a table's head; `commit.commit_staged` does that with the value they return. Data is streamed.
+What is staged and never committed is garbage that cleanup removes.
+
+A table's fork must exist before anything is staged for it: files lie below the line they are staged on, and Lance would
+commit them to another one without an error and leave it unreadable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+from lance import LanceOperation, Transaction
+from lance.dataset import Index
+from lance.fragment import FragmentMetadata, write_fragments
+from lance.optimize import Compaction, CompactionOptions, CompactionTask, RewriteResult
+
+from omnigraph.errors import BadRequest
+from omnigraph.storage.tables.blobs import blob_columns
+from omnigraph.storage.tables.deletions import Marks, mark_deleted
+from omnigraph.storage.tables.handles import Tables
+from omnigraph.storage.tables.incoming import Data, Incoming
+from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.table import ROW_ADDRESS, Filter, Table
+
+if TYPE_CHECKING:
+    # Lance's native module has no submodules at run time.
+    from lance.lance.schema import LanceField
+
+# Blob v2 needs 2.2; it is fixed here so that a new Lance does not change the format of a graph by itself.
+DATA_STORAGE_VERSION = "2.2"
+ROWS_PER_FRAGMENT = 1024 * 1024
+
+Kind = Literal["create", "append", "upsert", "replace", "delete", "overwrite", "index", "compaction", "index_fold"]
+
+
+@dataclass(frozen=True)
+class Stats:
+    """How many rows a staged write inserts, updates and deletes."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True)
+class Rewrites:
+    """Executed compaction tasks. Lance commits them itself, in two versions, remapping indexes on the way."""
+
+    results: tuple[RewriteResult, ...]
+
+
+@dataclass(frozen=True)
+class IndexFold:
+    """Indexes to fold uncovered fragments into. Lance has no staged form of it: the work is done at commit."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Staged:
+    """One staged write of one table; `read_version` is the version it was prepared against, None for a new table."""
+
+    kind: Kind
+    location: Location
+    read_version: int | None
+    work: Transaction | Rewrites | IndexFold
+    stats: Stats = Stats()
+
+    @property
+    def transaction(self) -> Transaction:
+        """The one Lance transaction of a write of rows or of an index."""
+        assert isinstance(self.work, Transaction), f"a staged {self.kind} has no transaction of its own"
+        return self.work
+
+
+def stage_create(tables: Tables, location: Location, schema: pa.Schema, data: Data | None = None) -> Staged:
+    """A new table with this schema and, if given, these rows."""
+    if location.branch is not None:
+        raise BadRequest(f"a table is created on its main line, not on branch {location.branch!r}")
+    incoming = Incoming(data if data is not None else [], schema, str(location))
+    with incoming.writing("create"):
+        transaction = write_fragments(
+            incoming.reader,
+            tables.root.lance_uri(location.path),
+            mode="create",
+            return_transaction=True,
+            data_storage_version=DATA_STORAGE_VERSION,
+            storage_options=tables.root.storage_options,
+            allow_external_blob_outside_bases=True,
+            session=tables.session,
+        )
+    return Staged("create", location, None, transaction, Stats(inserted=incoming.rows))
+
+
+def stage_append(table: Table, data: Data) -> Staged:
+    """New rows, without looking for rows that have the same id."""
+    incoming = Incoming(data, table.schema, str(table.location))
+    return stage_fragments(table, _write(table, incoming))
+
+
+def stage_upsert(table: Table, data: Data, on: str = "id") -> Staged:
+    """Rows that replace the row with the same `on` value or are new; a value given twice is refused."""
+    incoming = Incoming(data, table.schema, str(table.location), key=on)
+    if blob_columns(table.schema):
+        # Merge-insert refuses external blob references that lie outside the table, so the rows are replaced instead.
+        fragments = _write(table, incoming)
+        replaced = table.take_by(on, incoming.distinct_keys(), [on], with_row_address=True)
+        return stage_fragments(table, fragments, removed=replaced.column(ROW_ADDRESS))
+    merge = table.dataset.merge_insert(on).when_matched_update_all().when_not_matched_insert_all()
+    with incoming.writing("upsert into"):
+        transaction, counts = merge.execute_uncommitted(incoming.reader)
+    # Lance refuses two rows for one stored id, but inserts both rows of a new one.
+    incoming.distinct_keys()
+    stats = Stats(inserted=counts["num_inserted_rows"], updated=counts["num_updated_rows"])
+    return Staged("upsert", table.location, table.version, transaction, stats)
+
+
+def stage_replace(table: Table, data: Data, matched_row_addresses: pa.Array | pa.ChunkedArray) -> Staged:
+    """New rows, and deletion marks on the rows they replace, in one transaction."""
+    incoming = Incoming(data, table.schema, str(table.location))
+    return stage_fragments(table, _write(table, incoming), removed=matched_row_addresses)
+
+
+def stage_fragments(
+    table: Table, fragments: Sequence[FragmentMetadata], removed: pa.Array | pa.ChunkedArray | None = None
+) -> Staged:
+    """Fragments written elsewhere against this table (mode "append"), and the addresses of rows they replace."""
+    _require_fields_of(table, fragments)
+    rows = sum(fragment.physical_rows for fragment in fragments)
+    if removed is None:
+        append = Transaction(table.version, LanceOperation.Append(list(fragments)))
+        return Staged("append", table.location, table.version, append, Stats(inserted=rows))
+    marks = mark_deleted(table, removed)
+    operation = LanceOperation.Update(
+        removed_fragment_ids=list(marks.vanished),
+        updated_fragments=list(marks.changed),
+        new_fragments=list(fragments),
+    )
+    updated = min(rows, marks.rows)
+    stats = Stats(inserted=rows - updated, updated=updated, deleted=marks.rows - updated)
+    return Staged("replace", table.location, table.version, Transaction(table.version, operation), stats)
+
+
+def stage_delete(
+    table: Table,
+    *,
+    filter: Filter | None = None,
+    ids: pa.Array | pa.ChunkedArray | None = None,
+    row_addresses: pa.Array | pa.ChunkedArray | None = None,
+) -> Staged:
+    """Rows deleted: those that pass a filter, or have these ids, or lie at these addresses; give exactly one."""
+    if filter is not None and ids is None and row_addresses is None:
+        marks = mark_deleted(table, _addresses(table, filter))
+    elif ids is not None and filter is None and row_addresses is None:
+        marks = mark_deleted(table, table.take_ids(ids, ["id"], with_row_address=True).column(ROW_ADDRESS))
+    elif row_addresses is not None and filter is None and ids is None:
+        marks = mark_deleted(table, row_addresses)
+    else:
+        raise BadRequest("give exactly one of filter, ids and row_addresses to delete by")
+    return _deletion(table, marks)
+
+
+def stage_overwrite(table: Table, data: Data, schema: pa.Schema | None = None) -> Staged:
+    """The whole content replaced by these rows, and the schema too if one is given. All indexes are lost."""
+    incoming = Incoming(data, schema if schema is not None else table.schema, str(table.location))
+    with incoming.writing("overwrite"):
+        transaction = write_fragments(
+            incoming.reader,
+            table.dataset,
+            mode="overwrite",
+            return_transaction=True,
+            data_storage_version=DATA_STORAGE_VERSION,
+            allow_external_blob_outside_bases=True,
+        )
+    stats = Stats(inserted=incoming.rows, deleted=table.count_rows())
+    return Staged("overwrite", table.location, table.version, transaction, stats)
+
+
+# --- derived state ----------------------------------------------------------------------------------------------------
+
+
+def build_index_segment(
+    table: Table,
+    column: str,
+    kind: str,
+    name: str,
+    *,
+    fragment_ids: Sequence[int] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Index:
+    """Write the files of an index over some fragments, or all; segments can be built in parallel processes."""
+    if column not in table.schema.names:
+        raise BadRequest(f"{table.location} has no column {column!r} to index")
+    with translated(str(table.location), f"build the {kind} index {name} of"):
+        try:
+            return table.dataset.create_index_uncommitted(
+                column,
+                kind,
+                name=name,
+                replace=True,
+                fragment_ids=list(table.fragment_ids if fragment_ids is None else fragment_ids),
+                # Lance takes the options of each kind as keywords of one function.
+                **(options or {}),
+            )
+        except TypeError as error:
+            raise BadRequest(f"column {column!r} of {table.location} can not have a {kind} index: {error}") from error
+
+
+def stage_index(table: Table, column: str, kind: str, name: str, *, options: Mapping[str, Any] | None = None) -> Staged:
+    """An index over the whole table, which takes the place of one with the same name."""
+    return stage_index_segments(table, kind, name, [build_index_segment(table, column, kind, name, options=options)])
+
+
+def stage_index_segments(table: Table, kind: str, name: str, segments: Sequence[Index]) -> Staged:
+    """Built segments as one index, which takes the place of one with the same name."""
+    merged = segments[0]
+    # A full-text segment that was not merged can not be searched, not even a single one.
+    if len(segments) > 1 or kind == "INVERTED":
+        with translated(str(table.location), f"merge the segments of index {name} of"):
+            merged = table.dataset.merge_existing_index_segments(list(segments))
+    operation = LanceOperation.CreateIndex(new_indices=[merged], removed_indices=_segments_of(table, name))
+    return Staged("index", table.location, table.version, Transaction(table.version, operation))
+
+
+def stage_index_fold(table: Table, names: Sequence[str]) -> Staged:
+    """Fragments that these indexes do not cover yet, folded in without training anything again."""
+    return Staged("index_fold", table.location, table.version, IndexFold(tuple(names)))
+
+
+def compaction_tasks(table: Table, *, target_rows_per_fragment: int = ROWS_PER_FRAGMENT) -> tuple[CompactionTask, ...]:
+    """The independent tasks of a compaction; none when there is nothing to gain. They can run in other processes."""
+    with translated(str(table.location), "plan the compaction of"):
+        options = CompactionOptions(target_rows_per_fragment=target_rows_per_fragment)
+        return tuple(Compaction.plan(table.dataset, options=options).tasks)
+
+
+def stage_compaction(table: Table, *, target_rows_per_fragment: int = ROWS_PER_FRAGMENT) -> Staged | None:
+    """Small fragments and deletion marks rewritten into full fragments; None when there is nothing to gain."""
+    tasks = compaction_tasks(table, target_rows_per_fragment=target_rows_per_fragment)
+    with translated(str(table.location), "compact"):
+        results = [task.execute(table.dataset) for task in tasks]
+    return stage_rewrites(table, results) if results else None
+
+
+def stage_rewrites(table: Table, results: Sequence[RewriteResult]) -> Staged:
+    """Executed compaction tasks, ready to commit."""
+    return Staged("compaction", table.location, table.version, Rewrites(tuple(results)))
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _write(table: Table, incoming: Incoming) -> list[FragmentMetadata]:
+    with incoming.writing("append to"):
+        return write_fragments(
+            incoming.reader,
+            table.dataset,
+            mode="append",
+            allow_external_blob_outside_bases=True,
+        )
+
+
+def _deletion(table: Table, marks: Marks) -> Staged:
+    operation = LanceOperation.Delete(list(marks.changed), list(marks.vanished), "omnigraph")
+    stats = Stats(deleted=marks.rows)
+    return Staged("delete", table.location, table.version, Transaction(table.version, operation), stats)
+
+
+def _addresses(table: Table, filter: Filter) -> pa.ChunkedArray:
+    batches = table.scan([], filter, with_row_address=True)
+    return pa.chunked_array([batch.column(ROW_ADDRESS) for batch in batches], pa.uint64())
+
+
+def _require_fields_of(table: Table, fragments: Sequence[FragmentMetadata]) -> None:
+    # Fragments written with mode "create" or "overwrite" number the fields afresh; on a table whose schema has changed
+    # Lance would append them without an error and read other columns' data.
+    known = set(_field_ids(table.dataset.lance_schema.fields()))
+    for fragment in fragments:
+        for file in fragment.files:
+            if not set(file.fields) <= known:
+                raise BadRequest(
+                    f"a fragment for {table.location} was not written against this table with mode='append'"
+                )
+
+
+def _field_ids(fields: Sequence[LanceField]) -> Iterator[int]:
+    for field in fields:
+        yield field.id()
+        yield from _field_ids(field.children())
+
+
+def _segments_of(table: Table, name: str) -> list[Index]:
+    return [
+        Index(
+            uuid=segment.uuid,
+            name=index.name,
+            fields=list(index.fields),
+            dataset_version=segment.dataset_version_at_last_update,
+            fragment_ids=segment.fragment_ids,
+            index_version=segment.index_version,
+            base_id=segment.base_id,
+        )
+        for index in table.dataset.describe_indices()
+        if index.name == name
+        for segment in index.segments
+    ]

@@ -1,0 +1,193 @@
+"""One opened table at one version: what it holds and how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import LanceDataset
+from lance.dataset import LanceScanner
+
+from omnigraph.storage.tables.blobs import blob_columns, carry_blobs
+from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.location import Location
+
+Filter: TypeAlias = str | pc.Expression
+# What a scan gives for a blob column: Lance's descriptors, plain bytes (external values fetched too), or values that
+# can be written again (bytes, or the external reference).
+Blobs = Literal["descriptors", "bytes", "values"]
+
+ROW_ADDRESS = "_rowaddr"
+BATCH_ROWS = 8192
+# One IN list of this size costs about 20 ms through the BTREE, and per id no more than a smaller one.
+IDS_PER_LOOKUP = 5000
+
+_INDEX_KINDS = {
+    "BTree": "BTREE",
+    "Bitmap": "BITMAP",
+    "LabelList": "LABEL_LIST",
+    "Inverted": "INVERTED",
+    "NGram": "NGRAM",
+    "ZoneMap": "ZONEMAP",
+    "BloomFilter": "BLOOMFILTER",
+}
+
+
+@dataclass(frozen=True)
+class TableIndex:
+    """One index of a table; `fragments` are the fragment ids it covers."""
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+    fragments: frozenset[int]
+    segments: int
+    rows: int
+
+
+class Table:
+    """A table at one version. It never moves; open it again to see a newer one."""
+
+    def __init__(self, location: Location, dataset: LanceDataset) -> None:
+        self.location = location
+        self.dataset = dataset
+
+    @property
+    def version(self) -> int:
+        """The version this handle reads."""
+        return self.dataset.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema, with Lance's blob type for blob columns and all metadata."""
+        return self.dataset.schema
+
+    @property
+    def fragment_ids(self) -> tuple[int, ...]:
+        """The ids of the fragments, in scan order."""
+        return tuple(fragment.fragment_id for fragment in self.dataset.get_fragments())
+
+    @property
+    def fragment_count(self) -> int:
+        """How many fragments the table has; reads and upserts slow down with it."""
+        return len(self.fragment_ids)
+
+    def indices(self) -> tuple[TableIndex, ...]:
+        """The indexes of this version, by name."""
+        with translated(str(self.location), "list the indexes of"):
+            found = self.dataset.describe_indices()
+        return tuple(
+            TableIndex(
+                name=index.name,
+                kind=_INDEX_KINDS.get(index.index_type, index.index_type),
+                columns=tuple(index.field_names),
+                fragments=frozenset(id_ for segment in index.segments for id_ in segment.fragment_ids),
+                segments=len(index.segments),
+                rows=index.num_rows_indexed,
+            )
+            for index in sorted(found, key=lambda index: index.name)
+        )
+
+    def count_rows(self, filter: Filter | None = None) -> int:
+        """The number of rows, or of rows that pass a filter."""
+        with translated(str(self.location), "count rows of"):
+            return self.dataset.count_rows(filter)
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        *,
+        batch_size: int = BATCH_ROWS,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blobs: Blobs = "descriptors",
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows as a stream of batches."""
+        carried = self._carried(columns, blobs)
+        scanner = self._scanner(columns, filter, batch_size, with_row_id, with_row_address or bool(carried), blobs)
+        with translated(str(self.location), "read"):
+            for batch in scanner.to_batches():
+                if carried:
+                    batch = carry_blobs(self.dataset, batch, carried)
+                    batch = batch if with_row_address else batch.drop_columns([ROW_ADDRESS])
+                yield batch
+
+    def read(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        *,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blobs: Blobs = "descriptors",
+    ) -> pa.Table:
+        """The rows as one Arrow table; for what is known to be small."""
+        options = {"with_row_id": with_row_id, "with_row_address": with_row_address}
+        batches = list(self.scan(columns, filter, blobs=blobs, **options))
+        if batches:
+            return pa.Table.from_batches(batches)
+        empty = self._scanner(columns, None, BATCH_ROWS, with_row_id, with_row_address, blobs).projected_schema
+        for name in self._carried(columns, blobs):
+            empty = empty.set(empty.get_field_index(name), self.schema.field(name))
+        return empty.empty_table()
+
+    def take_ids(
+        self,
+        ids: pa.Array,
+        columns: Sequence[str] | None = None,
+        *,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blobs: Blobs = "descriptors",
+    ) -> pa.Table:
+        """The rows with these ids, in no particular order, looked up in batches through the index on `id`."""
+        options = {"with_row_id": with_row_id, "with_row_address": with_row_address}
+        return self.take_by("id", ids, columns, blobs=blobs, **options)
+
+    def take_by(
+        self,
+        column: str,
+        values: pa.Array | pa.ChunkedArray,
+        columns: Sequence[str] | None = None,
+        *,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blobs: Blobs = "descriptors",
+    ) -> pa.Table:
+        """The rows that have one of these values in a column, in no particular order, looked up in batches."""
+        # The values take the column's type; the column itself is never cast, that would pass its index by.
+        wanted = pc.drop_null(pc.unique(values)).cast(self.schema.field(column).type)
+        options = {"with_row_id": with_row_id, "with_row_address": with_row_address}
+        found = [
+            self.read(columns, pc.field(column).isin(wanted.slice(start, IDS_PER_LOOKUP)), blobs=blobs, **options)
+            for start in range(0, max(len(wanted), 1), IDS_PER_LOOKUP)
+        ]
+        return pa.concat_tables(found)
+
+    def _carried(self, columns: Sequence[str] | None, blobs: Blobs) -> tuple[str, ...]:
+        if blobs != "values":
+            return ()
+        return tuple(name for name in blob_columns(self.schema) if columns is None or name in columns)
+
+    def _scanner(
+        self,
+        columns: Sequence[str] | None,
+        filter: Filter | None,
+        batch_size: int,
+        with_row_id: bool,
+        with_row_address: bool,
+        blobs: Blobs,
+    ) -> LanceScanner:
+        with translated(str(self.location), "read"):
+            return self.dataset.scanner(
+                columns=None if columns is None else list(columns),
+                filter=filter,
+                batch_size=batch_size,
+                with_row_id=with_row_id,
+                with_row_address=with_row_address,
+                blob_handling="all_binary" if blobs == "bytes" else None,
+            )

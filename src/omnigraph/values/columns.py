@@ -1,0 +1,55 @@
+"""The columns of a type's table: how `.pg` types become Arrow types, with each property's stable id on its field."""
+
+from __future__ import annotations
+
+import lance
+import pyarrow as pa
+
+from omnigraph.language.schema.catalog import EdgeType, EntityType, NodeType, Property
+from omnigraph.language.types import PropType, Scalar
+
+#: The field metadata that ties a column to its property for good, whatever either is called later.
+PROPERTY_ID = b"omnigraph:property_id"
+
+_SCALARS: dict[Scalar, pa.DataType] = {
+    Scalar.STRING: pa.string(),
+    Scalar.BOOL: pa.bool_(),
+    Scalar.I32: pa.int32(),
+    Scalar.I64: pa.int64(),
+    Scalar.U32: pa.uint32(),
+    Scalar.U64: pa.uint64(),
+    Scalar.F32: pa.float32(),
+    Scalar.F64: pa.float64(),
+    Scalar.DATE: pa.date32(),
+    Scalar.DATETIME: pa.timestamp("ms", tz="UTC"),
+}
+
+
+def arrow_type(kind: PropType) -> pa.DataType:
+    """The Arrow type that stores a property type; blobs are Lance's own type and not among these."""
+    if kind.is_vector:
+        return pa.list_(pa.float32(), kind.dimension)
+    scalar = _SCALARS[kind.scalar]
+    return pa.list_(pa.field("item", scalar, nullable=True)) if kind.is_list else scalar
+
+
+def property_field(declared: Property) -> pa.Field:
+    """The column of one property."""
+    metadata = {PROPERTY_ID: str(declared.id).encode()}
+    if declared.type.is_blob:
+        field = lance.blob_field(declared.name, nullable=declared.type.nullable)
+        return field.with_metadata({**(field.metadata or {}), **metadata})
+    return pa.field(declared.name, arrow_type(declared.type), nullable=declared.type.nullable, metadata=metadata)
+
+
+def table_schema(entity: EntityType) -> pa.Schema:
+    """The columns of a node table (`id` first) or of an edge table (`id`, `src`, `dst` first)."""
+    fixed = ("id", "src", "dst") if isinstance(entity, EdgeType) else ("id",)
+    fields = [pa.field(name, pa.string(), nullable=False) for name in fixed]
+    return pa.schema([*fields, *(property_field(declared) for declared in entity.properties.values())])
+
+
+def table_path(entity: NodeType | EdgeType) -> str:
+    """Where a type's table lies: made of its stable ids, so that a rename moves nothing."""
+    folder = "edges" if isinstance(entity, EdgeType) else "nodes"
+    return f"{folder}/{entity.id:016x}-{entity.incarnation:016x}"

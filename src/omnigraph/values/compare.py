@@ -1,0 +1,106 @@
+"""Comparing a column with a constant: the one coercion that scans, in-memory filters and mutation predicates use.
+
+The constant becomes the column's exact Arrow type, so that an index on the column can be used, and never changes what the
+comparison means. Integer columns compare by value: 2.7 equals no integer and `> 2.7` is `>= 3`; a constant beyond the range of
+the column decides the comparison for every non-null row. Float columns compare at their own width. Null matches nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from omnigraph.language.types import FLOATS, INTEGERS, PropType, Scalar
+from omnigraph.values.columns import arrow_type
+
+OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
+
+#: The operator that says the same with its operands exchanged.
+EXCHANGED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+_RANGES = {
+    Scalar.I32: (-(2**31), 2**31 - 1),
+    Scalar.I64: (-(2**63), 2**63 - 1),
+    Scalar.U32: (0, 2**32 - 1),
+    Scalar.U64: (0, 2**64 - 1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No row satisfies the comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """Every row whose column is not null satisfies the comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`column operator value`, with the value in the column's own type."""
+
+    operator: str
+    value: pa.Scalar
+
+
+Coerced = Nothing | Everything | Comparison
+
+NOTHING = Nothing()
+EVERYTHING = Everything()
+
+
+def coerce(column: PropType, operator: str, value: str | int | float | bool | None) -> Coerced:
+    """What `column operator value` means for a column of this (non-list) type."""
+    if value is None:
+        return NOTHING
+    if column.scalar in INTEGERS and not isinstance(value, (bool, str)):
+        return _integer(column, operator, value)
+    if column.scalar in FLOATS and not isinstance(value, (bool, str)):
+        return _float(column, operator, value)
+    return Comparison(operator, pa.scalar(value, arrow_type(column)))
+
+
+def _integer(column: PropType, operator: str, value: int | float) -> Coerced:
+    if isinstance(value, float):
+        if math.isnan(value):
+            return EVERYTHING if operator == "!=" else NOTHING
+        if math.isinf(value):
+            return _beyond(operator, above=value > 0)
+        if not value.is_integer():
+            return _between_integers(column, operator, value)
+        value = int(value)
+    low, high = _RANGES[column.scalar]
+    if value < low or value > high:
+        return _beyond(operator, above=value > high)
+    return Comparison(operator, pa.scalar(value, arrow_type(column)))
+
+
+def _between_integers(column: PropType, operator: str, value: float) -> Coerced:
+    """A fraction lies between two integers: `> 2.7` is `>= 3`, `<= 2.7` is `<= 2`."""
+    match operator:
+        case "=":
+            return NOTHING
+        case "!=":
+            return EVERYTHING
+        case ">" | ">=":
+            return _integer(column, ">=", math.ceil(value))
+        case _:
+            return _integer(column, "<=", math.floor(value))
+
+
+def _beyond(operator: str, *, above: bool) -> Coerced:
+    """A constant above (or below) every value the column can hold."""
+    holds = operator == "!=" or operator in (("<", "<=") if above else (">", ">="))
+    return EVERYTHING if holds else NOTHING
+
+
+def _float(column: PropType, operator: str, value: int | float) -> Coerced:
+    try:
+        wide = float(value)
+    except OverflowError:
+        return _beyond(operator, above=value > 0)
+    # Arrow rounds to the stored width; what overflows it becomes infinite and still compares rightly.
+    return Comparison(operator, pa.scalar(wide, pa.float64()).cast(arrow_type(column), safe=False))

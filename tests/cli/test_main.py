@@ -1,0 +1,218 @@
+"""What holds for every command: help, versions, global flags, exit codes and the one report of a failure."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from omnigraph import __version__
+from omnigraph.cli.main import COMMANDS, RENAMED, root
+from tests.cli.calling import call, spawn
+
+HEAVY = ("pyarrow", "lance", "pygments", "obstore", "orjson")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("-h",)])
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+    outcome = call(capsys, *arguments)
+    assert outcome.code == 0
+    for name, lazy in COMMANDS.items():
+        assert any(line.split()[:1] == [name] and lazy.summary[:20] in line for line in outcome.out.splitlines())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_the_command_says(name: str) -> None:
+    command = root.get_command(click.Context(root), name)
+    assert command is not None
+    assert command.get_short_help_str(limit=200) == COMMANDS[name].summary
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    outcome = call(capsys, name, "--help")
+    assert outcome.code == 0
+    assert COMMANDS[name].summary in outcome.out
+
+
+def test_help_loads_nothing_heavy() -> None:
+    script = "import sys; from omnigraph.cli.main import run; run(['--help']); print(sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert "'click'" in loaded
+    assert [name for name in HEAVY if f"'{name}'" in loaded] == []
+    assert "omnigraph.cli.lint" not in loaded
+
+
+@pytest.mark.parametrize("flag", ["-v", "--version"])
+def test_the_version_flag(capsys: pytest.CaptureFixture[str], flag: str) -> None:
+    outcome = call(capsys, flag)
+    assert (outcome.code, outcome.out) == (0, f"omnigraph {__version__}\n")
+
+
+def test_the_version_command_names_the_format_too(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = call(capsys, "version")
+    assert (outcome.code, outcome.out) == (0, f"omnigraph {__version__}\ninternal-schema 4\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [
+        pytest.param(("lnt",), "No such command 'lnt'; did you mean `lint`?", id="misspelt-command"),
+        pytest.param(("frobnicate",), "No such command 'frobnicate'\n", id="unknown-command"),
+        pytest.param(("--frob",), "No such option", id="unknown-global-flag"),
+        pytest.param(("version", "--frob"), "No such option", id="unknown-flag"),
+        pytest.param(("version", "extra"), "unexpected extra argument", id="extra-argument"),
+        pytest.param(("schema", "show-ir"), "Missing argument 'FILE'", id="missing-argument"),
+        pytest.param(("lint",), "Missing option '--query'", id="missing-option"),
+        pytest.param((), "Usage: omnigraph", id="nothing"),
+    ],
+)
+def test_usage_errors_exit_with_2(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], fragment: str
+) -> None:
+    outcome = call(capsys, *arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert fragment in outcome.err
+
+
+@pytest.mark.parametrize("old", RENAMED, ids=" ".join)
+def test_old_names_still_work_with_a_warning(capsys: pytest.CaptureFixture[str], old: tuple[str, ...]) -> None:
+    outcome = call(capsys, *old, "--help")
+    assert outcome.code == 0
+    assert COMMANDS[RENAMED[old]].summary in outcome.out
+    assert outcome.err == f"warning: `omnigraph {' '.join(old)}` is now `omnigraph {RENAMED[old]}`\n"
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "fragment"),
+    [
+        pytest.param(None, "No such file or directory", id="missing"),
+        pytest.param(b"node \xff\xfe", "not UTF-8 text (byte 5)", id="not-utf8"),
+        pytest.param(b"\x00\x01\x02", "found the character U+0000", id="control-characters"),
+        pytest.param(b"{" * 10_000_000, "expected `interface`, `node` or `edge`, found `{`", id="10-MB-of-braces"),
+    ],
+)
+def test_bad_files_are_one_report(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, data: bytes | None, fragment: str
+) -> None:
+    path = tmp_path / "bad.pg"
+    if data is not None:
+        path.write_bytes(data)
+    outcome = call(capsys, "schema", "show-ir", str(path))
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith("Error: ")
+    assert fragment in outcome.err
+    assert len(outcome.err) < 1000
+    assert "Traceback" not in outcome.err
+
+
+def test_a_folder_is_no_source(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    outcome = call(capsys, "schema", "show-ir", str(tmp_path))
+    assert (outcome.code, outcome.err) == (1, f"Error: cannot read '{tmp_path}': Is a directory\n")
+
+
+@pytest.mark.parametrize(
+    "before_and_after",
+    [(("--debug",), ()), ((), ("--debug",))],
+    ids=["before-the-command", "after-the-command"],
+)
+def test_debug_adds_the_traceback(
+    capsys: pytest.CaptureFixture[str], before_and_after: tuple[tuple[str, ...], tuple[str, ...]]
+) -> None:
+    before, after = before_and_after
+    outcome = call(capsys, *before, "schema", "show-ir", "missing.pg", *after)
+    assert outcome.code == 1
+    assert outcome.err.startswith("Traceback")
+    assert outcome.err.endswith("Error: cannot read 'missing.pg': No such file or directory\n")
+
+
+def test_debug_stands_inside_a_family_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Traceback" in call(capsys, "schema", "--debug", "show-ir", "missing.pg").err
+
+
+def test_a_full_disk_is_one_report() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "omnigraph", "version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: [Errno 28]")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_broken_pipe_is_quiet() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-m", "omnigraph", "version"], stdout=pipe, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
+    fifo = tmp_path / "schema.pg"
+    os.mkfifo(fifo)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "omnigraph", "schema", "show-ir", str(fifo)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    # Opening the other end waits until the command is reading, and it then waits for us.
+    with fifo.open("w"):
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, out, err.strip()) == (130, "", "")
+
+
+# --- colours ----------------------------------------------------------------------------------------------------------
+
+BAD_SCHEMA = "node A { x: Strng }\n"
+
+
+def on_a_terminal(tmp_path: Path, **environment: str) -> str:
+    """What a terminal shows of the error for a bad schema."""
+    path = tmp_path / "bad.pg"
+    path.write_text(BAD_SCHEMA)
+    ours, theirs = pty.openpty()
+    plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
+    subprocess.run(
+        [sys.executable, "-m", "omnigraph", "schema", "show-ir", str(path)],
+        stderr=theirs,
+        env=plain | environment,
+        check=False,
+    )
+    os.close(theirs)
+    with os.fdopen(ours, "rb", buffering=0) as terminal:
+        return terminal.read(100_000).decode()
+
+
+def test_a_terminal_gets_colours(tmp_path: Path) -> None:
+    shown = on_a_terminal(tmp_path, TERM="xterm")
+    assert "\x1b[" in shown
+    assert "did you mean `String`?" in shown
+
+
+@pytest.mark.parametrize("environment", [{"TERM": "xterm", "NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+def test_colours_can_be_refused(tmp_path: Path, environment: dict[str, str]) -> None:
+    shown = on_a_terminal(tmp_path, **environment)
+    assert "\x1b[" not in shown
+    assert "  1 | node A { x: Strng }" in shown
+
+
+def test_a_pipe_gets_no_colours(tmp_path: Path) -> None:
+    path = tmp_path / "bad.pg"
+    path.write_text(BAD_SCHEMA)
+    done = spawn("schema", "show-ir", str(path))
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[1:] == ["  1 | node A { x: Strng }", "    |             ^"]

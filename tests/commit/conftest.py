@@ -1,0 +1,30 @@
+"""Graphs for the tests of the commit layer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omnigraph.commit.context import CommitContext
+from omnigraph.storage.root import Root
+from tests.commit.org import load_org, new_graph
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> CommitContext:
+    """An empty graph on local disk."""
+    return new_graph(str(tmp_path / "graph"))
+
+
+@pytest.fixture
+def shared_graph(shared_root: Root) -> CommitContext:
+    """An empty graph on each kind of store."""
+    return new_graph(shared_root.uri, storage_options=shared_root.storage_options)
+
+
+@pytest.fixture
+def org(shared_graph: CommitContext) -> CommitContext:
+    """FX-ORG on each kind of store."""
+    load_org(shared_graph)
+    return shared_graph

@@ -1,0 +1,49 @@
+"""Fixtures for the whole suite: a real S3-speaking server, and a fresh place for a graph on every kind of store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omnigraph.storage.objects import ObjectStore, open_store
+from omnigraph.storage.root import Root
+from tests.s3 import S3Server, running_server
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """One server for all tests of this process, started when the first one asks."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def s3_root(s3_server: S3Server) -> Root:
+    """A fresh prefix in a fresh bucket."""
+    return s3_server.new_root()
+
+
+@pytest.fixture(params=["local", "s3", "memory"])
+def store_root(request: pytest.FixtureRequest, tmp_path: Path) -> Root:
+    """A fresh place on each kind of store."""
+    if request.param == "s3":
+        root: Root = request.getfixturevalue("s3_root")
+        return root
+    return Root.parse(tmp_path / "graph" if request.param == "local" else f"memory://{tmp_path.name}")
+
+
+@pytest.fixture(params=["local", "s3"])
+def shared_root(request: pytest.FixtureRequest, tmp_path: Path) -> Root:
+    """A fresh place on each kind of store that several processes can share."""
+    if request.param == "s3":
+        root: Root = request.getfixturevalue("s3_root")
+        return root
+    return Root.parse(tmp_path / "graph")
+
+
+@pytest.fixture
+def store(store_root: Root) -> ObjectStore:
+    """An empty object store of each kind."""
+    return open_store(store_root)

@@ -1,0 +1,160 @@
+"""Handles: what is there, at which version, made by whom; absent and unreadable are never mixed up."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.errors import StorageError
+from omnigraph.storage.root import Root
+from omnigraph.storage.tables import handles
+from omnigraph.storage.tables.commit import fork
+from omnigraph.storage.tables.handles import Tables
+from omnigraph.storage.tables.lance_errors import Corrupt, Missing
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.staged import stage_append
+from tests.s3 import S3Server
+from tests.storage.tables.people import HOME, SEEDED, commit, foreign_append, head, people, rows, seed
+
+
+@pytest.mark.parametrize("location", [HOME, Location(HOME.path, "no-such-branch")], ids=str)
+def test_what_does_not_exist_is_none(backend: Tables, location: Location) -> None:
+    if location.branch is not None:
+        seed(backend)
+    assert backend.open_head(location) is None
+    assert backend.head_version(location) is None
+    assert backend.created_by(location, 1) is None
+
+
+def test_exists(backend: Tables) -> None:
+    assert not backend.exists(HOME.path)
+    seed(backend)
+    assert backend.exists(HOME.path)
+
+
+def test_the_head_is_read_afresh(backend: Tables) -> None:
+    table = seed(backend)
+    foreign_append(backend)
+    assert backend.head_version(HOME) == table.version + 1
+    assert head(backend).count_rows() == len(SEEDED) + 1
+
+
+def test_a_version_does_not_move(backend: Tables) -> None:
+    table = seed(backend)
+    foreign_append(backend)
+    assert rows(backend.open(HOME, table.version)) == SEEDED
+    assert backend.open(HOME, table.version).version == table.version
+
+
+def test_a_handle_is_kept(tables: Tables) -> None:
+    table = seed(tables)
+    assert tables.open(HOME, table.version) is tables.open(HOME, table.version)
+    tables.forget(HOME)
+    assert tables.open(HOME, table.version) is not tables.open(HOME, 1)
+
+
+def test_only_so_many_handles_are_kept(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handles, "CACHED_HANDLES", 2)
+    seed(tables)
+    first = tables.open(HOME, 1)
+    tables.open(HOME, 2)
+    assert tables.open(HOME, 1) is first
+    tables.open(HOME, 3)
+    assert tables.open(HOME, 1) is first, "the one used last stays"
+    tables.open(HOME, 2)
+    tables.open(HOME, 3)
+    assert tables.open(HOME, 1) is not first
+
+
+def test_forgetting_a_table_forgets_its_forks(tables: Tables) -> None:
+    table = seed(tables)
+    location = fork(tables, HOME, table.version, "01FORK")
+    kept = tables.open(location, table.version)
+    tables.forget(Location("nodes/another"))
+    assert tables.open(location, table.version) is kept
+    tables.forget(HOME)
+    assert tables.open(location, table.version) is not kept
+
+
+def test_a_missing_version(backend: Tables) -> None:
+    seed(backend)
+    with pytest.raises(Missing, match="version 99") as caught:
+        backend.open(HOME, 99)
+    assert caught.value.kind == "not_found"
+
+
+def test_who_made_a_version(backend: Tables) -> None:
+    table = commit(backend, stage_append(seed(backend), people([20])), "tx-20")
+    foreign_append(backend)
+    assert backend.created_by(HOME, table.version) == "tx-20"
+    assert backend.created_by(HOME, table.version + 1) is None
+    assert backend.created_by(HOME, table.version + 2) is None
+
+
+def test_threads_share_the_tables(tables: Tables) -> None:
+    table = seed(tables)
+
+    def look(number: int) -> list[str]:
+        found = tables.open(HOME, table.version - number % 2).take_ids(pa.array([f"p{number}"]), ["id"])
+        return found["id"].to_pylist()
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(look, [2, 3, 4, 5] * 10))
+    assert answers == [[f"p{number}"] for number in (2, 3, 4, 5)] * 10
+
+
+# --- unreadable is an error, never None -------------------------------------------------------------------------------
+
+
+def newest_manifest(root: Root) -> Path:
+    versions = Path(root.lance_uri(HOME.path)) / "_versions"
+    return min(versions.glob("*.manifest"), key=lambda path: path.name)
+
+
+@pytest.mark.parametrize("content", [b"", b"junk", b"\x00" * 500], ids=["empty", "junk", "zeros"])
+def test_a_corrupt_head_is_an_error(tables: Tables, content: bytes) -> None:
+    table = seed(tables)
+    newest_manifest(tables.root).write_bytes(content)
+    fresh = Tables(tables.root)
+    for probe in (fresh.open_head, fresh.head_version):
+        with pytest.raises(Corrupt) as caught:
+            probe(HOME)
+        assert caught.value.kind == "permanent"
+    with pytest.raises(Corrupt):
+        fresh.exists(HOME.path)
+    with pytest.raises(Corrupt):
+        fresh.open(HOME, table.version)
+
+
+def test_a_file_in_the_place_of_a_table_is_an_error(tables: Tables) -> None:
+    place = Path(tables.root.lance_uri(HOME.path))
+    place.parent.mkdir(parents=True)
+    place.write_text("a file")
+    with pytest.raises(StorageError) as caught:
+        tables.open_head(HOME)
+    assert caught.value.kind == "configuration"
+
+
+def test_a_lost_data_file_is_an_error_when_read(tables: Tables) -> None:
+    table = seed(tables)
+    for data in (Path(tables.root.lance_uri(HOME.path)) / "data").glob("*.lance"):
+        data.unlink()
+    with pytest.raises(Corrupt):
+        Tables(tables.root).open(HOME, table.version).read()
+
+
+def test_a_missing_bucket_is_an_error(s3_server: S3Server) -> None:
+    tables = Tables(Root.parse("s3://there-is-no-such-bucket/graph", {**s3_server.options, "client_max_retries": "0"}))
+    with pytest.raises(StorageError) as caught:
+        tables.open_head(HOME)
+    assert caught.value.kind == "configuration"
+
+
+def test_a_store_that_does_not_answer_is_an_error(s3_server: S3Server) -> None:
+    options = {**s3_server.options, "aws_endpoint": "http://127.0.0.1:9", "client_max_retries": "0"}
+    with pytest.raises(StorageError) as caught:
+        Tables(Root.parse("s3://bucket/graph", options)).open_head(HOME)
+    assert caught.value.kind == "transient"

@@ -1,0 +1,82 @@
+"""The layers are kept by machine: an import that goes up, or a package that the page does not name, fails here."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "omnigraph"
+
+#: From the bottom up. A layer may import itself and what is below it; siblings on one line may not import each other.
+LAYERS: list[set[str]] = [{"errors"}, {"failpoints", "ids"}, {"language", "storage"}, {"commit", "values"}, {"graph"}, {"cli"}, {"__main__"}]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+#: The package's own front door loads the graph layer lazily and may name any layer.
+FRONT_DOOR = SOURCE / "__init__.py"
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports_of(path: Path) -> list[tuple[int, str]]:
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: imports are absolute here"
+            if node.module == "omnigraph":
+                found += [(node.lineno, f"omnigraph.{alias.name}") for alias in node.names]
+            else:
+                found.append((node.lineno, node.module or ""))
+    return found
+
+
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if path != FRONT_DOOR)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_go_down(path: Path) -> None:
+    layer = layer_of(path)
+    for line, name in imports_of(path):
+        if not name.startswith("omnigraph."):
+            continue
+        target = name.split(".")[1]
+        if target == "__version__":
+            continue
+        allowed = target == layer or LEVEL[target] < LEVEL[layer]
+        assert allowed, f"{path.relative_to(ROOT)}:{line}: {layer} must not import {target}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_the_language_is_pure(path: Path) -> None:
+    if layer_of(path) != "language":
+        return
+    forbidden = {"lance", "pyarrow", "obstore", "pyspark", "os", "pathlib", "io", "subprocess", "socket", "shutil", "tempfile"}
+    used = {name.split(".")[0] for _, name in imports_of(path)}
+    assert not used & forbidden
+
+
+def test_every_package_is_on_the_page() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    packages = {layer_of(path) for path in MODULES} - {"__main__"}
+    assert packages <= set(LEVEL), "a new package needs a layer"
+    missing = [name for name in packages if f"omnigraph.{name}" not in page]
+    assert not missing
+
+
+def test_every_commit_module_is_on_the_page() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    modules = {path.stem for path in (SOURCE / "commit").glob("*.py")} - {"__init__", "context", "schema_files"}
+    assert not [name for name in modules if f"`commit/{name}`" not in page]
+
+
+def test_public_names_are_sorted_and_real() -> None:
+    import omnigraph
+
+    assert omnigraph.__all__ == sorted(omnigraph.__all__)
+    for name in omnigraph.__all__:
+        assert getattr(omnigraph, name) is not None
