@@ -58,6 +58,7 @@ def circumstances() -> list[str]:
     return [
         f"date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         f"machine: {_processor()}, {os.cpu_count()} cores, {_memory()}, {platform.system()} {platform.release()}",
+        f"load average: {os.getloadavg()[0]:.1f}",
         f"versions: Python {platform.python_version()}, {', '.join(_versions())}",
     ]
 

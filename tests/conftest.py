@@ -12,6 +12,18 @@ from omnigraph.storage.root import Root
 from tests.s3 import S3Server, running_server
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "row(*ids): rows of the behaviour catalogue; they become part of the test's id")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Put the ids of `@pytest.mark.row("BR-02")` into the test's id, so that `-k BR-02` finds it."""
+    ids = [str(row) for mark in metafunc.definition.iter_markers("row") for row in mark.args]
+    if ids:
+        metafunc.fixturenames.append("row")
+        metafunc.parametrize("row", [ids], ids=[" ".join(ids)])
+
+
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[S3Server]:
     """One server for all tests of this process, started when the first one asks."""

@@ -1,4 +1,4 @@
-"""A real S3-speaking server for tests: moto in a process of its own. `python -m tests.s3` runs one until stdin closes."""
+"""A real S3-speaking server for tests: moto in a process of its own. `python -m tests.s3` runs one until stdin ends."""
 
 from __future__ import annotations
 

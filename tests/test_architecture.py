@@ -11,7 +11,15 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "omnigraph"
 
 #: From the bottom up. A layer may import itself and what is below it; siblings on one line may not import each other.
-LAYERS: list[set[str]] = [{"errors"}, {"failpoints", "ids"}, {"language", "storage"}, {"commit", "values"}, {"graph"}, {"cli"}, {"__main__"}]
+LAYERS: list[set[str]] = [
+    {"errors"},
+    {"failpoints", "ids"},
+    {"language", "storage"},
+    {"commit", "values"},
+    {"graph"},
+    {"cli"},
+    {"__main__"},
+]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 #: The package's own front door loads the graph layer lazily and may name any layer.
 FRONT_DOOR = SOURCE / "__init__.py"
@@ -55,7 +63,19 @@ def test_imports_go_down(path: Path) -> None:
 def test_the_language_is_pure(path: Path) -> None:
     if layer_of(path) != "language":
         return
-    forbidden = {"lance", "pyarrow", "obstore", "pyspark", "os", "pathlib", "io", "subprocess", "socket", "shutil", "tempfile"}
+    forbidden = {
+        "lance",
+        "pyarrow",
+        "obstore",
+        "pyspark",
+        "os",
+        "pathlib",
+        "io",
+        "subprocess",
+        "socket",
+        "shutil",
+        "tempfile",
+    }
     used = {name.split(".")[0] for _, name in imports_of(path)}
     assert not used & forbidden
 

@@ -50,8 +50,8 @@ def test_the_table_shows_every_column_in_fitting_units() -> None:
     assert requests == ["requests", "7 requests", "7 requests … 7 requests", "–", "–", "–", "–"]
 
 
-def test_the_circumstances_name_date_machine_and_versions() -> None:
-    assert [fact.partition(":")[0] for fact in circumstances()] == ["date", "machine", "versions"]
+def test_the_circumstances_are_named() -> None:
+    assert [fact.partition(":")[0] for fact in circumstances()] == ["date", "machine", "load average", "versions"]
 
 
 def test_a_name_is_given_to_one_benchmark_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import click
 import pytest
 
 from omnigraph import __version__
+from omnigraph.cli.commands import Lazy
 from omnigraph.cli.main import COMMANDS, RENAMED, root
 from tests.cli.calling import call, spawn
 
@@ -49,9 +50,9 @@ def test_help_loads_nothing_heavy() -> None:
     assert "omnigraph.cli.lint" not in loaded
 
 
-@pytest.mark.parametrize("flag", ["-v", "--version"])
-def test_the_version_flag(capsys: pytest.CaptureFixture[str], flag: str) -> None:
-    outcome = call(capsys, flag)
+@pytest.mark.parametrize("arguments", [("-v",), ("--version",), ("lint", "-v"), ("schema", "show-ir", "--version")])
+def test_the_version_flag(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+    outcome = call(capsys, *arguments)
     assert (outcome.code, outcome.out) == (0, f"omnigraph {__version__}\n")
 
 
@@ -137,6 +138,19 @@ def test_debug_adds_the_traceback(
 
 def test_debug_stands_inside_a_family_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Traceback" in call(capsys, "schema", "--debug", "show-ir", "missing.pg").err
+
+
+@click.command()
+def boom() -> None:
+    """Break in a way that nobody thought of."""
+    raise KeyError("surprise")
+
+
+def test_the_unexpected_is_one_report_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(COMMANDS, "boom", Lazy(__name__, "boom", "Break."))
+    outcome = call(capsys, "boom")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err == "Error: unexpected KeyError: 'surprise'; run again with --debug and report it\n"
 
 
 def test_a_full_disk_is_one_report() -> None:

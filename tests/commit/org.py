@@ -170,9 +170,7 @@ def delete(context: CommitContext, key: str, ids: Iterable[str], branch: str = M
     state = context.manifest.load(branch)
     listed = pa.array(list(ids), pa.string())
     step = Step(lambda table: stage_delete(table, ids=listed))
-    return execute(
-        context, Write(Kind.MUTATION, branch, lineage(), (effect(context, state, key, step),))
-    )
+    return execute(context, Write(Kind.MUTATION, branch, lineage(), (effect(context, state, key, step),)))
 
 
 def index(context: CommitContext, key: str, column: str, branch: str = MAIN) -> ManifestState:

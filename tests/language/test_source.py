@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.errors import CatalogError, ParseError, TypecheckError
-from omnigraph.language.source import LONGEST_SHOWN_LINE, Source, Span, render_error
+from omnigraph.language.source import LONGEST_MESSAGE, LONGEST_SHOWN_LINE, Source, Span, render_error
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,14 @@ def test_a_very_long_line_is_cut_around_the_caret() -> None:
     _, line, caret = rendered(text, Span(5000, 5001))
     assert line[caret.index("^")] == "!"
     assert len(line) == len("  1 | ") + LONGEST_SHOWN_LINE
+
+
+def test_a_message_stays_one_line_of_readable_length() -> None:
+    with pytest.raises(ParseError) as caught:
+        Source("x").semantic_error(f"no `a\nb\x1b` {'c' * 10_000}", Span(0, 1))
+    assert caught.value.message.startswith("parse error: no `a\\nb\\x1b` ccc")
+    assert caught.value.message.endswith("c…")
+    assert len(caught.value.message) < LONGEST_MESSAGE + 10
 
 
 def test_only_the_source_line_is_highlighted() -> None:

@@ -60,6 +60,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
         ("file://host/graph", "can not name another host"),
         ("file://graph", "can not name another host"),
         ("/data/a\nb", "control characters"),
+        ("/data/a?b", "contains '?'"),
         ("/data/a\udcffb", "not UTF-8"),
     ],
 )

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.output import warn
+from omnigraph import __version__
+from omnigraph.cli.output import line, warn
 from omnigraph.language.suggest import did_you_mean, nearest_name
 
 
@@ -25,8 +26,23 @@ def _set_debug(context: click.Context, _parameter: click.Parameter, given: bool)
         context.ensure_object(Settings).debug = True
 
 
+def _show_version(context: click.Context, _parameter: click.Parameter, given: bool) -> None:
+    if given:
+        line(f"omnigraph {__version__}")
+        context.exit()
+
+
 def _global_flags(hidden: bool) -> tuple[click.Option, ...]:
     return (
+        click.Option(
+            ["-v", "--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            hidden=hidden,
+            callback=_show_version,
+            help="Show the version and exit.",
+        ),
         click.Option(
             ["--debug"],
             is_flag=True,

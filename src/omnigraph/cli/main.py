@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import click
 
-from omnigraph import __version__
 from omnigraph.cli.commands import Lazy, LazyGroup, Settings
 from omnigraph.cli.output import report
 
@@ -30,7 +29,6 @@ RENAMED = {("query", "lint"): "lint", ("query", "check"): "lint", ("check",): "l
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Global flags stand before or after the command.",
 )
-@click.version_option(__version__, "-v", "--version", prog_name="omnigraph", message="%(prog)s %(version)s")
 def root() -> None:
     """A typed property graph over Lance tables, with branches, commits and merges."""
 

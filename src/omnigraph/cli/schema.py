@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.commands import Command, Group
+from omnigraph.cli.commands import Group
 from omnigraph.cli.sources import read_source
 
 
@@ -14,7 +14,7 @@ def schema() -> None:
     """Look at schemas."""
 
 
-@schema.command("show-ir", cls=Command)
+@schema.command("show-ir")
 @click.argument("file")
 def show_ir(file: str) -> None:
     """Show the canonical form of a schema FILE, as a new graph would keep it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from omnigraph import failpoints
-from omnigraph.commit.branch_refs import MANIFEST_PATH, check_name, list_refs, prefix_clash, read_ref
+from omnigraph.commit.branch_refs import MANIFEST_PATH, RESERVED, check_name, list_refs, prefix_clash, read_ref
 from omnigraph.commit.branch_removal import drop_own_forks, remove_ref
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.manifest import branch_not_found
@@ -28,7 +28,7 @@ def branch_names(context: CommitContext) -> list[str]:
 def create_branch(context: CommitContext, name: str, base: str) -> ManifestState:
     """Make a branch at the current head of another one."""
     check_name(name)
-    with context.locks.hold(name):
+    with context.locks.hold_all(_involved(name, base)):
         existing = [ref.name for ref in list_refs(context.store)]
         if name in existing:
             raise AlreadyExists(f"branch '{name}' already exists", name=name)
@@ -46,10 +46,17 @@ def create_branch(context: CommitContext, name: str, base: str) -> ManifestState
         return context.manifest.load(name)
 
 
+def _involved(name: str, base: str) -> list[str]:
+    """Whose creation or deletion must wait: the base, and every name that this one would overlap with from below."""
+    parts = name.split("/")
+    names = ["/".join(parts[:length]) for length in range(1, len(parts) + 1)]
+    return names if base == MAIN else [*names, base]
+
+
 def delete_branch(context: CommitContext, name: str) -> None:
     """Remove a branch: its ref first, which is the authority, then the table forks only it used, best effort."""
-    if name == MAIN:
-        raise BadRequest("cannot delete branch 'main'")
+    if name in RESERVED:
+        raise BadRequest(f"cannot delete branch '{name}': the name is reserved")
     with context.locks.hold(name):
         _settle_first(context, name)
         ref = read_ref(context.store, name)

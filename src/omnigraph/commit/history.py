@@ -29,9 +29,14 @@ def reachable(commits: Mapping[str, Commit], head: str) -> Iterator[Commit]:
 
 
 def history(manifest: Manifest, branch: str = MAIN) -> list[Commit]:
-    """The commits reachable from a branch's head, newest first: a commit comes before its parents."""
+    """The commits reachable from a branch's head, newest first."""
     state = manifest.load(branch)
-    commits = {commit.id: commit for commit in reachable(manifest.commits(branch), state.head)}
+    return newest_first(manifest.commits(branch), state.head)
+
+
+def newest_first(known: Mapping[str, Commit], head: str) -> list[Commit]:
+    """The commits reachable from a head, each before its parents."""
+    commits = {commit.id: commit for commit in reachable(known, head)}
     children = dict.fromkeys(commits, 0)
     for commit in commits.values():
         for parent in parents(commit):

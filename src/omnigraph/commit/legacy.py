@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph import failpoints
 from omnigraph.commit.branch_refs import read_ref
@@ -32,9 +33,10 @@ def legacy_commits(store: ObjectStore, tables: Tables, branch: str) -> list[Comm
     return sorted(commits, key=lambda commit: (commit.manifest_version, commit.id))
 
 
-def legacy_head(commits: list[Commit]) -> str | None:
-    """The newest commit of an old history."""
-    return commits[-1].id if commits else None
+def legacy_head(commits: list[Commit], version: int) -> Commit | None:
+    """The newest commit of an old history at a manifest version."""
+    known = [commit for commit in commits if commit.manifest_version <= version]
+    return known[-1] if known else None
 
 
 def _branch_rows(store: ObjectStore, tables: Tables, branch: str) -> pa.Table | None:
@@ -49,7 +51,7 @@ def _branch_rows(store: ObjectStore, tables: Tables, branch: str) -> pa.Table | 
     inherited = _branch_rows(store, tables, ref.parent) if ref is not None else None
     if inherited is None or ref is None:
         return inherited
-    return inherited.filter(pa.compute.field("manifest_version") <= ref.parent_version)
+    return inherited.filter(pc.field("manifest_version") <= ref.parent_version)
 
 
 def _actors(store: ObjectStore, tables: Tables) -> dict[str, str]:

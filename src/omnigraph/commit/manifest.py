@@ -23,7 +23,7 @@ from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import Missing, translated
 from omnigraph.storage.tables.location import Location
 
-_STATE_COLUMNS = [field.name for field in rows.COLUMNS if field.name != "base_objects"]
+_STATE_COLUMNS = [*(field.name for field in rows.COLUMNS if field.name != "base_objects"), "_row_created_at_version"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,12 @@ class Manifest:
         with _missing_means_deleted(branch):
             dataset = self._open(branch)
         return self._remember(dataset, branch, incarnation)
+
+    def last_seen(self, branch: str = MAIN) -> Warm:
+        """A branch as this process read or published it last, which may be behind; read now if it never was."""
+        with self._lock:
+            known = self._warm.get(branch)
+        return known if known is not None else self.warm(branch)
 
     def forget(self, branch: str) -> None:
         """Drop the warm handle of a branch that was deleted or replaced."""
@@ -105,7 +111,7 @@ class Manifest:
                 filter=pc.field("object_type").isin(list(rows.STATE_TYPES)),
                 with_row_address=True,
             )
-        old_head = legacy_head(self._legacy(branch)) if stamp < HISTORY_IN_MANIFEST else None
+        old_head = legacy_head(self._legacy(branch), dataset.version) if stamp < HISTORY_IN_MANIFEST else None
         return rows.decode_state(
             table,
             branch=branch,
@@ -182,11 +188,7 @@ class Manifest:
 
     def receipt(self, branch: str, key: str) -> rows.Receipt | None:
         """The receipt stored under an idempotency key on a branch."""
-        with translated(MANIFEST_PATH, "read"):
-            table: pa.Table = self.warm(branch).dataset.to_table(
-                columns=["metadata"], filter=pc.field("object_id") == rows.idempotency_object_id(key)
-            )
-        return rows.decode_receipt(table["metadata"][0].as_py()) if table.num_rows else None
+        return receipt_in(self.warm(branch), key)
 
 
 @contextmanager
@@ -199,6 +201,14 @@ def _missing_means_deleted(branch: str) -> Iterator[None]:
         if branch == MAIN:
             raise
         raise branch_not_found(branch) from None
+
+
+def receipt_in(warm: Warm, key: str) -> rows.Receipt | None:
+    """The receipt stored under an idempotency key at one version of a branch."""
+    wanted = pc.field("object_id") == rows.idempotency_object_id(key)
+    with translated(MANIFEST_PATH, "read"):
+        table: pa.Table = warm.dataset.to_table(columns=["metadata"], filter=wanted)
+    return rows.decode_receipt(table["metadata"][0].as_py()) if table.num_rows else None
 
 
 def manifest_location(branch: str) -> Location:

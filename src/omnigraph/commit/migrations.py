@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 
 from omnigraph import failpoints
 from omnigraph.commit import rows
-from omnigraph.commit.branch_refs import MANIFEST_PATH, list_refs
+from omnigraph.commit.branch_refs import MANIFEST_PATH, BranchRef, list_refs
 from omnigraph.commit.branch_removal import remove_ref
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.format import CURRENT, MIN_SUPPORTED
 from omnigraph.commit.legacy import legacy_commits, legacy_head
 from omnigraph.commit.manifest import Warm, manifest_location
-from omnigraph.commit.model import Commit
+from omnigraph.commit.model import MAIN, Commit
 from omnigraph.errors import ManifestContention
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.storage.tables.commit import commit_exact, set_schema_metadata
@@ -55,12 +55,18 @@ def migrated(context: CommitContext, branch: str) -> Warm:
 
 
 def _v2_to_v3(context: CommitContext, branch: str, warm: Warm) -> None:
-    """Format 2 left `__run__…` branches behind."""
-    for ref in list_refs(context.store):
-        if ref.name.startswith("__run__"):
-            remove_ref(context, ref.name)
+    """Format 2 left `__run__…` branches behind. They go with main: once it is migrated, that is a name like any other."""
+    refs = list_refs(context.store) if branch == MAIN else []
+    # One that another branch was made from is kept; the others go from the leaves down.
+    while stale := next((ref for ref in refs if _is_stale_run(ref, refs)), None):
+        remove_ref(context, stale.name)
+        refs.remove(stale)
     failpoints.hit("migration.v2_to_v3.before_stamp")
     set_schema_metadata(warm.dataset, rows.STAMP_KEY, "3")
+
+
+def _is_stale_run(ref: BranchRef, refs: list[BranchRef]) -> bool:
+    return ref.name.startswith("__run__") and all(other.parent != ref.name for other in refs)
 
 
 def _v3_to_v4(context: CommitContext, branch: str, warm: Warm) -> None:
@@ -72,11 +78,11 @@ def _v3_to_v4(context: CommitContext, branch: str, warm: Warm) -> None:
             _stamp_v4(warm)
             return
     commits = legacy_commits(context.store, context.tables, branch) or [_genesis(warm)]
-    head = legacy_head(commits)
+    head = legacy_head(commits, warm.state.version)
     assert head is not None, "there is at least the genesis commit"
     added = [rows.copied_commit_row(commit) for commit in commits]
-    added += [rows.head_row(branch, head), rows.fence_row(0, head)]
-    schema = rows.manifest_schema(CURRENT)
+    added += [rows.head_row(branch, head.id), rows.fence_row(0, head.id)]
+    schema = rows.manifest_schema(CURRENT, warm.dataset.schema.metadata)
     kept = present.select(schema.names).cast(schema)
     image = pa.concat_tables([kept, rows.to_arrow(added, schema)])
     staged = stage_overwrite(Table(manifest_location(branch), warm.dataset), image, schema)

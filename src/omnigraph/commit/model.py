@@ -83,6 +83,8 @@ class ManifestState:
 
     branch: str
     version: int
+    #: The version that the newest commit made. Compaction makes later ones, which nobody is shown.
+    commit_version: int
     #: Lance's identity of the branch; it changes when a branch is deleted and created again. Empty for main.
     incarnation: str
     stamp: int
@@ -106,7 +108,7 @@ class ManifestState:
 
     @property
     def snapshot_id(self) -> str:
-        return f"manifest:{self.branch}:v{self.version}"
+        return f"manifest:{self.branch}:v{self.commit_version}"
 
 
 def sorted_entries(entries: Iterable[TableEntry]) -> list[TableEntry]:

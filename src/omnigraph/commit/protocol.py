@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from omnigraph import failpoints
 from omnigraph.commit import schema_files
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.format import CURRENT
+from omnigraph.commit.manifest import Warm
 from omnigraph.commit.migrations import migrated
 from omnigraph.commit.model import Lineage, ManifestState, TableEntry
-from omnigraph.commit.publisher import compact_when_due, publish
+from omnigraph.commit.publisher import Draft, compact_when_due, draft, publish
 from omnigraph.commit.recovery import Attempt, heal, pending, recover
 from omnigraph.commit.schema_files import SchemaFiles
 from omnigraph.commit.sidecar import (
@@ -30,6 +33,7 @@ from omnigraph.commit.sidecar import (
     PlannedTable,
     Sidecar,
     delete_sidecar,
+    list_sidecars,
     write_sidecar,
 )
 from omnigraph.commit.updates import (
@@ -53,6 +57,7 @@ from omnigraph.errors import (
     RecoveryRequired,
 )
 from omnigraph.ids import new_ulid
+from omnigraph.storage.round_trips import at_once
 from omnigraph.storage.tables.commit import commit_staged, fork
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged
@@ -110,6 +115,11 @@ class TableEffect:
     forks: bool = False
     creates: bool = False
 
+    @property
+    def has_pin(self) -> bool:
+        """Whether the table is there and is written where it is: its head must be the published version."""
+        return not (self.forks or self.creates)
+
 
 @dataclass(frozen=True)
 class Write:
@@ -141,13 +151,14 @@ def execute(context: CommitContext, write: Write) -> ManifestState:
     """Carry a prepared write through the protocol, or leave nothing of it behind."""
     writer = WRITERS[write.kind]
     with context.locks.hold(write.branch) as lock:
-        heal(context, holding={write.branch})
-        check(write.requirements(), migrated(context, write.branch).state)
-        refuse_drift(context, write)
+        base = _enter(context, write)
         failpoints.hit(f"{writer}.pre_phase_a")
         if not lock.still_held():
-            raise ManifestContention(f"the lock of branch '{write.branch}' was lost; nothing was written, repeat the write")
+            raise ManifestContention(
+                f"the lock of branch '{write.branch}' was lost; nothing was written, repeat the write"
+            )
         sidecar = _plan(write)
+        drafted = _draft_ahead(context, write, sidecar, base)
         _phase_a(context, write, sidecar)
         moved: dict[str, int] = {}
         try:
@@ -159,7 +170,9 @@ def execute(context: CommitContext, write: Write) -> ManifestState:
                 failpoints.hit("branch_merge.post_confirm")
             context.make_durable(*(effect.entry.path for effect in write.effects))
             failpoints.hit(f"{writer}.post_phase_b_pre_manifest_commit")
-            state = publish(context, write.branch, [*updates, *write.updates], write.requirements(), write.lineage)
+            updates += write.updates
+            ahead = drafted.result() if drafted is not None else None
+            state = publish(context, write.branch, updates, write.requirements(), write.lineage, base, ahead)
         except OmnigraphError as error:
             return _settle(context, write, sidecar, frozenset(moved), error)
         failpoints.hit(f"{writer}.post_phase_c")
@@ -170,27 +183,75 @@ def execute(context: CommitContext, write: Write) -> ManifestState:
         return state
 
 
-def refuse_drift(context: CommitContext, write: Write) -> None:
-    """A table whose head is not its pin was moved by nobody we know: writing on top would publish that as ours."""
-    for effect in write.effects:
-        if effect.creates or effect.forks:
-            continue
-        entry = effect.entry
-        head = context.tables.head_version(entry.location)
-        if head == entry.version:
-            continue
-        for sidecar in pending(context):
-            if any(table.table_path == entry.path for table in sidecar.tables):
-                raise RecoveryRequired(
-                    f"{entry.key} is being changed by operation {sidecar.operation_id}, which is not settled yet; "
-                    "repeat the write",
-                    operation_id=sidecar.operation_id,
-                )
-        raise DriftNeedsRepair(
-            f"{entry.key} is at version {head} in storage but the graph publishes {entry.version}, and no recovery "
-            "record explains it; look at it with `omnigraph repair`",
-            table_key=entry.key,
+# --- before the first effect ------------------------------------------------------------------------------------------
+
+
+def _enter(context: CommitContext, write: Write) -> Warm:
+    """Under the lock: settle what is pending, then see that the requirements hold and that no table has drifted."""
+    look = _look(context, write)
+    if look.operations.result() and heal(context, holding={write.branch}):
+        look = _look(context, write)
+    base = look.base.result()
+    if base.state.stamp != CURRENT:
+        base = migrated(context, write.branch)
+    check(write.requirements(), base.state)
+    for entry, head in look.heads:
+        refuse_drift(context, entry, head.result())
+    return base
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the store says at the start of the effect window; three kinds of requests, made at once."""
+
+    operations: Future[list[str]]
+    base: Future[Warm]
+    heads: list[tuple[TableEntry, Future[int | None]]]
+
+
+def _look(context: CommitContext, write: Write) -> _Look:
+    entries = [effect.entry for effect in write.effects if effect.has_pin]
+    with at_once(context.root) as requests:
+        return _Look(
+            operations=requests.submit(list_sidecars, context.store),
+            base=requests.submit(context.manifest.warm, write.branch),
+            heads=[(entry, requests.submit(context.tables.head_version, entry.location)) for entry in entries],
         )
+
+
+def refuse_drift(context: CommitContext, entry: TableEntry, head: int | None) -> None:
+    """A table whose head is not its pin was moved by nobody we know: writing on top would publish that as ours."""
+    if head == entry.version:
+        return
+    for sidecar in pending(context):
+        if any(table.table_path == entry.path for table in sidecar.tables):
+            raise RecoveryRequired(
+                f"{entry.key} is being changed by operation {sidecar.operation_id}, which is not settled yet; "
+                "repeat the write",
+                operation_id=sidecar.operation_id,
+            )
+    raise DriftNeedsRepair(
+        f"{entry.key} is at version {head} in storage but the graph publishes {entry.version}, and no recovery "
+        "record explains it; look at it with `omnigraph repair`",
+        table_key=entry.key,
+    )
+
+
+def _draft_ahead(context: CommitContext, write: Write, sidecar: Sidecar, base: Warm) -> Future[Draft] | None:
+    """Stage phase C while A and B run, where it can be told what B will lead to. B may turn out otherwise."""
+    updates: list[Update] = []
+    for effect, planned in zip(write.effects, sidecar.tables, strict=True):
+        staged = [step.stage for step in effect.steps if isinstance(step.stage, Staged)]
+        if len(staged) < len(effect.steps):
+            return None
+        rows = effect.entry.row_count + sum(step.stats.inserted - step.stats.deleted for step in staged)
+        version = planned.post_commit_pin
+        assert version is not None, "a plan of ours says what it leads to"
+        updates.append(SetTable(replace(effect.entry, version=version, branch=planned.table_branch, row_count=rows)))
+    requests = at_once(context.root)
+    drafted = requests.submit(draft, context, base, [*updates, *write.updates], write.lineage)
+    requests.shutdown(wait=False)
+    return drafted
 
 
 # --- phase A ----------------------------------------------------------------------------------------------------------
@@ -278,7 +339,11 @@ def _phase_b(context: CommitContext, write: Write, sidecar: Sidecar, moved: dict
                 assert version is not None, "a table is created by a transaction that was staged beforehand"
                 staged = staged(context.tables.open(location, version))
             version = commit_staged(
-                context.tables, staged, expected_version=version, transaction_id=planned.transaction_id
+                context.tables,
+                staged,
+                expected_version=version,
+                transaction_id=planned.transaction_id,
+                seen_at_pin=effect.has_pin and step is effect.steps[0],
             )
             moved[planned.table_path] = version
             if step.failpoint is not None:
@@ -320,4 +385,3 @@ def _settle(
             operation_id=sidecar.operation_id,
         ) from error
     raise error
-

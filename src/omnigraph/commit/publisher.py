@@ -11,7 +11,7 @@ import logging
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -19,14 +19,15 @@ from omnigraph import failpoints
 from omnigraph.commit import rows
 from omnigraph.commit.branch_refs import MANIFEST_PATH
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.manifest import Manifest, Warm, manifest_location
+from omnigraph.commit.manifest import Manifest, Warm, manifest_location, receipt_in
 from omnigraph.commit.migrations import migrated
 from omnigraph.commit.model import Lineage, ManifestState
 from omnigraph.commit.updates import Publication, RecordReceipt, Requirement, Update, apply_updates, check
 from omnigraph.errors import BadRequest, CommitStateUnknown, ManifestContention, OmnigraphError, StorageError
+from omnigraph.storage.round_trips import at_once
 from omnigraph.storage.tables.commit import commit_exact, compact_dataset
 from omnigraph.storage.tables.lance_errors import StaleCommit
-from omnigraph.storage.tables.staged import stage_replace
+from omnigraph.storage.tables.staged import Staged, stage_replace
 from omnigraph.storage.tables.table import Table
 
 PUBLISHER_RETRY_BUDGET = 5
@@ -35,7 +36,9 @@ COMPACT_ABOVE_FRAGMENTS = 10
 #: Full fragments of this many rows are left alone, so that compaction costs the same however long the history is.
 ROWS_PER_FRAGMENT = 1024
 
-failpoints.declare("publisher.load_contention", "publisher.before_commit", "publisher.after_commit", "publisher.before_compact")
+failpoints.declare(
+    "publisher.load_contention", "publisher.before_commit", "publisher.after_commit", "publisher.before_compact"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -46,25 +49,32 @@ def publish(
     updates: Sequence[Update],
     requirements: Sequence[Requirement],
     lineage: Lineage,
+    base: Warm | None = None,
+    drafted: Draft | None = None,
 ) -> ManifestState:
-    """Make updates visible in one commit, or raise. Contention is retried, a broken requirement never."""
+    """Make updates visible in one commit, or raise. Contention is retried, a broken requirement never.
+
+    `base`: the branch as the caller has loaded it inside the effect window; the first attempt starts from it.
+    `drafted`: what the caller has staged ahead on that base; it is used if it is what is to be published.
+    """
     manifest = context.manifest
     for attempt in range(PUBLISHER_RETRY_BUDGET + 1):
         if attempt:
             time.sleep(random.uniform(0.002, 0.01) * 2**attempt)
         try:
             failpoints.hit("publisher.load_contention")
-            warm = migrated(context, branch)
-        except (StaleCommit, failpoints.FailpointError):
+            warm = base if base is not None and not attempt else migrated(context, branch)
+        except (StaleCommit, ManifestContention, failpoints.FailpointError):
             continue
         if warm.state.head == lineage.id or (attempt and manifest.find_commit(branch, lineage.id)):
             # An earlier attempt, or recovery, has published this very commit.
             return warm.state
         check(requirements, warm.state)
-        _check_receipts(manifest, branch, updates)
-        publication = apply_updates(warm.state, updates, lineage)
+        _check_receipts(warm, updates)
+        if drafted is None or drafted.base is not warm or drafted.updates != tuple(updates):
+            drafted = draft(context, warm, updates, lineage)
         try:
-            state = _commit(manifest, warm, publication, lineage)
+            state = _commit(context, drafted, lineage)
         except StaleCommit:
             continue
         context.make_durable(MANIFEST_PATH)
@@ -74,27 +84,44 @@ def publish(
     )
 
 
-def _check_receipts(manifest: Manifest, branch: str, updates: Sequence[Update]) -> None:
-    for update in updates:
-        if isinstance(update, RecordReceipt) and manifest.receipt(branch, update.key) is not None:
-            raise BadRequest(f"idempotency key '{update.key}' has been used on branch '{branch}' already")
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A publish with its files written but not committed; it is good for the version it was made from."""
+
+    base: Warm
+    updates: tuple[Update, ...]
+    publication: Publication
+    staged: Staged
 
 
-def _commit(manifest: Manifest, warm: Warm, publication: Publication, lineage: Lineage) -> ManifestState:
-    before = warm.state
-    known = (before.addresses.get(row["object_id"]) for row in publication.rows)
+def draft(context: CommitContext, base: Warm, updates: Sequence[Update], lineage: Lineage) -> Draft:
+    """Stage the rows of a publish, and marks on the rows they replace, whose addresses are known."""
+    publication = apply_updates(base.state, updates, lineage)
+    known = (base.state.addresses.get(row["object_id"]) for row in publication.rows)
     replaced = pa.array([address for address in known if address is not None], pa.uint64())
-    table = Table(manifest_location(before.branch), warm.dataset)
-    staged = stage_replace(table, rows.to_arrow(publication.rows), replaced)
+    table = Table(manifest_location(base.state.branch), base.dataset)
+    with at_once(context.root) as requests:
+        staged = stage_replace(table, rows.to_arrow(publication.rows), replaced, requests)
+    return Draft(base, tuple(updates), publication, staged)
+
+
+def _check_receipts(warm: Warm, updates: Sequence[Update]) -> None:
+    for update in updates:
+        if isinstance(update, RecordReceipt) and receipt_in(warm, update.key) is not None:
+            raise BadRequest(f"idempotency key '{update.key}' has been used on branch '{warm.state.branch}' already")
+
+
+def _commit(context: CommitContext, drafted: Draft, lineage: Lineage) -> ManifestState:
+    manifest, before = context.manifest, drafted.base.state
     failpoints.hit("publisher.before_commit")
     try:
-        dataset = commit_exact(warm.dataset, staged.transaction)
+        dataset = commit_exact(drafted.base.dataset, drafted.staged.transaction)
         failpoints.hit("publisher.after_commit")
     except (StorageError, failpoints.FailpointError) as error:
         if isinstance(error, StorageError) and error.kind != "unknown":
             raise
         return _settle_unknown(manifest, before.branch, lineage, error)
-    state = _state_after(publication, before, dataset)
+    state = _state_after(drafted.publication, before, dataset)
     if state is None:
         return manifest.load(before.branch)
     manifest.adopt(Warm(dataset, state))
@@ -116,7 +143,9 @@ def _state_after(publication: Publication, before: ManifestState, dataset: objec
             if row["object_type"] in rows.STATE_TYPES
         },
     }
-    return replace(publication.state, version=version, addresses=addresses, fragment_count=len(fragments))
+    return replace(
+        publication.state, version=version, commit_version=version, addresses=addresses, fragment_count=len(fragments)
+    )
 
 
 def _settle_unknown(manifest: Manifest, branch: str, lineage: Lineage, error: OmnigraphError) -> ManifestState:
@@ -137,7 +166,7 @@ def _settle_unknown(manifest: Manifest, branch: str, lineage: Lineage, error: Om
 def compact_when_due(manifest: Manifest, branch: str) -> bool:
     """Keep the manifest's cost flat. Runs after the acknowledgement, inside the effect window; never fails a write."""
     try:
-        warm = manifest.warm(branch)
+        warm = manifest.last_seen(branch)
         if not _is_due(warm):
             return False
         failpoints.hit("publisher.before_compact")
@@ -156,4 +185,3 @@ def _is_due(warm: Warm) -> bool:
         return False
     small = sum(1 for fragment in warm.dataset.get_fragments() if fragment.metadata.num_rows < ROWS_PER_FRAGMENT)
     return small > COMPACT_ABOVE_FRAGMENTS
-

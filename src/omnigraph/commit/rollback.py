@@ -80,7 +80,9 @@ def _claimed_by_others(context: CommitContext, sidecar: Sidecar) -> set[str | No
 def drop_leftovers(context: CommitContext, sidecar: Sidecar, judged: Sequence[Judged]) -> None:
     """Remove what only this write had made: forks, new tables, its staged schema files, a branch created with it."""
     published = {table.location for table in judged if table.entry and table.entry.location == table.location}
-    foreign = {table.planned.table_path for table in judged if table.planned.expected_version is None and not table.seen.ours}
+    foreign = {
+        table.planned.table_path for table in judged if table.planned.expected_version is None and not table.seen.ours
+    }
     for planned in sidecar.tables:
         location = Location(planned.table_path, planned.table_branch)
         if location in published:

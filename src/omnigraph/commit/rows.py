@@ -47,9 +47,9 @@ COLUMNS = pa.schema(
 Row = dict[str, Any]
 
 
-def manifest_schema(stamp: int) -> pa.Schema:
-    """The Arrow schema of `__manifest` with its format stamp."""
-    return COLUMNS.with_metadata({STAMP_KEY: str(stamp)})
+def manifest_schema(stamp: int, kept: Mapping[bytes, bytes] | None = None) -> pa.Schema:
+    """The Arrow schema of `__manifest` with its format stamp, and other metadata that is kept."""
+    return COLUMNS.with_metadata({**(kept or {}), STAMP_KEY.encode(): str(stamp).encode()})
 
 
 def stamp_of(schema: pa.Schema) -> int:
@@ -185,9 +185,9 @@ def decode_state(
     incarnation: str,
     stamp: int,
     fragment_count: int,
-    old_head: str | None = None,
+    old_head: Commit | None = None,
 ) -> ManifestState:
-    """The state in a scan of the STATE_TYPES rows, read with `_rowaddr`.
+    """The state in a scan of the STATE_TYPES rows, read with `_rowaddr` and `_row_created_at_version`.
 
     A manifest of an older format has no fence; the newest commit of its old history is its head.
     """
@@ -197,6 +197,7 @@ def decode_state(
     tags: dict[str, str] = {}
     fence: dict[str, Any] | None = None
     head: str | None = None
+    commit_version = version
     addresses: dict[str, int] = {}
     own_head = f"graph_head:{branch}"
     for row in table.to_pylist():
@@ -204,6 +205,7 @@ def decode_state(
         addresses[object_id] = row["_rowaddr"]
         if object_type == FENCE:
             fence = orjson.loads(row["metadata"])
+            commit_version = row["_row_created_at_version"]
         elif object_type == GRAPH_HEAD:
             if object_id == own_head:
                 head = orjson.loads(row["metadata"])["commit"]
@@ -218,7 +220,8 @@ def decode_state(
             elif object_type == TOMBSTONE:
                 dropped.add(identity)
     if fence is None and stamp < HISTORY_IN_MANIFEST:
-        fence = {"count": 0, "head": old_head or ""}
+        fence = {"count": 0, "head": old_head.id if old_head else ""}
+        commit_version = old_head.manifest_version if old_head else version
     if fence is None:
         raise StorageError(
             f"`__manifest` of branch '{branch}' has no fence row; it was not written by OmniGraph or is damaged",
@@ -240,6 +243,7 @@ def decode_state(
     return ManifestState(
         branch=branch,
         version=version,
+        commit_version=commit_version,
         incarnation=incarnation,
         stamp=stamp,
         fence=fence["count"],

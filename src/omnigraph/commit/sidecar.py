@@ -6,6 +6,7 @@ One JSON object per running write, `__recovery/<operation id>.json`; the folder 
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 import orjson
 
 from omnigraph import failpoints
-from omnigraph.errors import OmnigraphError, StorageError
+from omnigraph.commit.record_fields import Fields
+from omnigraph.errors import NotFound, OmnigraphError, StorageError
 from omnigraph.storage.objects import ObjectStore
 
 FOLDER = "__recovery"
@@ -24,6 +26,8 @@ CONFIRMATION_SINCE = 2
 failpoints.declare("recovery.sidecar_write", "recovery.sidecar_delete", "recovery.sidecar_list")
 
 _log = logging.getLogger(__name__)
+_TABLE = re.compile(r"(nodes|edges)/(?!\.\.?$)[^/]+")
+_NEW_TABLE = re.compile(r"(nodes|edges)/[0-9a-f]{16}-[0-9a-f]{16}")
 
 
 class Kind(StrEnum):
@@ -134,16 +138,17 @@ def parse_sidecar(data: bytes, path: str) -> Sidecar:
     except orjson.JSONDecodeError:
         raise UnreadableSidecar(f"recovery record {path} is not valid JSON; {_way_out(path)}", path=path) from None
     try:
-        version = value["schema_version"]
+        fields = Fields(value, "the record")
+        version = fields.number("schema_version")
         if version > SCHEMA_VERSION:
             raise UnreadableSidecar(
                 f"recovery record {path} has version {version}, this OmniGraph knows {SCHEMA_VERSION}; upgrade omnigraph",
                 path=path,
             )
-        return _decode(value)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return _decode(fields, version, path)
+    except (ValueError, TypeError) as error:
         raise UnreadableSidecar(
-            f"recovery record {path} is incomplete ({type(error).__name__}: {error}); {_way_out(path)}", path=path
+            f"recovery record {path} is incomplete or damaged ({error}); {_way_out(path)}", path=path
         ) from None
 
 
@@ -152,47 +157,68 @@ def _way_out(path: str) -> str:
     return f"look at it, then set it aside with `omnigraph recovery discard {operation} --confirm`"
 
 
-def _decode(value: dict[str, Any]) -> Sidecar:
-    operation_id = value["operation_id"]
-    planned = value.get("commit") or {"id": operation_id, "created_at": value.get("created_at", 0)}
+def _decode(fields: Fields, version: int, path: str) -> Sidecar:
+    operation_id = fields.text("operation_id")
+    if version < 1 or sidecar_path(operation_id) != path:
+        # It could never be removed under its own name.
+        raise ValueError(f"it is the record of operation {operation_id}, version {version}")
+    created_at = fields.optional_number("created_at") or 0
     return Sidecar(
         operation_id=operation_id,
-        kind=Kind(value["kind"]),
-        branch=value.get("branch") or "main",
-        actor_id=value.get("actor_id"),
-        created_at=int(value.get("created_at") or 0),
-        commit=PlannedCommit(
-            id=planned["id"],
-            created_at=int(planned.get("created_at") or 0),
-            merged_parent=planned.get("merged_parent"),
-            idempotency_key=planned.get("idempotency_key"),
-            kind=planned.get("kind"),
-            request=planned.get("request"),
-            receipt=planned.get("receipt"),
-            if_commit=planned.get("if_commit"),
-        ),
-        tables=tuple(_decode_table(table) for table in value["tables"]),
-        schema_version=value["schema_version"],
-        schema_target=value.get("schema_target"),
-        branch_created_from=value.get("branch_created_from"),
-        dropped=tuple(value.get("dropped") or ()),
-        renamed=tuple((path, key) for path, key in value.get("renamed") or ()),
-        published=bool(value.get("published", False)),
+        kind=Kind(fields.text("kind")),
+        branch=fields.optional_text("branch") or "main",
+        actor_id=fields.optional_text("actor_id"),
+        created_at=created_at,
+        commit=_decode_commit(fields.optional_object("commit") or {"id": operation_id, "created_at": created_at}),
+        tables=tuple(_decode_table(Fields(table, "a table")) for table in fields.list("tables")),
+        schema_version=version,
+        schema_target=fields.optional_text("schema_target"),
+        branch_created_from=fields.optional_text("branch_created_from"),
+        dropped=tuple(_table_path(path) for path in fields.optional_list("dropped")),
+        renamed=tuple((_table_path(path), str(key)) for path, key in fields.optional_list("renamed")),
+        published=fields.flag("published"),
     )
 
 
-def _decode_table(value: dict[str, Any]) -> PlannedTable:
-    forked = value.get("forked_from")
+def _decode_commit(value: dict[str, Any]) -> PlannedCommit:
+    fields = Fields(value, "the commit")
+    return PlannedCommit(
+        id=fields.text("id"),
+        created_at=fields.optional_number("created_at") or 0,
+        merged_parent=fields.optional_text("merged_parent"),
+        idempotency_key=fields.optional_text("idempotency_key"),
+        kind=fields.optional_text("kind"),
+        request=fields.optional_text("request"),
+        receipt=fields.optional_object("receipt"),
+        if_commit=fields.optional_text("if_commit"),
+    )
+
+
+def _decode_table(fields: Fields) -> PlannedTable:
+    expected = fields.optional_number("expected_version")
+    forked = fields.optional_object("forked_from")
     return PlannedTable(
-        table_key=value["table_key"],
-        table_path=value["table_path"],
-        table_branch=value.get("table_branch"),
-        expected_version=value["expected_version"],
-        post_commit_pin=value.get("post_commit_pin"),
-        transaction_id=value.get("transaction_id"),
-        confirmed_version=value.get("confirmed_version"),
-        forked_from=ForkedFrom(forked.get("branch"), forked["version"]) if forked else None,
+        table_key=fields.text("table_key"),
+        table_path=_table_path(fields.text("table_path"), created=expected is None),
+        table_branch=fields.optional_text("table_branch"),
+        expected_version=expected,
+        post_commit_pin=fields.optional_number("post_commit_pin"),
+        transaction_id=fields.optional_text("transaction_id"),
+        confirmed_version=fields.optional_number("confirmed_version"),
+        forked_from=_decode_fork(Fields(forked, "forked_from")) if forked is not None else None,
     )
+
+
+def _decode_fork(fields: Fields) -> ForkedFrom:
+    return ForkedFrom(fields.optional_text("branch"), fields.number("version"))
+
+
+def _table_path(path: object, *, created: bool = False) -> str:
+    """A path that a table can have: recovery may remove what lies there. A new table's identity is read from it."""
+    shape = _NEW_TABLE if created else _TABLE
+    if not isinstance(path, str) or shape.fullmatch(path) is None:
+        raise ValueError(f"{path!r} is not the path of a table")
+    return path
 
 
 # --- the folder -------------------------------------------------------------------------------------------------------
@@ -230,11 +256,10 @@ def read_sidecar(store: ObjectStore, operation_id: str) -> Sidecar | None:
 
 def discard_sidecar(store: ObjectStore, operation_id: str) -> str:
     """The operator's way out: move a record aside, never destroy it. Returns where it went."""
-    if not operation_id or "/" in operation_id:
-        raise StorageError(f"'{operation_id}' is not an operation id", kind="not_found", path=FOLDER)
-    data = store.get(sidecar_path(operation_id))
+    data = store.get_or_none(sidecar_path(operation_id)) if operation_id and "/" not in operation_id else None
+    if data is None:
+        raise NotFound(f"no recovery record of operation '{operation_id}' is pending; see `omnigraph recovery list`")
     aside = f"{FOLDER}/discarded/{operation_id}.json"
     store.put(aside, data)
     store.delete(sidecar_path(operation_id))
     return aside
-

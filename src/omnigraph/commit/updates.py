@@ -162,9 +162,7 @@ def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Line
                 written_rows.append(rows.tag_row(name, commit))
                 tags[name] = commit
             case RecordReceipt(key, request, receipt):
-                written_rows.append(
-                    rows.idempotency_row(key, commit_id=lineage.id, request=request, receipt=receipt)
-                )
+                written_rows.append(rows.idempotency_row(key, commit_id=lineage.id, request=request, receipt=receipt))
             case ImportCommits(commits):
                 written_rows.extend(rows.copied_commit_row(commit) for commit in commits)
     written_rows.append(rows.commit_row(lineage, branch=state.branch, parent=state.head or None))

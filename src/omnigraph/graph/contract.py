@@ -58,7 +58,11 @@ class Contract:
 
     def identities(self) -> set[Identity]:
         """The tables this schema has, by stable id and incarnation."""
-        return {(entity.id, entity.incarnation) for entity in self.types()}
+        return set(self.names().values())
+
+    def names(self) -> dict[str, Identity]:
+        """The tables of this schema by type key."""
+        return {entity.type_key: (entity.id, entity.incarnation) for entity in self.types()}
 
 
 def accept(source: str, ir: SchemaIR, *, schema_version: int, identity_domain: str) -> Contract:

@@ -12,7 +12,7 @@ from omnigraph.commit.audit import Recovery
 from omnigraph.commit.branches import branch_names, create_branch, delete_branch
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.history import history
-from omnigraph.commit.model import COMMIT_KINDS, MAIN, Commit
+from omnigraph.commit.model import COMMIT_KINDS, MAIN, Commit, ManifestState
 from omnigraph.commit.recovery import heal, pending
 from omnigraph.commit.sidecar import Sidecar, discard_sidecar
 from omnigraph.errors import BadRequest, CommitNotFound, Conflict
@@ -72,7 +72,7 @@ class Graph:
     def create_branch(self, name: str, base: str | None = None) -> Snapshot:
         """Make a branch at the current head of `base` (this handle's branch unless given)."""
         self._refuse_read_only()
-        return Snapshot(create_branch(self._context, name, base or self.branch), self._context.tables)
+        return self._snapshot(create_branch(self._context, name, base or self.branch))
 
     def delete_branch(self, name: str) -> None:
         """Remove a branch that no other branch depends on."""
@@ -85,8 +85,12 @@ class Graph:
 
     def snapshot(self, branch: str | None = None, at: Reference = None) -> Snapshot:
         """The graph now, or at a commit id, manifest version or snapshot id."""
-        self.contract()
-        return resolve(self._context.manifest, self._context.tables, branch or self.branch, at)
+        if isinstance(at, Snapshot):
+            return at
+        return self._snapshot(resolve(self._context.manifest, branch or self.branch, at))
+
+    def _snapshot(self, state: ManifestState) -> Snapshot:
+        return Snapshot(state, self._context.tables, self.contract().names())
 
     def head(self, branch: str | None = None) -> Commit:
         """The newest commit of a branch; a fresh branch has its fork point."""
@@ -167,4 +171,3 @@ def _micros(moment: Moment | None) -> int | None:
         return moment
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return int(aware.timestamp() * 1_000_000)
-

@@ -21,7 +21,14 @@ from omnigraph.commit.model import MAIN, Lineage, TableEntry
 from omnigraph.commit.moved_root import refuse_if_moved
 from omnigraph.commit.recovery import fresh_state, heal
 from omnigraph.commit.sidecar import Kind, Sidecar, UnreadableSidecar, list_sidecars, read_sidecar
-from omnigraph.errors import AlreadyInitialized, BadRequest, GraphNotFound, RecoveryRequired
+from omnigraph.errors import (
+    AlreadyInitialized,
+    BadRequest,
+    GraphNotFound,
+    ManifestContention,
+    RecoveryRequired,
+    StorageError,
+)
 from omnigraph.values.columns import table_path, table_schema
 from omnigraph.graph.contract import Contract, accept, check_identities, read_contract
 from omnigraph.ids import new_incarnation, new_ulid, now_micros
@@ -36,6 +43,7 @@ from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import stage_create
 
 CLAIM = "__init_claim.json"
+TABLE_FOLDERS = ("nodes", "edges")
 
 failpoints.declare("init.after_claim", "init.after_tables", "init.after_schema_files", "init.after_manifest")
 
@@ -66,20 +74,23 @@ def create(context: CommitContext, source: str, *, force: bool = False, actor: s
     incarnation = new_incarnation()
     ir = accept_schema(catalog, None, incarnation)
     contract = accept(source, ir, schema_version=1, identity_domain=new_ulid())
-    context.store.probe_create_if_absent()
     # A living creator holds the lock; a claim that is met under the lock was left by a dead one.
-    with context.locks.hold(MAIN):
+    with context.locks.hold(MAIN) as lock:
         _refuse_existing(context, force)
-        context.store.put(CLAIM, orjson.dumps({"incarnation": f"{incarnation:016x}", "created_at": now_micros()}))
+        context.store.probe_create_if_absent()
+        _remove_leftovers(context.store)
+        _put_new(context, CLAIM, orjson.dumps({"incarnation": f"{incarnation:016x}", "created_at": now_micros()}))
         failpoints.hit("init.after_claim")
         entries = _create_tables(context, contract)
         failpoints.hit("init.after_tables")
         for name, data in contract.files().items():
-            context.store.put(name, data)
+            _put_new(context, name, data)
         compiled = contract.files()[schema_files.COMPILED]
         context.store.put(schema_files.archive_path(compiled), compiled)
         failpoints.hit("init.after_schema_files")
         context.make_durable("")
+        if not lock.still_held():
+            raise ManifestContention(f"the lock of {context.root.uri} was lost while it was being created; try again")
         _create_manifest(context, entries, actor)
         context.make_durable(MANIFEST_PATH)
         failpoints.hit("init.after_manifest")
@@ -87,35 +98,69 @@ def create(context: CommitContext, source: str, *, force: bool = False, actor: s
     return contract
 
 
+def _put_new(context: CommitContext, name: str, data: bytes) -> None:
+    """A file of the new graph. One that is there already was put by a creator who does not respect the lock."""
+    try:
+        context.store.create(name, data)
+    except StorageError as error:
+        if error.kind != "precondition":
+            raise
+        uri = context.root.uri
+        raise AlreadyInitialized(f"{uri} is being initialized by another process; open it", name=uri) from error
+
+
+def _has_manifest(store: ObjectStore) -> bool:
+    """Whether there is a graph: a manifest with a version. Its data files alone are what a dead creator left."""
+    return store.exists(f"{MANIFEST_PATH}/_versions")
+
+
 def _refuse_existing(context: CommitContext, force: bool) -> None:
-    store = context.store
-    if store.exists(MANIFEST_PATH):
-        raise AlreadyInitialized(
-            f"{context.root.uri} is already initialized; open it, or choose another place", name=context.root.uri
-        )
-    claim = store.get_or_none(CLAIM)
-    if claim is not None:
-        _remove_leftovers(store, claim)
+    store, uri = context.store, context.root.uri
+    if _has_manifest(store):
+        raise AlreadyInitialized(f"{uri} is already initialized; open it, or choose another place", name=uri)
+    if store.exists(CLAIM):
         return
+    tables = [name for name in (MANIFEST_PATH, *TABLE_FOLDERS) if store.exists(name)]
     orphans = [name for name in schema_files.FILES if store.exists(name)]
+    if tables:
+        raise AlreadyInitialized(
+            f"{uri} is already initialized, or was: it holds {', '.join([*orphans, *tables])} but no readable graph; "
+            "restore it from a backup, or choose another place",
+            name=uri,
+        )
     if orphans and not force:
         raise AlreadyInitialized(
-            f"{context.root.uri} is already initialized in part: it holds {', '.join(orphans)} but no graph; "
+            f"{uri} is already initialized in part: it holds {', '.join(orphans)} but no graph; "
             "remove them, or replace them with force",
-            name=context.root.uri,
+            name=uri,
         )
 
 
-def _remove_leftovers(store: ObjectStore, claim: bytes) -> None:
-    """What a creator that died had made: the tables of its incarnation and its schema files."""
-    incarnation = orjson.loads(claim).get("incarnation", "")
-    for folder in ("nodes", "edges"):
-        made = {info.path.split("/")[1] for info in store.list(folder)}
-        for name in made:
-            if incarnation and name.endswith(f"-{incarnation}"):
-                store.delete_prefix(f"{folder}/{name}")
+def _remove_leftovers(store: ObjectStore) -> None:
+    """What a creator that died had made, as its claim tells, and schema files that belong to no graph."""
+    claim = store.get_or_none(CLAIM)
+    if claim is not None:
+        for path in (MANIFEST_PATH, *_tables_of(store, _claimed_incarnation(claim))):
+            store.delete_prefix(path)
     for name in schema_files.FILES:
         store.delete(name)
+    store.delete(CLAIM)
+
+
+def _claimed_incarnation(claim: bytes) -> str | None:
+    try:
+        return str(orjson.loads(claim)["incarnation"])
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        # Its tables stay as garbage: no other graph is ever given the same incarnation.
+        return None
+
+
+def _tables_of(store: ObjectStore, incarnation: str | None) -> set[str]:
+    """The table folders of one incarnation."""
+    if not incarnation:
+        return set()
+    paths = ("/".join(info.path.split("/")[:2]) for folder in TABLE_FOLDERS for info in store.list(folder))
+    return {path for path in paths if path.endswith(f"-{incarnation}")}
 
 
 def _create_tables(context: CommitContext, contract: Contract) -> list[TableEntry]:
@@ -154,11 +199,15 @@ def _create_manifest(context: CommitContext, entries: list[TableEntry], actor: s
 def open_for_writing(context: CommitContext) -> Contract:
     """Read-write: stamp check, migration of main, schema-state recovery, sidecars, then the state."""
     _refuse_missing(context)
-    context.store.probe_create_if_absent()
+    stamp = fresh_state(context, MAIN).stamp
     refuse_if_moved(context.store, context.root)
-    if fresh_state(context, MAIN).stamp != CURRENT:
+    context.store.probe_create_if_absent()
+    if stamp != CURRENT:
         with context.locks.hold(MAIN):
             migrated(context, MAIN)
+    if context.store.exists(CLAIM):
+        # The creator died right after the manifest: the graph is whole.
+        context.store.delete(CLAIM)
     heal(context)
     return checked_contract(context)
 
@@ -182,16 +231,17 @@ def checked_contract(context: CommitContext) -> Contract:
 
 def _refuse_missing(context: CommitContext) -> None:
     store, uri = context.store, context.root.uri
-    if store.exists(MANIFEST_PATH):
+    if _has_manifest(store):
         return
     if store.exists(CLAIM):
         raise GraphNotFound(
-            f"{uri} holds a graph whose creation was interrupted; run `omnigraph init` there again", uri=uri
+            f"{uri} holds a graph whose creation is not finished or was interrupted; run `omnigraph init` there again",
+            uri=uri,
         )
-    parts = [name for name in (*schema_files.FILES, "nodes", "edges") if store.exists(name)]
+    parts = [name for name in (*schema_files.FILES, MANIFEST_PATH, *TABLE_FOLDERS) if store.exists(name)]
     if parts:
         raise GraphNotFound(
-            f"{uri} holds parts of a graph ({', '.join(parts)}) but no {MANIFEST_PATH}; restore it from a backup",
+            f"{uri} holds parts of a graph ({', '.join(parts)}) but no readable {MANIFEST_PATH}; restore it from a backup",
             uri=uri,
         )
     raise GraphNotFound(f"there is no graph at {uri}; create one with `omnigraph init`", uri=uri)
@@ -221,4 +271,3 @@ def _refuse_unpromoted_schema(context: CommitContext, sidecar: Sidecar) -> None:
         f"a schema change (operation {sidecar.operation_id}) is half done; open the graph read-write once to settle it",
         operation_id=sidecar.operation_id,
     )
-

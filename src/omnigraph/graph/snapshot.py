@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import Commit, ManifestState, TableEntry, sorted_entries
-from omnigraph.errors import BadRequest, BranchNotFound, HistoricalVersionReclaimed, NotFound
+from omnigraph.commit.model import Commit, Identity, ManifestState, TableEntry, sorted_entries
+from omnigraph.errors import BadRequest, HistoricalVersionReclaimed, NotFound
 from omnigraph.ids import is_ulid
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.table import Table
 
-_SNAPSHOT_ID = re.compile(r"manifest:(?P<branch>.+):v(?P<version>[0-9]+)")
+# More digits than any version has are no version either, and Python refuses to read very many.
+_VERSION = re.compile(r"(?P<version>-?[0-9]{1,20})")
+_SNAPSHOT_ID = re.compile(r"manifest:(?P<branch>.+):v(?P<version>[0-9]{1,20})")
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,8 @@ class Snapshot:
 
     state: ManifestState
     tables: Tables
+    #: The tables by what their types are called now: a rename does not hide what an old snapshot holds.
+    names: Mapping[str, Identity]
 
     @property
     def id(self) -> str:
@@ -33,8 +38,8 @@ class Snapshot:
 
     @property
     def version(self) -> int:
-        """The manifest version on its branch."""
-        return self.state.version
+        """The manifest version of its newest commit."""
+        return self.state.commit_version
 
     @property
     def commit(self) -> str:
@@ -42,12 +47,13 @@ class Snapshot:
         return self.state.head
 
     def entries(self) -> list[TableEntry]:
-        """Its tables: nodes before edges, then by name."""
+        """Its tables under the names they had then: nodes before edges, then by name."""
         return sorted_entries(self.state.tables.values())
 
     def entry(self, type_key: str) -> TableEntry:
         """The table of a type, as `node:Type` or `edge:Type`."""
-        entry = self.state.by_key.get(type_key)
+        identity = self.names.get(type_key)
+        entry = None if identity is None else self.state.tables.get(identity)
         if entry is None:
             raise NotFound(f"{type_key} does not exist at this snapshot ({self.id})")
         return entry
@@ -73,32 +79,26 @@ class Snapshot:
 Reference = Snapshot | str | int | None
 
 
-def resolve(manifest: Manifest, tables: Tables, branch: str, reference: Reference) -> Snapshot:
-    """A snapshot from what a caller names: nothing (the branch now), a snapshot, a commit id, or a manifest version."""
-    if isinstance(reference, Snapshot):
-        return reference
+def resolve(manifest: Manifest, branch: str, reference: str | int | None) -> ManifestState:
+    """The state that a caller names: nothing (the branch now), a commit id, a manifest version or a snapshot id."""
     if reference is None:
-        return Snapshot(manifest.load(branch), tables)
-    if isinstance(reference, int) and not isinstance(reference, bool):
-        return Snapshot(manifest.load_at(branch, reference), tables)
+        return manifest.load(branch)
     text = str(reference)
-    if text.isdigit():
-        return Snapshot(manifest.load_at(branch, int(text[:20])), tables)
-    named = _SNAPSHOT_ID.fullmatch(text)
+    named = _VERSION.fullmatch(text) or _SNAPSHOT_ID.fullmatch(text)
     if named is not None:
-        return Snapshot(manifest.load_at(named["branch"], int(named["version"][:20])), tables)
+        return manifest.load_at(named.groupdict().get("branch", branch), int(named["version"]))
     if is_ulid(text):
-        return Snapshot(_state_of(manifest, branch, manifest.commit_near(text, branch)), tables)
+        return _state_of(manifest, manifest.commit_near(text, branch))
     raise BadRequest(
         f"'{text}' names no snapshot: give a commit id, a manifest version or a snapshot id such as manifest:main:v7"
     )
 
 
-def _state_of(manifest: Manifest, branch: str, commit: Commit) -> ManifestState:
+def _state_of(manifest: Manifest, commit: Commit) -> ManifestState:
     """The state a commit led to. The branch it was made on may be gone, or be another branch of the same name now."""
     try:
         state = manifest.load_at(commit.branch, commit.manifest_version)
-    except (BranchNotFound, NotFound):
+    except NotFound:
         state = None
     if state is None or state.head != commit.id:
         raise HistoricalVersionReclaimed(

@@ -50,9 +50,13 @@ class Lease:
 
     poll_seconds = (0.05, 0.25)
 
-    def __init__(self, store: ObjectStore, path: str, *, seconds: float, process: str) -> None:
+    def __init__(
+        self, store: ObjectStore, path: str, *, seconds: float, process: str, freed: dict[str, str] | None = None
+    ) -> None:
+        """`freed`: the tags of records that this process has freed, by path; a record that has one still is free."""
         self._store = store
         self._path = path
+        self._freed = freed if freed is not None else {}
         self._seconds = seconds
         self._process = process
         self._owner = new_ulid()
@@ -66,13 +70,21 @@ class Lease:
 
     def attempt(self) -> bool:
         """Take the lock if it is free now."""
-        found = self._store.get_tagged_or_none(self._path)
-        if found is not None and not self._is_free(*found):
-            return False
-        if not self._write(found[1] if found else None):
+        if not self._take_freed() and not self._take_free():
             return False
         threading.Thread(target=self._keep, name=f"lease {self._path}", daemon=True).start()
         return True
+
+    def _take_freed(self) -> bool:
+        """Take a lock that nobody has used since this process gave it back, without reading it first."""
+        tag = self._freed.pop(self._path, None)
+        return tag is not None and self._write(tag)
+
+    def _take_free(self) -> bool:
+        found = self._store.get_tagged_or_none(self._path)
+        if found is not None and not self._is_free(*found):
+            return False
+        return self._write(found[1] if found else None)
 
     def abandon(self) -> None:
         """Stop trying; a waiter leaves no trace."""
@@ -90,7 +102,7 @@ class Lease:
             self._lost = True
             free = LeaseRecord(owner=None, process=None, lease_seconds=self._seconds, expires_at=0)
             try:
-                self._store.swap(self._path, free.encode(), self._tag)
+                self._freed[self._path] = self._store.swap(self._path, free.encode(), self._tag)
             except StorageError as error:
                 if error.kind != "precondition":  # someone took it after it ran out
                     raise

@@ -93,11 +93,12 @@ class LocalObjects(ObstoreObjects):
         return None
 
     def _below(self, prefix: str) -> Iterator[ObjectInfo]:
-        below = super()._below(prefix)
-        # obstore takes a missing folder for an empty one, but not a folder below a file.
-        if not self._look(self._place(prefix).is_dir, "list", prefix):
-            below = iter(())
-        return (info for info in below if info.path != WRITE_LOCK)
+        try:
+            yield from (info for info in super()._below(prefix) if info.path != WRITE_LOCK)
+        except StorageError as error:
+            # obstore takes a missing folder for an empty one, but not a folder below a file.
+            if error.kind != "not_found" or self._look(self._place(prefix).is_dir, "list", prefix):
+                raise
 
     def _place(self, prefix: str) -> Path:
         return self._root.local_path(prefix) if prefix else Path(self._root.uri)

@@ -115,6 +115,7 @@ class BranchLocks:
         self._store = store
         self._root = root
         self._lease_seconds = lease_seconds
+        self._freed: dict[str, str] = {}
 
     @contextmanager
     def hold(self, branch: str, *, timeout: float = HOLD_SECONDS) -> Iterator[HeldLock]:
@@ -167,7 +168,7 @@ class BranchLocks:
         path = lock_path(branch)
         if self._root.is_local:
             return FileLock(self._root.local_path(path))
-        return Lease(self._store, path, seconds=self._lease_seconds, process=this_process())
+        return Lease(self._store, path, seconds=self._lease_seconds, process=this_process(), freed=self._freed)
 
 
 def _wait_for(lock: ProcessLock, deadline: float) -> bool:

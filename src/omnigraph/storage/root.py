@@ -122,4 +122,7 @@ def _local_path(text: str, path: str) -> str:
         raise BadRequest(f"the graph URI is empty; give {_SCHEMES}")
     if any(character < " " or "\ud800" <= character <= "\udfff" for character in path):
         raise BadRequest(f"{text!r} is not a usable path: it contains control characters or bytes that are not UTF-8")
+    if "?" in os.path.realpath(path):
+        # Lance takes it for the start of a URL query and would put the branches of a table next to the graph.
+        raise BadRequest(f"{text!r} is not a usable path: it contains '?'; choose a folder without it")
     return os.path.realpath(path)

@@ -66,6 +66,8 @@ node Kind {
 edge Pair: Kind -> Kind { n: I32 @key(src, dst) }
 """)
 
+SPOT = compile_schema("node Spot { x: I32 y: I64 z: F32? @key(x, y) }")
+
 PAGE = compile_schema("""
 node Page {
   slug: String @key

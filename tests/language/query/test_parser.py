@@ -238,6 +238,7 @@ def test_blanks_are_never_needed() -> None:
         pytest.param("query q() { delte Staff where a = 1 }", "did you mean `delete`?", id="misspelt-delete"),
         pytest.param('query q() { match { $s.a contian "x" } }', "did you mean `contains`?", id="misspelt-operator"),
         pytest.param("query q() {", "the end of the text", id="the-end"),
+        pytest.param('query q() { delete A where a = "\ud800" }', "not valid Unicode", id="half-a-surrogate-pair"),
     ],
 )
 def test_refused_files(text: str, fragment: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 from omnigraph.language.schema.ast import Annotation, Cardinality, CheckConstraint, Name, RangeConstraint
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.language.schema.catalog import Embed, Property
+from omnigraph.language.schema.ir import fingerprint
 from omnigraph.language.types import PropType, Scalar
 from tests.language.schema.parsing import catalog_refusal
 
@@ -123,6 +124,12 @@ SAME_MEANING = [
     ("key-is-indexed", "node A { x: String @key }", "node A { x: String @key @index }"),
     ("column-order", "node A { x: I32 y: I32 @unique(x, y) }", "node A { y: I32 x: I32 @unique(y, x) }"),
     ("repeated", "node A { x: I32 @unique }", "node A { x: I32 @unique @unique(x) }"),
+    (
+        "int-or-float",
+        "node A { x: F64 @range(x, 0..) @range(x, 0.0..) }",
+        "node A { x: F64 @range(x, 0.0..) @range(x, 0..) }",
+    ),
+    ("argument-order", 'node A @m(1, a=1, a="x", b=true) { }', 'node A @m(1, b=true, a="x", a=1) { }'),
     ("enum-order", "node A { x: enum(b, a) }", "node A { x: enum(a, b) }"),
     ("default-card", "node A { } edge R: A -> A", "node A { } edge R: A -> A @card(0..) { }"),
     ("default-metric", "node A { v: Vector(1) }", 'node A { v: Vector(1) @metric("l2") }'),
@@ -145,3 +152,4 @@ SAME_MEANING = [
 @pytest.mark.parametrize(("left", "right"), [pytest.param(*row, id=i) for i, *row in SAME_MEANING])
 def test_one_meaning_is_one_catalog(left: str, right: str) -> None:
     assert compile_schema(left) == compile_schema(right)
+    assert fingerprint(compile_schema(left)) == fingerprint(compile_schema(right))

@@ -15,6 +15,7 @@ from omnigraph.language.schema.accept import accept_schema
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.language.schema.ir import SchemaIR, catalog_of, fingerprint, ir_hash
+from omnigraph.language.schema.printer import print_schema
 from tests.language.schema.strategies import WrittenSchema, catalogs, shuffled, written_schemas
 
 SOURCE = """
@@ -195,6 +196,7 @@ def test_order_blanks_and_comments_do_not_change_the_fingerprint(data: st.DataOb
     schema: WrittenSchema = data.draw(written_schemas())
     other = data.draw(shuffled(schema))
     assert fingerprint(compile_schema(other)) == fingerprint(compile_schema(schema.text))
+    assert print_schema(compile_schema(other)) == print_schema(compile_schema(schema.text))
 
 
 DIFFERENT = [

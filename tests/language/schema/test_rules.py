@@ -267,6 +267,12 @@ def implemented(source: str) -> tuple[dict[str, str], tuple[Constraint, ...]]:
             id="same-from-two",
         ),
         pytest.param(
+            "interface I { a: I32 @x @y(1) } interface J { a: I32 @y(1) @x } node N implements I, J { }",
+            {"a": "I32"},
+            (),
+            id="same-in-another-order",
+        ),
+        pytest.param(
             "interface I { a: String @key } interface J { a: String } node N implements I, J { a: String }",
             {"a": "String"},
             (),
@@ -329,6 +335,7 @@ def test_implements_refused(source: str, fragments: list[str]) -> None:
         ("a: String", "a: I32"),
         ("a: String", "a: String?"),
         ("a: String @key", "a: String"),
+        ("a: String @m(1)", "a: String @m(true)"),
         ("a: String @key", "a: String? @unique"),
         ('a: String @description("x")', 'a: String @description("y")'),
     ],

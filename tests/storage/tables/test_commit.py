@@ -48,19 +48,19 @@ def once(name: str, action: Callable[[], None]) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_table_that_moved_is_refused(backend: Tables, kind: str) -> None:
-    table = seed(backend)
+def test_a_table_that_moved_is_refused(tables: Tables, kind: str) -> None:
+    table = seed(tables)
     staged = KINDS[kind](table)
-    foreign_append(backend)
+    foreign_append(tables)
     with pytest.raises(ExpectedVersionMismatch) as caught:
-        commit(backend, staged)
+        commit(tables, staged)
     assert (caught.value.table_key, caught.value.expected, caught.value.actual) == (
         HOME.path,
         table.version,
         table.version + 1,
     )
-    assert rows(head(backend)) == sorted([*SEEDED, FOREIGN])
-    assert backend.head_version(HOME) == table.version + 1
+    assert rows(head(tables)) == sorted([*SEEDED, FOREIGN])
+    assert tables.head_version(HOME) == table.version + 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -200,12 +200,12 @@ def lose_the_answer() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("compaction", "index fold")])
-def test_a_lost_answer_is_looked_up(backend: Tables, kind: str) -> None:
-    table = seed(backend)
+def test_a_lost_answer_is_looked_up(tables: Tables, kind: str) -> None:
+    table = seed(tables)
     staged = KINDS[kind](table)
     with once("table_commit.lost_acknowledgement", lose_the_answer):
-        after = commit(backend, staged)
-    assert after.version == table.version + 1 == backend.head_version(HOME)
+        after = commit(tables, staged)
+    assert after.version == table.version + 1 == tables.head_version(HOME)
     assert rows(after) == (WRITES[kind][1] if kind in WRITES else SEEDED)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from omnigraph.language.source import NOWHERE, Source, Span
 from omnigraph.language.types import PropType
@@ -65,6 +65,11 @@ class CheckConstraint:
 
 
 Constraint = KeyConstraint | UniqueConstraint | IndexConstraint | RangeConstraint | CheckConstraint
+
+
+def spelling(value: Annotation | Constraint) -> str:
+    """A text that tells values apart where `==` does not (`1`, `1.0` and `true`), and that they can be ordered by."""
+    return repr(replace(value, span=NOWHERE))
 
 
 @dataclass(frozen=True, slots=True)

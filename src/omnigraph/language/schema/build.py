@@ -26,12 +26,13 @@ from omnigraph.language.schema.ast import (
     RangeConstraint,
     SchemaFile,
     UniqueConstraint,
+    spelling,
 )
 from omnigraph.language.schema.catalog import Catalog, EdgeType, InterfaceType, NodeType, Property
 from omnigraph.language.schema.constraints import ENDPOINTS
 from omnigraph.language.schema.defaults import fit_default
 from omnigraph.language.schema.parser import parse_schema
-from omnigraph.language.source import NOWHERE, Source
+from omnigraph.language.source import Source
 from omnigraph.language.suggest import did_you_mean, nearest_name
 
 # Annotations whose meaning has a field of its own in the catalog.
@@ -39,9 +40,9 @@ _TYPE_FIELDS = frozenset({"description", "instruction"})
 _INTERFACE_PROPERTY_FIELDS = frozenset({"embed", "default", "metric", "description"})
 _PROPERTY_FIELDS = _INTERFACE_PROPERTY_FIELDS | {"key", "unique", "index"}
 
-_D = TypeVar("_D", InterfaceDecl, NodeDecl, EdgeDecl)
-_E = TypeVar("_E", NodeType, EdgeType)
-_C = TypeVar("_C", RangeConstraint, CheckConstraint)
+_Declared = TypeVar("_Declared", InterfaceDecl, NodeDecl, EdgeDecl)
+_Entity = TypeVar("_Entity", NodeType, EdgeType)
+_ValueConstraint = TypeVar("_ValueConstraint", RangeConstraint, CheckConstraint)
 _ColumnConstraint = KeyConstraint | UniqueConstraint | IndexConstraint
 _ColumnKinds = type[_ColumnConstraint] | tuple[type[_ColumnConstraint], ...]
 
@@ -72,12 +73,12 @@ def build_catalog(schema: SchemaFile) -> Catalog:
 # --- rules between declarations ---------------------------------------------------------------------------------------
 
 
-def _of(kind: type[_D], declarations: Iterable[Declaration]) -> list[_D]:
+def _of(kind: type[_Declared], declarations: Iterable[Declaration]) -> list[_Declared]:
     return [declaration for declaration in declarations if isinstance(declaration, kind)]
 
 
-def _by_name(kind: str, declarations: Iterable[_D], source: Source) -> dict[str, _D]:
-    found: dict[str, _D] = {}
+def _by_name(kind: str, declarations: Iterable[_Declared], source: Source) -> dict[str, _Declared]:
+    found: dict[str, _Declared] = {}
     for declaration in declarations:
         if declaration.name in found:
             source.catalog_error(f"duplicate {kind} type `{declaration.name}`", declaration.span)
@@ -136,7 +137,7 @@ def _edge_type(edge: EdgeDecl) -> EdgeType:
     )
 
 
-def _entity_type(kind: type[_E], declared: NodeDecl | EdgeDecl) -> _E:
+def _entity_type(kind: type[_Entity], declared: NodeDecl | EdgeDecl) -> _Entity:
     return kind(
         name=declared.name,
         properties=_properties(declared.properties, _PROPERTY_FIELDS),
@@ -159,23 +160,19 @@ def _columns(kinds: _ColumnKinds, owner: NodeDecl | EdgeDecl) -> tuple[tuple[str
     """The distinct column sets of some constraints, each in identity order. A key is an index too."""
     # On a node `src` is a property like any other.
     endpoints = ENDPOINTS if isinstance(owner, EdgeDecl) else ()
-    found = {identity_order(c.properties, endpoints) for c in owner.constraints if isinstance(c, kinds)}
+    found = {_identity_order(c.properties, endpoints) for c in owner.constraints if isinstance(c, kinds)}
     return tuple(sorted(found))
 
 
-def identity_order(columns: Iterable[str], endpoints: Sequence[str] = ()) -> tuple[str, ...]:
+def _identity_order(columns: Iterable[str], endpoints: Sequence[str] = ()) -> tuple[str, ...]:
     """Columns by name, after the endpoints among them."""
     columns = set(columns)
     return (*(e for e in endpoints if e in columns), *sorted(columns.difference(endpoints)))
 
 
-def _distinct(constraints: Iterable[_C]) -> tuple[_C, ...]:
-    return tuple(sorted(dict.fromkeys(constraints), key=_spelling))
-
-
-def _spelling(value: RangeConstraint | CheckConstraint | Annotation) -> str:
-    """Anything that orders equal values alike; spans are not part of it."""
-    return repr(replace(value, span=NOWHERE))
+def _distinct(constraints: Iterable[_ValueConstraint]) -> tuple[_ValueConstraint, ...]:
+    by_spelling = {spelling(constraint): constraint for constraint in constraints}
+    return tuple(by_spelling[key] for key in sorted(by_spelling))
 
 
 # --- properties and annotations ---------------------------------------------------------------------------------------
@@ -207,8 +204,8 @@ def _default(prop: PropertyDecl) -> LiteralValue | None:
 
 def _metadata(annotations: Iterable[Annotation], fields: frozenset[str]) -> tuple[Annotation, ...]:
     """The annotations that have no field of their own, in one order."""
-    kept = (replace(a, arguments=tuple(sorted(a.arguments))) for a in annotations if a.name not in fields)
-    return tuple(sorted(kept, key=_spelling))
+    kept = (replace(a, arguments=tuple(sorted(a.arguments, key=repr))) for a in annotations if a.name not in fields)
+    return tuple(sorted(kept, key=spelling))
 
 
 def _text(annotations: Iterable[Annotation], name: str) -> str | None:

@@ -83,7 +83,7 @@ def _property_names(keyword: str, arguments: Sequence[Argument], source: Source,
 def _refuse_bad_regex(pattern: str, source: Source, span: Span) -> None:
     try:
         re.compile(pattern)
-    except (re.error, OverflowError) as error:
+    except (re.error, OverflowError, ValueError) as error:
         source.semantic_error(f"@check has an invalid regular expression: {error}", span)
     except RecursionError:
         source.semantic_error("@check has an invalid regular expression: it is nested too deeply", span)

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from omnigraph.language.schema.ast import InterfaceDecl, NodeDecl, PropertyDecl
+from omnigraph.language.schema.ast import InterfaceDecl, NodeDecl, PropertyDecl, spelling
 from omnigraph.language.schema.constraints import property_constraints
 from omnigraph.language.source import Source
 from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.types import PropType
 
 
 def implement(node: NodeDecl, interfaces: Mapping[str, InterfaceDecl], source: Source) -> NodeDecl:
@@ -22,7 +23,7 @@ def implement(node: NodeDecl, interfaces: Mapping[str, InterfaceDecl], source: S
                 _refuse_other_type(node, own[prop.name], interface, prop, source)
             elif prop.name not in inherited:
                 inherited[prop.name] = (interface, prop)
-            elif inherited[prop.name][1] != prop:
+            elif _meaning(inherited[prop.name][1]) != _meaning(prop):
                 first = inherited[prop.name][0].name
                 source.catalog_error(
                     f"interfaces {first} and {interface.name} give {node.name} different properties `{prop.name}`; "
@@ -32,6 +33,11 @@ def implement(node: NodeDecl, interfaces: Mapping[str, InterfaceDecl], source: S
     added = tuple(prop for _, prop in inherited.values())
     constraints = tuple(constraint for prop in added for constraint in property_constraints(prop))
     return replace(node, properties=node.properties + added, constraints=node.constraints + constraints)
+
+
+def _meaning(prop: PropertyDecl) -> tuple[PropType, list[str]]:
+    """What two declarations of a property must share to be the same."""
+    return prop.type, sorted(map(spelling, prop.annotations))
 
 
 def _implemented(node: NodeDecl, interfaces: Mapping[str, InterfaceDecl], source: Source) -> list[InterfaceDecl]:

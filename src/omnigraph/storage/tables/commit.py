@@ -18,7 +18,7 @@ from lance.optimize import Compaction
 from omnigraph import failpoints
 from omnigraph.errors import AlreadyExists, BadRequest, ExpectedVersionMismatch, OmnigraphError
 from omnigraph.storage.root import Root
-from omnigraph.storage.tables.handles import TRANSACTION_ID, Tables, read_transaction_id
+from omnigraph.storage.tables.handles import TRANSACTION_ID, Tables, own_id, read_transaction_id
 from omnigraph.storage.tables.incoming import Data
 from omnigraph.storage.tables.inverse import Inversion, Restoration, Unchanged, inverse_of
 from omnigraph.storage.tables.lance_errors import (
@@ -38,6 +38,7 @@ from omnigraph.storage.tables.staged import (
     stage_append,
     stage_create,
 )
+from omnigraph.storage.tables.table import Table
 
 failpoints.declare(
     "table_commit.before_commit", "table_commit.lost_acknowledgement", "undo.before_commit", "undo.before_restore"
@@ -46,8 +47,18 @@ failpoints.declare(
 # --- staged writes ----------------------------------------------------------------------------------------------------
 
 
-def commit_staged(tables: Tables, staged: Staged, *, expected_version: int | None, transaction_id: str) -> int:
-    """Commit a staged write on a table that is still at its pin, and return the version reached."""
+def commit_staged(
+    tables: Tables,
+    staged: Staged,
+    *,
+    expected_version: int | None,
+    transaction_id: str,
+    seen_at_pin: bool = False,
+) -> int:
+    """Commit a staged write on a table that is still at its pin, and return the version reached.
+
+    `seen_at_pin`: the caller has just looked, inside the effect window, and the head need not be asked for again.
+    """
     if staged.read_version != expected_version:
         raise BadRequest(
             f"this write of {staged.location} was staged against version {staged.read_version},"
@@ -55,7 +66,8 @@ def commit_staged(tables: Tables, staged: Staged, *, expected_version: int | Non
         )
     if expected_version is None:
         return _commit_create(tables, staged, transaction_id)
-    _require_head(tables, staged.location, expected_version)
+    if not seen_at_pin:
+        _require_head(tables, staged.location, expected_version)
     failpoints.hit("table_commit.before_commit")
     if isinstance(staged.work, Rewrites):
         return _commit_rewrites(tables, staged.location, expected_version, staged.work)
@@ -79,12 +91,22 @@ def _commit_transaction(
     if reached != pin + 1:
         _undo_rebased(tables, location, reached)
         raise _moved(location, pin, reached - 1)
-    if read_transaction_id(committed, reached) != transaction_id:
+    if _transaction_id(tables, committed) != transaction_id:
         raise CommitUnknown(
             f"version {reached} of {location} was written by two commits at once; the store has no atomic create",
             path=location.path,
         )
+    tables.keep(Table(location, committed))
     return reached
+
+
+def _transaction_id(tables: Tables, committed: LanceDataset) -> str | None:
+    """Our id in the commit that made this version."""
+    if tables.root.is_local:
+        return read_transaction_id(committed, committed.version)
+    # An object store that took our conditional put holds what we put, and every read-write open makes sure that it
+    # has those. So what Lance remembers is enough, and saves a round trip.
+    return own_id(committed.get_transactions(1)[0])
 
 
 def _undo_rebased(tables: Tables, location: Location, reached: int) -> None:

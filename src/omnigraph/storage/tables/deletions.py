@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata
 
 from omnigraph.errors import BadRequest
+from omnigraph.storage.round_trips import ONE_BY_ONE
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import Table
 
@@ -22,21 +24,17 @@ class Marks:
     rows: int
 
 
-def mark_deleted(table: Table, addresses: pa.Array | pa.ChunkedArray) -> Marks:
+def mark_deleted(table: Table, addresses: pa.Array | pa.ChunkedArray, requests: Executor = ONE_BY_ONE) -> Marks:
     """Write deletion files for the rows at these addresses, without committing them."""
     unique = np.unique(addresses.to_numpy()).astype(np.uint64)
     fragment_ids = (unique >> np.uint64(32)).astype(np.int64)
     offsets = (unique & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    touched = np.unique(fragment_ids).tolist()
+    marked = requests.map(lambda id_: _mark(table, id_, offsets[fragment_ids == id_].tolist()), touched)
     changed: list[FragmentMetadata] = []
     vanished: list[int] = []
     rows = 0
-    for fragment_id in np.unique(fragment_ids).tolist():
-        fragment = table.dataset.get_fragment(fragment_id)
-        if fragment is None:
-            raise BadRequest(f"{table.location} has no fragment {fragment_id} at version {table.version}")
-        before = fragment.metadata
-        with translated(str(table.location), "mark deleted rows in"):
-            after = fragment.delete_rows(offsets[fragment_ids == fragment_id].tolist())
+    for fragment_id, (before, after) in zip(touched, marked, strict=True):
         if after is None:
             vanished.append(fragment_id)
             rows += before.num_rows
@@ -44,3 +42,14 @@ def mark_deleted(table: Table, addresses: pa.Array | pa.ChunkedArray) -> Marks:
             changed.append(after)
             rows += before.num_rows - after.num_rows
     return Marks(tuple(changed), tuple(vanished), rows)
+
+
+def _mark(table: Table, fragment_id: int, offsets: list[int]) -> tuple[FragmentMetadata, FragmentMetadata | None]:
+    """A fragment before and after its rows at these offsets are marked; None when no row is left."""
+    fragment = table.dataset.get_fragment(fragment_id)
+    if fragment is None:
+        raise BadRequest(f"{table.location} has no fragment {fragment_id} at version {table.version}")
+    before = fragment.metadata
+    with translated(str(table.location), "mark deleted rows in"):
+        after = fragment.delete_rows(offsets)
+    return before, after

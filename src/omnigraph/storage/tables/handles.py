@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 
 import lance
-from lance import LanceDataset
+from lance import LanceDataset, Transaction
 
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.lance_errors import Corrupt, Missing, translated
@@ -34,9 +34,12 @@ class Tables:
             if key in self._handles:
                 self._handles.move_to_end(key)
                 return self._handles[key]
-        table = Table(location, self.open_dataset(location, version))
+        return self.keep(Table(location, self.open_dataset(location, version)))
+
+    def keep(self, table: Table) -> Table:
+        """Remember an opened version, such as one just committed, so that opening it makes no request."""
         with self._lock:
-            self._handles[key] = table
+            self._handles[table.location, table.version] = table
             while len(self._handles) > CACHED_HANDLES:
                 self._handles.popitem(last=False)
         return table
@@ -98,6 +101,9 @@ def read_transaction_id(dataset: LanceDataset, version: int) -> str | None:
         except TypeError:
             # Lance can not rebuild the transaction of a compaction that remapped an index; such a commit is never ours.
             return None
-    if transaction is None:
-        return None
-    return (transaction.transaction_properties or {}).get(TRANSACTION_ID)
+    return own_id(transaction)
+
+
+def own_id(transaction: Transaction | None) -> str | None:
+    """The transaction id that OmniGraph wrote into a Lance transaction; None when there is none."""
+    return None if transaction is None else (transaction.transaction_properties or {}).get(TRANSACTION_ID)

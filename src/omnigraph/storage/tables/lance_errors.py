@@ -75,47 +75,39 @@ def _storage(kind: str, advice: str) -> Meaning:
     return lambda message, path: StorageError(f"{message}; {advice}", kind=kind, path=path)
 
 
-# Order matters: the first text that fits decides.
+def _corrupt(message: str, path: str) -> OmnigraphError:
+    return Corrupt(f"{message}; restore the file or run `omnigraph repair`", path=path)
+
+
+def _duplicate(message: str, path: str) -> OmnigraphError:
+    return ValidationError(f"{message}; give each id once", kind="duplicate_id", type_key=path, property="id")
+
+
+# Order matters: the first text that fits decides. Paths may hold any character, so `.+` stands for them.
 _MEANINGS: tuple[tuple[str, Meaning], ...] = (
-    (r"Retryable commit conflict|Too many concurrent writers", lambda m, p: StaleCommit(m, path=p, retryable=True)),
-    (r"Incompatible transaction", lambda m, p: StaleCommit(m, path=p, retryable=False)),
-    (
-        r"Dataset already exists|branch \S+ already exists|Clone operation should not enter build_manifest",
-        lambda m, p: AlreadyExists(m, name=p),
-    ),
-    (r"Ref conflict error: Branch .* is referenced by", lambda m, p: BranchInUse(m, path=p)),
-    (r"Ref not found error", lambda m, p: Missing(m, path=p)),
-    (
-        r"Dataset at path \S+ was not found|^(External error: )?Not found: \S+/_versions\b",
-        lambda m, p: Missing(m, path=p),
-    ),
-    (
-        r"Ambiguous merge inserts are prohibited",
-        lambda m, p: ValidationError(
-            f"{m}; give each id once in one write", kind="duplicate_id", type_key=p, property="id"
-        ),
-    ),
+    (r"^Retryable commit conflict|Too many concurrent writers", lambda m, p: StaleCommit(m, path=p, retryable=True)),
+    (r"^Incompatible transaction", lambda m, p: StaleCommit(m, path=p, retryable=False)),
+    (r"^Dataset already exists", lambda m, p: AlreadyExists(m, name=p)),
+    (r"^Ref conflict error: [Bb]ranch .+ already exists", lambda m, p: AlreadyExists(m, name=p)),
+    (r"Clone operation should not enter build_manifest", lambda m, p: AlreadyExists(m, name=p)),
+    (r"^Ref conflict error: Branch .+ is referenced by", lambda m, p: BranchInUse(m, path=p)),
+    (r"^Ref not found error", lambda m, p: Missing(m, path=p)),
+    (r"^Dataset at path .+ was not found|^Not found: .+/_versions\b", lambda m, p: Missing(m, path=p)),
+    (r"Ambiguous merge inserts are prohibited", _duplicate),
     (r"KMeans cannot train|Not enough rows to train", lambda m, _: IndexNotReady(m)),
+    (r"does not appear to be a Lance file", _corrupt),
     (
-        r"Ref is invalid|Append with different schema|Invalid user input|No match for FieldRef"
-        r"|should have type \S+ but type was",
+        r"Invalid user input|^Ref is invalid|Append with different schema|No match for FieldRef",
         lambda m, _: BadRequest(m),
     ),
     (
-        r"Permission denied|Forbidden|Unauthorized|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|NoSuchBucket"
-        r"|Not a directory|File exists|error performing token request",
+        r"Permission denied|401 Unauthorized|403 Forbidden|NoSuchBucket|Not a directory|File exists",
         _storage("configuration", "check the path and the credentials"),
     ),
-    (r"No space left on device|os error 28", _storage("permanent", "free some space and try again")),
-    (
-        r"HTTP error|error sending request|non-2xx status code: (5\d\d|429|408)|timed out|Connection (reset|refused)",
-        _storage("transient", "try again"),
-    ),
-    (
-        r"failed to decode|does not have sufficient data|file size is too small|Invalid range|[Mm]agic number"
-        r"|Not found: \S+|Version not found error|Corrupt",
-        lambda m, p: Corrupt(f"{m}; restore the file or run `omnigraph repair`", path=p),
-    ),
+    (r"No space left on device", _storage("permanent", "free some space and try again")),
+    (r"error sending request|non-2xx status code: (5\d\d|429)", _storage("transient", "try again")),
+    (r"failed to decode|does not have sufficient data|file size is too small|Invalid range", _corrupt),
+    (r"does not contain correct footer|invalid seek|Not found: |^Version not found error", _corrupt),
 )
 
 

@@ -10,6 +10,7 @@ commit them to another one without an error and leave it unreadable.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +21,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 from lance.optimize import Compaction, CompactionOptions, CompactionTask, RewriteResult
 
 from omnigraph.errors import BadRequest
+from omnigraph.storage.round_trips import ONE_BY_ONE
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.deletions import Marks, mark_deleted
 from omnigraph.storage.tables.handles import Tables
@@ -121,10 +123,17 @@ def stage_upsert(table: Table, data: Data, on: str = "id") -> Staged:
     return Staged("upsert", table.location, table.version, transaction, stats)
 
 
-def stage_replace(table: Table, data: Data, matched_row_addresses: pa.Array | pa.ChunkedArray) -> Staged:
+def stage_replace(
+    table: Table,
+    data: Data,
+    matched_row_addresses: pa.Array | pa.ChunkedArray,
+    requests: Executor = ONE_BY_ONE,
+) -> Staged:
     """New rows, and deletion marks on the rows they replace, in one transaction."""
     incoming = Incoming(data, table.schema, str(table.location))
-    return stage_fragments(table, _write(table, incoming), removed=matched_row_addresses)
+    written = requests.submit(_write, table, incoming)
+    marks = mark_deleted(table, matched_row_addresses, requests)
+    return _replacement(table, written.result(), marks)
 
 
 def stage_fragments(
@@ -132,16 +141,19 @@ def stage_fragments(
 ) -> Staged:
     """Fragments written elsewhere against this table (mode "append"), and the addresses of rows they replace."""
     _require_fields_of(table, fragments)
-    rows = sum(fragment.physical_rows for fragment in fragments)
-    if removed is None:
-        append = Transaction(table.version, LanceOperation.Append(list(fragments)))
-        return Staged("append", table.location, table.version, append, Stats(inserted=rows))
-    marks = mark_deleted(table, removed)
+    if removed is not None:
+        return _replacement(table, fragments, mark_deleted(table, removed))
+    append = Transaction(table.version, LanceOperation.Append(list(fragments)))
+    return Staged("append", table.location, table.version, append, Stats(inserted=_row_count(fragments)))
+
+
+def _replacement(table: Table, fragments: Sequence[FragmentMetadata], marks: Marks) -> Staged:
     operation = LanceOperation.Update(
         removed_fragment_ids=list(marks.vanished),
         updated_fragments=list(marks.changed),
         new_fragments=list(fragments),
     )
+    rows = _row_count(fragments)
     updated = min(rows, marks.rows)
     stats = Stats(inserted=rows - updated, updated=updated, deleted=marks.rows - updated)
     return Staged("replace", table.location, table.version, Transaction(table.version, operation), stats)
@@ -264,6 +276,10 @@ def _write(table: Table, incoming: Incoming) -> list[FragmentMetadata]:
             mode="append",
             allow_external_blob_outside_bases=True,
         )
+
+
+def _row_count(fragments: Sequence[FragmentMetadata]) -> int:
+    return sum(fragment.physical_rows for fragment in fragments)
 
 
 def _deletion(table: Table, marks: Marks) -> Staged:

@@ -218,10 +218,6 @@ class UnknownAlias:
 
     name: str
 
-    @property
-    def type(self) -> PropType:
-        return STRING
-
 
 Expr = Column | Constant | TextMatch | Ranking | Compare | Member | Substring | Prefix | AggregateCall | ResultColumn
 

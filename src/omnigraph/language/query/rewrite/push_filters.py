@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from omnigraph.language.query.ir import (
-    AntiJoin,
     CrossJoin,
     Expand,
     Filter,
@@ -31,44 +31,45 @@ def _push(plan: Plan) -> Plan:
     if not isinstance(plan, Filter):
         return plan
     staying = tuple(predicate for predicate in plan.predicates if holds_rrf(predicate))
-    below = plan.input
-    for predicate in plan.predicates:
-        if predicate not in staying:
-            below = sink(below, predicate)
+    below = sink(plan.input, (predicate for predicate in plan.predicates if predicate not in staying))
     return Filter(below, staying) if staying else below
 
 
-def sink(plan: Plan, predicate: Predicate) -> Plan:
-    """The plan with a predicate added at the lowest place that binds its variables."""
-    variables = variables_of(predicate)
+def sink(plan: Plan, predicates: Iterable[Predicate]) -> Plan:
+    """The plan with each predicate added at the lowest place that binds its variables."""
+    groups: dict[frozenset[str], list[Predicate]] = {}
+    for predicate in predicates:
+        groups.setdefault(variables_of(predicate), []).append(predicate)
+    for variables, group in groups.items():
+        plan = _sink(plan, variables, tuple(group))
+    return plan
+
+
+def _sink(plan: Plan, variables: frozenset[str], predicates: tuple[Predicate, ...]) -> Plan:
+    """Predicates that all speak about the same variables."""
     match plan:
         case NodeScan() if variables == {plan.node.variable}:
-            return replace(plan, node=replace(plan.node, predicates=(*plan.node.predicates, predicate)))
+            return replace(plan, node=replace(plan.node, predicates=plan.node.predicates + predicates))
         case CrossJoin() if variables <= bound_variables(plan.left):
-            return replace(plan, left=sink(plan.left, predicate))
+            return replace(plan, left=_sink(plan.left, variables, predicates))
         case CrossJoin() if variables <= bound_variables(plan.right):
-            return replace(plan, right=sink(plan.right, predicate))
+            return replace(plan, right=_sink(plan.right, variables, predicates))
         case Expand():
-            return _sink_into_expand(plan, predicate, variables)
-        case AntiJoin():
-            return replace(plan, input=sink(plan.input, predicate))
-        case Filter() if any(map(holds_rrf, plan.predicates)):
-            return replace(plan, predicates=(*plan.predicates, predicate))
+            return _sink_into_expand(plan, variables, predicates)
         case Filter():
-            below = sink(plan.input, predicate)
+            below = _sink(plan.input, variables, predicates)
             if isinstance(below, Filter) and below.input is plan.input:
-                return replace(plan, predicates=(*plan.predicates, predicate))
+                return replace(plan, predicates=plan.predicates + predicates)
             return replace(plan, input=below)
         case _:
-            return Filter(plan, (predicate,))
+            return Filter(plan, predicates)
 
 
-def _sink_into_expand(plan: Expand, predicate: Predicate, variables: frozenset[str]) -> Plan:
+def _sink_into_expand(plan: Expand, variables: frozenset[str], predicates: tuple[Predicate, ...]) -> Plan:
     if variables <= bound_variables(plan.input):
-        return replace(plan, input=sink(plan.input, predicate))
+        return replace(plan, input=_sink(plan.input, variables, predicates))
     if variables == {plan.target.variable}:
-        target = replace(plan.target, predicates=(*plan.target.predicates, predicate))
-        return replace(plan, target=target)
+        return replace(plan, target=replace(plan.target, predicates=plan.target.predicates + predicates))
     if variables == {plan.edge.variable}:
-        return replace(plan, edge=replace(plan.edge, predicates=(*plan.edge.predicates, predicate)))
-    return Filter(plan, (predicate,))
+        return replace(plan, edge=replace(plan.edge, predicates=plan.edge.predicates + predicates))
+    return Filter(plan, predicates)

@@ -38,9 +38,7 @@ def _restart(plan: Expand | Filter) -> Plan:
     nodes[below.node.variable] = below.node
     links = [_link(expand, nodes[expand.source].node_type) for expand in expands]
     restarted = connect(NodeScan(looked_up[0]), links, nodes, {looked_up[0].variable})
-    for predicate in filters:
-        restarted = sink(restarted, predicate)
-    return restarted
+    return sink(restarted, filters)
 
 
 def _link(expand: Expand, source_type: str) -> Link:

@@ -1,0 +1,481 @@
+"""Branches: one Lance branch of `__manifest` each, isolated, forked lazily, safe to delete and create again."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+
+from omnigraph import failpoints
+from omnigraph.commit.branch_refs import LONGEST_NAME, list_refs, read_ref
+from omnigraph.commit.branches import branch_names, create_branch, delete_branch
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.history import history
+from omnigraph.commit.model import MAIN
+from omnigraph.commit.protocol import Step, Write, execute
+from omnigraph.commit.sidecar import Kind, list_sidecars
+from omnigraph.errors import AlreadyExists, BadRequest, BranchNotFound, Conflict, OmnigraphError, StorageError
+from omnigraph.graph.lifecycle import open_for_writing
+from omnigraph.storage.tables.commit import create_lance_branch
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.staged import stage_delete
+from tests.commit.org import (
+    MEMBER_OF,
+    MENTORS,
+    STAFF,
+    TEAM,
+    again,
+    delete,
+    effect,
+    ids,
+    insert,
+    lineage,
+    mentors,
+    staff,
+    write,
+)
+
+ORG = ["ada", "ben", "cleo", "dov"]
+
+
+# --- reading and writing ----------------------------------------------------------------------------------------------
+
+
+def test_main_is_the_only_branch_at_first(org: CommitContext) -> None:
+    assert branch_names(org) == [MAIN]
+
+
+@pytest.mark.row("BR-02")
+def test_a_branch_shows_main_as_it_was_at_creation(org: CommitContext) -> None:
+    create_branch(org, "feature", MAIN)
+    insert(org, {STAFF: staff(["later"])})
+    assert ids(again(org), STAFF, "feature") == ORG
+    assert branch_names(org) == [MAIN, "feature"]
+
+
+@pytest.mark.row("BR-03", "BR-04")
+def test_a_write_is_visible_on_its_branch_only(org: CommitContext) -> None:
+    create_branch(org, "feature", MAIN)
+    insert(org, {STAFF: staff(["eve"])}, branch="feature")
+    insert(org, {STAFF: staff(["mia"])})
+    assert ids(org, STAFF, "feature") == [*ORG, "eve"]
+    assert ids(org, STAFF) == [*ORG, "mia"]
+
+
+@pytest.mark.row("BR-05")
+def test_a_branch_of_a_branch(org: CommitContext) -> None:
+    create_branch(org, "feature", MAIN)
+    insert(org, {STAFF: staff(["eve"])}, branch="feature")
+    create_branch(org, "experiment", "feature")
+
+    assert branch_names(again(org)) == [MAIN, "experiment", "feature"]
+    assert ids(org, STAFF, "experiment") == [*ORG, "eve"]
+    assert ids(org, STAFF) == ORG
+    insert(org, {STAFF: staff(["fay"])}, branch="experiment")
+    assert ids(org, STAFF, "feature") == [*ORG, "eve"]
+
+
+@pytest.mark.row("BR-06")
+def test_a_table_is_forked_by_its_first_write_only(org: CommitContext) -> None:
+    create_branch(org, "feature", MAIN)
+    insert(org, {MENTORS: mentors([("cleo", "dov")])}, branch="feature")
+
+    main, feature = org.manifest.load(), org.manifest.load("feature")
+    assert {key: feature.by_key[key].location for key in (STAFF, TEAM, MEMBER_OF)} == {
+        key: main.by_key[key].location for key in (STAFF, TEAM, MEMBER_OF)
+    }
+    assert feature.by_key[MENTORS].branch is not None
+    fork = feature.by_key[MENTORS].branch
+    insert(org, {MENTORS: mentors([("dov", "ada")])}, branch="feature")
+    assert org.manifest.load("feature").by_key[MENTORS].branch == fork, "forked once"
+    assert len(ids(org, MENTORS)) == 3
+    assert len(ids(org, MENTORS, "feature")) == 5
+
+
+@pytest.mark.row("BR-07")
+def test_an_older_handle_sees_new_rows_of_a_branch(org: CommitContext) -> None:
+    create_branch(org, "feature", MAIN)
+    older = again(org)
+    assert ids(older, STAFF, "feature") == ORG
+    insert(org, {STAFF: staff(["eve"])}, branch="feature")
+    assert ids(older, STAFF, "feature") == [*ORG, "eve"]
+
+
+@pytest.mark.row("BR-19")
+def test_a_delete_of_a_node_as_first_write_of_a_branch(org: CommitContext) -> None:
+    create_branch(org, "feature", MAIN)
+    state = org.manifest.load("feature")
+    gone = pa.array(["ada"])
+    incident = "src = 'ada' or dst = 'ada'"
+    steps = {
+        STAFF: Step(lambda table: stage_delete(table, ids=gone)),
+        MENTORS: Step(lambda table: stage_delete(table, filter=incident)),
+        MEMBER_OF: Step(lambda table: stage_delete(table, filter="src = 'ada'")),
+    }
+    effects = tuple(effect(org, state, key, step) for key, step in steps.items())
+    execute(org, Write(Kind.MUTATION, "feature", lineage(), effects))
+
+    assert ids(org, STAFF, "feature") == ["ben", "cleo", "dov"]
+    assert [len(ids(org, key, "feature")) for key in (MENTORS, MEMBER_OF)] == [1, 1]
+    assert [len(ids(org, key)) for key in (STAFF, MENTORS, MEMBER_OF)] == [4, 3, 2]
+
+
+@pytest.mark.row("BR-22")
+def test_writes_leave_the_list_of_branches_alone(org: CommitContext) -> None:
+    create_branch(org, "feature", MAIN)
+    insert(org, {STAFF: staff(["eve"])}, branch="feature")
+    insert(org, {STAFF: staff(["fay"])}, kind=Kind.LOAD)
+    delete(org, STAFF, ["fay"])
+    with failpoints.armed("mutation.mid_phase_b", "error"), pytest.raises(OmnigraphError):
+        insert(org, {STAFF: staff(["gus"]), TEAM: pa.table({"id": ["x"], "code": ["x"]})}, branch="feature")
+    assert branch_names(org) == [MAIN, "feature"]
+
+
+@pytest.mark.row("BR-23")
+def test_branches_and_their_data_survive_a_reopen(org: CommitContext) -> None:
+    create_branch(org, "feature", MAIN)
+    insert(org, {STAFF: staff(["eve"])}, branch="feature")
+    create_branch(org, "team/b", "feature")
+
+    fresh = again(org)
+    open_for_writing(fresh)
+    assert branch_names(fresh) == [MAIN, "feature", "team/b"]
+    assert ids(fresh, STAFF, "team/b") == [*ORG, "eve"]
+
+
+# --- history ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_fresh_branch_has_its_fork_point_as_head_and_first_parent(org: CommitContext) -> None:
+    fork_point = org.manifest.load().head
+    create_branch(org, "feature", MAIN)
+    insert(org, {STAFF: staff(["main-goes-on"])})
+
+    assert again(org).manifest.load("feature").head == fork_point
+    first = insert(org, {STAFF: staff(["eve"])}, branch="feature").head
+    commit = org.manifest.find_commit("feature", first)
+    assert commit is not None
+    assert (commit.parent, commit.branch) == (fork_point, "feature")
+
+
+def test_nested_branches_have_one_history_each_down_to_one_root(org: CommitContext) -> None:
+    base = MAIN
+    for depth in range(4):
+        name = f"level{depth}"
+        create_branch(org, name, base)
+        if depth != 1:  # a branch in the middle without a commit of its own
+            insert(org, {STAFF: staff([f"p{depth}"])}, branch=name)
+        base = name
+
+    listed = history(again(org).manifest, "level3")
+    assert [commit.branch for commit in listed] == ["level3", "level2", "level0", MAIN, MAIN]
+    assert [commit.parent for commit in listed] == [*(commit.id for commit in listed[1:]), None]
+    assert ids(org, STAFF, "level3") == [*ORG, "p0", "p2", "p3"]
+
+
+@pytest.mark.row("BR-20")
+def test_an_idle_handle_writes_on_top_of_what_others_wrote(org: CommitContext) -> None:
+    idle = again(org)
+    idle.manifest.load()
+    by_b = insert(org, {STAFF: staff(["b"])}).head
+    by_a = insert(idle, {STAFF: staff(["a"])}).head
+
+    commits = again(org).manifest.commits()
+    assert commits[by_a].parent == by_b
+    parents = [commit.parent for commit in commits.values() if commit.parent is not None]
+    assert len(parents) == len(set(parents))
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        pytest.param(lambda c: create_branch(c, "main", MAIN), BadRequest, "cannot create branch 'main'", id="BR-08 create"),
+        pytest.param(lambda c: delete_branch(c, "main"), BadRequest, "cannot delete branch 'main'", id="BR-08 delete"),
+        pytest.param(
+            lambda c: create_branch(c, "__schema_apply_lock__", MAIN),
+            BadRequest,
+            "cannot create branch '__schema_apply_lock__'",
+            id="reserved create",
+        ),
+        pytest.param(
+            lambda c: delete_branch(c, "__schema_apply_lock__"),
+            BadRequest,
+            "cannot delete branch '__schema_apply_lock__'",
+            id="reserved delete",
+        ),
+        pytest.param(lambda c: create_branch(c, "feature", MAIN), AlreadyExists, "branch 'feature' already exists", id="exists"),
+        pytest.param(lambda c: create_branch(c, "new", "nowhere"), BranchNotFound, "branch 'nowhere' not found", id="no base"),
+        pytest.param(lambda c: delete_branch(c, "nowhere"), BranchNotFound, "branch 'nowhere' not found", id="missing"),
+        pytest.param(lambda c: delete_branch(c, "feature"), Conflict, "'experiment' still depends on it", id="BR-15"),
+        pytest.param(lambda c: create_branch(c, "feature/child", MAIN), AlreadyExists, "overlaps.*'feature'", id="below"),
+        pytest.param(lambda c: create_branch(c, "feature/a/b", MAIN), AlreadyExists, "overlaps.*'feature'", id="far below"),
+        pytest.param(lambda c: create_branch(c, "deep", MAIN), AlreadyExists, "overlaps.*'deep/down/there'", id="above"),
+        pytest.param(lambda c: create_branch(c, "deep/down", MAIN), AlreadyExists, "overlaps", id="just above"),
+    ],
+)
+def test_what_is_refused(
+    graph: CommitContext, call: Callable[[CommitContext], object], error: type[OmnigraphError], message: str
+) -> None:
+    create_branch(graph, "feature", MAIN)
+    create_branch(graph, "experiment", "feature")
+    create_branch(graph, "deep/down/there", MAIN)
+    names = branch_names(graph)
+
+    with pytest.raises(error, match=message):
+        call(graph)
+    assert branch_names(again(graph)) == names
+
+
+@pytest.mark.parametrize("name", ["feature2", "feature-x", "feat", "deep/downtown", "deep/down.here", "Feature"])
+def test_names_that_only_look_alike_do_not_overlap(graph: CommitContext, name: str) -> None:
+    create_branch(graph, "feature", MAIN)
+    create_branch(graph, "deep/down", MAIN)
+    create_branch(graph, name, MAIN)
+    assert name in branch_names(graph)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "", " ", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b", "a..b", "a b", "a\tb", "a\nb", "a\\b", "a:b",
+        "a*", "a?", "a#1", "a%2Fb", "x.lock", "\x00", "x" * (LONGEST_NAME + 1), "ü" * 150,
+    ],
+)  # fmt: skip
+def test_a_name_that_can_not_be_stored_is_refused(graph: CommitContext, name: str) -> None:
+    with pytest.raises(BadRequest, match="cannot create branch"):
+        create_branch(graph, name, MAIN)
+    assert branch_names(graph) == [MAIN]
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "agent/1", "a/b/c/d", "v1.2.3", "x_y-z", "büro/größe", "日本", "__run__7", "HEAD", "tree", "x" * LONGEST_NAME]
+)
+def test_any_other_name_works_from_creation_to_deletion(shared_graph: CommitContext, name: str) -> None:
+    create_branch(shared_graph, name, MAIN)
+    insert(shared_graph, {STAFF: staff(["eve"])}, branch=name)
+    assert branch_names(again(shared_graph)) == [MAIN, name]
+    assert ids(again(shared_graph), STAFF, name) == ["eve"]
+    delete_branch(shared_graph, name)
+    assert branch_names(again(shared_graph)) == [MAIN]
+
+
+@pytest.mark.row("BR-16")
+def test_a_legacy_overlap_is_deleted_leaf_first(org: CommitContext) -> None:
+    create_branch(org, "feature", MAIN)
+    warm = org.manifest.warm(MAIN)
+    create_lance_branch(warm.dataset, "feature/child", warm.state.version)  # refused by name today, made by older versions
+    insert(org, {STAFF: staff(["kid"])}, branch="feature/child")
+
+    with pytest.raises(Conflict, match="delete the child branch first"):
+        delete_branch(org, "feature")
+    assert ids(again(org), STAFF, "feature/child") == [*ORG, "kid"]
+    delete_branch(org, "feature/child")
+    assert ids(again(org), STAFF, "feature") == ORG
+    delete_branch(org, "feature")
+    assert branch_names(again(org)) == [MAIN]
+
+
+# --- deletion and a second life ---------------------------------------------------------------------------------------
+
+
+def test_a_deleted_branch_is_gone_for_every_handle(org: CommitContext) -> None:
+    create_branch(org, "feature", MAIN)
+    insert(org, {STAFF: staff(["eve"])}, branch="feature")
+    warm = again(org)
+    assert ids(warm, STAFF, "feature") == [*ORG, "eve"]
+
+    delete_branch(org, "feature")
+
+    for handle in (org, warm, again(org)):
+        with pytest.raises(BranchNotFound):
+            handle.manifest.load("feature")
+        with pytest.raises(BranchNotFound):
+            insert(handle, {STAFF: staff(["fay"])}, branch="feature")
+    assert ids(warm, STAFF) == ORG
+
+
+def test_a_name_used_again_is_another_branch_for_warm_handles_too(org: CommitContext) -> None:
+    create_branch(org, "feature", MAIN)
+    insert(org, {STAFF: staff(["old"])}, branch="feature")
+    warm = again(org)
+    old = warm.manifest.load("feature")
+    assert ids(warm, STAFF, "feature") == [*ORG, "old"]
+    prepared = write(warm, {STAFF: staff(["stale"])}, branch="feature")
+
+    delete_branch(org, "feature")
+    create_branch(org, "feature", MAIN)
+    insert(org, {STAFF: staff(["new"])}, branch="feature")
+
+    new = warm.manifest.load("feature")
+    assert new.version == old.version, "the trap: equal version numbers"
+    assert new.incarnation != old.incarnation
+    assert ids(warm, STAFF, "feature") == [*ORG, "new"]
+    assert warm.manifest.load_at("feature", new.version).head == new.head
+    with pytest.raises(Conflict):
+        execute(warm, prepared)
+    assert insert(warm, {STAFF: staff(["newer"])}, branch="feature").by_key[STAFF].row_count == 6
+
+
+def test_the_forks_of_a_deleted_branch_are_removed_and_inherited_ones_kept(org: CommitContext) -> None:
+    create_branch(org, "feature", MAIN)
+    insert(org, {STAFF: staff(["eve"])}, branch="feature")
+    create_branch(org, "experiment", "feature")
+    insert(org, {TEAM: pa.table({"id": ["x"], "code": ["x"]})}, branch="experiment")
+    own = org.manifest.load("experiment").by_key[TEAM].location
+    inherited = org.manifest.load("experiment").by_key[STAFF].location
+
+    delete_branch(org, "experiment")
+
+    assert again(org).tables.head_version(own) is None
+    assert again(org).tables.head_version(inherited) is not None
+    assert ids(again(org), STAFF, "feature") == [*ORG, "eve"]
+    delete_branch(org, "feature")
+    assert again(org).tables.head_version(inherited) is None
+
+
+def test_a_missing_fork_does_not_stop_the_deletion(graph: CommitContext) -> None:
+    create_branch(graph, "feature", MAIN)
+    location = insert(graph, {STAFF: staff(["eve"])}, branch="feature").by_key[STAFF].location
+    shutil.rmtree(graph.root.local_path(location.dataset_path))
+    delete_branch(again(graph), "feature")
+    assert branch_names(graph) == [MAIN]
+
+
+# --- at the same time -------------------------------------------------------------------------------------------------
+
+
+class Meanwhile:
+    """A failpoint action: something that another handle begins at this point, and how it ended."""
+
+    def __init__(self, action: Callable[[], object]) -> None:
+        self._thread = threading.Thread(target=self._run)
+        self._action = action
+        self.error: OmnigraphError | None = None
+
+    def __call__(self) -> None:
+        if self._thread.ident is None:
+            self._thread.start()
+            self._thread.join(0.2)  # what need not wait is done by then
+
+    def _run(self) -> None:
+        try:
+            self._action()
+        except OmnigraphError as error:
+            self.error = error
+
+    def finish(self) -> None:
+        self._thread.join()
+
+
+def test_two_names_that_overlap_are_not_created_at_once(shared_graph: CommitContext) -> None:
+    other = Meanwhile(lambda: create_branch(again(shared_graph), "a", MAIN))
+    with failpoints.armed("branch_create.before_ref", other):
+        create_branch(shared_graph, "a/b", MAIN)
+    other.finish()
+    assert isinstance(other.error, AlreadyExists)
+    assert branch_names(shared_graph) == [MAIN, "a/b"]
+
+
+def test_a_base_is_not_deleted_while_it_is_branched(shared_graph: CommitContext) -> None:
+    create_branch(shared_graph, "base", MAIN)
+    insert(shared_graph, {STAFF: staff(["eve"])}, branch="base")
+    other = Meanwhile(lambda: delete_branch(again(shared_graph), "base"))
+    with failpoints.armed("branch_create.before_ref", other):
+        create_branch(shared_graph, "kid", "base")
+    other.finish()
+    assert isinstance(other.error, Conflict)
+    assert ids(again(shared_graph), STAFF, "kid") == ["eve"]
+
+
+# --- interrupted work -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.row("BR-17")
+def test_a_creation_that_left_files_without_a_ref_is_repeated(org: CommitContext) -> None:
+    create_branch(org, "feature", MAIN)
+    insert(org, {STAFF: staff(["ghost"])}, branch="feature")
+    org.store.delete("__manifest/_refs/branches/feature.json")
+    assert branch_names(again(org)) == [MAIN]
+
+    for handle in (again(org), org):
+        create_branch(handle, "feature", MAIN)
+        assert ids(handle, STAFF, "feature") == ORG
+        delete_branch(handle, "feature")
+
+
+@pytest.mark.parametrize("failpoint", ["branch_create.before_ref", "branch_delete.before_ref", "branch_delete.after_ref"])
+def test_an_interrupted_create_or_delete_can_be_repeated(graph: CommitContext, failpoint: str) -> None:
+    deleting = failpoint.startswith("branch_delete")
+    if deleting:
+        create_branch(graph, "feature", MAIN)
+        insert(graph, {STAFF: staff(["eve"])}, branch="feature")
+    with failpoints.armed(failpoint, "error"), pytest.raises(failpoints.FailpointError):
+        (delete_branch(graph, "feature") if deleting else create_branch(graph, "feature", MAIN))
+
+    if failpoint == "branch_delete.before_ref":
+        assert ids(graph, STAFF, "feature") == ["eve"]
+        delete_branch(graph, "feature")
+    assert branch_names(graph) == [MAIN]
+    create_branch(graph, "feature", MAIN)
+    assert ids(graph, STAFF, "feature") == []
+
+
+@pytest.mark.row("BR-18")
+def test_a_fork_left_by_an_interrupted_write_is_in_nobodys_way(org: CommitContext) -> None:
+    create_branch(org, "feature", MAIN)
+    entry = org.manifest.load("feature").by_key[STAFF]
+    dataset = org.tables.open(entry.location, entry.version).dataset
+    create_lance_branch(dataset, "01J0000000000000000000FORK", entry.version)
+
+    insert(org, {STAFF: staff(["eve"])}, branch="feature")
+    insert(org, {STAFF: staff(["fay"])}, branch="feature", kind=Kind.LOAD)
+
+    assert ids(again(org), STAFF, "feature") == [*ORG, "eve", "fay"]
+    assert ids(again(org), STAFF) == ORG
+
+
+@pytest.mark.parametrize("kind", [Kind.MUTATION, Kind.LOAD])
+@pytest.mark.row("BR-18")
+def test_a_first_write_that_dies_after_forking_leaves_no_fork(graph: CommitContext, kind: Kind) -> None:
+    create_branch(graph, "feature", MAIN)
+    prepared = write(graph, {STAFF: staff(["lost"])}, branch="feature", kind=kind)
+    with failpoints.armed("table_commit.before_commit", "error"), pytest.raises(failpoints.FailpointError):
+        execute(graph, prepared)
+    fork = Location(graph.manifest.load().by_key[STAFF].path, prepared.operation_id)
+    assert again(graph).tables.head_version(fork) is None
+    assert list_sidecars(graph.store) == []
+
+    insert(graph, {STAFF: staff(["eve"])}, branch="feature", kind=kind)
+    assert ids(graph, STAFF, "feature") == ["eve"]
+
+
+def test_an_unreadable_ref_is_loud(graph: CommitContext) -> None:
+    create_branch(graph, "feature", MAIN)
+    Path(graph.root.uri, "__manifest/_refs/branches/feature.json").write_text("{not json")
+    with pytest.raises(StorageError, match="ref of branch 'feature' is unreadable"):
+        branch_names(again(graph))
+    with pytest.raises(StorageError, match="feature"):
+        again(graph).manifest.load("feature")
+    assert ids(again(graph), STAFF) == []
+
+
+# --- cost -------------------------------------------------------------------------------------------------------------
+
+
+def test_creating_a_branch_touches_nothing_but_the_manifest(org: CommitContext) -> None:
+    tables = {info.path for folder in ("nodes", "edges") for info in org.store.list(folder)}
+    create_branch(org, "büro/eins", MAIN)
+    assert {info.path for folder in ("nodes", "edges") for info in org.store.list(folder)} == tables
+    ref = read_ref(org.store, "büro/eins")
+    assert ref is not None
+    assert (ref.parent, ref.parent_version) == (MAIN, org.manifest.load().version)
+    assert list_refs(org.store) == [ref]
+    assert org.store.exists(f"__manifest/_refs/branches/{quote('büro/eins', safe='')}.json")

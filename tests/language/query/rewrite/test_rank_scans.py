@@ -1,0 +1,88 @@
+"""Rule rank_scans: the nearest, asked of the scan."""
+
+from __future__ import annotations
+
+import pytest
+
+from omnigraph.language.query.rewrite.rank_scans import rank_scans
+from tests.language.query.rewrite.fixture import Case, check_rule, read
+
+CASES = (
+    Case(
+        "rank_scans",
+        read(
+            '$s: Staff { level: 3 } search($s.handle, "x")',
+            "$s.handle",
+            "order { nearest($s.emb, $v), $s.level desc } limit 3",
+        ),
+        """\
+        Project s.handle = $s.handle
+          Order nearest_l2($s.emb, $v) asc nulls last, $s.level desc nulls last ties $s.id limit 3
+            NodeScan $s: Staff where $s.level = 3 and search($s.handle, "x")""",
+        """\
+        Project s.handle = $s.handle
+          Order nearest_l2($s.emb, $v) asc nulls last, $s.level desc nulls last ties $s.id limit 3
+            RankedScan $s: Staff where $s.level = 3 and search($s.handle, "x") by nearest_l2($s.emb, $v) limit 3""",
+    ),
+    *(
+        Case(
+            f"rank_scans leaves alone: {why}",
+            read(clauses, returns, tail),
+            plan,
+            plan,
+        )
+        for why, clauses, returns, tail, plan in (
+            (
+                "a traversal between",
+                "$s: Staff $s mentors $m",
+                "$s.handle",
+                "order { nearest($s.emb, $v) } limit 3",
+                "Project s.handle = $s.handle\n"
+                "  Order nearest_l2($s.emb, $v) asc nulls last ties $s.id, $m.id limit 3\n"
+                "    Expand $s -[Mentors out]-> $m: Staff\n"
+                "      NodeScan $s: Staff",
+            ),
+            (
+                "the distance is not the first key",
+                "$s: Staff",
+                "$s.handle",
+                "order { $s.level, nearest($s.emb, $v) } limit 3",
+                "Project s.handle = $s.handle\n"
+                "  Order $s.level asc nulls first, nearest_l2($s.emb, $v) asc nulls last ties $s.id limit 3\n"
+                "    NodeScan $s: Staff",
+            ),
+            (
+                "the farthest first",
+                "$s: Staff",
+                "nearest($s.emb, $v) as d",
+                "order { d desc } limit 3",
+                "Project d = nearest_l2($s.emb, $v)\n"
+                "  Order nearest_l2($s.emb, $v) desc nulls last ties $s.id limit 3\n"
+                "    NodeScan $s: Staff",
+            ),
+            (
+                "nodes without a vector first",
+                "$s: Staff",
+                "nearest($s.emb, $v) as d",
+                "order { d } limit 3",
+                "Project d = nearest_l2($s.emb, $v)\n"
+                "  Order nearest_l2($s.emb, $v) asc nulls first ties $s.id limit 3\n"
+                "    NodeScan $s: Staff",
+            ),
+            (
+                "no limit",
+                "$s: Staff",
+                "nearest($s.emb, $v) as d",
+                "order { d }",
+                "Project d = nearest_l2($s.emb, $v)\n"
+                "  Order nearest_l2($s.emb, $v) asc nulls first ties $s.id\n"
+                "    NodeScan $s: Staff",
+            ),
+        )
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_before_and_after(case: Case) -> None:
+    check_rule(rank_scans, case)
