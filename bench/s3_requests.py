@@ -58,9 +58,9 @@ class Recording:
         return Counter(request.verb for request in self.requests)
 
     def until(self, verb: str, path: str) -> Recording:
-        """The part up to the answer of the last request with this verb whose path contains this text."""
-        last = max(request.ended for request in self.requests if request.verb == verb and path in request.path)
-        return Recording(tuple(request for request in self.requests if request.ended <= last))
+        """The part up to the answer to the first request with this verb whose path contains this text."""
+        end = min(request.ended for request in self.requests if request.verb == verb and path in request.path)
+        return Recording(tuple(request for request in self.requests if request.ended <= end))
 
     def __str__(self) -> str:
         begin = min((request.started for request in self.requests), default=0.0)

@@ -16,6 +16,8 @@ LAYERS: list[set[str]] = [
     {"failpoints", "ids"},
     {"language", "storage"},
     {"commit", "values"},
+    {"validation"},
+    {"mutation"},
     {"graph"},
     {"cli"},
     {"__main__"},

@@ -114,15 +114,7 @@ def effect(context: CommitContext, state: ManifestState, key: str, *steps: Step)
 
 def needs_fork(context: CommitContext, state: ManifestState, entry: TableEntry) -> bool:
     """A table is shared until the branch writes it: main owns the main line, a branch owns the forks it made."""
-    if state.branch == MAIN:
-        return False
-    from omnigraph.commit.branch_refs import read_ref
-
-    ref = read_ref(context.store, state.branch)
-    assert ref is not None
-    parent = context.manifest.load_at(ref.parent, ref.parent_version)
-    inherited = parent.tables.get(entry.identity)
-    return inherited is not None and inherited.location == entry.location
+    return entry.location in context.manifest.inherited(state.branch)
 
 
 def lineage(kind: Kind = Kind.MUTATION, actor: str | None = "act-test", merged_parent: str | None = None) -> Lineage:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Literal
 
 import orjson
 import pytest
 
 from omnigraph.errors import StorageError
 from omnigraph.ids import now_micros
+from omnigraph.storage import lease as lease_module
 from omnigraph.storage.faults import Fault, FaultyStore, error_after, error_before
 from omnigraph.storage.lease import Lease, LeaseRecord, decode
 from omnigraph.storage.objects import open_store
@@ -101,22 +103,55 @@ def test_a_lease_that_ran_out_can_be_taken_and_its_holder_knows(store: FaultySto
 
 
 def test_a_stolen_lock_is_noticed_at_the_next_renewal(store: FaultyStore) -> None:
-    one = lease(store, "one", seconds=1.5)
+    one = lease(store, "one")
     assert one.attempt()
+    assert one.renew()
     thief = LeaseRecord("thief", "thief", LONG, now_micros() + int(LONG * 1e6))
     store.inner.put(PATH, thief.encode())
-    wait_until(lambda: not one.still_held())
+    assert not one.renew()
+    assert not one.still_held()
     one.release()
     assert held_by(store) == "thief"
 
 
-def test_a_removed_lock_is_noticed(store: FaultyStore) -> None:
-    one = lease(store, "one", seconds=1.5)
+def test_a_removed_lock_is_noticed_at_the_next_renewal(store: FaultyStore) -> None:
+    one = lease(store, "one")
     assert one.attempt()
     store.inner.delete(PATH)
-    wait_until(lambda: not one.still_held())
+    assert not one.renew()
+    assert not one.still_held()
     one.release()
     assert not store.exists(PATH)
+
+
+def test_giving_back_a_stolen_lock_leaves_it_to_the_thief(store: FaultyStore) -> None:
+    one = lease(store, "one")
+    assert one.attempt()
+    thief = LeaseRecord("thief", "thief", LONG, now_micros() + int(LONG * 1e6))
+    store.inner.put(PATH, thief.encode())
+    one.release()
+    assert held_by(store) == "thief"
+    assert not one.renew()
+
+
+def test_a_lock_that_has_expired_is_taken_at_once(store: FaultyStore) -> None:
+    store.put(PATH, LeaseRecord("dead", "dead", LONG, now_micros() - 1).encode())
+    one = lease(store, "one")
+    assert one.attempt()
+    one.release()
+
+
+@pytest.mark.parametrize("clock", ["monotonic", "now_micros"])
+def test_a_lease_runs_out_on_either_clock(
+    store: FaultyStore, monkeypatch: pytest.MonkeyPatch, clock: Literal["monotonic", "now_micros"]
+) -> None:
+    """One clock stands still while a machine sleeps, the other can be set back."""
+    stopped = getattr(lease_module, clock)()
+    monkeypatch.setattr(lease_module, clock, lambda: stopped)
+    store.inject(error_before("swap", nth=None))
+    one = lease(store, "one", seconds=0.3)
+    assert one.attempt()
+    wait_until(lambda: not one.still_held())
 
 
 @pytest.mark.parametrize("lost", ["create", "swap"])

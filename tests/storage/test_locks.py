@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
@@ -13,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import BadRequest, ManifestContention, StorageError
-from omnigraph.storage.faults import FaultyStore, error_before
-from omnigraph.storage.file_lock import FileLock
+from omnigraph.storage.faults import FaultyStore, error_before, latency
+from omnigraph.storage.file_lock import FileLock, is_locked_file, try_lock, unlock
 from omnigraph.storage.locks import BranchLocks, lock_path
 from omnigraph.storage.objects import ObjectStore, open_store
 from omnigraph.storage.root import Root
@@ -104,6 +105,21 @@ def test_a_lock_that_can_not_be_taken_for_another_reason_is_told_and_not_kept(tm
     for _ in range(2):
         with pytest.raises(StorageError, match=r"can not lock .*/graph/__locks/main"), locks.hold("main"):
             pass
+
+
+def test_a_failure_lets_the_next_thread_in(s3_root: Root) -> None:
+    store = FaultyStore(open_store(s3_root), [latency("get", seconds=0.2, nth=1), error_before("get", nth=1)])
+    locks = BranchLocks(store, s3_root)
+
+    def take(_: int) -> str:
+        try:
+            with locks.hold("main"):
+                return "held"
+        except StorageError as error:
+            return error.kind
+
+    with ThreadPoolExecutor(3) as pool:
+        assert sorted(pool.map(take, range(3))) == ["held", "held", "transient"]
 
 
 # --- several branches -------------------------------------------------------------------------------------------------
@@ -281,6 +297,25 @@ def test_a_removed_lock_file_is_noticed(tmp_path: Path) -> None:
         assert not held.still_held()
     with locks.hold("main") as held:
         assert held.still_held()
+
+
+def test_a_file_that_goes_away_while_it_is_locked_is_not_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "main"
+    true_flock = fcntl.flock
+
+    def flock(descriptor: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", true_flock)
+        place.unlink()
+        true_flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    descriptor = try_lock(place)
+    assert descriptor is not None
+    assert is_locked_file(descriptor, place)
+    assert try_lock(place) is None
+    unlock(descriptor)
 
 
 def test_a_lock_that_can_not_be_given_back_is_a_warning(s3_root: Root, caplog: pytest.LogCaptureFixture) -> None:

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
@@ -69,7 +68,7 @@ class Recovery:
 def record(context: CommitContext, recovery: Recovery) -> None:
     """Append one row, unless an earlier pass that died later has recorded this operation already."""
     failpoints.hit("recovery.record_audit")
-    if any(known.operation_id == recovery.operation_id for known in _read(context, recovery.operation_id)):
+    if _is_recorded(context, recovery.operation_id):
         return
     append_rows(context.root, AUDIT_PATH, pa.Table.from_pylist([_encode(recovery)], schema=SCHEMA))
     context.make_durable(AUDIT_PATH)
@@ -77,15 +76,16 @@ def record(context: CommitContext, recovery: Recovery) -> None:
 
 def recoveries(context: CommitContext) -> list[Recovery]:
     """Every completed recovery, in the order of their operations."""
-    return sorted(_read(context, None), key=lambda recovery: recovery.operation_id)
-
-
-def _read(context: CommitContext, operation_id: str | None) -> list[Recovery]:
     table = context.tables.open_head(Location(AUDIT_PATH))
-    if table is None:
-        return []
-    condition = None if operation_id is None else pc.field("operation_id") == operation_id
-    return [_decode(row) for row in table.read(filter=condition).to_pylist()]
+    found = [] if table is None else [_decode(row) for row in table.read().to_pylist()]
+    return sorted(found, key=lambda recovery: recovery.operation_id)
+
+
+def _is_recorded(context: CommitContext, operation_id: str) -> bool:
+    table = context.tables.open_head(Location(AUDIT_PATH))
+    # As SQL text: Lance can not take over an expression on a table that holds a list of structs.
+    literal = operation_id.replace("'", "''")
+    return table is not None and table.count_rows(f"operation_id = '{literal}'") > 0
 
 
 def _encode(recovery: Recovery) -> dict[str, Any]:

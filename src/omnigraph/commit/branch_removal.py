@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN, ManifestState
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.tables.commit import delete_lance_branch, drop_fork
+from omnigraph.storage.tables.location import Location
 
 _log = logging.getLogger(__name__)
 
@@ -18,9 +20,8 @@ def remove_ref(context: CommitContext, name: str) -> None:
     context.manifest.forget(name)
 
 
-def drop_own_forks(context: CommitContext, state: ManifestState, parent: ManifestState) -> None:
+def drop_own_forks(context: CommitContext, state: ManifestState, inherited: Collection[Location]) -> None:
     """The forks a branch made, best effort; those it inherited belong to a branch above it. Cleanup is the backstop."""
-    inherited = {entry.location for entry in parent.tables.values()}
     for entry in state.tables.values():
         if entry.branch is None or entry.location in inherited:
             continue

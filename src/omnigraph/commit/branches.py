@@ -28,7 +28,8 @@ def branch_names(context: CommitContext) -> list[str]:
 def create_branch(context: CommitContext, name: str, base: str) -> ManifestState:
     """Make a branch at the current head of another one."""
     check_name(name)
-    with context.locks.hold_all(_involved(name, base)):
+    involved = _involved(name, base)
+    with context.locks.hold_all(involved):
         existing = [ref.name for ref in list_refs(context.store)]
         if name in existing:
             raise AlreadyExists(f"branch '{name}' already exists", name=name)
@@ -37,6 +38,8 @@ def create_branch(context: CommitContext, name: str, base: str) -> ManifestState
             raise AlreadyExists(
                 f"cannot create branch '{name}': its name overlaps with the path of branch '{clash}'", name=clash
             )
+        # A record that an earlier branch of this name left must not be judged on the new one.
+        heal(context, holding=involved)
         record_root(context)
         warm = context.manifest.warm(base)
         failpoints.hit("branch_create.before_ref")
@@ -58,21 +61,21 @@ def delete_branch(context: CommitContext, name: str) -> None:
     if name in RESERVED:
         raise BadRequest(f"cannot delete branch '{name}': the name is reserved")
     with context.locks.hold(name):
-        _settle_first(context, name)
-        ref = read_ref(context.store, name)
-        if ref is None:
+        _settle_pending(context, name)
+        if read_ref(context.store, name) is None:
             raise branch_not_found(name)
         _refuse_dependents(context, name)
         state = context.manifest.load(name)
-        parent = context.manifest.load_at(ref.parent, ref.parent_version)
+        inherited = context.manifest.inherited(name)
         failpoints.hit("branch_delete.before_ref")
         remove_ref(context, name)
         failpoints.hit("branch_delete.after_ref")
-        drop_own_forks(context, state, parent)
+        drop_own_forks(context, state, inherited)
+        _settle_pending(context, name)
 
 
-def _settle_first(context: CommitContext, name: str) -> None:
-    """A half-done write on the branch is settled first where it can be; it goes with the branch where it can not."""
+def _settle_pending(context: CommitContext, name: str) -> None:
+    """Half-done writes on a branch are settled before it goes where they can be; those that can not go with it."""
     try:
         heal(context, holding={name})
     except OmnigraphError as error:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
+from omnigraph.commit.forks import Forks
 from omnigraph.commit.manifest import Manifest
 from omnigraph.storage.locks import BranchLocks
 from omnigraph.storage.objects import ObjectStore
@@ -25,6 +27,11 @@ class CommitContext:
     manifest: Manifest
     locks: BranchLocks
     durability: str = PROCESS
+
+    @cached_property
+    def forks(self) -> Forks:
+        """Which tables a branch still shares with its parent."""
+        return Forks(self.manifest)
 
     def make_durable(self, *paths: str) -> None:
         """With durability "power": force what was written under these paths to disk before going on."""

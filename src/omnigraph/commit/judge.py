@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from omnigraph.commit.classify import Class, Observed, classify, mode_of
@@ -28,16 +29,31 @@ class Judged:
         return self.cls not in (Class.NO_MOVEMENT, Class.ALREADY_PUBLISHED)
 
 
-def judge(context: CommitContext, sidecar: Sidecar, planned: PlannedTable, state: ManifestState) -> Judged:
-    """Compare a planned table's head with its pin and classify it."""
+def judge(context: CommitContext, sidecar: Sidecar, state: ManifestState) -> list[Judged]:
+    """Compare the head of every planned table with its pin and classify it."""
+    shared = context.manifest.inherited(sidecar.branch)
+    return [_judge(context, sidecar, planned, state, shared) for planned in sidecar.tables]
+
+
+def _judge(
+    context: CommitContext,
+    sidecar: Sidecar,
+    planned: PlannedTable,
+    state: ManifestState,
+    shared: Collection[Location],
+) -> Judged:
     entry = state.by_path.get(planned.table_path)
     forked = planned.forked_from
     if forked is not None or entry is None:
         location = Location(planned.table_path, planned.table_branch)
     else:
         location = entry.location
-    head = _head(context, location, above=entry.version if entry else 0)
     pin = entry.version if entry else None
+    if forked is None and entry is not None and location in shared:
+        # The line of another branch: whatever moved there, this write did not, and must not take it back.
+        head = pin
+    else:
+        head = _head(context, location, above=pin or 0)
     displaced = False
     if forked is not None and (entry is None or entry.branch != planned.table_branch):
         # Not published yet: the fork is compared with where it was forked, and may not have been made at all.

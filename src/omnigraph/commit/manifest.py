@@ -148,6 +148,13 @@ class Manifest:
             ) from None
         return self._decode(dataset, branch, incarnation)
 
+    def inherited(self, branch: str) -> frozenset[Location]:
+        """Where the tables lay that a branch was made with. It forks one before it writes it, so these are not its own."""
+        ref = read_ref(self.store, branch) if branch != MAIN else None
+        if ref is None:
+            return frozenset()
+        return frozenset(entry.location for entry in self.load_at(branch, ref.parent_version).tables.values())
+
     # --- history ----------------------------------------------------------------------------------------------------
 
     def commits(self, branch: str = MAIN) -> dict[str, Commit]:

@@ -111,7 +111,7 @@ class Attempt:
 
 def _settle(context: CommitContext, sidecar: Sidecar, state: ManifestState, live: Attempt | None) -> Recovery:
     published = context.manifest.find_commit(sidecar.branch, sidecar.commit.id)
-    judged = [judge(context, sidecar, table, state) for table in sidecar.tables]
+    judged = judge(context, sidecar, state)
     if published is not None:
         return _already_published(context, sidecar, judged, published)
     undone = _undone_before(context, sidecar)

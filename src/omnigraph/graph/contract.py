@@ -21,9 +21,7 @@ from omnigraph.language.schema.ir import SchemaIR, catalog_of, fingerprint
 from omnigraph.storage.objects import ObjectStore
 
 CONTRACT_FORMAT = 1
-
-#: What the three files looked like when they were last checked: one tag each.
-Tags = tuple[str | None, ...]
+_STATE_FIELDS = {"format": int, "schema_version": int, "ir_hash": str, "fingerprint": str, "identity_domain": str}
 
 
 @dataclass(frozen=True)
@@ -92,9 +90,9 @@ def read_contract(store: ObjectStore) -> Contract:
         source=source,
         ir=ir,
         catalog=catalog,
-        schema_version=int(state["schema_version"]),
-        identity_domain=str(state["identity_domain"]),
-        ir_hash=str(state["ir_hash"]),
+        schema_version=state["schema_version"],
+        identity_domain=state["identity_domain"],
+        ir_hash=state["ir_hash"],
     )
 
 
@@ -134,20 +132,21 @@ def _file(store: ObjectStore, name: str) -> bytes:
 def _state(data: bytes) -> dict[str, Any]:
     try:
         state = orjson.loads(data)
-        missing = {"format", "schema_version", "ir_hash", "identity_domain"} - set(state)
-    except (orjson.JSONDecodeError, TypeError):
-        missing = {"valid JSON"}
-    if missing:
+    except orjson.JSONDecodeError:
+        state = None
+    found: dict[str, Any] = state if isinstance(state, dict) else {}
+    wrong = [name for name, kind in _STATE_FIELDS.items() if not isinstance(found.get(name), kind)]
+    if "format" not in wrong and found["format"] > CONTRACT_FORMAT:
         raise SchemaContractError(
-            f"{STATE} is damaged (no {', '.join(sorted(missing))}); restore it", reason="state_corrupt", path=STATE
-        )
-    if state["format"] > CONTRACT_FORMAT:
-        raise SchemaContractError(
-            f"{STATE} has contract format {state['format']}, this OmniGraph knows {CONTRACT_FORMAT}; upgrade omnigraph",
+            f"{STATE} has contract format {found['format']}, this OmniGraph knows {CONTRACT_FORMAT}; upgrade omnigraph",
             reason="format",
             path=STATE,
         )
-    return dict(state)
+    if wrong:
+        raise SchemaContractError(
+            f"{STATE} is damaged (no usable {', '.join(wrong)}); restore it", reason="state_corrupt", path=STATE
+        )
+    return found
 
 
 def _compiled(data: bytes) -> SchemaIR:
@@ -161,9 +160,9 @@ def _compiled(data: bytes) -> SchemaIR:
 
 def _refuse_foreign_compiled(catalog: Catalog, state: dict[str, Any]) -> None:
     """The compiled schema is not the one the state accepted: the same meaning with other ids, or another schema."""
-    if fingerprint(catalog) == state.get("fingerprint"):
+    if fingerprint(catalog) == state["fingerprint"]:
         raise SchemaContractError(
-            f"identity mismatch: {COMPILED} has the accepted meaning but other type ids than {STATE} recorded; restore it",
+            f"identity mismatch: {COMPILED} has the accepted meaning but other type ids than {STATE} says; restore it",
             reason="identity_mismatch",
             path=COMPILED,
         )

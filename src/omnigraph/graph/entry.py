@@ -29,7 +29,7 @@ def init(
     return Graph(context, SchemaWatch(context, contract), mode="rw", actor=actor)
 
 
-def open(  # noqa: A001
+def open(
     uri: str | os.PathLike[str],
     mode: Literal["rw", "ro"] = "rw",
     *,

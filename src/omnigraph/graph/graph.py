@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -19,6 +21,9 @@ from omnigraph.errors import BadRequest, CommitNotFound, Conflict
 from omnigraph.graph.contract import Contract
 from omnigraph.graph.schema_watch import SchemaWatch
 from omnigraph.graph.snapshot import Reference, Snapshot, resolve
+from omnigraph.graph.sources import CompiledQueries
+from omnigraph.language.query.params import bind_params
+from omnigraph.mutation.execute import MutationResult, Request, mutate
 
 Moment = datetime | int
 
@@ -37,6 +42,7 @@ class Graph:
     ) -> None:
         self._context = context
         self._watch = watch
+        self._queries = CompiledQueries()
         self.mode = mode
         self.actor = actor
         self.branch = branch
@@ -136,6 +142,38 @@ class Graph:
         table = self.snapshot(at=snapshot).open(f"{kind}:{type_name}")
         found = table.take_ids(pa.array([entity_id], pa.string())).to_pylist()
         return found[0] if found else None
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def mutate(
+        self,
+        source: str | Path,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        branch: str | None = None,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> MutationResult:
+        """Run a mutation: one commit for all of its statements, or none when nothing changed.
+
+        `if_commit`: only while this is the head of the branch. `idempotency_key`: a repeat of the call returns the
+        first answer and writes nothing.
+        """
+        self._refuse_read_only()
+        contract = self.contract()
+        compiled = self._queries.get(source, name, contract)
+        request = Request(
+            compiled=compiled,
+            catalog=contract.catalog,
+            params=bind_params(compiled.query.params, params),
+            branch=branch or self.branch,
+            actor=actor or self.actor,
+            if_commit=if_commit,
+            idempotency_key=idempotency_key,
+        )
+        return mutate(self._context, request)
 
     # --- recovery ---------------------------------------------------------------------------------------------------
 

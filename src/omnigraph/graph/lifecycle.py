@@ -1,7 +1,7 @@
 """Creating and opening a graph.
 
-Creation is one publish like everything else: tables and schema files first, then `__manifest`, whose first version holds
-the genesis commit. Until it is there the folder is not a graph, and what a dead creator left is told by its claim.
+Creation is one publish like everything else: tables and schema files first, then `__manifest`, whose first version
+holds the genesis commit. Until it is there the folder is not a graph, and a claim tells what a dead creator left.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from omnigraph.commit.moved_root import refuse_if_moved
 from omnigraph.commit.recovery import fresh_state, heal
 from omnigraph.commit.sidecar import Kind, Sidecar, UnreadableSidecar, list_sidecars, read_sidecar
 from omnigraph.errors import (
+    AlreadyExists,
     AlreadyInitialized,
     BadRequest,
     GraphNotFound,
@@ -29,7 +30,6 @@ from omnigraph.errors import (
     RecoveryRequired,
     StorageError,
 )
-from omnigraph.values.columns import table_path, table_schema
 from omnigraph.graph.contract import Contract, accept, check_identities, read_contract
 from omnigraph.ids import new_incarnation, new_ulid, now_micros
 from omnigraph.language.schema.accept import accept_schema
@@ -41,6 +41,7 @@ from omnigraph.storage.tables.commit import commit_staged, create_dataset
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import stage_create
+from omnigraph.values.columns import table_path, table_schema
 
 CLAIM = "__init_claim.json"
 TABLE_FOLDERS = ("nodes", "edges")
@@ -105,8 +106,12 @@ def _put_new(context: CommitContext, name: str, data: bytes) -> None:
     except StorageError as error:
         if error.kind != "precondition":
             raise
-        uri = context.root.uri
-        raise AlreadyInitialized(f"{uri} is being initialized by another process; open it", name=uri) from error
+        raise _overtaken(context) from error
+
+
+def _overtaken(context: CommitContext) -> AlreadyInitialized:
+    uri = context.root.uri
+    return AlreadyInitialized(f"{uri} is being initialized by another process; open it", name=uri)
 
 
 def _has_manifest(store: ObjectStore) -> bool:
@@ -190,7 +195,10 @@ def _create_manifest(context: CommitContext, entries: list[TableEntry], actor: s
     first.append(rows.head_row(MAIN, genesis.id))
     first.append(rows.fence_row(0, genesis.id))
     schema = rows.manifest_schema(CURRENT)
-    create_dataset(context.root, MANIFEST_PATH, schema, rows.to_arrow(first, schema))
+    try:
+        create_dataset(context.root, MANIFEST_PATH, schema, rows.to_arrow(first, schema))
+    except AlreadyExists as error:
+        raise _overtaken(context) from error
 
 
 # --- opening ----------------------------------------------------------------------------------------------------------
@@ -241,7 +249,7 @@ def _refuse_missing(context: CommitContext) -> None:
     parts = [name for name in (*schema_files.FILES, MANIFEST_PATH, *TABLE_FOLDERS) if store.exists(name)]
     if parts:
         raise GraphNotFound(
-            f"{uri} holds parts of a graph ({', '.join(parts)}) but no readable {MANIFEST_PATH}; restore it from a backup",
+            f"{uri} holds parts of a graph ({', '.join(parts)}) but no whole {MANIFEST_PATH}; restore it from a backup",
             uri=uri,
         )
     raise GraphNotFound(f"there is no graph at {uri}; create one with `omnigraph init`", uri=uri)

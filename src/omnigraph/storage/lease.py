@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from dataclasses import asdict, dataclass
+from time import monotonic
 
 import orjson
 
@@ -91,7 +91,19 @@ class Lease:
 
     def still_held(self) -> bool:
         """Whether the lease has not been lost and has not run out on either clock; a suspended machine stops one."""
-        return not self._lost and time.monotonic() < self._deadline and now_micros() < self._expires_at
+        return not self._lost and monotonic() < self._deadline and now_micros() < self._expires_at
+
+    def renew(self) -> bool:
+        """Start the lease anew; False when there is nothing left to renew."""
+        with self._writing:
+            if self._lost:
+                return False
+            try:
+                self._lost = not self._write(self._tag)
+            except StorageError:
+                # The store is away: the lease runs until its deadline, and so do the tries to renew it.
+                return monotonic() < self._deadline
+            return not self._lost
 
     def release(self) -> None:
         """Give the lock back if it is still ours."""
@@ -116,12 +128,12 @@ class Lease:
             return True
         # The holder's clock may be wrong, or the record unreadable: not renewed for a whole lease is enough.
         if self._watched[0] != tag:
-            self._watched = (tag, time.monotonic())
-        return time.monotonic() - self._watched[1] > (record.lease_seconds if record else self._seconds)
+            self._watched = (tag, monotonic())
+        return monotonic() - self._watched[1] > (record.lease_seconds if record else self._seconds)
 
     def _write(self, tag: str | None) -> bool:
         """Write our record in the place of the one with this tag (None: of none); False when someone else was first."""
-        started = time.monotonic()
+        started = monotonic()
         expires_at = now_micros() + int(self._seconds * 1_000_000)
         record = LeaseRecord(self._owner, self._process, self._seconds, expires_at)
         try:
@@ -146,17 +158,8 @@ class Lease:
     def _keep(self) -> None:
         """Renew until the lock is given back or lost."""
         while not self._given_back.wait(self._seconds / 3):
-            with self._writing:
-                if self._given_back.is_set() or not self._renew():
-                    return
-
-    def _renew(self) -> bool:
-        try:
-            self._lost = self._lost or not self._write(self._tag)
-        except StorageError:
-            # The store is away: the lease runs until its deadline, and so do the tries to renew it.
-            return time.monotonic() < self._deadline
-        return not self._lost
+            if not self.renew():
+                return
 
 
 _process_id: tuple[int, str] = (0, "")

@@ -154,15 +154,14 @@ class BranchLocks:
             raise BadRequest(f"this thread holds the lock of branch '{branch}' already; give it back first")
         if not turn.take(seconds):
             return None
+        taken = False
         try:
             lock = self._process_lock(branch)
-            if _wait_for(lock, deadline):
-                return HeldLock(branch, turn, lock)
-        except BaseException:
-            turn.give()
-            raise
-        turn.give()
-        return None
+            taken = _wait_for(lock, deadline)
+        finally:
+            if not taken:
+                turn.give()
+        return HeldLock(branch, turn, lock) if taken else None
 
     def _process_lock(self, branch: str) -> ProcessLock:
         path = lock_path(branch)

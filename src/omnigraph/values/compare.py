@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.language.types import FLOATS, INTEGERS, PropType, Scalar
 from omnigraph.values.columns import arrow_type
@@ -104,3 +105,38 @@ def _float(column: PropType, operator: str, value: int | float) -> Coerced:
         return _beyond(operator, above=value > 0)
     # Arrow rounds to the stored width; what overflows it becomes infinite and still compares rightly.
     return Comparison(operator, pa.scalar(wide, pa.float64()).cast(arrow_type(column), safe=False))
+
+
+# --- asking a column --------------------------------------------------------------------------------------------------
+
+_FUNCTIONS = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def matches(column: pa.ChunkedArray, coerced: Coerced) -> pa.ChunkedArray:
+    """Which values of a column in memory satisfy a coerced comparison; never null."""
+    match coerced:
+        case Nothing():
+            return pc.and_(pc.is_valid(column), False)
+        case Everything():
+            return pc.is_valid(column)
+        case Comparison(operator, value):
+            return pc.fill_null(_FUNCTIONS[operator](column, value), False)
+
+
+def condition(name: str, coerced: Coerced) -> pc.Expression:
+    """The same as an expression that a scan pushes down; Lance finds an index for it when there is one."""
+    field = pc.field(name)
+    match coerced:
+        case Nothing():
+            return pc.scalar(False)
+        case Everything():
+            return field.is_valid()
+        case Comparison(operator, value):
+            return _FUNCTIONS[operator](field, value)

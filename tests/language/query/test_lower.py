@@ -228,6 +228,18 @@ def matched(clauses: str, params: str = "") -> str:
             id="the order of clauses does not matter",
         ),
         pytest.param(
+            'not { not { search($s.handle, "x") $t.code = "a" } } $s: Staff $s memberOf $t',
+            """\
+            AntiJoin on $s, $t
+              Expand $s -[MemberOf out]-> $t: Team
+                NodeScan $s: Staff
+              AntiJoin on $s, $t
+                Outer $s, $t
+                Filter search($s.handle, "x") and $t.code = "a"
+                  Outer $s, $t""",
+            id="nor at any depth",
+        ),
+        pytest.param(
             "$s: Staff $s mentors $_ $_ mentors $s",
             """\
             Expand $s -[Mentors in]-> $_#2: Staff
@@ -456,6 +468,14 @@ def test_a_plan_is_never_too_deep() -> None:
     with pytest.raises(ResourceLimit) as caught:
         compile_query(chain(128), None, ORG)
     assert (caught.value.limit, caught.value.actual) == (128, 129)
+
+
+def test_deep_negations_are_checked_once_each() -> None:
+    """Each level names a variable that the level around it binds later; checking twice each would double per level."""
+    inner = "$s mentors $x40"
+    for level in reversed(range(40)):
+        inner = f"$s mentors $x{level} not {{ {inner} }} $s mentors $x{level + 1}"
+    assert compile_query(f"query q() {{ match {{ $s: Staff {inner} }} return {{ $s }} }}", None, ORG).query.name == "q"
 
 
 def test_many_filters_cost_no_depth() -> None:

@@ -59,13 +59,13 @@ CASES = all_different(
         'query q() { update Ev set { at: datetime("x") } where slug = "x" }',
         None,
     ),
-    Bad("the key", KINDS, 'query q() { update Kind set { k: "y" } where s = "x" }', None, ("@key", "Kind.k")),
+    Bad("the key", KINDS, 'query q() { update Kind set { k: "y" } where s = "x" }', None, ("@key", "'k'", "Kind")),
     Bad(
         "part of a composite key",
         SPOT,
         "query q() { update Spot set { z: 1 x: 2 } where y = 3 }",
         None,
-        ("@key", "Spot.x"),
+        ("@key", "'x'", "Spot"),
     ),
     # --- accepted
     Good("defaults need no value", KINDS, kind("")),

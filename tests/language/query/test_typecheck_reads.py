@@ -125,7 +125,8 @@ CASES = all_different(
     Bad("T8 nested", BOOKS, book("", "count(count($b)) as n"), "T8"),
     Bad("T8 alias", BOOKS, book("", "$b.pages as p, sum(p) as n"), "T8"),
     Bad("T9a parameter only", BOOKS, book('not { $p = "x" }', params="$p: String"), "T9"),
-    Bad("T9a bound later", BOOKS, "query q() { match { not { $b soldAt $_ } $b: Book } return { $b.isbn } }", "T9"),
+    Bad("T5 name of a negation bound later as another type", BOOKS, book("not { $b soldAt $s } $s: Book"), "T5"),
+    Bad("T23 edge name of a negation bound later", BOOKS, book("not { $b $e:cites $c } $b $e:cites $d"), "T23"),
     Bad("T9b now", BOOKS, book("", "count($b) as n, now() as t"), "T9"),
     Bad("T9b score", BOOKS, book("", 'count($b) as n, bm25($b.isbn, "x") as s'), "T9"),
     Bad("T9b literal list", BOOKS, book("", "count($b) as n, [1] as l"), "T9"),
@@ -275,6 +276,11 @@ CASES = all_different(
     Good("anonymous ends", BOOKS, book("$b cites $_ $_ cites $b $_ cites $_")),
     Good("anonymous edge", BOOKS, book("$b $_:cites $c $c $_:cites $d")),
     Good("names of a negation are free outside", BOOKS, book("not { $b soldAt $s } $s: Shop", "$s.city")),
+    Good(
+        "a negation may speak about a variable bound later",
+        BOOKS,
+        "query q() { match { not { $b soldAt $_ } $b: Book } return { $b.isbn } }",
+    ),
     Good("nested negations reach the outer variable", BOOKS, book('not { not { $b.isbn = "x" } }')),
     # --- accepted: results
     Good("scores returned and ordered", BOOKS, book("", 'bm25($b.isbn, "x") as s', "order { s asc, $b.isbn }")),

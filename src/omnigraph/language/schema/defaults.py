@@ -55,3 +55,12 @@ def _text(prop_type: PropType, literal: LiteralValue) -> str:
     if prop_type.enum is not None and literal not in prop_type.enum:
         raise ValueError(f"'{literal}' is not one of its values")
     return literal
+
+
+def default_value(prop_type: PropType, default: LiteralValue) -> LiteralValue:
+    """The plain value a fitted default stands for: dates as days, instants as milliseconds."""
+    if prop_type.scalar is Scalar.DATE and isinstance(default, str):
+        return temporal.parse_date(default)
+    if prop_type.scalar is Scalar.DATETIME and isinstance(default, str):
+        return temporal.parse_datetime(default)
+    return default

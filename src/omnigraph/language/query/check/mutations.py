@@ -122,7 +122,7 @@ def _update(scope: Scope, statement: ast.Update, target: NodeType | EdgeType) ->
         if assignment.property in (target.key or ()):
             scope.error(
                 None,
-                f"`{target.name}.{assignment.property}` is part of the @key and can not be updated; "
+                f"cannot update @key property '{assignment.property}' of {target.name}; "
                 "insert the node under its new key and delete the old one",
                 assignment.span,
             )

@@ -34,7 +34,7 @@ def _with_lookup(node: NodePattern) -> NodePattern:
     for predicate in node.predicates:
         pair = _equality(predicate)
         if pair is not None:
-            equalities.setdefault(pair[0].property + "", (node.predicates[0], pair[1]))
+            equalities.setdefault(pair[0].property, (predicate, pair[1]))
     by_id = "id" in equalities
     names = ("id",) if by_id else node.key
     if not names or not all(name in equalities for name in names):

@@ -1,0 +1,175 @@
+"""Commits, branches and opening on local disk: each against itself with less history or fewer types, or against bare Lance."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import lance
+import omnigraph
+
+from bench.measure import Floor, Measure, Row, benchmark, summary, timed
+from bench.storage_graphs import commit_many, commit_one, compact_table, schema
+from omnigraph.commit import rows
+from omnigraph.commit.branches import create_branch, delete_branch
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import Lineage, TableEntry
+from omnigraph.commit.publisher import COMPACT_ABOVE_FRAGMENTS
+from omnigraph.graph.lifecycle import connect
+from omnigraph.ids import new_ulid
+from tests.commit.org import STAFF, new_graph, staff
+
+AGES = (10, 1_000, 5_000)
+MANY_TYPES = 112
+FLAT = 1.3
+OPEN_SECONDS = 0.1
+BARE_FACTOR = 3.0
+#: Commits of one window; the manifest is compacted several times in it.
+WINDOW = 45
+_ROUNDS = 20
+
+
+@benchmark("storage.history")
+def cost_over_history() -> Iterator[Row]:
+    """Commits on graphs of different age in turn, so that they meet the same load of the machine; then opening the oldest.
+
+    The graphs are copies of one while it grows. Their table has one fragment when the turns begin, all get the same
+    number of new ones.
+    """
+    with _folder() as folder:
+        contexts = _graphs_by_age(folder)
+        for context in contexts:
+            compact_table(context)
+        first, *later = _in_turn([lambda context=context: commit_one(context) for context in contexts], WINDOW)
+        yield Row(f"single-row commit, graph of {AGES[0]} commits", first)
+        for age, measure in zip(AGES[1:], later, strict=True):
+            floor = Floor(f"at {AGES[0]} commits", first)
+            yield Row(f"single-row commit, graph of {age:,} commits", measure, floor, goal=FLAT * first.median)
+        yield from _opening(contexts[-1].root.uri)
+
+
+def _graphs_by_age(folder: Path) -> list[CommitContext]:
+    growing = new_graph(str(folder / "growing"), schema(4))
+    contexts, made = [], 0
+    for age in AGES:
+        commit_many(growing, age - made)
+        made = age
+        # Without branches a graph may be copied.
+        copy = shutil.copytree(growing.root.uri, folder / f"at {age}")
+        contexts.append(connect(str(copy)))
+    return contexts
+
+
+def _opening(uri: str) -> Iterator[Row]:
+    here = summary(_seconds(lambda: omnigraph.open(uri)) for _ in range(_ROUNDS))
+    yield Row(f"open a graph of {AGES[-1]:,} commits, in a running process", here, goal=OPEN_SECONDS)
+    runs = [_open_in_fresh_process(uri) for _ in range(5)]
+    fresh = summary(opened for opened, _ in runs)
+    yield Row("… in a fresh process, after the imports", fresh, goal=OPEN_SECONDS)
+    yield Row("… in a fresh process, with its start and the imports", summary(whole for _, whole in runs))
+
+
+_OPEN = """
+import json, sys, time, omnigraph, lance
+start = time.perf_counter()
+omnigraph.open(sys.argv[1])
+print(json.dumps(time.perf_counter() - start))
+"""
+
+
+def _open_in_fresh_process(uri: str) -> tuple[float, float]:
+    """Seconds of the call, and of the whole process."""
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", _OPEN, uri], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout), time.perf_counter() - start
+
+
+@benchmark("storage.branches")
+def branches_over_types() -> Iterator[Row]:
+    """Branches of a graph of one type and of one with many, in turn."""
+    with _folder() as folder:
+        few = new_graph(str(folder / "few"), schema(1))
+        many = new_graph(str(folder / "many"), schema(MANY_TYPES))
+        times: dict[tuple[str, CommitContext], list[float]] = {}
+        for number in range(_ROUNDS):
+            for context in (few, many):
+                name = f"b{number}"
+                create = _seconds(lambda context=context, name=name: create_branch(context, name, "main"))
+                delete = _seconds(lambda context=context, name=name: delete_branch(context, name))
+                times.setdefault(("create", context), []).append(create)
+                times.setdefault(("delete", context), []).append(delete)
+        for verb in ("create", "delete"):
+            one, all_ = summary(times[verb, few]), summary(times[verb, many])
+            floor = Floor("1 type", one)
+            yield Row(f"{verb} a branch, {MANY_TYPES} types", all_, floor, goal=FLAT * one.median)
+
+
+@benchmark("storage.bare")
+def commit_over_bare_lance() -> Iterator[Row]:
+    """A commit against the two Lance writes it can not do without, on tables like its own, in turn."""
+    with _folder() as folder:
+        context = new_graph(str(folder / "graph"), schema(4))
+        entry = context.manifest.load().by_key[STAFF]
+        table = lance.write_dataset(staff(["x"]), folder / "table", enable_stable_row_ids=True)
+        rows_before = rows.to_arrow(_published_rows(entry))
+        manifest = lance.write_dataset(rows_before, folder / "manifest", enable_stable_row_ids=True)
+
+        def append_one() -> None:
+            table.insert(staff(["x"]))
+
+        def merge_rows() -> None:
+            merge = manifest.merge_insert("object_id").when_matched_update_all().when_not_matched_insert_all()
+            merge.execute(rows.to_arrow(_published_rows(entry)))
+
+        def upkeep(turn: int) -> None:
+            # Ours compacts its manifest by itself; the bare one is not charged for it.
+            if turn % COMPACT_ABOVE_FRAGMENTS == 0:
+                manifest.optimize.compact_files()
+
+        actions = [lambda: commit_one(context), append_one, merge_rows]
+        ours, append, merge = _in_turn(actions, WINDOW, upkeep)
+        bare = Measure(append.median + merge.median, append.low + merge.low, append.high + merge.high)
+        floor = Floor("bare Lance append + merge-insert", bare)
+        yield Row("single-row commit", ours, floor, goal=BARE_FACTOR * bare.median)
+
+
+def _published_rows(entry: TableEntry) -> list[rows.Row]:
+    """What a publish of one table writes."""
+    commit = new_ulid()
+    return [
+        rows.version_row(entry),
+        rows.commit_row(Lineage(commit, 0, "mutation"), branch="main", parent=None),
+        rows.head_row("main", commit),
+        rows.fence_row(0, commit),
+    ]
+
+
+def _in_turn(
+    actions: Sequence[Callable[[], object]], rounds: int, upkeep: Callable[[int], object] = lambda _: None
+) -> list[Measure]:
+    """Time actions one after the other, again and again, so that all meet the same load; some rounds warm up first."""
+    times: list[list[float]] = [[] for _ in actions]
+    for number in range(-3, rounds):
+        for action, taken in zip(actions, times, strict=True):
+            seconds = _seconds(action)
+            if number >= 0:
+                taken.append(seconds)
+        upkeep(number)
+    return [summary(taken) for taken in times]
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    return timed(action, repeat=1, warm_up=0).median
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        yield Path(name)

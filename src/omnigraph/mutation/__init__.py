@@ -1,0 +1,1 @@
+"""Mutations: insert, update and delete statements become one commit, or none."""

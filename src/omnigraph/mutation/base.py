@@ -1,0 +1,73 @@
+"""The base of one attempt at a write: a branch as it was captured once, and which of its tables were looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import ManifestState, TableEntry
+from omnigraph.storage.tables.table import Table
+
+#: How many values one pushed-down look-up holds.
+VALUES_PER_LOOKUP = 5000
+
+
+class Base:
+    """Reads the captured versions; every table touched becomes a requirement of the write. Thrown away after a commit."""
+
+    def __init__(self, context: CommitContext, state: ManifestState) -> None:
+        self.context = context
+        self.state = state
+        self._touched: dict[str, TableEntry] = {}
+
+    def entry(self, type_key: str) -> TableEntry:
+        """The captured table of a type."""
+        entry = self.state.by_key[type_key]
+        self._touched[type_key] = entry
+        return entry
+
+    def table(self, type_key: str) -> Table:
+        """The captured version of a type's table, opened."""
+        entry = self.entry(type_key)
+        return self.context.tables.open(entry.location, entry.version)
+
+    def read_only(self, written: set[str]) -> tuple[TableEntry, ...]:
+        """The tables that were looked at and are not written."""
+        return tuple(entry for key, entry in self._touched.items() if key not in written)
+
+    # --- the look-ups of the set rules ------------------------------------------------------------------------------
+
+    def by_id(self, type_key: str, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
+        """The committed rows with these ids."""
+        if self.entry(type_key).row_count == 0:
+            ids = ids.slice(0, 0)
+        return self.table(type_key).take_ids(ids, list(columns))
+
+    def by_value(
+        self,
+        type_key: str,
+        column: str,
+        values: pa.Array,
+        columns: Sequence[str],
+        *,
+        with_row_address: bool = False,
+    ) -> pa.Table:
+        """The committed rows whose column has one of these values."""
+        table, names = self.table(type_key), list(columns)
+        if pa.types.is_nested(values.type):
+            # A list can not be looked up by value; the caller compares whole rows anyway.
+            return table.read(names, with_row_address=with_row_address)
+        if self.entry(type_key).row_count == 0:
+            values = values.slice(0, 0)
+        parts = [
+            table.read(
+                names,
+                pc.field(column).isin(values.slice(start, VALUES_PER_LOOKUP)),
+                with_row_address=with_row_address,
+            )
+            for start in range(0, max(len(values), 1), VALUES_PER_LOOKUP)
+        ]
+        return pa.concat_tables(parts)

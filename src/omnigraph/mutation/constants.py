@@ -1,0 +1,48 @@
+"""What the constants of a mutation are worth in this run: literals, parameters, the one `now()`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from omnigraph.errors import BadRequest
+from omnigraph.language.literals import PlainValue, TypedValue, fit_to
+from omnigraph.language.query.ir import Constant, Now, Parameter
+from omnigraph.language.schema.catalog import Property
+from omnigraph.language.schema.defaults import default_value
+from omnigraph.language.types import PropType
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """The parameters of one call and its instant, in milliseconds since the epoch."""
+
+    params: Mapping[str, TypedValue]
+    now: int
+
+    def value(self, constant: Constant) -> PlainValue:
+        """The plain value of a constant."""
+        match constant:
+            case Now():
+                return self.now
+            case Parameter(name):
+                return self.params[name].value
+            case TypedValue(value):
+                return value
+
+    def fitted(self, constant: Constant, target: PropType, owner: str) -> PlainValue:
+        """The value of a constant as a value of exactly the target type; what does not fit is refused."""
+        value = self.value(constant)
+        if value is None or isinstance(constant, Now):
+            return value
+        # Whether a text is one of an enum's values is the evaluator's to say, with the words it has for every writer.
+        plain = replace(target, enum=None)
+        try:
+            return fit_to(TypedValue(value, constant.type), plain).value
+        except ValueError as problem:
+            raise BadRequest(f"{owner} ({target}): {problem}") from None
+
+
+def default_of(declared: Property) -> PlainValue:
+    """What a property holds when nothing is given for it."""
+    return None if declared.default is None else default_value(declared.type, declared.default)

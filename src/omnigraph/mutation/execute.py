@@ -1,0 +1,209 @@
+"""A mutation from its compiled query to its commit: capture a base, run the statements, validate, stage, commit.
+
+An attempt whose base moved before its first effect has done nothing. Inserts then start over; an update or delete reports
+the conflict, because what its predicate meant may have changed. A check that moved is always made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import Commit, Lineage, ManifestState
+from omnigraph.commit.protocol import Step, TableEffect, Write, execute
+from omnigraph.commit.rows import Receipt
+from omnigraph.commit.sidecar import Kind
+from omnigraph.commit.updates import HeadIs, RecordReceipt, check
+from omnigraph.errors import BadRequest, ExpectedVersionMismatch, ManifestContention, ReadSetChanged
+from omnigraph.ids import new_ulid, now_micros
+from omnigraph.language.literals import TypedValue
+from omnigraph.language.query.compile import CompiledQuery
+from omnigraph.language.query.ir import InsertEdge, InsertNode, MutationPlan
+from omnigraph.language.schema.catalog import Catalog
+from omnigraph.mutation.base import Base
+from omnigraph.mutation.constants import Constants
+from omnigraph.mutation.staging import Pending, Staging
+from omnigraph.mutation.statements import Affected, Run
+from omnigraph.storage.tables.staged import Staged, stage_append, stage_delete, stage_replace
+from omnigraph.storage.tables.table import ROW_ADDRESS, Table
+from omnigraph.validation.rows import check_rows
+from omnigraph.validation.sets import check_sets
+
+WRITE_RESTART_BUDGET = 5
+
+
+@dataclass(frozen=True, slots=True)
+class MutationResult:
+    """What a mutation did; `commit` is None when it changed nothing."""
+
+    affected_nodes: int
+    affected_edges: int
+    commit: Commit | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call of a mutation."""
+
+    compiled: CompiledQuery
+    catalog: Catalog
+    params: Mapping[str, TypedValue]
+    branch: str
+    actor: str | None = None
+    if_commit: str | None = None
+    idempotency_key: str | None = None
+
+    @property
+    def plan(self) -> MutationPlan:
+        plan = self.compiled.rewritten
+        if not isinstance(plan, MutationPlan):
+            raise BadRequest(f"'{self.compiled.query.name}' is a read query; run it with query, not with mutate")
+        return plan
+
+    @property
+    def only_inserts(self) -> bool:
+        return all(isinstance(statement, InsertNode | InsertEdge) for statement in self.plan.statements)
+
+    def fingerprint(self) -> str:
+        """What was asked, to tell a repeated request from another one under the same idempotency key."""
+        asked = [
+            repr(self.plan),
+            sorted((name, repr(value.value)) for name, value in self.params.items()),
+            self.branch,
+            self.if_commit,
+        ]
+        return hashlib.sha256(orjson.dumps(asked)).hexdigest()
+
+
+def mutate(context: CommitContext, request: Request) -> MutationResult:
+    """Carry a mutation out as one commit; none when it changes nothing."""
+    lineage = Lineage(new_ulid(), now_micros(), "mutation", request.actor)
+    constants = Constants(request.params, now=time.time_ns() // 1_000_000)
+    restarts = 0
+    while True:
+        try:
+            return _attempt(context, request, lineage, constants)
+        except (ReadSetChanged, ExpectedVersionMismatch) as moved:
+            may_restart = request.if_commit is None and (request.only_inserts or isinstance(moved, ReadSetChanged))
+            if not may_restart:
+                raise
+            restarts += 1
+            if restarts > WRITE_RESTART_BUDGET:
+                raise ManifestContention(
+                    f"branch '{request.branch}' moved {restarts} times while this write was prepared; repeat it"
+                ) from moved
+
+
+def _attempt(
+    context: CommitContext, request: Request, lineage: Lineage, constants: Constants
+) -> MutationResult:
+    state = context.manifest.load(request.branch)
+    known = _earlier_receipt(context, request)
+    if known is not None:
+        return _repeated(context, request, known)
+    if request.if_commit is not None:
+        check([HeadIs(request.if_commit)], state)
+    run = _run(context, state, request, constants)
+    if not list(run.staging):
+        return MutationResult(0, 0, None)
+    _validate(run)
+    write = _prepare(context, state, request, lineage, run)
+    execute(context, write)
+    commit = context.manifest.find_commit(request.branch, lineage.id)
+    return MutationResult(run.affected.nodes, run.affected.edges, commit)
+
+
+def _run(context: CommitContext, state: ManifestState, request: Request, constants: Constants) -> Run:
+    run = Run(request.catalog, Base(context, state), constants, Staging(request.catalog), Affected())
+    for statement in request.plan.statements:
+        run.carry_out(statement)
+    return run
+
+
+def _validate(run: Run) -> None:
+    """Judge the final image; the first broken rule is the error."""
+    changes = run.staging.changes()
+    for change in changes.values():
+        for violation in check_rows(change.entity, change.upserts):
+            raise violation.to_error()
+    for violation in check_sets(changes, run.base):
+        raise violation.to_error()
+
+
+# --- staging ----------------------------------------------------------------------------------------------------------
+
+
+def _prepare(
+    context: CommitContext, state: ManifestState, request: Request, lineage: Lineage, run: Run
+) -> Write:
+    effects = tuple(_effect(context, state, pending, run.base) for pending in run.staging)
+    written = {effect.entry.key for effect in effects}
+    receipt = {"affected_nodes": run.affected.nodes, "affected_edges": run.affected.edges, "commit": lineage.id}
+    key = request.idempotency_key
+    return Write(
+        kind=Kind.MUTATION,
+        branch=request.branch,
+        lineage=lineage,
+        effects=effects,
+        reads=run.base.read_only(written),
+        updates=() if key is None else (RecordReceipt(key, request.fingerprint(), receipt),),
+        if_commit=request.if_commit,
+    )
+
+
+def _effect(context: CommitContext, state: ManifestState, pending: Pending, base: Base) -> TableEffect:
+    """One Lance transaction for one table. A table that the branch still shares is forked first, so it is staged then."""
+    entry = base.entry(pending.entity.type_key)
+    removed, image = pending.removed(), pending.image()
+    replaced = None if removed.num_rows else _replaced(pending, base)
+
+    def stage(table: Table) -> Staged:
+        if replaced is None:
+            return stage_delete(table, row_addresses=removed[ROW_ADDRESS])
+        if not len(replaced):
+            return stage_append(table, image)
+        return stage_replace(table, image, replaced)
+
+    if context.forks.is_shared(state, entry):
+        return TableEffect(entry, (Step(stage),), forks=True)
+    return TableEffect(entry, (Step(stage(base.table(entry.key))),))
+
+
+def _replaced(pending: Pending, base: Base) -> pa.ChunkedArray:
+    """The addresses of the committed rows that pending rows take the place of."""
+    known = pending.replaced()
+    if pending.entity.key is None:
+        # Generated ids are new: only updated rows have a predecessor.
+        return known[ROW_ADDRESS]
+    table = base.table(pending.entity.type_key)
+    ids = pending.image()["id"].combine_chunks()
+    return table.take_ids(ids, ["id"], with_row_address=True)[ROW_ADDRESS]
+
+
+# --- exactly once -----------------------------------------------------------------------------------------------------
+
+
+def _earlier_receipt(context: CommitContext, request: Request) -> Receipt | None:
+    if request.idempotency_key is None:
+        return None
+    return context.manifest.receipt(request.branch, request.idempotency_key)
+
+
+def _repeated(context: CommitContext, request: Request, known: Receipt) -> MutationResult:
+    """The answer to the first call, for a repeat of it."""
+    if known.request != request.fingerprint():
+        raise BadRequest(
+            f"idempotency key '{request.idempotency_key}' was used for another request on branch '{request.branch}'"
+        )
+    commit = context.manifest.find_commit(request.branch, known.commit_id)
+    return MutationResult(known.receipt["affected_nodes"], known.receipt["affected_edges"], commit)

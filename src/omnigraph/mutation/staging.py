@@ -1,0 +1,127 @@
+"""What the statements of one mutation accumulate. Nothing here is durable; later statements see earlier ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.ids import new_ulid
+from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.storage.tables.table import ROW_ADDRESS
+from omnigraph.validation.sets import TableChange
+from omnigraph.values.build import Row, table_of
+from omnigraph.values.columns import table_schema
+from omnigraph.values.identity import derive_ids
+
+Entity = NodeType | EdgeType
+
+
+class Pending:
+    """The pending rows and removals of one type. Of several rows with one id the last one counts."""
+
+    def __init__(self, entity: Entity) -> None:
+        self.entity = entity
+        self._rows: list[Row] = []
+        self._tables: list[pa.Table] = []
+        self._image: pa.Table | None = None
+        self._replaced: list[pa.Table] = []
+        self._removed: list[pa.Table] = []
+
+    # --- rows that are put ------------------------------------------------------------------------------------------
+
+    def put(self, row: Row) -> None:
+        """Add one row, without its id: that is derived from its key, or made anew."""
+        self._rows.append(row)
+        self._image = None
+
+    def put_changed(self, rows: pa.Table, replaced: pa.Table) -> None:
+        """Add rows that take the place of others; `replaced` are the ids and addresses of the committed ones."""
+        self._flush()
+        self._tables.append(rows)
+        self._replaced.append(replaced)
+        self._image = None
+
+    def image(self) -> pa.Table:
+        """The pending rows, one per id."""
+        self._flush()
+        if self._image is None:
+            self._image = _last_of_each(self._tables, table_schema(self.entity))
+            self._tables = [self._image] if self._image.num_rows else []
+        return self._image
+
+    def replaced(self) -> pa.Table:
+        """The ids and row addresses of committed rows that pending rows are known to take the place of."""
+        return _together(self._replaced)
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._tables.append(_with_ids(self.entity, self._rows))
+            self._rows = []
+
+    # --- rows that go -----------------------------------------------------------------------------------------------
+
+    def remove(self, found: pa.Table) -> int:
+        """Mark committed rows (their ids and addresses) as removed; returns how many were not marked before."""
+        fresh = found.filter(pc.invert(pc.is_in(found["id"], value_set=self.removed()["id"].combine_chunks())))
+        self._removed.append(fresh.select(["id", ROW_ADDRESS]))
+        return int(fresh.num_rows)
+
+    def removed(self) -> pa.Table:
+        """The ids and row addresses of the committed rows that go."""
+        return _together(self._removed)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self._rows or any(table.num_rows for table in (*self._tables, *self._removed)))
+
+
+class Staging:
+    """The pending changes of all types."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._pending: dict[str, Pending] = {}
+
+    def of(self, entity: Entity) -> Pending:
+        """The pending changes of a type."""
+        return self._pending.setdefault(entity.type_key, Pending(entity))
+
+    def __iter__(self) -> Iterator[Pending]:
+        return (pending for pending in self._pending.values() if not pending.is_empty)
+
+    def changes(self) -> dict[str, TableChange]:
+        """The changes in the form the evaluator judges."""
+        return {
+            pending.entity.type_key: TableChange(
+                pending.entity, pending.image(), pending.removed()["id"].combine_chunks()
+            )
+            for pending in self
+        }
+
+
+_FOUND = pa.schema([("id", pa.string()), (ROW_ADDRESS, pa.uint64())])
+
+
+def _together(tables: list[pa.Table]) -> pa.Table:
+    plain = [pa.Table.from_arrays([table["id"], table[ROW_ADDRESS]], schema=_FOUND) for table in tables]
+    return pa.concat_tables(plain) if plain else _FOUND.empty_table()
+
+
+def _with_ids(entity: Entity, rows: list[Row]) -> pa.Table:
+    if entity.key is None:
+        return table_of(entity, [{**row, "id": new_ulid()} for row in rows])
+    table = table_of(entity, [{**row, "id": ""} for row in rows])
+    return table.set_column(0, table.schema.field(0), derive_ids(entity, table))
+
+
+def _last_of_each(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
+    if not tables:
+        return schema.empty_table()
+    whole = pa.concat_tables([table.select(schema.names).cast(schema) for table in tables])
+    if pc.count_distinct(whole["id"]).as_py() == whole.num_rows:
+        return whole
+    places = pa.table({"id": whole["id"], "place": pa.array(range(whole.num_rows), pa.int64())})
+    last = places.group_by("id").aggregate([("place", "max")])["place_max"].combine_chunks()
+    return whole.take(last.take(pc.array_sort_indices(last)))

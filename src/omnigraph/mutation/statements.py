@@ -1,0 +1,149 @@
+"""Carrying out the statements of a mutation on the base and on what earlier statements left pending."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.language.query.ir import (
+    Assign,
+    Column,
+    Compare,
+    DeleteEdges,
+    DeleteNodes,
+    InsertEdge,
+    InsertNode,
+    Statement,
+    UpdateNodes,
+)
+from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.language.types import PropType
+from omnigraph.mutation.base import Base
+from omnigraph.mutation.blobs import blob_value
+from omnigraph.mutation.constants import Constants, default_of
+from omnigraph.mutation.embedding import embed_missing
+from omnigraph.mutation.staging import Entity, Staging
+from omnigraph.values.build import repeated, table_of
+from omnigraph.values.compare import EXCHANGED, Coerced, coerce, condition, matches
+
+
+@dataclass
+class Affected:
+    """How many nodes and edges the statements have inserted, updated or deleted, each time they did."""
+
+    nodes: int = 0
+    edges: int = 0
+
+
+@dataclass(frozen=True)
+class Run:
+    """One attempt at a mutation: where it reads, what its constants are worth, what it has staged so far."""
+
+    catalog: Catalog
+    base: Base
+    constants: Constants
+    staging: Staging
+    affected: Affected
+
+    def carry_out(self, statement: Statement) -> None:
+        """Carry out one statement."""
+        match statement:
+            case InsertNode(node_type, assignments):
+                self._insert(self.catalog.nodes[node_type], assignments, {})
+                self.affected.nodes += 1
+            case InsertEdge(edge_type, source, target, assignments):
+                ends = {"src": self.constants.value(source), "dst": self.constants.value(target)}
+                self._insert(self.catalog.edges[edge_type], assignments, ends)
+                self.affected.edges += 1
+            case UpdateNodes(node_type, assignments, predicate):
+                self.affected.nodes += self._update(self.catalog.nodes[node_type], assignments, predicate)
+            case DeleteNodes(node_type, predicate):
+                self._delete_nodes(self.catalog.nodes[node_type], predicate)
+            case DeleteEdges(edge_type, predicate):
+                edge = self.catalog.edges[edge_type]
+                self.affected.edges += self.staging.of(edge).remove(self._committed(edge, predicate, ["id"]))
+
+    # --- insert -----------------------------------------------------------------------------------------------------
+
+    def _insert(self, entity: Entity, assignments: tuple[Assign, ...], ends: Mapping[str, object]) -> None:
+        """A whole row: what is not given is the default, or null. A keyed entity replaces the one with its key."""
+        row: dict[str, object] = {name: default_of(declared) for name, declared in entity.properties.items()}
+        row.update(ends)
+        row.update({assign.property: self._assigned(entity, assign) for assign in assignments})
+        embed_missing(entity, row)
+        # The base is captured even when nothing is looked up: this write is prepared against it.
+        self.base.entry(entity.type_key)
+        self.staging.of(entity).put(row)
+
+    def _assigned(self, entity: Entity, assign: Assign) -> object:
+        if assign.type.is_blob:
+            return blob_value(entity, assign.property, self.constants.value(assign.value))
+        return self.constants.fitted(assign.value, assign.type, f"{entity.name}.{assign.property}")
+
+    # --- update -----------------------------------------------------------------------------------------------------
+
+    def _update(self, entity: NodeType, assignments: tuple[Assign, ...], predicate: Compare) -> int:
+        pending = self.staging.of(entity)
+        image = pending.image()
+        stored = self._committed(entity, predicate, None)
+        # A row that an earlier statement changed is judged by what it is now.
+        stored = stored.filter(pc.invert(pc.is_in(stored["id"], value_set=image["id"].combine_chunks())))
+        name, asked = self._asked(predicate)
+        staged = image.filter(matches(image[name], asked))
+        rows = pa.concat_tables([stored.select(image.column_names).cast(image.schema), staged])
+        for assign in assignments:
+            place = rows.schema.get_field_index(assign.property)
+            rows = rows.set_column(place, image.schema.field(place), self._repeated(entity, assign, rows.num_rows))
+        if rows.num_rows:
+            pending.put_changed(rows, stored)
+        return int(rows.num_rows)
+
+    def _repeated(self, entity: NodeType, assign: Assign, count: int) -> pa.Array:
+        value = self._assigned(entity, assign)
+        if assign.type.is_blob:
+            one = table_of(entity, [{assign.property: value}]).column(assign.property).combine_chunks()
+            return one.take(pa.array([0] * count, pa.int64()))
+        return repeated(value, assign.type, count)  # type: ignore[arg-type]
+
+    # --- delete -----------------------------------------------------------------------------------------------------
+
+    def _delete_nodes(self, node: NodeType, predicate: Compare) -> None:
+        """Deleting a node deletes every edge that touches it."""
+        found = self._committed(node, predicate, ["id"])
+        removed = self.staging.of(node)
+        found = found.filter(pc.invert(pc.is_in(found["id"], value_set=removed.removed()["id"].combine_chunks())))
+        if not found.num_rows:
+            return
+        self.affected.nodes += removed.remove(found)
+        ids = found["id"].combine_chunks()
+        for edge in self.catalog.edges.values():
+            for end, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
+                if type_name == node.name:
+                    self.affected.edges += self._delete_incident(edge, end, ids)
+
+    def _delete_incident(self, edge: EdgeType, end: str, ids: pa.Array) -> int:
+        found = self.base.by_value(edge.type_key, end, ids, ["id"], with_row_address=True)
+        return self.staging.of(edge).remove(found)
+
+    # --- predicates -------------------------------------------------------------------------------------------------
+
+    def _committed(self, entity: Entity, predicate: Compare, columns: list[str] | None) -> pa.Table:
+        """The committed rows that satisfy a predicate, with their addresses."""
+        name, asked = self._asked(predicate)
+        return self.base.table(entity.type_key).read(
+            columns, condition(name, asked), with_row_address=True, blobs="values"
+        )
+
+    def _asked(self, predicate: Compare) -> tuple[str, Coerced]:
+        """The column a predicate asks about, and what it asks, in the column's own type."""
+        column, operator, constant = predicate.left, predicate.operator, predicate.right
+        if not isinstance(column, Column):
+            column, operator, constant = predicate.right, EXCHANGED[operator], predicate.left
+        assert isinstance(column, Column), "one side of a mutation's predicate is a column"
+        kind: PropType = column.type
+        return column.property, coerce(kind, operator, self.constants.value(constant))  # type: ignore[arg-type]
+
+

@@ -1,0 +1,99 @@
+"""Rules about one row: required properties, enum values, ranges, patterns, finite vectors. Vectorised, no I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.language.schema.ast import CheckConstraint, RangeConstraint
+from omnigraph.language.schema.catalog import EdgeType, NodeType, Property
+from omnigraph.validation.violation import Violation
+from omnigraph.values.compare import coerce, matches
+
+Entity = NodeType | EdgeType
+
+
+def check_rows(entity: Entity, table: pa.Table) -> list[Violation]:
+    """Every broken row rule of a table of this type, in the order of rules and rows."""
+    return [
+        *(found for declared in entity.properties.values() for found in _property(entity, declared, table)),
+        *(found for rule in entity.ranges for found in _range(entity, rule, table)),
+        *(found for rule in entity.checks for found in _check(entity, rule, table)),
+    ]
+
+
+def _property(entity: Entity, declared: Property, table: pa.Table) -> Iterator[Violation]:
+    column = table[declared.name]
+    if not declared.type.nullable and column.null_count:
+        message = f"property '{declared.name}' of {entity.name} is required and has null or invalid values"
+        yield from _at(entity, table, pc.is_null(column), "required", declared.name, message)
+    if declared.type.enum is not None:
+        allowed = pc.is_in(column, value_set=pa.array(declared.type.enum, pa.string()))
+        wrong = pc.and_not(pc.is_valid(column), allowed)
+        for row in _rows(wrong):
+            value = column[row].as_py()
+            listed = ", ".join(declared.type.enum)
+            message = f"invalid enum value '{value}' for {entity.name}.{declared.name}; allowed are {listed}"
+            yield _violation(entity, table, row, "enum", declared.name, message)
+    if declared.type.is_vector:
+        message = f"vector '{declared.name}' of {entity.name} has an element that is not a finite number"
+        yield from _at(entity, table, _holds_non_finite(column), "vector", declared.name, message)
+
+
+def _holds_non_finite(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
+    parents = pc.list_parent_indices(vectors)
+    wrong = pc.invert(pc.fill_null(pc.is_finite(pc.list_flatten(vectors)), False))
+    rows = pc.unique(parents.filter(wrong))
+    return pc.is_in(pa.chunked_array([pa.array(range(len(vectors)), pa.int64())]), value_set=rows.cast(pa.int64()))
+
+
+def _range(entity: Entity, rule: RangeConstraint, table: pa.Table) -> Iterator[Violation]:
+    column = table[rule.property]
+    if pa.types.is_floating(column.type):
+        message = f"@range violation on {entity.name}.{rule.property}: NaN lies in no range"
+        yield from _at(entity, table, pc.is_nan(column), "range", rule.property, message)
+    kind = entity.properties[rule.property].type
+    for bound, operator in ((rule.low, "<"), (rule.high, ">")):
+        if bound is None:
+            continue
+        for row in _rows(matches(column, coerce(kind, operator, bound))):
+            value, low, high = column[row].as_py(), _shown(rule.low), _shown(rule.high)
+            message = f"@range violation on {entity.name}.{rule.property}: {value} is not in {low}..{high}"
+            yield _violation(entity, table, row, "range", rule.property, message)
+
+
+def _shown(bound: int | float | None) -> str:
+    return "" if bound is None else str(bound)
+
+
+def _check(entity: Entity, rule: CheckConstraint, table: pa.Table) -> Iterator[Violation]:
+    column = table[rule.property]
+    pattern = re.compile(rule.pattern)
+    # Python's dialect is the one the schema was checked with, and each distinct text is searched once.
+    encoded = pc.dictionary_encode(column).combine_chunks()
+    misses = [pattern.search(value) is None for value in encoded.dictionary.to_pylist()]
+    wrong = pc.take(pa.array(misses, pa.bool_()), encoded.indices)
+    for row in _rows(pa.chunked_array([wrong])):
+        value = column[row].as_py()
+        message = f"@check violation on {entity.name}.{rule.property}: {value!r} does not match {rule.pattern!r}"
+        yield _violation(entity, table, row, "check", rule.property, message)
+
+
+def _rows(mask: pa.ChunkedArray) -> list[int]:
+    found: list[int] = pc.indices_nonzero(pc.fill_null(mask, False)).to_pylist()
+    return found
+
+
+def _at(
+    entity: Entity, table: pa.Table, mask: pa.ChunkedArray, kind: str, name: str, message: str
+) -> Iterator[Violation]:
+    for row in _rows(mask):
+        yield _violation(entity, table, row, kind, name, message)
+
+
+def _violation(entity: Entity, table: pa.Table, row: int, kind: str, name: str, message: str) -> Violation:
+    entity_id = table["id"][row].as_py() if "id" in table.column_names else None
+    return Violation(kind, entity.type_key, message, property=name, row=row, entity_id=entity_id)
