@@ -1,4 +1,4 @@
-"""Every request a graph on S3 makes, whoever makes it (Lance or our object store): a recording proxy before the server."""
+"""Every request a graph on S3 makes, whoever makes it, Lance or our object store: a recording proxy before the server."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _handler(recorder: Recorder, backend: str) -> type[BaseHTTPRequestHandler]:
             finally:
                 connection.close()
 
-        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = forward  # noqa: N815
+        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = forward
 
     return Handler
 

@@ -1,4 +1,4 @@
-"""Commits, branches and opening on local disk: each against itself with less history or fewer types, or against bare Lance."""
+"""Commits, branches and opening on local disk, against the same with less history or fewer types, or against bare Lance."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import lance
-import omnigraph
 
+import omnigraph
 from bench.measure import Floor, Measure, Row, benchmark, summary, timed
 from bench.storage_graphs import commit_many, commit_one, compact_table, schema
 from omnigraph.commit import rows
@@ -38,16 +39,16 @@ _ROUNDS = 20
 
 @benchmark("storage.history")
 def cost_over_history() -> Iterator[Row]:
-    """Commits on graphs of different age in turn, so that they meet the same load of the machine; then opening the oldest.
+    """Commits on graphs of different age in turn, then opening the oldest.
 
-    The graphs are copies of one while it grows. Their table has one fragment when the turns begin, all get the same
-    number of new ones.
+    The graphs are copies of one while it grows. The fragments of the table that is written are equal: one in each graph
+    when the turns begin, and as many new ones in each as there are turns.
     """
     with _folder() as folder:
         contexts = _graphs_by_age(folder)
         for context in contexts:
             compact_table(context)
-        first, *later = _in_turn([lambda context=context: commit_one(context) for context in contexts], WINDOW)
+        first, *later = _in_turn([partial(commit_one, context) for context in contexts], WINDOW)
         yield Row(f"single-row commit, graph of {AGES[0]} commits", first)
         for age, measure in zip(AGES[1:], later, strict=True):
             floor = Floor(f"at {AGES[0]} commits", first)
@@ -100,15 +101,14 @@ def branches_over_types() -> Iterator[Row]:
         times: dict[tuple[str, CommitContext], list[float]] = {}
         for number in range(_ROUNDS):
             for context in (few, many):
-                name = f"b{number}"
-                create = _seconds(lambda context=context, name=name: create_branch(context, name, "main"))
-                delete = _seconds(lambda context=context, name=name: delete_branch(context, name))
-                times.setdefault(("create", context), []).append(create)
-                times.setdefault(("delete", context), []).append(delete)
+                created = _seconds(partial(create_branch, context, f"b{number}", "main"))
+                deleted = _seconds(partial(delete_branch, context, f"b{number}"))
+                times.setdefault(("create", context), []).append(created)
+                times.setdefault(("delete", context), []).append(deleted)
         for verb in ("create", "delete"):
-            one, all_ = summary(times[verb, few]), summary(times[verb, many])
-            floor = Floor("1 type", one)
-            yield Row(f"{verb} a branch, {MANY_TYPES} types", all_, floor, goal=FLAT * one.median)
+            one = summary(times[verb, few])
+            what, floor = f"{verb} a branch, {MANY_TYPES} types", Floor("1 type", one)
+            yield Row(what, summary(times[verb, many]), floor, goal=FLAT * one.median)
 
 
 @benchmark("storage.bare")
@@ -133,8 +133,7 @@ def commit_over_bare_lance() -> Iterator[Row]:
             if turn % COMPACT_ABOVE_FRAGMENTS == 0:
                 manifest.optimize.compact_files()
 
-        actions = [lambda: commit_one(context), append_one, merge_rows]
-        ours, append, merge = _in_turn(actions, WINDOW, upkeep)
+        ours, append, merge = _in_turn([partial(commit_one, context), append_one, merge_rows], WINDOW, upkeep)
         bare = Measure(append.median + merge.median, append.low + merge.low, append.high + merge.high)
         floor = Floor("bare Lance append + merge-insert", bare)
         yield Row("single-row commit", ours, floor, goal=BARE_FACTOR * bare.median)

@@ -23,7 +23,7 @@ from omnigraph.commit.format import CURRENT
 from omnigraph.commit.manifest import Warm
 from omnigraph.commit.migrations import migrated
 from omnigraph.commit.model import Lineage, ManifestState, TableEntry
-from omnigraph.commit.publisher import Draft, compact_when_due, draft, publish
+from omnigraph.commit.publisher import Draft, check_receipts, compact_when_due, draft, publish
 from omnigraph.commit.recovery import Attempt, heal, pending, recover
 from omnigraph.commit.schema_files import SchemaFiles
 from omnigraph.commit.sidecar import (
@@ -49,6 +49,7 @@ from omnigraph.commit.updates import (
     written,
 )
 from omnigraph.errors import (
+    BadRequest,
     CommitStateUnknown,
     Conflict,
     DriftNeedsRepair,
@@ -173,11 +174,11 @@ def execute(context: CommitContext, write: Write) -> ManifestState:
             updates += write.updates
             ahead = drafted.result() if drafted is not None else None
             state = publish(context, write.branch, updates, write.requirements(), write.lineage, base, ahead)
+            failpoints.hit(f"{writer}.post_phase_c")
+            if write.schema is not None:
+                _promote(context, sidecar)
         except OmnigraphError as error:
             return _settle(context, write, sidecar, frozenset(moved), error)
-        failpoints.hit(f"{writer}.post_phase_c")
-        if write.schema is not None:
-            _promote(context, sidecar)
         delete_sidecar(context.store, sidecar.operation_id)
         compact_when_due(context.manifest, write.branch)
         return state
@@ -195,8 +196,9 @@ def _enter(context: CommitContext, write: Write) -> Warm:
     if base.state.stamp != CURRENT:
         base = migrated(context, write.branch)
     check(write.requirements(), base.state)
+    check_receipts(base, write.updates)
     for entry, head in look.heads:
-        refuse_drift(context, entry, head.result())
+        refuse_drift(context, write.branch, entry, head.result())
     return base
 
 
@@ -219,12 +221,12 @@ def _look(context: CommitContext, write: Write) -> _Look:
         )
 
 
-def refuse_drift(context: CommitContext, entry: TableEntry, head: int | None) -> None:
+def refuse_drift(context: CommitContext, branch: str, entry: TableEntry, head: int | None) -> None:
     """A table whose head is not its pin was moved by nobody we know: writing on top would publish that as ours."""
     if head == entry.version:
         return
     for sidecar in pending(context):
-        if any(table.table_path == entry.path for table in sidecar.tables):
+        if sidecar.branch == branch and any(table.table_path == entry.path for table in sidecar.tables):
             raise RecoveryRequired(
                 f"{entry.key} is being changed by operation {sidecar.operation_id}, which is not settled yet; "
                 "repeat the write",
@@ -306,15 +308,16 @@ def _plan_table(effect: TableEffect, operation_id: str) -> PlannedTable:
 
 def _phase_a(context: CommitContext, write: Write, sidecar: Sidecar) -> None:
     try:
-        if write.schema is not None:
-            schema_files.stage(context.store, write.schema)
         write_sidecar(context.store, sidecar)
         context.make_durable(sidecar.path)
+        if write.schema is not None:
+            schema_files.stage(context.store, write.schema)
     except OmnigraphError:
-        # Nothing has moved. The put may have happened although it failed; a record of nothing is harmless.
-        delete_sidecar(context.store, sidecar.operation_id)
+        # Nothing has moved. A put may have happened although it failed; a record of nothing is harmless, and it goes
+        # last because it explains the staged files.
         if write.schema is not None:
             schema_files.drop_staged(context.store)
+        delete_sidecar(context.store, sidecar.operation_id)
         raise
 
 
@@ -322,7 +325,7 @@ def _phase_a(context: CommitContext, write: Write, sidecar: Sidecar) -> None:
 
 
 def _phase_b(context: CommitContext, write: Write, sidecar: Sidecar, moved: dict[str, int]) -> list[Update]:
-    """Commit every table's steps; `moved` collects, by path, the version each table has reached so far."""
+    """Commit every table's steps; `moved` collects, by path, the version each table has reached or may have reached."""
     updates: list[Update] = []
     for number, (effect, planned) in enumerate(zip(write.effects, sidecar.tables, strict=True)):
         if number:
@@ -338,13 +341,20 @@ def _phase_b(context: CommitContext, write: Write, sidecar: Sidecar, moved: dict
             if callable(staged):
                 assert version is not None, "a table is created by a transaction that was staged beforehand"
                 staged = staged(context.tables.open(location, version))
-            version = commit_staged(
-                context.tables,
-                staged,
-                expected_version=version,
-                transaction_id=planned.transaction_id,
-                seen_at_pin=effect.has_pin and step is effect.steps[0],
-            )
+            try:
+                version = commit_staged(
+                    context.tables,
+                    staged,
+                    expected_version=version,
+                    transaction_id=planned.transaction_id,
+                    seen_at_pin=effect.has_pin and step is effect.steps[0],
+                )
+            except Conflict:
+                # Somebody else has moved this table; nothing that is there now is ours.
+                raise
+            except OmnigraphError:
+                moved[planned.table_path] = (version or 0) + 1
+                raise
             moved[planned.table_path] = version
             if step.failpoint is not None:
                 failpoints.hit(step.failpoint)
@@ -369,7 +379,7 @@ def _settle(
     context: CommitContext, write: Write, sidecar: Sidecar, moved: frozenset[str], error: OmnigraphError
 ) -> ManifestState:
     """After a failure in B or C the writer itself finishes or undoes its write, so that the caller gets a clear answer."""
-    attempt = Attempt(moved=moved, must_undo=isinstance(error, Conflict))
+    attempt = Attempt(moved=moved, must_undo=isinstance(error, Conflict | BadRequest))
     try:
         outcome = recover(context, sidecar, live=attempt)
         if outcome.recovery_kind == "RolledForward":

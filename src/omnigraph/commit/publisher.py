@@ -32,7 +32,7 @@ from omnigraph.storage.tables.table import Table
 
 PUBLISHER_RETRY_BUDGET = 5
 #: The manifest is compacted when it has more fragments than this above what compaction can not merge away.
-COMPACT_ABOVE_FRAGMENTS = 10
+COMPACT_ABOVE_FRAGMENTS = 12
 #: Full fragments of this many rows are left alone, so that compaction costs the same however long the history is.
 ROWS_PER_FRAGMENT = 1024
 
@@ -70,7 +70,7 @@ def publish(
             # An earlier attempt, or recovery, has published this very commit.
             return warm.state
         check(requirements, warm.state)
-        _check_receipts(warm, updates)
+        check_receipts(warm, updates)
         if drafted is None or drafted.base is not warm or drafted.updates != tuple(updates):
             drafted = draft(context, warm, updates, lineage)
         try:
@@ -105,7 +105,7 @@ def draft(context: CommitContext, base: Warm, updates: Sequence[Update], lineage
     return Draft(base, tuple(updates), publication, staged)
 
 
-def _check_receipts(warm: Warm, updates: Sequence[Update]) -> None:
+def check_receipts(warm: Warm, updates: Sequence[Update]) -> None:
     for update in updates:
         if isinstance(update, RecordReceipt) and receipt_in(warm, update.key) is not None:
             raise BadRequest(f"idempotency key '{update.key}' has been used on branch '{warm.state.branch}' already")

@@ -116,6 +116,8 @@ def _settle(context: CommitContext, sidecar: Sidecar, state: ManifestState, live
         return _already_published(context, sidecar, judged, published)
     undone = _undone_before(context, sidecar)
     if undone is not None:
+        # Judged as things were before that commit, so that the record says which version came back.
+        judged = judge(context, sidecar, context.manifest.load_at(sidecar.branch, undone.manifest_version - 1))
         drop_leftovers(context, sidecar, judged)
         return _outcome(sidecar, "RolledBack", undone.id, judged)
     decision = decide([table.cls for table in judged])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
 from omnigraph import failpoints
 from omnigraph.commit import schema_files
-from omnigraph.commit.branch_refs import read_ref
+from omnigraph.commit.branch_refs import list_refs, read_ref
 from omnigraph.commit.branch_removal import remove_ref
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.judge import Judged
-from omnigraph.commit.model import RECOVERY_ACTOR, Lineage, ManifestState
+from omnigraph.commit.model import MAIN, RECOVERY_ACTOR, Lineage, ManifestState
 from omnigraph.commit.publisher import publish
 from omnigraph.commit.sidecar import Kind, Sidecar, list_sidecars, read_sidecar
 from omnigraph.commit.updates import Requirement, SetTable, Update, written
@@ -20,6 +21,8 @@ from omnigraph.storage.tables.commit import drop_fork, drop_table, undo
 from omnigraph.storage.tables.location import Location
 
 failpoints.declare("recovery.before_undo", "recovery.after_undo", "recovery.after_roll_back")
+
+_log = logging.getLogger(__name__)
 
 
 def roll_back(
@@ -46,8 +49,12 @@ def roll_back(
         if context.tables.created_by(table.location, table.seen.head) in claimed:
             continue
         failpoints.hit("recovery.before_undo")
-        version = undo(context.tables, table.location, pin=table.entry.version)
+        version = undo(context.tables, table.location, pin=table.entry.version, effect=table.seen.head)
         failpoints.hit("recovery.after_undo")
+        if version > table.seen.head + 1:
+            # The inverse keeps what a program that does not know our locks committed meanwhile. It is not ours to publish.
+            _log.warning("%s was changed while operation %s was undone", table.location, sidecar.operation_id)
+            continue
         rows = context.tables.open(table.location, version).count_rows()
         updates.append(SetTable(replace(table.entry, version=version, row_count=rows)))
         requirements.append(written(table.entry))
@@ -82,7 +89,7 @@ def drop_leftovers(context: CommitContext, sidecar: Sidecar, judged: Sequence[Ju
     published = {table.location for table in judged if table.entry and table.entry.location == table.location}
     foreign = {
         table.planned.table_path for table in judged if table.planned.expected_version is None and not table.seen.ours
-    }
+    } | set(context.manifest.load(MAIN).by_path)
     for planned in sidecar.tables:
         location = Location(planned.table_path, planned.table_branch)
         if location in published:
@@ -98,9 +105,10 @@ def drop_leftovers(context: CommitContext, sidecar: Sidecar, judged: Sequence[Ju
 
 
 def _drop_unused_branch(context: CommitContext, sidecar: Sidecar) -> None:
-    """A branch that was made together with this write goes with it, unless somebody has committed on it."""
-    if read_ref(context.store, sidecar.branch) is None:
+    """A branch that was made together with this write goes with it, unless somebody uses it by now."""
+    name = sidecar.branch
+    ref = read_ref(context.store, name)
+    if ref is None or any(other.parent == name for other in list_refs(context.store)):
         return
-    own = (commit for commit in context.manifest.commits(sidecar.branch).values() if commit.branch == sidecar.branch)
-    if next(own, None) is None:
-        remove_ref(context, sidecar.branch)
+    if context.manifest.load(name).head == context.manifest.load_at(name, ref.parent_version).head:
+        remove_ref(context, name)

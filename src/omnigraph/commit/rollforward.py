@@ -37,8 +37,11 @@ COMMIT_KIND = {
 
 
 def can_roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState) -> bool:
-    """Beyond its tables: a conditional write needs its head, a schema change its staged files."""
-    if sidecar.commit.if_commit is not None and state.head != sidecar.commit.if_commit:
+    """Beyond its tables: a conditional write needs its head, a repeatable one its key, a schema change its files."""
+    commit = sidecar.commit
+    if commit.if_commit is not None and state.head != commit.if_commit:
+        return False
+    if commit.idempotency_key is not None and context.manifest.receipt(sidecar.branch, commit.idempotency_key):
         return False
     if sidecar.kind is Kind.SCHEMA_APPLY:
         return schema_files.staged_target(context.store) == sidecar.schema_target

@@ -55,8 +55,11 @@ def _unique(change: TableChange, columns: tuple[str, ...], committed: Committed)
     incoming = _comparable(change.upserts.select(_once(("id", *columns))), columns)
     if not incoming.num_rows:
         return
-    probe = columns[0]
-    values = _flat(pc.unique(change.upserts[probe].drop_null()))
+    schema = change.upserts.schema
+    probe = min(columns, key=lambda name: pa.types.is_nested(schema.field(name).type))
+    values = _flat(change.upserts[probe].drop_null())
+    if not pa.types.is_nested(values.type):
+        values = pc.unique(values)
     stored = committed.by_value(change.entity.type_key, probe, values, _once(("id", *columns)))
     stored = stored.filter(pc.invert(pc.is_in(stored["id"], value_set=change.touched())))
     image = pa.concat_tables([_comparable(stored, columns), incoming])

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from omnigraph.errors import TypecheckError
+from omnigraph.language.query.ast import Insert, Mutation, Predicate, Query, StringLit, Update
+from omnigraph.language.query.check import check_query
+from omnigraph.language.source import Source
 from tests.language.query.catalogs import EVENT, KINDS, ORG, SPOT
 from tests.language.query.typecheck_cases import Bad, Good, all_different, check_case, kind
 
@@ -94,3 +98,15 @@ CASES = all_different(
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_case(case: Bad | Good) -> None:
     check_case(case)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [Insert("Staff", ()), Update("Staff", (), Predicate("handle", "=", StringLit("x")))],
+    ids=["insert", "update"],
+)
+def test_a_statement_that_assigns_nothing(statement: Insert | Update) -> None:
+    """T10; the grammar does not let it through, a tree built by a program may hold it."""
+    with pytest.raises(TypecheckError) as caught:
+        check_query(Query("q", (), Mutation((statement,))), ORG, Source(""))
+    assert caught.value.code == "T10"

@@ -44,6 +44,8 @@ failpoints.declare(
     "table_commit.before_commit", "table_commit.lost_acknowledgement", "undo.before_commit", "undo.before_restore"
 )
 
+UNDO_RETRY_BUDGET = 5
+
 # --- staged writes ----------------------------------------------------------------------------------------------------
 
 
@@ -168,14 +170,25 @@ def undo(tables: Tables, location: Location, *, pin: int, effect: int | None = N
     failpoints.hit("undo.before_commit")
     match inverse:
         case Unchanged():
-            return head
+            return target
         case Inversion(operation):
-            reached = _commit_undo(tables, location, target, operation)
+            reached = _invert(tables, location, target, operation)
         case Restoration():
             reached = _restore(tables, location, pin, target)
     if effect is None and reached != head + 1:
         raise _moved(location, head, reached)
     return reached
+
+
+def _invert(tables: Tables, location: Location, effect: int, operation: LanceOperation.Update) -> int:
+    """The inverse transaction: it may be rebased, so losing a race for a version number is no reason to give up."""
+    for attempt in range(UNDO_RETRY_BUDGET + 1):
+        try:
+            return _commit_undo(tables, location, effect, operation)
+        except ExpectedVersionMismatch:
+            if attempt == UNDO_RETRY_BUDGET:
+                raise
+    raise AssertionError("the loop returns or raises")
 
 
 def _restore(tables: Tables, location: Location, pin: int, head: int) -> int:

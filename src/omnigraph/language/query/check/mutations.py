@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NoReturn
 
 from omnigraph.errors import LanguageError
 from omnigraph.language.literals import TypedValue
@@ -27,6 +28,7 @@ from omnigraph.language.query.ir import (
     UpdateNodes,
 )
 from omnigraph.language.schema.catalog import EdgeType, EntityType, NodeType
+from omnigraph.language.source import Span
 from omnigraph.language.types import PropType
 
 #: How an edge's ends are named in a statement, and the columns they are.
@@ -81,7 +83,7 @@ def _refuse_mixture(scope: Scope, query: ast.Query, mutation: ast.Mutation) -> N
 
 
 def _insert(scope: Scope, statement: ast.Insert, target: NodeType | EdgeType) -> Statement:
-    assigned = _assignments(scope, statement.assignments, target)
+    assigned = _assignments(scope, statement, target)
     if isinstance(target, NodeType):
         _require_properties(scope, statement, target, assigned)
         return InsertNode(target.name, tuple(assigned.values()))
@@ -117,7 +119,7 @@ def _require_properties(
 def _update(scope: Scope, statement: ast.Update, target: NodeType | EdgeType) -> UpdateNodes:
     if isinstance(target, EdgeType):
         scope.error("T16", f"edge {target.name} can not be updated; delete it and insert it anew", statement.span)
-    assigned = _assignments(scope, statement.assignments, target)
+    assigned = _assignments(scope, statement, target)
     for assignment in statement.assignments:
         if assignment.property in (target.key or ()):
             scope.error(
@@ -132,21 +134,15 @@ def _update(scope: Scope, statement: ast.Update, target: NodeType | EdgeType) ->
 # --- assignments and predicates ---------------------------------------------------------------------------------------
 
 
-def _assignments(
-    scope: Scope, assignments: tuple[ast.Assignment, ...], target: NodeType | EdgeType
-) -> dict[str, Assign]:
+def _assignments(scope: Scope, statement: ast.Insert | ast.Update, target: NodeType | EdgeType) -> dict[str, Assign]:
+    if not statement.assignments:
+        scope.error("T10", f"nothing is assigned to {target.name}", statement.span)
     assigned: dict[str, Assign] = {}
-    for assignment in assignments:
+    for assignment in statement.assignments:
         name = assignment.property
         kind = _assignable(target, name)
         if kind is None:
-            scope.error(
-                "T11",
-                f"no property `{name}` on {target.name}",
-                assignment.span,
-                name=name,
-                known=(*target.properties, *(() if isinstance(target, NodeType) else ENDPOINTS)),
-            )
+            _no_property(scope, target, name, assignment.span)
         if name in assigned:
             scope.error("T13", f"property `{name}` is assigned twice", assignment.span)
         assigned[name] = Assign(name, _assigned_value(scope, assignment, kind, f"`{target.name}.{name}`"), kind)
@@ -159,6 +155,11 @@ def _assignable(target: NodeType | EdgeType, name: str) -> PropType | None:
     if declared is not None:
         return declared.type
     return STRING if isinstance(target, EdgeType) and name in ENDPOINTS else None
+
+
+def _no_property(scope: Scope, target: NodeType | EdgeType, name: str, span: Span) -> NoReturn:
+    known = (*target.properties, *(ENDPOINTS if isinstance(target, EdgeType) else ()))
+    scope.error("T11", f"no property `{name}` on {target.name}", span, name=name, known=known)
 
 
 def _assigned_value(scope: Scope, assignment: ast.Assignment, kind: PropType, owner: str) -> Constant:
@@ -177,8 +178,7 @@ def _predicate(scope: Scope, predicate: ast.Predicate, target: NodeType | EdgeTy
     column = ENDPOINTS.get(name, name) if isinstance(target, EdgeType) else name
     kind = STRING if name == "id" else _assignable(target, name)
     if kind is None:
-        known = (*target.properties, "id", *(() if isinstance(target, NodeType) else ENDPOINTS))
-        scope.error("T11", f"no property `{name}` on {target.name}", predicate.span, name=name, known=known)
+        _no_property(scope, target, name, predicate.span)
     if kind.is_blob:
         scope.error("T11", f"blob property `{name}` cannot be used in WHERE predicates", predicate.span)
     value: Constant

@@ -1,0 +1,128 @@
+"""Rows of bindings: an Arrow table with a column `variable.property` for everything that was read so far.
+
+A node that was reached by a traversal is first of all a position in a *domain*, an array of ids that is shared by all rows;
+its id is looked up there only when somebody reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: Keeps the number of rows when nothing is read of them.
+_UNIT = "#unit"
+#: How many paths a row stands for.
+WEIGHT = "#weight"
+
+
+class Domain(Protocol):
+    """Ids in a fixed order. Domains with equal keys are equal."""
+
+    @property
+    def key(self) -> tuple[object, ...]: ...
+
+    @property
+    def ids(self) -> pa.Array: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows of bindings; `domains` are those of the variables that have positions."""
+
+    table: pa.Table
+    domains: Mapping[str, Domain] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        return int(self.table.num_rows)
+
+    def has(self, variable: str, name: str) -> bool:
+        """Whether a property was read already."""
+        return column_name(variable, name) in self.table.column_names
+
+    def column(self, variable: str, name: str) -> pa.ChunkedArray:
+        """A property of a variable, or its id."""
+        if name == "id" and not self.has(variable, name):
+            return pa.chunked_array([self.domains[variable].ids.take(pa.array(self.positions(variable)))])
+        return self.table[column_name(variable, name)]
+
+    def positions(self, variable: str) -> Integers:
+        """Where the nodes of a variable are in its domain."""
+        return integers(self.table[position_name(variable)])
+
+    def hidden(self, name: str) -> Integers:
+        """A column of numbers that the engine keeps for itself."""
+        return integers(self.table[name])
+
+    def codes(self, variable: str) -> Integers:
+        """Equal numbers for equal nodes of a variable."""
+        if variable in self.domains:
+            return self.positions(variable)
+        encoded = pc.dictionary_encode(self.column(variable, "id").combine_chunks())
+        return integers(encoded.indices)
+
+    def take(self, indices: Integers | pa.Array) -> Rows:
+        """These rows, in this order, repeated as often as they are named."""
+        return Rows(self.table.take(pa.array(indices)), self.domains)
+
+    def filter(self, mask: pa.Array | pa.ChunkedArray | Mask) -> Rows:
+        """The rows for which the mask holds."""
+        return Rows(self.table.filter(pa.array(mask) if isinstance(mask, np.ndarray) else mask), self.domains)
+
+    def slice(self, start: int, count: int) -> Rows:
+        return Rows(self.table.slice(start, count), self.domains)
+
+    def with_columns(self, columns: Mapping[str, pa.Array | pa.ChunkedArray | Integers]) -> Rows:
+        """The same rows with more columns."""
+        table = self.table
+        for name, values in columns.items():
+            arrow = pa.array(values) if isinstance(values, np.ndarray) else values
+            table = table.append_column(name, arrow)
+        return Rows(table, self.domains)
+
+    def with_positions(self, variable: str, domain: Domain, positions: Integers) -> Rows:
+        """The same rows with one more variable, known by its positions."""
+        added = self.with_columns({position_name(variable): positions})
+        return Rows(added.table, {**self.domains, variable: domain})
+
+    def beside(self, other: Rows) -> Rows:
+        """Two row sets of equal length with different variables, side by side."""
+        table = self.table
+        for name in other.table.column_names:
+            if name not in table.column_names:
+                table = table.append_column(name, other.table[name])
+        return Rows(table, {**self.domains, **other.domains})
+
+
+def column_name(variable: str, name: str) -> str:
+    """How a property of a variable is called among the rows."""
+    return f"{variable}.{name}"
+
+
+def position_name(variable: str) -> str:
+    return f"{variable}.#position"
+
+
+def integers(column: pa.Array | pa.ChunkedArray) -> Integers:
+    """A column of integers without nulls, as numpy has it."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def unit_rows(count: int) -> Rows:
+    """So many rows of which nothing is known."""
+    return Rows(pa.table({_UNIT: pa.nulls(count)}))
+
+
+def rows_of(table: pa.Table) -> Rows:
+    """A table of bindings as rows; a table without columns keeps its number of rows."""
+    return Rows(table) if table.num_columns else unit_rows(table.num_rows)

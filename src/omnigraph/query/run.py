@@ -1,0 +1,83 @@
+"""One run of a query: what its operators share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from omnigraph.language.literals import PlainValue, TypedValue
+from omnigraph.language.query.ir import Constant, Now, Parameter
+from omnigraph.language.schema.catalog import Catalog
+from omnigraph.query.caches import Caches
+from omnigraph.query.entities import Entities, View, open_edges, open_nodes
+
+#: Turns the text of a `nearest` into a vector: (text, dimension, model recorded in the schema) → numbers.
+Embed = Callable[[str, int, str | None], tuple[float, ...]]
+
+
+@dataclass
+class Trace:
+    """What an operator did, for `explain`: notes always, rows and seconds when it ran."""
+
+    notes: list[str] = field(default_factory=list)
+    rows: int | None = None
+    seconds: float | None = None
+
+
+@dataclass
+class Run:
+    """The snapshot, the values and the caches of one run. `now` is one instant for the whole query."""
+
+    view: View
+    catalog: Catalog
+    params: Mapping[str, TypedValue]
+    now: int
+    caches: Caches
+    embed: Embed
+    #: By the identity of the operator, since equal operators may stand in a plan twice.
+    traces: dict[int, Trace] = field(default_factory=dict)
+    _opened: dict[str, Entities] = field(default_factory=dict)
+    _active: list[Trace] = field(default_factory=list)
+
+    def value(self, constant: Constant) -> PlainValue:
+        """What a constant is worth in this run."""
+        match constant:
+            case TypedValue():
+                return constant.value
+            case Parameter():
+                return self.params[constant.name].value
+            case Now():
+                return self.now
+
+    def nodes(self, name: str) -> Entities:
+        """The nodes of a type at this snapshot."""
+        key = f"node:{name}"
+        if key not in self._opened:
+            self._opened[key] = open_nodes(self.view, self.catalog, name)
+        return self._opened[key]
+
+    def edges(self, name: str) -> Entities:
+        """The edges of a type at this snapshot."""
+        key = f"edge:{name}"
+        if key not in self._opened:
+            self._opened[key] = open_edges(self.view, self.catalog, name)
+        return self._opened[key]
+
+    @contextmanager
+    def tracing(self, operator: object) -> Iterator[Trace]:
+        """Notes made inside belong to this operator; its time includes that of the operators below."""
+        trace = self.traces.setdefault(id(operator), Trace())
+        self._active.append(trace)
+        start = perf_counter()
+        try:
+            yield trace
+        finally:
+            trace.seconds = (trace.seconds or 0.0) + perf_counter() - start
+            self._active.pop()
+
+    def note(self, text: str) -> None:
+        """Something `explain` shows below the current operator."""
+        if self._active and text not in self._active[-1].notes:
+            self._active[-1].notes.append(text)

@@ -1,0 +1,354 @@
+"""`Graph`: the handle people hold. Its nouns, its filters, its refusals, and several handles side by side."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import omnigraph as og
+from omnigraph import failpoints
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.sidecar import Kind
+from omnigraph.errors import BadRequest, BranchNotFound, CommitNotFound, Conflict, ExpectedVersionMismatch
+from omnigraph.graph.lifecycle import connect
+from omnigraph.storage.root import Root
+from tests.commit.healthy import assert_healthy, tree
+from tests.commit.org import (
+    MENTORS,
+    SCHEMA,
+    STAFF,
+    TEAM,
+    again,
+    ids,
+    insert,
+    load_org,
+    mentors,
+    new_graph,
+    staff,
+    team,
+    write,
+)
+
+
+@pytest.fixture
+def org(shared_root: Root) -> CommitContext:
+    """FX-ORG on each kind of store."""
+    context = new_graph(shared_root.uri, storage_options=shared_root.storage_options)
+    load_org(context)
+    return context
+
+
+@pytest.fixture
+def graph(org: CommitContext) -> og.Graph:
+    return og.open(org.root.uri, storage_options=org.root.storage_options)
+
+
+# --- nouns ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_handle_says_what_it_is(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "graph", SCHEMA, actor="me")
+    assert repr(graph) == f"Graph('{tmp_path}/graph', mode='rw', branch='main')"
+    graph.create_branch("feature")
+    bound = graph.at("feature")
+    assert (bound.branch, bound.mode, bound.actor, bound.uri) == ("feature", "rw", "me", graph.uri)
+    with pytest.raises(BranchNotFound, match="branch 'nowhere' not found"):
+        graph.at("nowhere")
+
+
+def test_a_bound_handle_means_its_branch(graph: og.Graph, org: CommitContext) -> None:
+    created = graph.create_branch("feature")
+    assert (created.branch, created.commit) == ("feature", graph.head().id)
+    insert(org, {STAFF: staff(["eve"])}, branch="feature")
+    bound = graph.at("feature")
+    assert bound.snapshot().entry(STAFF).row_count == 5
+    assert bound.head().branch == "feature"
+    assert len(bound.commits()) == len(graph.commits()) + 1
+    assert bound.create_branch("deeper").commit == bound.head().id, "a bound handle branches from its own branch"
+    assert bound.snapshot("main").entry(STAFF).row_count == 4
+
+
+@pytest.mark.row("BR-12")
+def test_the_active_branch_is_not_deleted_through_its_handle(graph: og.Graph) -> None:
+    graph.create_branch("feature")
+    with pytest.raises(Conflict, match="currently active branch"):
+        graph.at("feature").delete_branch("feature")
+    graph.delete_branch("feature")
+    assert graph.branches() == ["main"]
+    with pytest.raises(BadRequest, match="cannot delete branch 'main'"):
+        graph.delete_branch("main")
+
+
+def test_commits_are_found_by_id_on_any_branch(graph: og.Graph, org: CommitContext) -> None:
+    graph.create_branch("feature")
+    commit_id = insert(org, {STAFF: staff(["eve"])}, branch="feature").head
+    found = graph.commit(commit_id)
+    assert (found.id, found.branch) == (commit_id, "feature")
+    assert set(found.to_dict()) >= {"id", "branch", "parent", "merged_parent", "actor", "created_at", "manifest_version", "kind"}
+    for unknown in ("01J00000000000000000000000", "nonsense", ""):
+        with pytest.raises(CommitNotFound, match=f"commit '{unknown}' not found"):
+            graph.commit(unknown)
+
+
+def test_commits_are_filtered_by_actor_kind_and_time(graph: og.Graph, org: CommitContext) -> None:
+    for number, actor in enumerate(("ann", "bob", "ann")):
+        insert(org, {STAFF: staff([f"p{number}"])}, actor=actor)
+    listed = graph.commits()
+    newest, oldest = listed[0].created_at, listed[-1].created_at
+
+    assert [commit.actor for commit in graph.commits(actor="ann")] == ["ann", "ann"]
+    assert [commit.kind for commit in graph.commits(kind="load")] == ["load"]
+    assert graph.commits(kind="init") == listed[-1:]
+    assert graph.commits(since=newest) == listed[:1]
+    assert graph.commits(until=oldest) == listed[-1:]
+    assert graph.commits(since=oldest, until=newest) == listed
+    assert graph.commits(actor="ann", since=newest) == listed[:1]
+    assert graph.commits(actor="nobody") == []
+    later = datetime.fromtimestamp(newest / 1_000_000, UTC) + timedelta(seconds=1)
+    assert graph.commits(since=later) == []
+    assert graph.commits(until=later.replace(tzinfo=None)) == listed, "a time without a zone is UTC"
+    with pytest.raises(BadRequest, match="'mutations' is no kind of commit; the kinds are cherry_pick, init"):
+        graph.commits(kind="mutations")
+
+
+def test_snapshots_are_plain_data_too(graph: og.Graph) -> None:
+    shown = graph.snapshot().to_dict()
+    assert {name: shown[name] for name in ("id", "branch", "version", "commit")} == {
+        "id": "manifest:main:v2",
+        "branch": "main",
+        "version": 2,
+        "commit": graph.head().id,
+    }
+    assert [(table["key"], table["rows"]) for table in shown["tables"]] == [
+        ("node:Staff", 4),
+        ("node:Team", 2),
+        ("edge:MemberOf", 2),
+        ("edge:Mentors", 3),
+    ]
+
+
+# --- recovery through a handle ----------------------------------------------------------------------------------------
+
+
+def interrupted_write(context: CommitContext, failpoint: str = "mutation.post_phase_b_pre_manifest_commit") -> None:
+    """Leave a sidecar behind, as a process that dies there would."""
+
+    class Died(BaseException):
+        """Not an error that the protocol could handle."""
+
+    def die() -> None:
+        raise Died
+
+    with failpoints.armed(failpoint, die), pytest.raises(Died):
+        insert(context, {STAFF: staff(["half"])}, actor="ann")
+
+
+def test_refresh_heals_what_a_dead_writer_left(graph: og.Graph, org: CommitContext) -> None:
+    interrupted_write(org)
+    assert [sidecar.kind for sidecar in graph.pending_operations()] == [Kind.MUTATION]
+
+    healed = graph.refresh()
+
+    assert [(recovery.recovery_kind, recovery.recovery_for_actor) for recovery in healed] == [("RolledForward", "ann")]
+    assert graph.recoveries() == healed
+    assert graph.pending_operations() == []
+    assert graph.head().actor == "omnigraph:recovery"
+    assert graph.snapshot().entry(STAFF).row_count == 5
+    assert graph.refresh() == []
+
+
+def test_a_read_only_refresh_heals_nothing(tmp_path: Path) -> None:
+    context = new_graph(str(tmp_path / "graph"))
+    interrupted_write(context)
+    reader = og.open(tmp_path / "graph", "ro")
+    before = tree(context)
+    assert reader.refresh() == []
+    assert len(reader.pending_operations()) == 1
+    assert reader.snapshot().entry(STAFF).row_count == 0
+    assert tree(context) == before
+
+
+def test_a_record_is_set_aside_by_its_id(tmp_path: Path) -> None:
+    context = new_graph(str(tmp_path / "graph"))
+    interrupted_write(context, "mutation.post_phase_a")
+    graph = og.Graph(context, og.open(tmp_path / "graph", "ro")._watch, mode="rw")
+    operation = graph.pending_operations()[0].operation_id
+    aside = graph.discard_operation(operation)
+    assert context.store.exists(aside)
+    assert graph.pending_operations() == []
+
+
+# --- read-only --------------------------------------------------------------------------------------------------------
+
+WRITING: dict[str, Callable[[og.Graph], object]] = {
+    "create_branch": lambda graph: graph.create_branch("new"),
+    "delete_branch": lambda graph: graph.delete_branch("feature"),
+    "discard_operation": lambda graph: graph.discard_operation("01J00000000000000000000000"),
+}
+READING = {
+    "at", "branches", "commit", "commits", "contract", "entity", "head", "pending_operations", "recoveries", "refresh",
+    "schema", "snapshot",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(WRITING))
+def test_a_read_only_handle_refuses_to_write(tmp_path: Path, name: str) -> None:
+    og.init(tmp_path / "graph", SCHEMA).create_branch("feature")
+    context = connect(str(tmp_path / "graph"))
+    before = tree(context)
+    reader = og.open(tmp_path / "graph", "ro")
+    with pytest.raises(BadRequest, match='read-only; open the graph with mode="rw"'):
+        WRITING[name](reader)
+    with pytest.raises(BadRequest, match="read-only"):
+        WRITING[name](reader.at("feature"))
+    assert tree(context) == before
+
+
+def test_every_method_is_known_to_write_or_to_read() -> None:
+    methods = {name for name, _ in inspect.getmembers(og.Graph, inspect.isfunction) if not name.startswith("_")}
+    assert methods == READING | set(WRITING)
+
+
+def test_reading_writes_nothing_in_either_mode(tmp_path: Path) -> None:
+    context = new_graph(str(tmp_path / "graph"))
+    load_org(context)
+    og.open(tmp_path / "graph").create_branch("feature")
+    before = tree(context)
+    for mode in ("rw", "ro"):
+        graph = og.open(tmp_path / "graph", mode)  # type: ignore[arg-type]
+        graph.snapshot("feature").open(STAFF).read()
+        graph.commits(), graph.head(), graph.branches(), graph.recoveries(), graph.refresh()
+        graph.entity("node", "Staff", "ada")
+    assert tree(context) == before
+
+
+# --- several handles --------------------------------------------------------------------------------------------------
+
+
+def persistent(context: CommitContext, changes: dict[str, pa.Table]) -> int:
+    """Write until it succeeds, starting over when the base has moved; returns how often it was lost."""
+    lost = 0
+    while True:
+        try:
+            insert(context, changes)
+        except ExpectedVersionMismatch:
+            lost += 1
+            continue
+        return lost
+
+
+@pytest.mark.row("OCC-01")
+def test_an_older_handle_adds_another_key(org: CommitContext) -> None:
+    older = again(org)
+    older.manifest.load()
+    insert(org, {STAFF: staff(["eve"])})
+    insert(older, {STAFF: staff(["fay"])})
+    assert ids(again(org), STAFF) == ["ada", "ben", "cleo", "dov", "eve", "fay"]
+
+
+@pytest.mark.row("OCC-02")
+def test_an_older_handle_updates_from_the_current_head(org: CommitContext) -> None:
+    older = again(org)
+    older.manifest.load()
+    insert(org, {STAFF: staff(["eve"])})
+    insert(older, {STAFF: staff(["ada"], 99)}, upsert=True)
+    graph = og.open(org.root.uri, "ro", storage_options=org.root.storage_options)
+    assert graph.entity("node", "Staff", "eve") is not None
+    assert graph.entity("node", "Staff", "ada") == {"id": "ada", "handle": "ada", "level": 99}
+
+
+@pytest.mark.row("OCC-03")
+@pytest.mark.parametrize("changed", [STAFF, TEAM])
+def test_a_prepared_write_whose_table_moved_loses_and_one_whose_table_did_not_wins(org: CommitContext, changed: str) -> None:
+    older = again(org)
+    prepared = write(older, {STAFF: staff(["slow"])})
+    insert(org, {STAFF: staff(["fast"])} if changed == STAFF else {TEAM: team(["new"])})
+    from omnigraph.commit.protocol import execute
+
+    if changed == STAFF:
+        with pytest.raises(ExpectedVersionMismatch) as raised:
+            execute(older, prepared)
+        assert (raised.value.table_key, raised.value.expected, raised.value.actual) == (STAFF, 2, 3)
+        assert "slow" not in ids(org, STAFF)
+    else:
+        execute(older, prepared)
+        assert "slow" in ids(org, STAFF)
+    assert_healthy(again(org))
+
+
+@pytest.mark.row("OCC-04")
+def test_handles_that_append_at_once_all_succeed(org: CommitContext) -> None:
+    handles = [again(org) for _ in range(4)]
+
+    def append(number: int) -> None:
+        for round_ in range(3):
+            persistent(handles[number], {STAFF: staff([f"w{number}-{round_}"])})
+
+    with ThreadPoolExecutor(len(handles)) as pool:
+        list(pool.map(append, range(len(handles))))
+    expected = [f"w{number}-{round_}" for number in range(4) for round_ in range(3)]
+    assert ids(again(org), STAFF) == ["ada", "ben", "cleo", "dov", *expected]
+    assert_healthy(again(org))
+
+
+@pytest.mark.row("OCC-05")
+def test_a_warm_handle_sees_a_new_edge(org: CommitContext) -> None:
+    warm = again(org)
+    assert len(ids(warm, MENTORS)) == 3
+    insert(org, {MENTORS: mentors([("cleo", "dov")])})
+    assert len(ids(warm, MENTORS)) == 4
+
+
+@pytest.mark.row("OCC-06")
+@pytest.mark.parametrize(
+    "failpoint",
+    ["mutation.pre_phase_a", "mutation.post_phase_a", "mutation.mid_phase_b", "mutation.post_phase_b_pre_manifest_commit",
+     "mutation.post_phase_c"],
+)  # fmt: skip
+def test_a_write_that_is_cancelled_in_flight_is_there_wholly_or_not_at_all(tmp_path: Path, failpoint: str) -> None:
+    context = new_graph(str(tmp_path / "graph"))
+    load_org(context)
+
+    def cancel() -> None:
+        raise KeyboardInterrupt
+
+    with failpoints.armed(failpoint, cancel), pytest.raises(KeyboardInterrupt):
+        insert(context, {STAFF: staff(["eve"]), MENTORS: mentors([("eve", "ada")])})
+
+    graph = og.open(tmp_path / "graph")
+    counts = (graph.snapshot().entry(STAFF).row_count, graph.snapshot().entry(MENTORS).row_count)
+    assert counts in {(4, 3), (5, 4)}
+    assert graph.branches() == ["main"]
+    assert_healthy(again(context))
+    insert(context, {STAFF: staff(["fay"])})  # the same process writes on
+    assert ids(context, STAFF)[-1] == "fay"
+
+
+@pytest.mark.row("OCC-07")
+def test_many_writes_on_one_handle_are_what_a_fresh_one_sees(org: CommitContext) -> None:
+    for number in range(15):
+        insert(org, {STAFF: staff([f"p{number}"])}, branch="main")
+        insert(org, {MENTORS: mentors([("ada", f"p{number}")])})
+    fresh = again(org)
+    assert org.manifest.load() == fresh.manifest.load()
+    assert [len(ids(handle, key)) for handle in (org, fresh) for key in (STAFF, MENTORS)] == [19, 18, 19, 18]
+
+
+def test_one_handle_serves_many_threads(tmp_path: Path) -> None:
+    context = new_graph(str(tmp_path / "graph"))
+    graph = og.open(tmp_path / "graph")
+
+    def work(number: int) -> list[int]:
+        persistent(context, {STAFF: staff([f"p{number}"])})
+        return [graph.snapshot().entry(STAFF).row_count, len(graph.commits())]
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(16)))
+    assert len(ids(context, STAFF)) == 16
+    assert_healthy(again(context))
