@@ -62,6 +62,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
         ("/data/a\nb", "control characters"),
         ("/data/a?b", "contains '?'"),
         ("/data/a\udcffb", "not UTF-8"),
+        ("/data/a?b/graph", "it contains '?'"),
     ],
 )
 def test_a_bad_uri_is_refused(written: str, part: str) -> None:
@@ -145,7 +146,7 @@ def test_lance_and_the_object_store_see_the_same_place(shared_root: Root) -> Non
         lance.dataset(shared_root.lance_uri("nodes/t"), storage_options=shared_root.storage_options)
 
 
-@pytest.mark.parametrize("name", ["a b", "a#b", "a%20b", "a?b", "é", "[a]*"])
+@pytest.mark.parametrize("name", ["a b", "a#b", "a%20b", "é", "[a]*"])
 def test_any_folder_name_works(name: str, tmp_path: Path) -> None:
     from omnigraph.storage.objects import open_store
 

@@ -6,7 +6,7 @@ import orjson
 
 from omnigraph.commit.branch_refs import list_refs
 from omnigraph.commit.context import CommitContext
-from omnigraph.errors import GraphMoved
+from omnigraph.errors import GraphMoved, StorageError
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.root import Root
 
@@ -39,5 +39,14 @@ def _recorded(store: ObjectStore) -> str | None:
     data = store.get_or_none(ROOT_RECORD)
     if data is None:
         return None
-    uri = orjson.loads(data).get("uri")
-    return str(uri) if uri is not None else None
+    try:
+        uri = orjson.loads(data)["uri"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        uri = None
+    if not isinstance(uri, str):
+        raise StorageError(
+            f"{ROOT_RECORD} does not say where this graph's branches were made; remove it if the graph lies there still",
+            kind="permanent",
+            path=ROOT_RECORD,
+        )
+    return uri

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -22,11 +22,12 @@ def init(
     actor: str | None = None,
     durability: str | None = None,
     storage_options: Mapping[str, str] | None = None,
+    external_blobs: Sequence[str] = (),
 ) -> Graph:
-    """Create a graph and open it; refuses a place that holds one."""
+    """Create a graph and open it; refuses a place that holds one. `external_blobs`: URI prefixes blobs may refer to."""
     context = connect(_text(uri), storage_options=storage_options, durability=_durability(durability))
     contract = create(context, schema, force=force, actor=actor)
-    return Graph(context, SchemaWatch(context, contract), mode="rw", actor=actor)
+    return Graph(context, SchemaWatch(context, contract), mode="rw", actor=actor, external_blobs=tuple(external_blobs))
 
 
 def open(
@@ -36,13 +37,14 @@ def open(
     actor: str | None = None,
     durability: str | None = None,
     storage_options: Mapping[str, str] | None = None,
+    external_blobs: Sequence[str] = (),
 ) -> Graph:
     """Open a graph. "rw" heals what a dead writer left, "ro" writes nothing at all."""
     if mode not in ("rw", "ro"):
         raise BadRequest(f'mode is "rw" or "ro", not {mode!r}')
     context = connect(_text(uri), storage_options=storage_options, durability=_durability(durability))
     contract = open_for_writing(context) if mode == "rw" else open_for_reading(context)
-    return Graph(context, SchemaWatch(context, contract), mode=mode, actor=actor)
+    return Graph(context, SchemaWatch(context, contract), mode=mode, actor=actor, external_blobs=tuple(external_blobs))
 
 
 def _text(uri: str | os.PathLike[str]) -> str:

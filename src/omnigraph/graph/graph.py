@@ -18,6 +18,7 @@ from omnigraph.commit.model import COMMIT_KINDS, MAIN, Commit, ManifestState
 from omnigraph.commit.recovery import heal, pending
 from omnigraph.commit.sidecar import Sidecar, discard_sidecar
 from omnigraph.errors import BadRequest, CommitNotFound, Conflict
+from omnigraph.graph.blobs import BlobValue, find_blob
 from omnigraph.graph.contract import Contract
 from omnigraph.graph.schema_watch import SchemaWatch
 from omnigraph.graph.snapshot import Reference, Snapshot, resolve
@@ -39,9 +40,11 @@ class Graph:
         mode: Literal["rw", "ro"],
         actor: str | None = None,
         branch: str = MAIN,
+        external_blobs: tuple[str, ...] = (),
     ) -> None:
         self._context = context
         self._watch = watch
+        self._external_blobs = external_blobs
         self._queries = CompiledQueries()
         self.mode = mode
         self.actor = actor
@@ -57,7 +60,14 @@ class Graph:
     def at(self, branch: str) -> Graph:
         """A handle on the same graph that is bound to another branch."""
         self._context.manifest.load(branch)
-        return Graph(self._context, self._watch, mode=self.mode, actor=self.actor, branch=branch)
+        return Graph(
+            self._context,
+            self._watch,
+            mode=self.mode,
+            actor=self.actor,
+            branch=branch,
+            external_blobs=self._external_blobs,
+        )
 
     # --- schema -----------------------------------------------------------------------------------------------------
 
@@ -143,6 +153,20 @@ class Graph:
         found = table.take_ids(pa.array([entity_id], pa.string())).to_pylist()
         return found[0] if found else None
 
+    def read_blob(
+        self,
+        kind: Literal["node", "edge"],
+        type_name: str,
+        entity_id: str,
+        property: str,
+        *,
+        branch: str | None = None,
+        snapshot: Reference = None,
+    ) -> BlobValue:
+        """One blob value: its size and ETag at once, its bytes by `read(start, end)`."""
+        shown = self.snapshot(branch, snapshot)
+        return find_blob(self._context.store, self.contract().catalog, shown, kind, type_name, entity_id, property)
+
     # --- writing ----------------------------------------------------------------------------------------------------
 
     def mutate(
@@ -172,6 +196,7 @@ class Graph:
             actor=actor or self.actor,
             if_commit=if_commit,
             idempotency_key=idempotency_key,
+            external_blobs=self._external_blobs,
         )
         return mutate(self._context, request)
 

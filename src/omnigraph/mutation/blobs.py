@@ -16,13 +16,13 @@ BASE64 = "base64:"
 LONGEST_URI = 65_536
 
 
-def blob_value(entity: Entity, name: str, given: PlainValue) -> pa.Array | None:
-    """A one-row blob column, or None for null."""
+def blob_value(entity: Entity, name: str, given: PlainValue, allowed: tuple[str, ...]) -> pa.Array | None:
+    """A one-row blob column, or None for null. `allowed`: the URI prefixes an external value may have."""
     if given is None:
         return None
     text = str(given)
     if not text.startswith(BASE64):
-        return _external(entity, name, text)
+        return _external(entity, name, text, allowed)
     try:
         data = base64.b64decode(text.removeprefix(BASE64), validate=True)
     except (binascii.Error, ValueError):
@@ -30,7 +30,7 @@ def blob_value(entity: Entity, name: str, given: PlainValue) -> pa.Array | None:
     return lance.blob_array([data])
 
 
-def _external(entity: Entity, name: str, uri: str) -> pa.Array:
+def _external(entity: Entity, name: str, uri: str, allowed: tuple[str, ...]) -> pa.Array:
     if len(uri.encode()) > LONGEST_URI:
         raise ResourceLimit(
             f"{entity.name}.{name}: an external blob URI has at most {LONGEST_URI} bytes",
@@ -38,6 +38,10 @@ def _external(entity: Entity, name: str, uri: str) -> pa.Array:
             limit=LONGEST_URI,
             actual=len(uri.encode()),
         )
-    raise ExternalBlobDenied(
-        f"{entity.name}.{name}: external blobs are not allowed here ({uri[:80]}); give the bytes as `{BASE64}…`", uri=uri
-    )
+    if not uri.startswith(allowed):
+        raise ExternalBlobDenied(
+            f"{entity.name}.{name}: external blobs are not allowed from {uri[:80]!r}; give the bytes as `{BASE64}…`, "
+            "or open the graph with `external_blobs` that allow it",
+            uri=uri,
+        )
+    return lance.blob_array([lance.Blob.from_uri(uri)])

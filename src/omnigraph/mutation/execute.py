@@ -62,6 +62,8 @@ class Request:
     actor: str | None = None
     if_commit: str | None = None
     idempotency_key: str | None = None
+    #: URI prefixes that external blob values may have.
+    external_blobs: tuple[str, ...] = ()
 
     @property
     def plan(self) -> MutationPlan:
@@ -124,7 +126,14 @@ def _attempt(
 
 
 def _run(context: CommitContext, state: ManifestState, request: Request, constants: Constants) -> Run:
-    run = Run(request.catalog, Base(context, state), constants, Staging(request.catalog), Affected())
+    run = Run(
+        request.catalog,
+        Base(context, state),
+        constants,
+        Staging(request.catalog),
+        Affected(),
+        request.external_blobs,
+    )
     for statement in request.plan.statements:
         run.carry_out(statement)
     return run

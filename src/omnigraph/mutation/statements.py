@@ -47,6 +47,7 @@ class Run:
     constants: Constants
     staging: Staging
     affected: Affected
+    external_blobs: tuple[str, ...] = ()
 
     def carry_out(self, statement: Statement) -> None:
         """Carry out one statement."""
@@ -80,7 +81,7 @@ class Run:
 
     def _assigned(self, entity: Entity, assign: Assign) -> object:
         if assign.type.is_blob:
-            return blob_value(entity, assign.property, self.constants.value(assign.value))
+            return blob_value(entity, assign.property, self.constants.value(assign.value), self.external_blobs)
         return self.constants.fitted(assign.value, assign.type, f"{entity.name}.{assign.property}")
 
     # --- update -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from omnigraph.storage.options import s3_options
 
 _SCHEMES = "a local path, file://… or s3://bucket/prefix"
 
-
 # On disk obstore names its half-written files so, and hides them from listings.
 _HALF_WRITTEN = re.compile(r"#\d+$")
 
@@ -30,7 +29,7 @@ def relative(path: str) -> str:
 
 @dataclass(frozen=True)
 class Root:
-    """The normalised, absolute URI of a graph: `/real/path`, `s3://bucket/prefix` or, for control files only, `memory://name`."""
+    """The absolute URI of a graph: `/real/path`, `s3://bucket/prefix` or, for control files only, `memory://name`."""
 
     uri: str
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # may hold secrets: never printed
@@ -122,7 +121,8 @@ def _local_path(text: str, path: str) -> str:
         raise BadRequest(f"the graph URI is empty; give {_SCHEMES}")
     if any(character < " " or "\ud800" <= character <= "\udfff" for character in path):
         raise BadRequest(f"{text!r} is not a usable path: it contains control characters or bytes that are not UTF-8")
-    if "?" in os.path.realpath(path):
+    real = os.path.realpath(path)
+    if "?" in real:
         # Lance takes it for the start of a URL query and would put the branches of a table next to the graph.
         raise BadRequest(f"{text!r} is not a usable path: it contains '?'; choose a folder without it")
-    return os.path.realpath(path)
+    return real

@@ -156,6 +156,11 @@ def test_documents_that_are_no_schema(change: Change) -> None:
     assert caught.value.reason == "malformed"
 
 
+def test_a_newer_format_is_named() -> None:
+    with pytest.raises(SchemaContractError, match="its format is 2, and this version reads 1"):
+        SchemaIR.from_json(GOLDEN.replace('"format":1', '"format":2'))
+
+
 @pytest.mark.parametrize("text", ["null", "[]", "1", '"x"', "{}"])
 def test_values_that_are_no_schema(text: str) -> None:
     with pytest.raises(SchemaContractError) as caught:

@@ -245,6 +245,11 @@ def test_rows_that_are_gone_already_are_not_counted(tables: Tables) -> None:
     assert staged.stats == Stats(deleted=1)
 
 
+def test_a_fragment_without_a_new_mark_is_left_alone(tables: Tables) -> None:
+    staged = stage_delete(seed(tables), row_addresses=pa.array([1], pa.uint64()))
+    assert list(staged.transaction.operation.updated_fragments) == []
+
+
 def test_an_address_in_no_fragment_is_refused(tables: Tables) -> None:
     with pytest.raises(BadRequest, match="no fragment 9"):
         stage_delete(seed(tables), row_addresses=pa.array([9 << 32], pa.uint64()))

@@ -238,6 +238,16 @@ def test_an_unmarked_fragment_0_comes_back_without_a_restore(tables: Tables) -> 
     assert rows_with_ids(head(tables, location)) == rows_with_ids(pin)
 
 
+def test_lost_indexes_are_restored(tables: Tables) -> None:
+    location = Location("nodes/plain")
+    commit(tables, stage_create(tables, location, SCHEMA, people(range(4))))
+    pin = commit(tables, stage_index(head(tables, location), "id", "BTREE", "id_idx"))
+    effect = commit(tables, stage_overwrite(pin, people([0], "new")))
+    assert effect.indices() == ()
+    undo(tables, location, pin=pin.version)
+    assert_is_the_pin(head(tables, location), pin)
+
+
 def test_a_changed_schema_is_restored(tables: Tables) -> None:
     pin = seed(tables)
     schema = SCHEMA.with_metadata({"omnigraph:stamp": "5"})

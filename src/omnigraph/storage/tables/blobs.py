@@ -46,6 +46,17 @@ def carry_blobs(dataset: LanceDataset, batch: pa.RecordBatch, names: tuple[str, 
     return batch
 
 
+def read_blob_range(dataset: LanceDataset, name: str, address: int, start: int, end: int) -> bytes:
+    """Some bytes of the stored blob in one row, without reading the rest."""
+    with translated(dataset.uri, f"read a blob of {name} in"):
+        (file,) = dataset.take_blobs(name, addresses=[address])
+        if file is None or start == end:
+            return b""
+        with file:
+            file.seek(start)
+            return bytes(file.read(end - start))
+
+
 def _values(dataset: LanceDataset, name: str, descriptors: pa.Array, addresses: pa.Array) -> pa.Array:
     external = pc.equal(descriptors.field("kind"), EXTERNAL)
     external = pc.and_(pc.fill_null(external, False), descriptors.is_valid())

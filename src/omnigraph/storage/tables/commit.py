@@ -7,6 +7,7 @@ the pin, the version reached must be the next one and carry our transaction id; 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import lance
@@ -182,13 +183,10 @@ def undo(tables: Tables, location: Location, *, pin: int, effect: int | None = N
 
 def _invert(tables: Tables, location: Location, effect: int, operation: LanceOperation.Update) -> int:
     """The inverse transaction: it may be rebased, so losing a race for a version number is no reason to give up."""
-    for attempt in range(UNDO_RETRY_BUDGET + 1):
-        try:
+    for _ in range(UNDO_RETRY_BUDGET):
+        with suppress(ExpectedVersionMismatch):
             return _commit_undo(tables, location, effect, operation)
-        except ExpectedVersionMismatch:
-            if attempt == UNDO_RETRY_BUDGET:
-                raise
-    raise AssertionError("the loop returns or raises")
+    return _commit_undo(tables, location, effect, operation)
 
 
 def _restore(tables: Tables, location: Location, pin: int, head: int) -> int:

@@ -1,0 +1,116 @@
+"""Reading one blob value: its size and ETag, and its bytes in ranges."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from omnigraph.commit.branch_refs import read_ref
+from omnigraph.commit.model import MAIN
+from omnigraph.errors import (
+    BadRequest,
+    BlobRangeNotSatisfiable,
+    EntityNotFound,
+    HistoricalVersionReclaimed,
+    ResourceLimit,
+)
+from omnigraph.graph.snapshot import Snapshot
+from omnigraph.language.schema.catalog import Catalog
+from omnigraph.storage.object_store import ObjectStore
+from omnigraph.storage.tables.blobs import EXTERNAL, read_blob_range
+from omnigraph.storage.tables.table import ROW_ADDRESS, Table
+
+#: The most bytes one range read returns.
+LONGEST_RANGE = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class BlobValue:
+    """One blob cell at one snapshot. Managed bytes are read here; an external value is only a reference."""
+
+    kind: Literal["managed", "external"]
+    length: int | None
+    etag: str | None
+    uri: str | None
+    snapshot_id: str
+    _table: Table
+    _property: str
+    _address: int
+
+    def read(self, start: int = 0, end: int | None = None) -> bytes:
+        """The bytes from start to end (exclusive); at most 4 MiB at once."""
+        if self.length is None:
+            raise BadRequest(f"this blob is external; fetch it from {self.uri}")
+        stop = self.length if end is None else end
+        if start < 0 or stop < start or stop > self.length:
+            raise BlobRangeNotSatisfiable(
+                f"bytes {start} to {stop} are not within the {self.length} bytes of this blob",
+                start=start,
+                end=stop,
+                length=self.length,
+            )
+        if stop - start > LONGEST_RANGE:
+            raise ResourceLimit(
+                f"one range has at most {LONGEST_RANGE} bytes, not {stop - start}; read the blob in parts",
+                resource="Blob read range bytes",
+                limit=LONGEST_RANGE,
+                actual=stop - start,
+            )
+        return read_blob_range(self._table.dataset, self._property, self._address, start, stop)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """All bytes, in ranges."""
+        for start in range(0, self.length or 0, LONGEST_RANGE):
+            yield self.read(start, min(start + LONGEST_RANGE, self.length or 0))
+
+
+def find_blob(
+    store: ObjectStore, catalog: Catalog, snapshot: Snapshot, kind: str, type_name: str, entity_id: str, name: str
+) -> BlobValue:
+    """The blob value of one entity's property."""
+    _require_same_incarnation(store, snapshot)
+    types = catalog.nodes if kind == "node" else catalog.edges
+    declared = types[type_name].properties.get(name) if type_name in types else None
+    if declared is None or not declared.type.is_blob:
+        raise BadRequest(f"{type_name}.{name} is not a Blob property of a {kind} type")
+    type_key = f"{kind}:{type_name}"
+    table = snapshot.open(type_key)
+    found = table.take_ids(pa.array([entity_id], pa.string()), [name], with_row_address=True)
+    cell = found[name][0].as_py() if found.num_rows else None
+    if cell is None:
+        what = f"{name} is null" if found.num_rows else "not found"
+        raise EntityNotFound(f"{type_key} {entity_id!r}: {what}", type_key=type_key, entity_id=entity_id)
+    external = cell["kind"] == EXTERNAL
+    return BlobValue(
+        kind="external" if external else "managed",
+        length=None if external else cell["size"],
+        etag=None if external else _etag(snapshot, type_key, entity_id, name),
+        uri=cell["blob_uri"] if external else None,
+        snapshot_id=snapshot.id,
+        _table=table,
+        _property=name,
+        _address=found[ROW_ADDRESS][0].as_py(),
+    )
+
+
+def _etag(snapshot: Snapshot, type_key: str, entity_id: str, name: str) -> str:
+    """The same as long as the type's table is at the same version of the same line."""
+    entry = snapshot.entry(type_key)
+    named = "\0".join([entry.path, entry.branch or "", str(entry.version), entity_id, name])
+    return hashlib.sha256(named.encode()).hexdigest()[:32]
+
+
+def _require_same_incarnation(store: ObjectStore, snapshot: Snapshot) -> None:
+    """A snapshot of a branch that was deleted and made anew shows files that are gone, or are others'."""
+    if snapshot.branch == MAIN:
+        return
+    ref = read_ref(store, snapshot.branch)
+    if ref is None or ref.incarnation != snapshot.state.incarnation:
+        raise HistoricalVersionReclaimed(
+            f"snapshot {snapshot.id} belongs to an earlier branch of that name (incarnation witness); take a new one",
+            version=snapshot.id,
+        )

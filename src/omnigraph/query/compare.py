@@ -1,0 +1,79 @@
+"""Comparing two columns by value, whatever numeric types they have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.language.types import FLOATS, INTEGERS, PropType, Scalar
+from omnigraph.query.rows import Mask
+
+_ARROW = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+_NUMPY: dict[str, np.ufunc] = {
+    "=": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+Numbers = npt.NDArray[Any]
+
+
+def compare_columns(left: pa.Array, operator: str, right: pa.Array, left_type: PropType, right_type: PropType) -> Mask:
+    """For each row whether `left operator right` holds; null satisfies nothing."""
+    known = pc.and_(pc.is_valid(left), pc.is_valid(right))
+    if left_type.is_numeric and right_type.is_numeric:
+        mask = _compare_numbers(_numbers(left), operator, _numbers(right), left_type, right_type)
+        return mask & known.to_numpy(zero_copy_only=False)
+    if left_type.scalar is Scalar.BOOL:
+        left, right = left.cast(pa.uint8()), right.cast(pa.uint8())
+    return as_mask(_ARROW[operator](left, right))
+
+
+def as_mask(truth: pa.Array | pa.ChunkedArray) -> Mask:
+    """A column of truth values, nulls being false."""
+    filled = pc.fill_null(truth, False)
+    array = filled.combine_chunks() if isinstance(filled, pa.ChunkedArray) else filled
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _numbers(column: pa.Array) -> Numbers:
+    return np.asarray(pc.fill_null(column, 0).to_numpy(zero_copy_only=False))
+
+
+def _compare_numbers(left: Numbers, operator: str, right: Numbers, left_type: PropType, right_type: PropType) -> Mask:
+    if left_type.scalar in INTEGERS and right_type.scalar in FLOATS:
+        return _signs(operator, _order(left, right.astype(np.float64)), np.isnan(right))
+    if left_type.scalar in FLOATS and right_type.scalar in INTEGERS:
+        return _signs(operator, -_order(right, left.astype(np.float64)), np.isnan(left))
+    # numpy compares signed with unsigned integers by value, and a narrow float with a wide one too.
+    return np.asarray(_NUMPY[operator](left, right), dtype=np.bool_)
+
+
+def _signs(operator: str, order: Numbers, unordered: Mask) -> Mask:
+    truth = np.asarray(_NUMPY[operator](order, 0), dtype=np.bool_)
+    truth[unordered] = operator == "!="
+    return truth
+
+
+def _order(whole: Numbers, wide: Numbers) -> Numbers:
+    """-1, 0 or 1 as an integer is less than, equal to or greater than a float, without rounding the integer."""
+    low, high = (0.0, 2.0**64) if whole.dtype.kind == "u" else (-(2.0**63), 2.0**63)
+    floor = np.floor(wide)
+    inside = (floor >= low) & (floor < high)
+    nearest = np.where(inside, floor, 0).astype(whole.dtype)
+    order = np.where(whole > nearest, 1, np.where(whole < nearest, -1, 0))
+    order = np.where((order == 0) & (wide > floor), -1, order)
+    return np.where(inside, order, np.where(wide >= high, -1, 1))

@@ -1,0 +1,332 @@
+"""What is not a graph, not ours to touch, or not where it was: a typed error that says what to do, and nothing lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+import pytest
+
+import omnigraph as og
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.moved_root import ROOT_RECORD
+from omnigraph.errors import BadRequest, GraphMoved, GraphNotFound, OmnigraphError, StorageError
+from omnigraph.graph.lifecycle import connect
+from omnigraph.storage.faults import FaultyStore, error_before
+from omnigraph.storage.objects import open_store
+from omnigraph.storage.root import Root
+from tests.commit.healthy import assert_healthy, picture, tree
+from tests.commit.org import SCHEMA, STAFF, again, ids, insert, load_org, new_graph, staff
+
+BOTH_MODES = pytest.mark.parametrize("mode", ["rw", "ro"])
+
+
+@pytest.fixture
+def org(tmp_path: Path) -> CommitContext:
+    context = new_graph(str(tmp_path / "graph"))
+    load_org(context)
+    return context
+
+
+# --- not a graph ------------------------------------------------------------------------------------------------------
+
+
+def _empty_folder(place: Path) -> None:
+    place.mkdir()
+
+
+def _other_files(place: Path) -> None:
+    place.mkdir()
+    (place / "readme.txt").write_text("hello")
+
+
+def _a_lance_dataset(place: Path) -> None:
+    import lance
+    import pyarrow as pa
+
+    lance.write_dataset(pa.table({"x": [1]}), str(place))
+
+
+@BOTH_MODES
+@pytest.mark.parametrize("make", [_empty_folder, _other_files, _a_lance_dataset])
+def test_what_is_not_a_graph_is_not_opened(tmp_path: Path, make: Callable[[Path], None], mode: str) -> None:
+    make(tmp_path / "place")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(GraphNotFound, match="no graph at .*/place; create one with `omnigraph init`"):
+        og.open(tmp_path / "place", mode)  # type: ignore[arg-type]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@BOTH_MODES
+def test_a_file_is_not_a_graph(tmp_path: Path, mode: str) -> None:
+    (tmp_path / "file").write_text("hello")
+    with pytest.raises(OmnigraphError, match="file"):
+        og.open(tmp_path / "file", mode)  # type: ignore[arg-type]
+    with pytest.raises(OmnigraphError, match="file"):
+        og.init(tmp_path / "file", SCHEMA)
+    with pytest.raises(OmnigraphError, match="file"):
+        og.init(tmp_path / "file" / "below", SCHEMA)
+    assert (tmp_path / "file").read_text() == "hello"
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("", "empty"),
+        ("ftp://host/graph", "ftp:// is not supported"),
+        ("s3://", "names no bucket"),
+        ("file://host/graph", "another host"),
+        ("memory://x", "local path or s3"),
+        ("a\x00b", "control characters"),
+    ],
+)
+def test_a_uri_that_can_not_be_one_is_refused(uri: str, message: str) -> None:
+    with pytest.raises(BadRequest, match=message):
+        og.init(uri, SCHEMA)
+
+
+def test_an_unknown_durability_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadRequest, match="durability is process or power, not 'max'"):
+        og.init(tmp_path / "graph", SCHEMA, durability="max")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- half a graph -----------------------------------------------------------------------------------------------------
+
+
+@BOTH_MODES
+@pytest.mark.parametrize("lost", ["__manifest", "__manifest/_versions"])
+def test_a_graph_without_its_manifest_is_told_from_none(org: CommitContext, lost: str, mode: str) -> None:
+    shutil.rmtree(Path(org.root.uri, lost))
+    before = tree(org)
+    with pytest.raises(GraphNotFound, match="parts of a graph .*nodes.*restore it from a backup"):
+        og.open(org.root.uri, mode)  # type: ignore[arg-type]
+    with pytest.raises(OmnigraphError, match="already initialized"):
+        og.init(org.root.uri, SCHEMA, force=True)
+    assert tree(org) == before
+
+
+@BOTH_MODES
+@pytest.mark.parametrize("damage", ["_versions", "data"])
+def test_a_damaged_manifest_is_named(org: CommitContext, damage: str, mode: str) -> None:
+    for file in Path(org.root.uri, "__manifest", damage).iterdir():
+        file.write_bytes(b"garbage")
+    with pytest.raises(StorageError, match="__manifest"):
+        og.open(org.root.uri, mode)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("damage", ["gone", "garbage"])
+def test_a_lost_table_is_loud_when_it_is_read_or_written(org: CommitContext, damage: str) -> None:
+    entry = org.manifest.load().by_key[STAFF]
+    path = Path(org.root.uri, entry.path)
+    if damage == "gone":
+        shutil.rmtree(path)
+    else:
+        for file in (path / "_versions").iterdir():
+            file.write_bytes(b"garbage")
+    graph = og.open(org.root.uri)
+    with pytest.raises(StorageError, match=entry.path):
+        graph.snapshot().open(STAFF).read()
+    with pytest.raises(OmnigraphError, match=f"{entry.path}|{STAFF}"):
+        insert(again(org), {STAFF: staff(["eve"])})
+    assert graph.snapshot().open("node:Team").count_rows() == 2, "the other tables are fine"
+
+
+# --- moved ------------------------------------------------------------------------------------------------------------
+
+
+@BOTH_MODES
+def test_a_moved_graph_with_branches_says_where_it_came_from(org: CommitContext, tmp_path: Path, mode: str) -> None:
+    og.open(org.root.uri).create_branch("feature")
+    shutil.move(org.root.uri, tmp_path / "elsewhere")
+
+    with pytest.raises(GraphMoved, match="branches \\(feature\\).*export/import") as raised:
+        og.open(tmp_path / "elsewhere", mode)  # type: ignore[arg-type]
+    assert (raised.value.recorded, raised.value.actual) == (org.root.uri, str(tmp_path / "elsewhere"))
+
+    shutil.move(tmp_path / "elsewhere", org.root.uri)
+    assert og.open(org.root.uri, mode).snapshot("feature").open(STAFF).count_rows() == 4  # type: ignore[arg-type]
+
+
+def test_a_graph_without_branches_may_be_moved(org: CommitContext, tmp_path: Path) -> None:
+    graph = og.open(org.root.uri)
+    graph.create_branch("feature")
+    graph.delete_branch("feature")
+    shutil.move(org.root.uri, tmp_path / "elsewhere")
+
+    moved = og.open(tmp_path / "elsewhere")
+    moved.create_branch("feature")
+    insert(connect(str(tmp_path / "elsewhere")), {STAFF: staff(["eve"])}, branch="feature")
+    assert og.open(tmp_path / "elsewhere").snapshot("feature").open(STAFF).count_rows() == 5
+
+
+@pytest.mark.parametrize("record", [b"", b"{", b"[]", b'{"uri": 7}', b"null"])
+def test_a_damaged_record_of_the_place_is_loud(org: CommitContext, record: bytes) -> None:
+    og.open(org.root.uri).create_branch("feature")
+    assert orjson.loads(org.store.get(ROOT_RECORD)) == {"uri": org.root.uri}
+    org.store.put(ROOT_RECORD, record)
+    with pytest.raises(StorageError, match=f"{ROOT_RECORD}.*remove it"):
+        og.open(org.root.uri)
+    org.store.delete(ROOT_RECORD)
+    og.open(org.root.uri).create_branch("another")
+    assert orjson.loads(org.store.get(ROOT_RECORD)) == {"uri": org.root.uri}
+
+
+# --- no permission ----------------------------------------------------------------------------------------------------
+
+_CHILD = """
+import os, sys
+import omnigraph as og
+from omnigraph.errors import OmnigraphError
+og.init, og.Graph  # imported while the installation can still be read
+if os.getuid() == 0:
+    os.setgid(65534); os.setuid(65534)
+action, uri, schema = sys.argv[1:]
+try:
+    graph = og.init(uri, schema) if action == "init" else og.open(uri, action)
+    if action == "ro":
+        print("rows", graph.snapshot().open("node:Staff").count_rows())
+    else:
+        graph.create_branch("mine")
+        print("done")
+except OmnigraphError as error:
+    print(type(error).__name__, getattr(error, "kind", ""), error)
+"""
+
+
+def as_nobody(action: str, place: Path) -> str:
+    """What a process without rights is told."""
+    done = subprocess.run([sys.executable, "-c", _CHILD, action, str(place), SCHEMA], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@contextmanager
+def mode_of(path: Path, mode: int) -> Iterator[None]:
+    before = path.stat().st_mode
+    path.chmod(mode)
+    try:
+        yield
+    finally:
+        path.chmod(before)
+
+
+@pytest.fixture
+def open_to_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that everybody can reach: the parents pytest makes are private."""
+    place = tmp_path_factory.mktemp("shared")
+    for folder in (place, *place.parents):
+        if folder.stat().st_uid == os.getuid() and folder != Path("/tmp"):
+            folder.chmod(folder.stat().st_mode | 0o755)
+    return place
+
+
+def test_who_may_not_read_is_told_so_and_never_that_it_is_absent(open_to_all: Path) -> None:
+    new_graph(str(open_to_all / "graph"))
+    with mode_of(open_to_all / "graph", 0o700):
+        for action in ("ro", "rw", "init"):
+            told = as_nobody(action, open_to_all / "graph")
+            assert told.startswith("StorageError configuration"), told
+            assert "permission denied" in told
+            assert str(open_to_all / "graph") in told
+
+
+def test_who_may_only_read_can_read_and_is_refused_to_write(open_to_all: Path) -> None:
+    context = new_graph(str(open_to_all / "graph"))
+    load_org(context)
+    for path in Path(context.root.uri).rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    Path(context.root.uri).chmod(0o755)
+    before = tree(context)
+
+    assert as_nobody("ro", open_to_all / "graph") == "rows 4"
+    told = as_nobody("rw", open_to_all / "graph")
+    assert told.startswith("StorageError configuration"), told
+    assert "give this user read and write access" in told
+    assert tree(context) == before
+
+
+def test_who_may_not_create_a_folder_gets_no_graph(open_to_all: Path) -> None:
+    open_to_all.chmod(0o755)
+    told = as_nobody("init", open_to_all / "graph")
+    assert told.startswith("StorageError configuration"), told
+    assert not (open_to_all / "graph").exists()
+
+
+# --- a full disk ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a few megabytes."""
+    place = tmp_path / "small"
+    place.mkdir()
+    if os.getuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", place]).returncode != 0:
+        pytest.skip("a small file system can not be mounted here; the injected faults below stand in for it")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_a_full_disk_loses_nothing_and_writing_goes_on_when_there_is_room(small_disk: Path) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(b"x" * 500_000)
+    context = new_graph(str(small_disk / "graph"))
+    written: list[str] = []
+    with pytest.raises(OmnigraphError) as raised:
+        for number in range(10_000):
+            insert(context, {STAFF: staff([f"p{number:05}"])})
+            written.append(f"p{number:05}")
+    assert written, "some writes fitted"
+    assert isinstance(raised.value, OmnigraphError)
+    assert ids(context, STAFF) == written, "what was acknowledged is there, what failed is not"
+
+    with pytest.raises(OmnigraphError):
+        insert(context, {STAFF: staff(["still full"])})
+    ballast.unlink()
+    insert(context, {STAFF: staff(["room again"])})
+
+    assert ids(again(context), STAFF) == [*written, "room again"]
+    assert_healthy(again(context))
+
+
+@pytest.mark.parametrize("path", ["__recovery/*", "__probe*"])
+def test_a_store_that_is_full_is_named_and_nothing_is_lost(org: CommitContext, path: str) -> None:
+    before = picture(org)
+    verb = "put" if path == "__recovery/*" else "create"
+    store = FaultyStore(open_store(org.root), [error_before(verb, path, nth=None, kind="permanent")])
+    if verb == "create":
+        store.inject(error_before("put", path, nth=None, kind="permanent"))
+    context = connect(org.root.uri, store=store)
+    with pytest.raises(StorageError) as raised:
+        (insert(context, {STAFF: staff(["eve"])}) if verb == "put" else og_open(context))
+    assert raised.value.kind == "permanent"
+    assert store.fired
+    assert picture(again(org)) == before
+    store.clear()
+    insert(context, {STAFF: staff(["eve"])})
+    assert_healthy(again(org))
+
+
+def og_open(context: CommitContext) -> object:
+    from omnigraph.graph.lifecycle import open_for_writing
+
+    return open_for_writing(context)
+
+
+def test_a_missing_bucket_is_named(s3_root: Root) -> None:
+    uri = "s3://no-such-bucket-here/graph"
+    for action in (lambda: og.open(uri, storage_options=s3_root.storage_options), lambda: _init_on(uri, s3_root)):
+        with pytest.raises(OmnigraphError, match="no-such-bucket-here"):
+            action()
+
+
+def _init_on(uri: str, root: Root) -> og.Graph:
+    return og.init(uri, SCHEMA, storage_options=root.storage_options)

@@ -1,0 +1,167 @@
+"""Section 22: blob values through mutations and ranged reads."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import (
+    BadRequest,
+    BlobRangeNotSatisfiable,
+    EntityNotFound,
+    ExternalBlobDenied,
+    HistoricalVersionReclaimed,
+    ResourceLimit,
+)
+from tests.mutation.org_graph import rows
+
+SCHEMA = """node Doc { title: String @key content: Blob? note: String? }
+edge Att: Doc -> Doc { payload: Blob? }"""
+PUT = "query q($t: String, $c: Blob?, $n: String?) { insert Doc { title: $t, content: $c, note: $n } }"
+SET = "query q($t: String, $c: Blob?) { update Doc set { content: $c } where title = $t }"
+NOTE = "query q($t: String, $n: String) { update Doc set { note: $n } where title = $t }"
+
+
+def b64(data: bytes) -> str:
+    return f"base64:{base64.b64encode(data).decode()}"
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> og.Graph:
+    return og.init(tmp_path / "g", SCHEMA)
+
+
+def put(graph: og.Graph, title: str, data: bytes | None, note: str | None = None) -> None:
+    graph.mutate(PUT, params={"t": title, "c": None if data is None else b64(data), "n": note})
+
+
+def content(graph: og.Graph, title: str) -> bytes:
+    return b"".join(graph.read_blob("node", "Doc", title, "content"))
+
+
+def test_blb_02_insert_and_update(graph):
+    graph.mutate(PUT, params={"t": "a", "c": "base64:AQID"})
+    assert content(graph, "a") == bytes([1, 2, 3])
+    graph.mutate(SET, params={"t": "a", "c": "base64:BAUG"})
+    assert content(graph, "a") == bytes([4, 5, 6])
+    put(graph, "b", None)
+    graph.mutate(SET, params={"t": "b", "c": "base64:AQID"})
+    assert content(graph, "b") == bytes([1, 2, 3])
+
+
+def test_blb_03_other_updates_keep_the_content(graph):
+    put(graph, "a", b"Hello World", "x")
+    graph.mutate(NOTE, params={"t": "a", "n": "y"})
+    assert content(graph, "a") == b"Hello World"
+    graph.mutate(
+        """query q($c: Blob) { insert Doc { title: "b", content: $c }
+           update Doc set { note: "z" } where title = "b" update Doc set { note: "w" } where title = "a" }""",
+        params={"c": b64(b"pending")},
+    )
+    assert (content(graph, "b"), content(graph, "a")) == (b"pending", b"Hello World")
+    assert [row["note"] for row in rows(graph, "node:Doc")] == ["w", "z"]
+
+
+def test_blb_04_ranges(graph):
+    put(graph, "a", b"Hello World")
+    blob = graph.read_blob("node", "Doc", "a", "content")
+    assert [blob.read(0, 5), blob.read(5, 5), blob.read(6, 11)] == [b"Hello", b"", b"World"]
+    for start, end in ((0, 12), (6, 5)):
+        with pytest.raises(BlobRangeNotSatisfiable) as error:
+            blob.read(start, end)
+        assert (error.value.start, error.value.end, error.value.length) == (start, end, 11)
+
+
+def test_blb_05_empty_is_not_null(graph):
+    put(graph, "a", b"")
+    blob = graph.read_blob("node", "Doc", "a", "content")
+    assert (blob.kind, blob.length, blob.read(0, 0)) == ("managed", 0, b"")
+    put(graph, "b", None)
+    with pytest.raises(EntityNotFound, match="null"):
+        graph.read_blob("node", "Doc", "b", "content")
+
+
+def test_blb_08_four_mebibytes_at_once(graph):
+    limit = 4 * 1024 * 1024
+    data = bytes(range(256)) * (limit // 256) + b"tail"
+    put(graph, "a", data)
+    blob = graph.read_blob("node", "Doc", "a", "content")
+    assert blob.read(0, limit) == data[:limit]
+    assert blob.read(limit) == b"tail"
+    with pytest.raises(ResourceLimit) as error:
+        blob.read(0, limit + 1)
+    assert (error.value.resource, error.value.limit, error.value.actual) == ("Blob read range bytes", limit, limit + 1)
+    assert b"".join(blob) == data
+
+
+def test_blb_09_edges(graph):
+    put(graph, "a", b"x")
+    graph.mutate(
+        'query q($p: Blob) { insert Att { from: "a", to: "a", payload: $p } }', params={"p": b64(b"edge bytes")}
+    )
+    edge_id = rows(graph, "edge:Att")[0]["id"]
+    assert graph.read_blob("edge", "Att", edge_id, "payload").read() == b"edge bytes"
+
+
+def test_blb_10_etags(graph):
+    put(graph, "a", b"x")
+    etag = graph.read_blob("node", "Doc", "a", "content").etag
+    assert len(etag) == 32
+    assert graph.read_blob("node", "Doc", "a", "content").etag == etag
+    graph.mutate('query q() { insert Att { from: "a", to: "a" } }')
+    assert graph.read_blob("node", "Doc", "a", "content").etag == etag
+    put(graph, "b", b"y")
+    assert graph.read_blob("node", "Doc", "a", "content").etag != etag
+
+
+def test_blb_11_ids_are_matched_exactly(graph):
+    odd = "it's \\ \"odd\" OR '1'='1"
+    put(graph, odd, b"odd")
+    assert content(graph, odd) == b"odd"
+
+
+def test_blb_18_a_snapshot_of_an_earlier_incarnation(graph):
+    graph.create_branch("feature")
+    feature = graph.at("feature")
+    put(feature, "a", b"old")
+    snapshot = feature.snapshot()
+    etag = feature.read_blob("node", "Doc", "a", "content").etag
+    graph.delete_branch("feature")
+    graph.create_branch("feature")
+    feature = graph.at("feature")
+    put(feature, "a", b"new")
+    with pytest.raises(HistoricalVersionReclaimed, match="incarnation witness"):
+        feature.read_blob("node", "Doc", "a", "content", snapshot=snapshot)
+    blob = feature.read_blob("node", "Doc", "a", "content")
+    assert (blob.read(), blob.etag == etag) == (b"new", False)
+
+
+def test_external_values_need_permission(graph, tmp_path):
+    uri = (tmp_path / "outside.bin").as_uri()
+    (tmp_path / "outside.bin").write_bytes(b"outside")
+    with pytest.raises(ExternalBlobDenied) as error:
+        graph.mutate(PUT, params={"t": "a", "c": uri})
+    assert error.value.uri == uri
+    allowed = og.open(graph.uri, external_blobs=[tmp_path.as_uri()])
+    allowed.mutate(PUT, params={"t": "a", "c": uri})
+    allowed.mutate(NOTE, params={"t": "a", "n": "kept"})
+    blob = graph.read_blob("node", "Doc", "a", "content")
+    assert (blob.kind, blob.uri, blob.length, blob.etag) == ("external", uri, None, None)
+    with pytest.raises(BadRequest, match="external"):
+        blob.read()
+
+
+def test_bad_input(graph):
+    put(graph, "a", b"x")
+    for arguments in (("node", "Doc", "a", "note"), ("node", "Nope", "a", "x"), ("edge", "Doc", "a", "content")):
+        with pytest.raises(BadRequest):
+            graph.read_blob(*arguments)
+    with pytest.raises(EntityNotFound):
+        graph.read_blob("node", "Doc", "nobody", "content")
+    with pytest.raises(BadRequest, match="base64"):
+        graph.mutate(PUT, params={"t": "a", "c": "base64:%%%"})
+    with pytest.raises(ResourceLimit):
+        graph.mutate(PUT, params={"t": "a", "c": "s3://" + "x" * 70000})
