@@ -1,4 +1,4 @@
-"""Every request a graph on S3 makes, whoever makes it, Lance or our object store: a recording proxy before the server."""
+"""Every request a graph on S3 makes, Lance's and those of our object store: a recording proxy before the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits, branches and opening on local disk, against the same with less history or fewer types, or against bare Lance."""
+"""Commits, branches and opening on local disk, against the same with less history or fewer types, or bare Lance."""
 
 from __future__ import annotations
 

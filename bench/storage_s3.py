@@ -1,4 +1,4 @@
-"""How many requests a single-row commit on S3 takes: in all and in sequence, early and late, with few types and many."""
+"""The requests of a single-row commit on S3: in all and in sequence, early and late, with few types and many."""
 
 from __future__ import annotations
 

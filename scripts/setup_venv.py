@@ -21,7 +21,9 @@ def fail(message: str) -> None:
 def main(venv: str, extra: str | None = None) -> None:
     if sys.version_info < NEEDED:
         found = ".".join(map(str, sys.version_info[:3]))
-        fail(f"Python {NEEDED[0]}.{NEEDED[1]} or newer is needed, found {found}; run `make PYTHON=/path/to/python3.11 …`")
+        fail(
+            f"Python {NEEDED[0]}.{NEEDED[1]} or newer is needed, found {found}; run `make PYTHON=/path/to/python3.11 …`"
+        )
     for module in ("venv", "ensurepip"):
         if importlib.util.find_spec(module) is None:
             fail(f"this Python has no `{module}` module; install it (on Debian: the package python3-venv)")

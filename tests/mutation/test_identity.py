@@ -91,4 +91,7 @@ def test_an_edge_with_a_key_is_one_edge(tmp_path: Path) -> None:
     graph.mutate(insert, params={"w": 1, "n": "a"})
     graph.mutate(insert, params={"w": 1, "n": "b"})
     graph.mutate(insert, params={"w": 2, "n": "c"})
-    assert [(row["id"], row["note"]) for row in rows(graph, "edge:R")] == [('["x","y","1"]', "b"), ('["x","y","2"]', "c")]
+    assert [(row["id"], row["note"]) for row in rows(graph, "edge:R")] == [
+        ('["x","y","1"]', "b"),
+        ('["x","y","2"]', "c"),
+    ]

@@ -18,7 +18,15 @@ def graph(tmp_path: Path) -> og.Graph:
 
 
 def call(graph: og.Graph, name: str, *values: object, **options: object):
-    names = {"put": "hn", "link": "ab", "relevel": "hn", "drop_staff": "h", "unlink": "a", "put_link": "hnb", "hire": "at"}
+    names = {
+        "put": "hn",
+        "link": "ab",
+        "relevel": "hn",
+        "drop_staff": "h",
+        "unlink": "a",
+        "put_link": "hnb",
+        "hire": "at",
+    }
     return graph.mutate(WRITES, name, dict(zip(names[name], values, strict=True)), **options)
 
 
@@ -83,7 +91,9 @@ def test_mut_10_missing_endpoint(graph):
 
 def test_mut_12_insert_then_update_of_one_row(graph):
     version = graph.snapshot().entry("node:Staff").version
-    query = 'query q() { insert Staff { handle: "yan", level: 10 } update Staff set { level: 99 } where handle = "yan" }'
+    query = (
+        'query q() { insert Staff { handle: "yan", level: 10 } update Staff set { level: 99 } where handle = "yan" }'
+    )
     assert counts(graph.mutate(query)) == (2, 0)
     assert level(graph, "yan") == 99
     assert graph.snapshot().entry("node:Staff").version == version + 1
@@ -128,7 +138,9 @@ DOCS = "node Doc { slug: String @key repoName: String @index status: String? }"
 @pytest.fixture
 def docs(tmp_path: Path) -> og.Graph:
     graph = og.init(tmp_path / "docs", DOCS)
-    graph.mutate('query q() { insert Doc { slug: "d1", repoName: "acme" } insert Doc { slug: "d2", repoName: "globex" } }')
+    graph.mutate(
+        'query q() { insert Doc { slug: "d1", repoName: "acme" } insert Doc { slug: "d2", repoName: "globex" } }'
+    )
     return graph
 
 
@@ -253,8 +265,8 @@ def test_a_no_op_is_not_recorded(graph):
         ("query q() { insert Nobody { a: 1 } }", None, TypecheckError),
         ("query q($h: String) { insert Staff { handle: $h } }", {}, BadRequest),
         ("query q($h: String) { insert Staff { handle: $h } }", {"h": 5}, BadRequest),
-        ("query q($n: I64) { insert Staff { handle: \"x\", level: $n } }", {"n": 2**40}, BadRequest),
-        ("query q($n: F64) { insert Staff { handle: \"x\", level: $n } }", {"n": 2.7}, BadRequest),
+        ('query q($n: I64) { insert Staff { handle: "x", level: $n } }', {"n": 2**40}, BadRequest),
+        ('query q($n: F64) { insert Staff { handle: "x", level: $n } }', {"n": 2.7}, BadRequest),
         ("nonsense", None, BadRequest),
         ("no/such/file.gq", None, BadRequest),
     ],

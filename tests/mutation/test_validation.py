@@ -28,14 +28,14 @@ def test_val_01_enum(tmp_path: Path) -> None:
     error = refused(graph, insert, "invalid enum value 'root'", n="a", r="root")
     assert (error.kind, error.type_key, error.property, error.entity_id) == ("enum", "node:P", "role", "a")
     graph.mutate(insert, params={"n": "a", "r": "admin"})
-    update = "query q($r: String) { update P set { role: $r } where name = \"a\" }"
+    update = 'query q($r: String) { update P set { role: $r } where name = "a" }'
     refused(graph, update, "invalid enum value 'root'", r="root")
 
 
 @pytest.mark.parametrize(("value", "fits"), [(-20.0, True), (-40.0, True), (60.0, True), (-50.0, False), (60.5, False)])
 def test_val_03_range(tmp_path: Path, value: float, fits: bool) -> None:
     graph = og.init(tmp_path / "g", "node P { name: String @key t: F64? @range(t, -40.0..60.0) }")
-    insert = "query q($t: F64) { insert P { name: \"a\", t: $t } }"
+    insert = 'query q($t: F64) { insert P { name: "a", t: $t } }'
     if fits:
         graph.mutate(insert, params={"t": value})
         assert rows(graph, "node:P")[0]["t"] == value
@@ -49,7 +49,7 @@ def test_val_03_range(tmp_path: Path, value: float, fits: bool) -> None:
 )
 def test_val_03_integer_ranges(tmp_path: Path, bound: str, good: int, bad: int) -> None:
     graph = og.init(tmp_path / "g", f"node P {{ name: String @key n: I64? @range(n, {bound}) }}")
-    insert = "query q($n: I64?) { insert P { name: \"a\", n: $n } }"
+    insert = 'query q($n: I64?) { insert P { name: "a", n: $n } }'
     graph.mutate(insert, params={"n": good})
     graph.mutate(insert, params={"n": None})
     refused(graph, insert, "@range violation on P.n", n=bad)
@@ -118,9 +118,7 @@ def test_val_11_only_the_final_image_counts(users: og.Graph) -> None:
 
 def test_val_11_a_value_that_was_given_up_can_be_taken(users: og.Graph) -> None:
     users.mutate(PUT_USER, params={"n": "ann", "m": "o"})
-    users.mutate(
-        'query q() { update U set { mail: "n" } where name = "ann" insert U { name: "bob", mail: "o" } }'
-    )
+    users.mutate('query q() { update U set { mail: "n" } where name = "ann" insert U { name: "bob", mail: "o" } }')
     assert [row["mail"] for row in rows(users, "node:U")] == ["n", "o"]
 
 

@@ -248,3 +248,31 @@ def test_a_record_that_is_renewed_is_not_free(store: FaultyStore) -> None:
         store.put(PATH, LeaseRecord("alive", "alive", 0.2, ahead + turn).encode())
         assert not mine.attempt()
         time.sleep(0.1)
+
+
+def test_a_lock_given_back_is_taken_again_without_reading_it(store: FaultyStore) -> None:
+    freed: dict[str, str] = {}
+    first = Lease(store, PATH, seconds=LONG, process="one", freed=freed)
+    assert first.attempt()
+    first.release()
+    store.counts.clear()
+    again = Lease(store, PATH, seconds=LONG, process="one", freed=freed)
+    assert again.attempt()
+    assert store.counts == {"swap": 1}
+    assert again.still_held()
+    again.release()
+
+
+def test_a_freed_lock_that_someone_else_took_is_theirs(store: FaultyStore) -> None:
+    freed: dict[str, str] = {}
+    first = Lease(store, PATH, seconds=LONG, process="one", freed=freed)
+    assert first.attempt()
+    first.release()
+    other = lease(store, "two")
+    assert other.attempt()
+    again = Lease(store, PATH, seconds=LONG, process="one", freed=freed)
+    assert not again.attempt()
+    assert held_by(store) == "two"
+    other.release()
+    assert again.attempt()
+    again.release()

@@ -100,6 +100,14 @@ def test_a_name_can_be_used_again_within_one_session(dataset: LanceDataset) -> N
         lance.dataset(dataset.uri, session=session).branches.delete("b")
 
 
+def test_a_question_mark_in_the_path_puts_the_branch_elsewhere(tmp_path: Path) -> None:
+    """Why `storage/root.py` refuses such a path."""
+    dataset = new_dataset(tmp_path / "a?b" / "table")
+    dataset.create_branch("b", 1)
+    assert not (tmp_path / "a?b" / "table" / "tree").exists()
+    assert (tmp_path / "a" / "tree" / "b?b" / "table").exists()
+
+
 def test_version_stamps_are_the_branchs_own(dataset: LanceDataset) -> None:
     """Relied on by `commit/manifest.py`: a commit's manifest version is the stamp of its row."""
     commit(commit(dataset, [60]), [61])

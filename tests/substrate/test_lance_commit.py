@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import lance
+import pyarrow as pa
 import pytest
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.commit import CommitConflictError
@@ -60,6 +61,16 @@ def test_a_rebased_merge_insert_doubles_a_key(dataset: LanceDataset) -> None:
     staged = upserting(dataset, [90])
     commit(dataset, appending(dataset, [90]))
     assert ids(commit(dataset, staged)).count("k90") == 2
+
+
+def test_merge_insert_drops_a_null_key_and_doubles_a_new_one(tmp_path: Path) -> None:
+    """Why `storage/tables/incoming.py` looks at the keys."""
+    dataset = new_dataset(tmp_path / "indexed", indexed=True)
+    source = pa.table({"id": pa.array([None, "b", "b"], pa.string()), "v": ["n", "1", "2"]})
+    merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    after = commit(dataset, merge.execute_uncommitted(source)[0])
+    assert after.count_rows() == dataset.count_rows() + 2
+    assert ids(after).count("b") == 2
 
 
 def test_an_overwrite_with_zero_retries_is_strict(dataset: LanceDataset) -> None:

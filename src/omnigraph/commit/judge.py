@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from omnigraph.commit.classify import Class, Observed, classify, mode_of
-from omnigraph.commit.context import CommitContext
+from omnigraph.commit.context import POWER, CommitContext
 from omnigraph.commit.model import ManifestState, TableEntry
 from omnigraph.commit.sidecar import PlannedTable, Sidecar
 from omnigraph.errors import StorageError
@@ -70,14 +70,16 @@ def _judge(
 
 def _head(context: CommitContext, location: Location, *, above: int) -> int | None:
     """The head of a table. Versions above its pin that a power failure left unreadable count as no movement."""
+    flushed = context.durability == POWER
     try:
         head = context.tables.head_version(location)
-        torn = head is not None and head < above
+        # Without flushing, what a dead process wrote is still whole: only the machine can lose it.
+        suspect = head is not None and (head < above or (flushed and head > above))
     except StorageError as error:
         if error.kind != "permanent":
             raise
-        torn = True
-    if torn:
-        set_torn_versions_aside(context.tables, context.store, location, above=above)
+        suspect = True
+    if suspect:
+        set_torn_versions_aside(context.tables, context.store, location, above=above, with_data=flushed)
         head = context.tables.head_version(location)
     return head

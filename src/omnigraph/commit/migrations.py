@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,11 +46,9 @@ def migrated(context: CommitContext, branch: str) -> Warm:
             return warm
         if attempt:
             time.sleep(random.uniform(0.002, 0.01) * 2**attempt)
-        try:
+        # Another runner may be faster: then look again, it may have reached the target already.
+        with suppress(StaleCommit):
             _STEPS[warm.state.stamp](context, branch, warm)
-        except StaleCommit:
-            # Another runner was faster: look again, it may have reached the target already.
-            pass
         context.manifest.forget(branch)
     raise ManifestContention(f"branch '{branch}' is being migrated by others at once; repeat the operation")
 
@@ -73,10 +72,9 @@ def _v3_to_v4(context: CommitContext, branch: str, warm: Warm) -> None:
     """History moves into `__manifest`: one Overwrite, the one Lance operation that is a strict compare-and-swap."""
     with translated(MANIFEST_PATH, "read"):
         present: pa.Table = warm.dataset.to_table(columns=rows.COLUMNS.names)
-    if pc.any(pc.equal(present["object_type"], rows.FENCE)).as_py():
-        if pc.any(pc.equal(present["object_type"], rows.GRAPH_COMMIT)).as_py():
-            _stamp_v4(warm)
-            return
+    if {rows.FENCE, rows.GRAPH_COMMIT} <= set(pc.unique(present["object_type"]).to_pylist()):
+        _stamp_v4(warm)
+        return
     commits = legacy_commits(context.store, context.tables, branch) or [_genesis(warm)]
     head = legacy_head(commits, warm.state.version)
     assert head is not None, "there is at least the genesis commit"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from omnigraph import failpoints
 from omnigraph.commit import audit, schema_files
 from omnigraph.commit.audit import AuditedTable, Recovery
-from omnigraph.commit.branch_refs import read_ref
+from omnigraph.commit.branch_refs import MANIFEST_PATH, read_ref
 from omnigraph.commit.classify import Class, Decision, decide
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.judge import Judged, judge
@@ -70,7 +70,7 @@ def fresh_state(context: CommitContext, branch: str) -> ManifestState:
         return context.manifest.load(branch)
     except StorageError as error:
         torn = error.kind == "permanent" and set_torn_versions_aside(
-            context.tables, context.store, manifest_location(branch)
+            context.tables, context.store, manifest_location(branch), above=None
         )
         if not torn:
             raise
@@ -141,6 +141,8 @@ def _settle(context: CommitContext, sidecar: Sidecar, state: ManifestState, live
 def _already_published(
     context: CommitContext, sidecar: Sidecar, judged: list[Judged], published: Commit | None
 ) -> Recovery:
+    # Its writer may have failed to flush it, and the record that could bring it back is about to go.
+    context.make_durable(MANIFEST_PATH)
     if sidecar.kind is Kind.SCHEMA_APPLY:
         finish_promotion(context, sidecar)
     return _outcome(sidecar, "RolledForward", published.id if published else None, judged)

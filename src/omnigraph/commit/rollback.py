@@ -51,6 +51,7 @@ def roll_back(
         failpoints.hit("recovery.before_undo")
         version = undo(context.tables, table.location, pin=table.entry.version, effect=table.seen.head)
         failpoints.hit("recovery.after_undo")
+        context.make_durable(table.planned.table_path)
         if version > table.seen.head + 1:
             # The inverse keeps what a program that does not know our locks committed meanwhile. It is not ours to publish.
             _log.warning("%s was changed while operation %s was undone", table.location, sidecar.operation_id)

@@ -70,6 +70,7 @@ def roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState,
             )
         )
     updates += further_updates(context, sidecar, state, renamed)
+    context.make_durable(*(table.planned.table_path for table in judged))
     publish(context, sidecar.branch, updates, requirements, _lineage(sidecar))
     failpoints.hit("recovery.after_roll_forward")
     if sidecar.kind is Kind.SCHEMA_APPLY:

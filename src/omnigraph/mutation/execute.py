@@ -106,9 +106,7 @@ def mutate(context: CommitContext, request: Request) -> MutationResult:
                 ) from moved
 
 
-def _attempt(
-    context: CommitContext, request: Request, lineage: Lineage, constants: Constants
-) -> MutationResult:
+def _attempt(context: CommitContext, request: Request, lineage: Lineage, constants: Constants) -> MutationResult:
     state = context.manifest.load(request.branch)
     known = _earlier_receipt(context, request)
     if known is not None:
@@ -152,9 +150,7 @@ def _validate(run: Run) -> None:
 # --- staging ----------------------------------------------------------------------------------------------------------
 
 
-def _prepare(
-    context: CommitContext, state: ManifestState, request: Request, lineage: Lineage, run: Run
-) -> Write:
+def _prepare(context: CommitContext, state: ManifestState, request: Request, lineage: Lineage, run: Run) -> Write:
     effects = tuple(_effect(context, state, pending, run.base) for pending in run.staging)
     written = {effect.entry.key for effect in effects}
     receipt = {"affected_nodes": run.affected.nodes, "affected_edges": run.affected.edges, "commit": lineage.id}

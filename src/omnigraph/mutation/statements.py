@@ -146,5 +146,3 @@ class Run:
         assert isinstance(column, Column), "one side of a mutation's predicate is a column"
         kind: PropType = column.type
         return column.property, coerce(kind, operator, self.constants.value(constant))  # type: ignore[arg-type]
-
-

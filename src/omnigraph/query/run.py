@@ -36,6 +36,10 @@ class Run:
     now: int
     caches: Caches
     embed: Embed
+    #: The variables whose nodes are ranked against each other.
+    ranked: frozenset[str] = frozenset()
+    #: Whether notes are wanted that cost something to make.
+    explaining: bool = False
     #: By the identity of the operator, since equal operators may stand in a plan twice.
     traces: dict[int, Trace] = field(default_factory=dict)
     _opened: dict[str, Entities] = field(default_factory=dict)

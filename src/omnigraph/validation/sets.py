@@ -100,9 +100,7 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 # --- endpoints --------------------------------------------------------------------------------------------------------
 
 
-def _endpoints(
-    change: TableChange, edge: EdgeType, changes: Changes, committed: Committed
-) -> Iterator[Violation]:
+def _endpoints(change: TableChange, edge: EdgeType, changes: Changes, committed: Committed) -> Iterator[Violation]:
     """Both ends of every edge that the write brings are nodes of the final image."""
     for end, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
         wanted = _flat(pc.unique(change.upserts[end]))
@@ -138,9 +136,7 @@ def _absent(node_key: str, ids: pa.Array, changes: Changes, committed: Committed
 # --- cardinality ------------------------------------------------------------------------------------------------------
 
 
-def _cardinality(
-    change: TableChange, edge: EdgeType, changes: Changes, committed: Committed
-) -> Iterator[Violation]:
+def _cardinality(change: TableChange, edge: EdgeType, changes: Changes, committed: Committed) -> Iterator[Violation]:
     """How many edges leave each source that the write touches, also one whose edge it moved away or deleted."""
     low, high = edge.cardinality.minimum, edge.cardinality.maximum
     if low == 0 and high is None:

@@ -41,6 +41,8 @@ def table_of(entity: NodeType | EdgeType, rows: Sequence[Row]) -> pa.Table:
 
 def _blobs(values: Sequence[object], kind: pa.DataType) -> pa.Array:
     """One-row blob columns, or nulls, as one column."""
-    parts = [value.storage if isinstance(value, pa.ExtensionArray) else pa.nulls(1, kind.storage_type) for value in values]
+    parts = [
+        value.storage if isinstance(value, pa.ExtensionArray) else pa.nulls(1, kind.storage_type) for value in values
+    ]
     storage = pa.concat_arrays(parts) if parts else pa.nulls(0, kind.storage_type)
     return pa.ExtensionArray.from_storage(kind, storage)

@@ -127,6 +127,7 @@ def test_a_corrupt_head_is_an_error(tables: Tables, content: bytes) -> None:
         fresh.exists(HOME.path)
     with pytest.raises(Corrupt):
         fresh.open(HOME, table.version)
+    assert fresh.created_by(HOME, table.version) is None
 
 
 def test_a_file_in_the_place_of_a_table_is_an_error(tables: Tables) -> None:

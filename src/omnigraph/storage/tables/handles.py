@@ -74,10 +74,10 @@ class Tables:
         return None if head is None else head.version
 
     def created_by(self, location: Location, version: int) -> str | None:
-        """Our transaction id of the commit that made a version; None when it is not ours or does not say."""
+        """Our transaction id of the commit that made a version; None when it is not ours or can not be made out."""
         try:
             dataset = self.open(location, version).dataset
-        except Missing:
+        except (Missing, Corrupt):
             return None
         return read_transaction_id(dataset, version)
 

@@ -1,4 +1,4 @@
-"""Versions that a power failure tore: Lance does not flush, so a manifest can be linked before its content is on disk.
+"""Versions that a power failure tore: Lance does not flush, so a file can have its name before its content is on disk.
 
 Such a version was never acknowledged. It would make the dataset unreadable, so it is set aside (not destroyed), and the
 newest readable version is the head again.
@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import logging
 
+from lance import LanceDataset
+
 from omnigraph.errors import StorageError
 from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.tables.handles import Tables
+from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.location import Location
 
 #: Where torn manifests go.
@@ -20,18 +23,28 @@ _NEWEST_FIRST = 2**64 - 1
 _log = logging.getLogger(__name__)
 
 
-def set_torn_versions_aside(tables: Tables, store: ObjectStore, location: Location, *, above: int = 0) -> list[int]:
-    """Set the unreadable versions at the top of a dataset aside, down to a version; returns their numbers."""
+def set_torn_versions_aside(
+    tables: Tables, store: ObjectStore, location: Location, *, above: int | None, with_data: bool = False
+) -> list[int]:
+    """Set the unreadable versions at the top of a dataset aside and return their numbers.
+
+    `above`: a version that is not touched; 0 for a table that was being made, of which nothing need be readable. None
+    when it is not known: then one that can be read must remain, because a dataset without any is damaged, not torn.
+    `with_data`: a version whose new data can not be read is torn too.
+    """
     torn = []
     for version, path in _versions(store, location):
-        if version <= above or _readable(tables, location, version):
+        if version <= (above or 0) or _readable(tables, location, version, above if with_data else None):
             break
+        torn.append((version, path))
+    else:
+        torn = [] if above is None else torn
+    for version, path in torn:
         store.put(f"{ASIDE}/{path}", store.get(path))
         store.delete(path)
-        torn.append(version)
         _log.warning("version %d of %s was torn by a power failure and set aside", version, location)
     tables.forget(location)
-    return torn
+    return [version for version, _ in torn]
 
 
 def _versions(store: ObjectStore, location: Location) -> list[tuple[int, str]]:
@@ -44,11 +57,25 @@ def _versions(store: ObjectStore, location: Location) -> list[tuple[int, str]]:
     return sorted(found, reverse=True)
 
 
-def _readable(tables: Tables, location: Location, version: int) -> bool:
+def _readable(tables: Tables, location: Location, version: int, pin: int | None) -> bool:
+    """Whether a version can be opened and, given the pin it was made on, all data it added can be read."""
     try:
+        dataset = tables.open_dataset(location, version)
         # A manifest of zeros decodes, as an empty version 0.
-        return bool(tables.open_dataset(location, version).version == version)
+        whole = bool(dataset.version == version)
+        if whole and pin is not None:
+            _read_what_is_new(dataset, tables.open_dataset(location, pin) if pin else None)
+        return whole
     except StorageError as error:
         if error.kind in ("permanent", "not_found"):
             return False
         raise
+
+
+def _read_what_is_new(dataset: LanceDataset, pinned: LanceDataset | None) -> None:
+    known = {str(fragment.metadata) for fragment in pinned.get_fragments()} if pinned else set()
+    with translated(dataset.uri, "read"):
+        for fragment in dataset.get_fragments():
+            if str(fragment.metadata) not in known:
+                for _ in fragment.to_batches():
+                    pass

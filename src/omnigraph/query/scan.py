@@ -1,0 +1,169 @@
+"""Reading nodes and edges: the columns somebody needs of the rows that fit, as rows of bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.language.query.ir import NodePattern, Predicate, columns_of
+from omnigraph.query.entities import Entities
+from omnigraph.query.evaluate import constant, plain, satisfying
+from omnigraph.query.pushdown import Pushed, push
+from omnigraph.query.rows import Rows, column_name, rows_of, unit_rows
+from omnigraph.query.run import Run
+from omnigraph.storage.tables.table import IDS_PER_LOOKUP, ROW_ADDRESS
+from omnigraph.values.columns import arrow_type
+from omnigraph.values.compare import Comparison, coerce
+from omnigraph.values.identity import derive_ids
+
+#: Larger than the default of a table read: queries stream through, and fewer batches cost less.
+_BATCH_ROWS = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Which rows of a table are wanted and which of their columns."""
+
+    entities: Entities
+    variable: str
+    columns: tuple[str, ...]
+    predicates: tuple[Predicate, ...] = ()
+    #: Only rows that have one of these values in a column; a lookup through the index on it.
+    among: tuple[str, pa.Array] | None = None
+    limit: int | None = None
+
+
+def scan_nodes(node: NodePattern, run: Run, limit: int | None = None) -> Rows:
+    """One row for each node that fits a pattern."""
+    entities = run.nodes(node.node_type)
+    columns = node_columns(node, run)
+    among: tuple[str, pa.Array] | None = None
+    if node.lookup is not None:
+        among = ("id", _lookup_ids(node, entities, run))
+    return read(Request(entities, node.variable, columns, node.predicates, among, limit), run)
+
+
+def node_columns(node: NodePattern, run: Run) -> tuple[str, ...]:
+    """What is read of a node: what the plan says, and the id where ranks are compared."""
+    properties = run.nodes(node.node_type).entity.properties
+    columns = node.columns
+    if columns is None:
+        columns = ("id", *(name for name, declared in properties.items() if not declared.type.is_blob))
+    return columns if "id" in columns or node.variable not in run.ranked else (*columns, "id")
+
+
+def _lookup_ids(node: NodePattern, entities: Entities, run: Run) -> pa.Array:
+    """The id of the only node that can have this key, or none when no node can."""
+    assert node.lookup is not None
+    names = ("id",) if node.lookup_by_id else node.key
+    columns = {}
+    for name, value in zip(names, node.lookup, strict=True):
+        coerced = coerce(entities.kind(name), "=", plain(run.value(constant(value))))
+        if not isinstance(coerced, Comparison):
+            return pa.array([], pa.string())
+        columns[name] = pa.array([coerced.value.as_py()], coerced.value.type)
+    return columns["id"] if node.lookup_by_id else derive_ids(entities.entity, pa.table(columns))
+
+
+def read(request: Request, run: Run) -> Rows:
+    """The rows of a request."""
+    pushed = push(request.predicates, request.entities, run)
+    if pushed.never or request.limit == 0:
+        return _empty(request)
+    if request.among is None and not request.columns and not pushed.rest:
+        _note(request, pushed, run)
+        count = request.entities.table.count_rows(pushed.filter)
+        return unit_rows(count if request.limit is None else min(count, request.limit))
+    parts = []
+    wanted = request.limit
+    for rows in _parts(request, pushed, run):
+        parts.append(rows.table if wanted is None else rows.table.slice(0, wanted))
+        if wanted is not None:
+            wanted -= parts[-1].num_rows
+            if wanted <= 0:
+                break
+    return rows_of(pa.concat_tables(parts)) if parts else _empty(request)
+
+
+def _parts(request: Request, pushed: Pushed, run: Run) -> Iterator[Rows]:
+    """Batch by batch, so that what does not fit is dropped before the next is read."""
+    table, variable = request.entities.table, request.variable
+    asked = {column.property for predicate in pushed.rest for column in columns_of(predicate)}
+    needed = tuple(dict.fromkeys((*request.columns, *sorted(asked))))
+    stored = [name for name in map(request.entities.stored.__getitem__, needed) if name is not None]
+    addresses = "id" in request.columns
+    for filter_ in _filters(request, pushed):
+        _note(request, pushed, run)
+        for batch in table.scan(stored, filter_, batch_size=_BATCH_ROWS, with_row_address=addresses or not stored):
+            rows = rows_of(_named(batch, request, needed, addresses))
+            rows = satisfying(pushed.rest, rows, run)
+            if asked - set(request.columns):
+                extra = [column_name(variable, name) for name in asked - set(request.columns)]
+                rows = rows_of(_without(rows.table, extra))
+            yield rows
+
+
+def _filters(request: Request, pushed: Pushed) -> Iterator[pc.Expression | None]:
+    if request.among is None:
+        yield pushed.filter
+        return
+    name, values = request.among
+    stored = request.entities.stored[name]
+    assert stored is not None
+    for start in range(0, len(values), IDS_PER_LOOKUP):
+        some = values.slice(start, IDS_PER_LOOKUP)
+        lookup = pc.field(stored) == some[0] if len(some) == 1 else pc.field(stored).isin(some)
+        yield lookup if pushed.filter is None else lookup & pushed.filter
+
+
+def _named(batch: pa.RecordBatch, request: Request, needed: Sequence[str], addresses: bool) -> pa.Table:
+    """A batch of the stored table under the names rows have; a property that is not stored there is null."""
+    columns: dict[str, pa.Array] = {}
+    for name in needed:
+        stored = request.entities.stored[name]
+        columns[column_name(request.variable, name)] = (
+            pa.nulls(len(batch), arrow_type(request.entities.kind(name))) if stored is None else batch[stored]
+        )
+    if addresses:
+        columns[address_name(request.variable)] = batch[ROW_ADDRESS]
+    return pa.table(columns) if columns else unit_rows(len(batch)).table
+
+
+def address_name(variable: str) -> str:
+    """The column that says where the row of a scanned node lies."""
+    return column_name(variable, "#address")
+
+
+def _without(table: pa.Table, names: Iterable[str]) -> pa.Table:
+    dropped = set(names)
+    kept = [name for name in table.column_names if name not in dropped]
+    return table.select(kept) if kept else unit_rows(table.num_rows).table
+
+
+def _empty(request: Request) -> Rows:
+    columns: dict[str, pa.Array] = {
+        column_name(request.variable, name): pa.array([], arrow_type(request.entities.kind(name)))
+        for name in request.columns
+    }
+    if "id" in request.columns:
+        columns[address_name(request.variable)] = pa.array(np.zeros(0, np.uint64))
+    return Rows(pa.table(columns)) if columns else unit_rows(0)
+
+
+def _note(request: Request, pushed: Pushed, run: Run) -> None:
+    """What `explain` says about this read."""
+    if not run.explaining:
+        return
+    used = set(pushed.columns) | ({request.among[0]} if request.among else set())
+    if pushed.shown:
+        run.note(f"pushed: {' and '.join(pushed.shown)}")
+    if request.among:
+        run.note(f"lookup by {request.among[0]}")
+    for index in request.entities.table.indices():
+        names = {name for name, stored in request.entities.stored.items() if stored in index.columns}
+        if index.kind != "INVERTED" and names & used:
+            run.note(f"index: {index.name} ({index.kind})")

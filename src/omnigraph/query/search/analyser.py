@@ -1,0 +1,71 @@
+"""The one analyser of texts: words, lower case, English stems, no stop words, plain ASCII letters.
+
+It says which rows match. An index is built with the same settings (`INDEX_OPTIONS`), so a row that no index covers yet
+matches exactly as it will later.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache, lru_cache
+from typing import Any
+
+#: What an inverted index must be built with to analyse texts as this module does.
+INDEX_OPTIONS: dict[str, Any] = {
+    "base_tokenizer": "simple",
+    "language": "English",
+    "max_token_length": 40,
+    "lower_case": True,
+    "stem": True,
+    "remove_stop_words": True,
+    "ascii_folding": True,
+    "with_position": False,
+}
+
+STOP_WORDS = frozenset(
+    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to "
+    "was will with".split()
+)
+#: A longer word is no word but data, and is not searched. Counted in bytes, as the index does.
+_LONGEST = 40
+_WORD = re.compile(r"[^\W_]+")
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens of a text, in order, repeated as often as they occur."""
+    found = (_token(word) for word in _WORD.findall(text))
+    return [token for token in found if token is not None]
+
+
+@lru_cache(maxsize=65536)
+def _token(word: str) -> str | None:
+    if len(word.encode()) >= _LONGEST:
+        return None
+    lowered = word.lower()
+    stem = _stemmer().stemWord(lowered)
+    return None if stem in STOP_WORDS else _fold(stem)
+
+
+@cache
+def _stemmer() -> Any:
+    import snowballstemmer
+
+    return snowballstemmer.stemmer("english")
+
+
+def _fold(word: str) -> str:
+    """Letters without their marks where that leaves an ASCII letter."""
+    if word.isascii():
+        return word
+    return "".join(_fold_letter(letter) for letter in word)
+
+
+@lru_cache(maxsize=4096)
+def _fold_letter(letter: str) -> str:
+    plain = unicodedata.normalize("NFKD", letter)[0]
+    return _LIGATURES.get(letter, plain if plain.isascii() else letter)
+
+
+#: Letters that Unicode does not take apart but that have a usual ASCII spelling.
+_LIGATURES = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i"}

@@ -1,0 +1,57 @@
+"""Distances between vectors, computed here in double precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.errors import BadRequest
+from omnigraph.language.query.ir import Nearest
+from omnigraph.query.run import Run
+
+Vector = npt.NDArray[np.float32]
+
+#: How many numbers are widened to double precision at a time.
+_AT_ONCE = 4_000_000
+
+
+def query_vector(nearest: Nearest, run: Run) -> Vector | None:
+    """The vector a query asks for; a text is embedded. None when the parameter is null."""
+    value = run.value(nearest.query)
+    if isinstance(value, str):
+        value = run.embed(value, nearest.dimension, nearest.model)
+    if value is None:
+        return None
+    assert isinstance(value, tuple)
+    if len(value) != nearest.dimension:
+        raise BadRequest(f"nearest expects a vector of {nearest.dimension} numbers, got {len(value)}")
+    return np.asarray(value, dtype=np.float32)
+
+
+def distances(vectors: pa.Array, query: Vector | None, metric: str) -> pa.Array:
+    """The distance of each vector: Euclidean, 1 − cosine or the negative dot product; null where a vector is null."""
+    if query is None:
+        return pa.nulls(len(vectors), pa.float64())
+    known = vectors.is_valid().to_numpy(zero_copy_only=False)
+    matrix = vectors.drop_null().flatten().to_numpy(zero_copy_only=False).reshape(-1, len(query))
+    wide = query.astype(np.float64)
+    rows = max(1, _AT_ONCE // len(query))
+    parts = [_distances(matrix[start : start + rows], wide, metric) for start in range(0, len(matrix), rows)]
+    values = np.full(len(vectors), np.nan)
+    if parts:
+        values[known] = np.concatenate(parts)
+    return pa.array(values, mask=~known)
+
+
+def _distances(matrix: Vector, query: npt.NDArray[np.float64], metric: str) -> npt.NDArray[np.float64]:
+    wide = matrix.astype(np.float64)
+    match metric:
+        case "cosine":
+            norms = np.linalg.norm(wide, axis=1) * np.linalg.norm(query)
+            similarity = np.divide(wide @ query, norms, out=np.zeros(len(wide)), where=norms > 0)
+            return np.asarray(1.0 - similarity)
+        case "dot":
+            return np.asarray(-(wide @ query))
+        case _:
+            return np.asarray(np.linalg.norm(wide - query, axis=1))
