@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import lance
 import orjson
+import pyarrow as pa
 import pytest
 
 import omnigraph as og
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.moved_root import ROOT_RECORD
 from omnigraph.errors import BadRequest, GraphMoved, GraphNotFound, OmnigraphError, StorageError
-from omnigraph.graph.lifecycle import connect
+from omnigraph.graph.lifecycle import connect, open_for_writing
 from omnigraph.storage.faults import FaultyStore, error_before
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.root import Root
@@ -47,9 +49,6 @@ def _other_files(place: Path) -> None:
 
 
 def _a_lance_dataset(place: Path) -> None:
-    import lance
-    import pyarrow as pa
-
     lance.write_dataset(pa.table({"x": [1]}), str(place))
 
 
@@ -117,8 +116,10 @@ def test_a_graph_without_its_manifest_is_told_from_none(org: CommitContext, lost
 def test_a_damaged_manifest_is_named(org: CommitContext, damage: str, mode: str) -> None:
     for file in Path(org.root.uri, "__manifest", damage).iterdir():
         file.write_bytes(b"garbage")
+    before = tree(org)
     with pytest.raises(StorageError, match="__manifest"):
         og.open(org.root.uri, mode)  # type: ignore[arg-type]
+    assert tree(org) == before, "nothing is set aside when nothing is left that can be read"
 
 
 @pytest.mark.parametrize("damage", ["gone", "garbage"])
@@ -306,19 +307,13 @@ def test_a_store_that_is_full_is_named_and_nothing_is_lost(org: CommitContext, p
         store.inject(error_before("put", path, nth=None, kind="permanent"))
     context = connect(org.root.uri, store=store)
     with pytest.raises(StorageError) as raised:
-        (insert(context, {STAFF: staff(["eve"])}) if verb == "put" else og_open(context))
+        (insert(context, {STAFF: staff(["eve"])}) if verb == "put" else open_for_writing(context))
     assert raised.value.kind == "permanent"
     assert store.fired
     assert picture(again(org)) == before
     store.clear()
     insert(context, {STAFF: staff(["eve"])})
     assert_healthy(again(org))
-
-
-def og_open(context: CommitContext) -> object:
-    from omnigraph.graph.lifecycle import open_for_writing
-
-    return open_for_writing(context)
 
 
 def test_a_missing_bucket_is_named(s3_root: Root) -> None:

@@ -207,7 +207,7 @@ def _create_manifest(context: CommitContext, entries: list[TableEntry], actor: s
 def open_for_writing(context: CommitContext) -> Contract:
     """Read-write: stamp check, migration of main, schema-state recovery, sidecars, then the state."""
     _refuse_missing(context)
-    stamp = fresh_state(context, MAIN).stamp
+    stamp = _stamp(context)
     refuse_if_moved(context.store, context.root)
     context.store.probe_create_if_absent()
     if stamp != CURRENT:
@@ -218,6 +218,16 @@ def open_for_writing(context: CommitContext) -> Contract:
         context.store.delete(CLAIM)
     heal(context)
     return checked_contract(context)
+
+
+def _stamp(context: CommitContext) -> int:
+    """The format of main. A manifest that can not be read may have been torn by a power failure."""
+    try:
+        return context.manifest.load().stamp
+    except StorageError:
+        # Under the lock: another process may be putting a whole version in the place of the torn one.
+        with context.locks.hold(MAIN):
+            return fresh_state(context, MAIN).stamp
 
 
 def open_for_reading(context: CommitContext) -> Contract:
