@@ -78,9 +78,10 @@ def _opening(uri: str) -> Iterator[Row]:
 
 
 _OPEN = """
-import json, sys, time, omnigraph, lance
+import json, sys, time
+from omnigraph import open
 start = time.perf_counter()
-omnigraph.open(sys.argv[1])
+open(sys.argv[1])
 print(json.dumps(time.perf_counter() - start))
 """
 

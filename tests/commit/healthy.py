@@ -42,8 +42,8 @@ def _rows(context: CommitContext, location: Location, version: int) -> list[dict
 def assert_healthy(context: CommitContext) -> None:
     """Nothing is pending, nothing is left over, every head is its pin, and history is one line."""
     assert context.store.list(FOLDER) == []
-    names = {info.path for info in context.store.list() if "/" not in info.path}
-    assert names <= {"_schema.pg", "_schema.ir.json", "__schema_state.json", "__root.json"}, "left-over control files"
+    control_files = {info.path for info in context.store.list() if "/" not in info.path}
+    assert control_files - {"_schema.pg", "_schema.ir.json", "__schema_state.json", "__root.json"} == set()
     published = published_locations(context)
     for name in branch_names(context):
         assert_linear(context, name)

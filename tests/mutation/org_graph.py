@@ -50,6 +50,22 @@ def org_graph(path: Path) -> og.Graph:
     return graph
 
 
+_PARAMETERS = {
+    "put": "hn",
+    "link": "ab",
+    "relevel": "hn",
+    "drop_staff": "h",
+    "unlink": "a",
+    "put_link": "hnb",
+    "hire": "at",
+}
+
+
+def call(graph: og.Graph, name: str, *values: object, **options: Any) -> og.MutationResult:
+    """Run one of the writes with its parameters in order."""
+    return graph.mutate(WRITES, name, dict(zip(_PARAMETERS[name], values, strict=True)), **options)
+
+
 def rows(graph: og.Graph, type_key: str, branch: str | None = None, at: Any = None) -> list[dict[str, Any]]:
     """All rows of a type, by id."""
     found = graph.snapshot(branch, at).open(type_key).read(blobs="bytes").to_pylist()

@@ -9,25 +9,12 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequest, PreconditionFailed, TypecheckError, ValidationError
-from tests.mutation.org_graph import WRITES, ids, level, org_graph, pairs, rows
+from tests.mutation.org_graph import call, ids, level, org_graph, pairs, rows
 
 
 @pytest.fixture
 def graph(tmp_path: Path) -> og.Graph:
     return org_graph(tmp_path / "g")
-
-
-def call(graph: og.Graph, name: str, *values: object, **options: object):
-    names = {
-        "put": "hn",
-        "link": "ab",
-        "relevel": "hn",
-        "drop_staff": "h",
-        "unlink": "a",
-        "put_link": "hnb",
-        "hire": "at",
-    }
-    return graph.mutate(WRITES, name, dict(zip(names[name], values, strict=True)), **options)
 
 
 def counts(result) -> tuple[int, int]:

@@ -141,6 +141,17 @@ def test_a_second_stamp_of_one_key_is_a_conflict_for_good(dataset: LanceDataset)
     assert not stale.retryable
 
 
+def test_a_fragment_brought_back_twice_is_a_conflict_for_good(dataset: LanceDataset) -> None:
+    """Relied on by `storage/tables/commit.py`: two who undo the same effect at once."""
+    vanished = dataset.get_fragment(1).metadata
+    after = commit(dataset, Transaction(dataset.version, LanceOperation.Delete([], [1], "any text")))
+    back = LanceOperation.Update(new_fragments=[vanished])
+    commit(after, Transaction(after.version, back))
+    stale = meaning(lambda: commit(after, Transaction(after.version, back)))
+    assert isinstance(stale, StaleCommit)
+    assert not stale.retryable
+
+
 def test_an_overtaken_compaction_is_a_plain_error_with_a_known_text(dataset: LanceDataset) -> None:
     results = [task.execute(dataset) for task in Compaction.plan(dataset, options={}).tasks]
     dataset.delete("id = 'k0'")

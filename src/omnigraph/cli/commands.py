@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -11,19 +11,24 @@ import click
 
 from omnigraph import __version__
 from omnigraph.cli.output import line, warn
+from omnigraph.cli.scope import Scope, refuse_foreign_flag
+from omnigraph.cli.settings import Settings
 from omnigraph.language.suggest import did_you_mean, nearest_name
 
-
-@dataclass
-class Settings:
-    """What the global flags of one call said."""
-
-    debug: bool = False
-
-
-def _set_debug(context: click.Context, _parameter: click.Parameter, given: bool) -> None:
-    if given:
-        context.ensure_object(Settings).debug = True
+#: The global flags with a value: their metavar and their help.
+_ADDRESSING = {
+    "as": ("ACTOR", "Write as this actor, instead of operator.actor."),
+    "server": ("NAME|URL", "Work on a served graph."),
+    "graph": ("ID", "The graph in a server or cluster."),
+    "store": ("URI", "The storage of one graph: a path, file:// or s3://."),
+    "cluster": ("DIR|URI", "Work on a graph of a cluster."),
+    "profile": ("NAME", "Take the address from a profile; default $OMNIGRAPH_PROFILE."),
+}
+_SWITCHES = {
+    "yes": "Allow a destructive write on a non-local target.",
+    "quiet": "Do not say what is written to.",
+    "debug": "Add the traceback to an error.",
+}
 
 
 def _show_version(context: click.Context, _parameter: click.Parameter, given: bool) -> None:
@@ -32,37 +37,81 @@ def _show_version(context: click.Context, _parameter: click.Parameter, given: bo
         context.exit()
 
 
-def _global_flags(hidden: bool) -> tuple[click.Option, ...]:
-    return (
+def _remember_address(context: click.Context, parameter: click.Parameter, given: str | None) -> None:
+    if given is None:
+        return
+    flag = parameter.opts[0].removeprefix("--")
+    if not given:
+        raise click.UsageError(f"--{flag} must not be empty", context)
+    context.ensure_object(Settings).flags[flag] = given
+    if isinstance(context.command, Command):
+        context.command.refuse_foreign(context, flag)
+
+
+def _remember_switch(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+    if given:
+        setattr(context.ensure_object(Settings), parameter.opts[0].removeprefix("--"), True)
+
+
+def global_flags(is_shown: Callable[[str], bool]) -> list[click.Option]:
+    """The global flags; those that mean nothing to a command are understood, so that they can be refused, but not shown."""
+    options = [
+        click.Option(
+            [f"--{name}", f"_{name}"],
+            metavar=metavar,
+            is_eager=True,
+            expose_value=False,
+            hidden=not is_shown(name),
+            callback=_remember_address,
+            help=text,
+        )
+        for name, (metavar, text) in _ADDRESSING.items()
+    ]
+    options += [
+        click.Option(
+            [f"--{name}", f"_{name}"],
+            is_flag=True,
+            expose_value=False,
+            hidden=not is_shown(name),
+            callback=_remember_switch,
+            help=text,
+        )
+        for name, text in _SWITCHES.items()
+    ]
+    options.append(
         click.Option(
             ["-v", "--version"],
             is_flag=True,
             is_eager=True,
             expose_value=False,
-            hidden=hidden,
+            hidden=not is_shown("version"),
             callback=_show_version,
             help="Show the version and exit.",
-        ),
-        click.Option(
-            ["--debug"],
-            is_flag=True,
-            expose_value=False,
-            hidden=hidden,
-            callback=_set_debug,
-            help="Add the traceback to an error.",
-        ),
+        )
     )
-
-
-_FLAGS_BEFORE = _global_flags(hidden=False)
-_FLAGS_AFTER = _global_flags(hidden=True)
+    return options
 
 
 class Command(click.Command):
-    """A command that takes the global flags too."""
+    """A command that takes the global flags too, and refuses those outside its scope."""
 
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        return [*super().get_params(ctx), *_FLAGS_AFTER]
+    def __init__(self, *args: Any, scope: Scope, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.scope = scope
+        self.params += global_flags(scope.takes.__contains__)
+
+    def called(self, context: click.Context) -> str:
+        """The command as people type it, without the name of the program."""
+        return context.command_path.partition(" ")[2]
+
+    def refuse_foreign(self, context: click.Context, flag: str) -> None:
+        """Refuse a global flag that this command does not take."""
+        refuse_foreign_flag(self.called(context), self.scope, flag)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for flag in ctx.ensure_object(Settings).flags:
+            self.refuse_foreign(ctx, flag)
+        return super().parse_args(ctx, args)
 
 
 class Group(click.Group):
@@ -70,8 +119,9 @@ class Group(click.Group):
 
     command_class = Command
 
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        return [*super().get_params(ctx), *_FLAGS_AFTER]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += global_flags(lambda _: False)
 
 
 @dataclass(frozen=True)
@@ -92,7 +142,7 @@ class LazyGroup(click.Group):
         super().__init__(*args, **kwargs)
         self._lazy = lazy
         self._renamed = renamed
-        self.params += _FLAGS_BEFORE
+        self.params += global_flags(lambda _: True)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._lazy)
@@ -112,6 +162,7 @@ class LazyGroup(click.Group):
             if tuple(args[: len(old)]) == old:
                 warn(f"`omnigraph {' '.join(old)}` is now `omnigraph {new}`")
                 args = [new, *args[len(old) :]]
+                break
         if args[0] not in self._lazy and not args[0].startswith("-"):
             ctx.fail(f"No such command '{args[0]}'{did_you_mean(nearest_name(args[0], self._lazy))}")
         return super().resolve_command(ctx, args)

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from omnigraph.cli import output
+from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
+from omnigraph.cli.options import json_option, positional_uri
+from omnigraph.cli.scope import DIRECT
+from omnigraph.cli.settings import Settings
 from omnigraph.cli.sources import read_source
 from omnigraph.errors import LanguageError
 
@@ -19,26 +23,38 @@ if TYPE_CHECKING:
 _LABELS = {"error": "ERROR", "warning": "WARN ", "info": "INFO "}
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, scope=DIRECT)
+@positional_uri
 @click.option("--query", "query_path", metavar="FILE", required=True, help="The queries to check.")
-@click.option("--schema", "schema_path", metavar="FILE", required=True, help="The schema they are meant for.")
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@click.option("--schema", "schema_path", metavar="FILE", help="A schema file to check against, instead of a graph.")
+@json_option
 @click.pass_context
-def lint(context: click.Context, query_path: str, schema_path: str, as_json: bool) -> None:
+def lint(context: click.Context, uri: str | None, query_path: str, schema_path: str | None, as_json: bool) -> None:
     """Check a file of queries against a schema."""
     from omnigraph.language.query.lint import lint_queries
     from omnigraph.language.schema.build import compile_schema
 
-    catalog = compile_schema(read_source(schema_path), schema_path)
-    report = lint_queries(read_source(query_path), catalog, query_path)
+    schema, source = _schema(context, uri, schema_path)
+    report = lint_queries(read_source(query_path), compile_schema(schema, schema_path), query_path)
     if as_json:
-        source = {"kind": "file", "path": schema_path}
         output.json({"status": report.status, "schema_source": source, "query_path": query_path} | report.to_dict())
     else:
         for line in _lines(report):
             output.line(line)
     if report.status == "error":
         context.exit(1)
+
+
+def _schema(context: click.Context, uri: str | None, schema_path: str | None) -> tuple[str, dict[str, str]]:
+    """The text of the schema, and where it came from: a file, or the graph that is addressed."""
+    if schema_path is None:
+        target = resolve(context, uri)
+        return open_graph(target, "ro").schema(), {"kind": "graph", "uri": target.uri}
+    addresses = [f"--{flag}" for flag in context.ensure_object(Settings).flags]
+    if uri is not None or addresses:
+        way = "a positional URI" if uri is not None else addresses[0]
+        raise click.UsageError(f"--schema and {way} exclude each other; give one of them")
+    return read_source(schema_path), {"kind": "file", "path": schema_path}
 
 
 def _lines(report: LintReport) -> Iterator[str]:

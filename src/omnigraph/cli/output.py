@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from functools import partial
 from typing import TextIO
 
@@ -25,11 +26,40 @@ def json(data: object) -> None:
     click.echo(orjson.dumps(data, option=orjson.OPT_INDENT_2))
 
 
+def json_line(data: object) -> None:
+    """A part of a result for programs: JSON on one line."""
+    import orjson
+
+    click.echo(orjson.dumps(data))
+
+
 def json_text(text: str) -> None:
     """JSON that exists as text already, made pretty."""
     import orjson
 
     json(orjson.loads(text))
+
+
+def fields(values: Mapping[str, object]) -> None:
+    """A result as `key: value` lines; what is not known is left out."""
+    for key, value in values.items():
+        if value is not None:
+            line(f"{key}: {value}")
+
+
+def raw(text: str) -> None:
+    """A text exactly as it is, which may have no newline at its end."""
+    click.echo(text, nl=False)
+
+
+def data(content: bytes) -> None:
+    """Bytes of a result."""
+    click.echo(content, nl=False)
+
+
+def note(text: str) -> None:
+    """Something people should know while the command works; never part of the result."""
+    click.echo(text, err=True)
 
 
 def warn(text: str) -> None:

@@ -1,19 +1,122 @@
-"""Reading the `.pg` and `.gq` files named on the command line."""
+"""Schemas, queries and parameters as they are named on the command line."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
-from omnigraph.errors import BadRequest
+import click
+
+from omnigraph.cli.options import refuse_both, together
+from omnigraph.errors import BadRequest, LanguageError
 
 
 def read_source(path: str) -> str:
     """The text of a file; what can not be read is one clear error."""
     try:
         data = Path(path).read_bytes()
-    except OSError as error:
-        raise BadRequest(f"cannot read {path!r}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise BadRequest(f"cannot read {path!r}: {reason}") from error
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         raise BadRequest(f"cannot read {path!r}: it is not UTF-8 text (byte {error.start})") from error
+
+
+@contextmanager
+def naming(file: str | None) -> Iterator[None]:
+    """Errors of a text that was read from a file name the file."""
+    try:
+        yield
+    except LanguageError as error:
+        error.file = error.file or file
+        raise
+
+
+@dataclass(frozen=True)
+class QueryCall:
+    """One query of a text and its parameters; `file` is None when the text stood on the command line."""
+
+    text: str
+    file: str | None
+    name: str
+    params: dict[str, Any] | None
+
+
+_OPTIONS = together(
+    click.argument("name", required=False),
+    click.option("--query", "query_path", metavar="FILE", help="A file of queries."),
+    click.option("-e", "--query-string", metavar="GQ", help="The query itself."),
+    click.option("--name", "name_option", metavar="NAME", help="The same as NAME: which query of the source."),
+    click.option("--params", metavar="JSON", help="The parameters, as a JSON object."),
+    click.option("--params-file", metavar="FILE", help="A file that holds the parameters, as a JSON object."),
+)
+
+
+def takes_query(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the arguments that say which query it runs and with what; it gets them as its `call`."""
+
+    @wraps(command)
+    def with_call(
+        *arguments: Any,
+        name: str | None,
+        query_path: str | None,
+        query_string: str | None,
+        name_option: str | None,
+        params: str | None,
+        params_file: str | None,
+        **others: Any,
+    ) -> None:
+        text, found = _find_query(query_path, query_string, name, name_option)
+        call = QueryCall(text, query_path, found, _read_params(params, params_file))
+        command(*arguments, call=call, **others)
+
+    return _OPTIONS(with_call)
+
+
+def _find_query(
+    query_path: str | None, query_string: str | None, name: str | None, name_option: str | None
+) -> tuple[str, str]:
+    """The source and the name of a query. The source must parse; whether it fits the schema is found out later."""
+    from omnigraph.language.query.parser import find_query, parse_query_file
+
+    refuse_both(query=query_path, query_string=query_string)
+    if name is not None and name_option is not None:
+        raise click.UsageError("NAME and --name exclude each other; give one of them")
+    asked = name if name is not None else name_option
+    if query_path is None and query_string is None:
+        if asked is None:
+            raise click.UsageError("give the query: --query FILE or -e/--query-string GQ")
+        raise BadRequest(
+            f"by-name invocation needs a server, which keeps stored queries; to run '{asked}' from a file, add --query FILE"
+        )
+    if query_string is not None and not query_string.strip():
+        raise BadRequest("-e/--query-string must not be empty")
+    text = read_source(query_path) if query_path is not None else query_string or ""
+    parsed = parse_query_file(text, query_path)
+    if asked is None and len(parsed.queries) > 1:
+        names = ", ".join(query.name for query in parsed.queries)
+        raise BadRequest(f"query file contains multiple queries; pass --name with one of: {names}")
+    return text, find_query(parsed, asked).name
+
+
+def _read_params(params: str | None, params_file: str | None) -> dict[str, Any] | None:
+    """The parameters of a query, from the command line or a file."""
+    refuse_both(params=params, params_file=params_file)
+    if params is None and params_file is None:
+        return None
+    import orjson
+
+    text, where = (params, "--params") if params_file is None else (read_source(params_file), params_file)
+    try:
+        value = orjson.loads(text or "")
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"{where} is not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise BadRequest(f"{where} must be a JSON object, such as '{{\"name\": 1}}'")
+    return value

@@ -36,7 +36,11 @@ def history(manifest: Manifest, branch: str = MAIN) -> list[Commit]:
 
 def newest_first(known: Mapping[str, Commit], head: str) -> list[Commit]:
     """The commits reachable from a head, each before its parents."""
-    commits = {commit.id: commit for commit in reachable(known, head)}
+    return children_first({commit.id: commit for commit in reachable(known, head)})
+
+
+def children_first(commits: Mapping[str, Commit]) -> list[Commit]:
+    """Commits in the order of a log: each before its parents, else the younger first."""
     children = dict.fromkeys(commits, 0)
     for commit in commits.values():
         for parent in parents(commit):

@@ -22,6 +22,7 @@ from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import Missing, translated
 from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.version_files import is_newest_on_disk
 
 _STATE_COLUMNS = [*(field.name for field in rows.COLUMNS if field.name != "base_objects"), "_row_created_at_version"]
 
@@ -79,6 +80,8 @@ class Manifest:
             self._warm[warm.state.branch] = warm
 
     def _moved(self, known: Warm, branch: str) -> bool:
+        if is_newest_on_disk(self.tables.root, manifest_location(branch), known.state.version):
+            return False
         with _missing_means_deleted(branch):
             return bool(known.dataset.latest_version != known.state.version)
 

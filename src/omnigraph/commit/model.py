@@ -94,6 +94,8 @@ class ManifestState:
     tags: Mapping[str, str]
     #: Row addresses of the rows that a publish may update, so that it need not look for them.
     addresses: Mapping[str, int] = field(default_factory=dict, repr=False)
+    #: The newest commit, where this process has just made it; else it is to be looked for by its id, `head`.
+    newest: Commit | None = field(default=None, repr=False, compare=False)
     fragment_count: int = 1
 
     @cached_property

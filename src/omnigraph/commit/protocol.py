@@ -14,17 +14,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from omnigraph import failpoints
 from omnigraph.commit import schema_files
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.drift import refuse_drift
 from omnigraph.commit.format import CURRENT
 from omnigraph.commit.manifest import Warm
 from omnigraph.commit.migrations import migrated
 from omnigraph.commit.model import Lineage, ManifestState, TableEntry
 from omnigraph.commit.publisher import Draft, check_receipts, compact_when_due, draft, publish
-from omnigraph.commit.recovery import Attempt, heal, pending, recover
+from omnigraph.commit.recovery import Attempt, heal, recover
 from omnigraph.commit.schema_files import SchemaFiles
 from omnigraph.commit.sidecar import (
     ForkedFrom,
@@ -52,12 +54,13 @@ from omnigraph.errors import (
     BadRequest,
     CommitStateUnknown,
     Conflict,
-    DriftNeedsRepair,
+    ExpectedVersionMismatch,
     ManifestContention,
     OmnigraphError,
     RecoveryRequired,
 )
 from omnigraph.ids import new_ulid
+from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.round_trips import at_once
 from omnigraph.storage.tables.commit import commit_staged, fork
 from omnigraph.storage.tables.location import Location
@@ -148,10 +151,13 @@ class Write:
         return needed
 
 
-def execute(context: CommitContext, write: Write) -> ManifestState:
-    """Carry a prepared write through the protocol, or leave nothing of it behind."""
+def execute(context: CommitContext, write: Write, held: HeldLock | None = None) -> ManifestState:
+    """Carry a prepared write through the protocol, or leave nothing of it behind.
+
+    `held`: the lock of the branch, for a writer that has prepared inside the effect window.
+    """
     writer = WRITERS[write.kind]
-    with context.locks.hold(write.branch) as lock:
+    with nullcontext(held) if held is not None else context.locks.hold(write.branch) as lock:
         base = _enter(context, write)
         failpoints.hit(f"{writer}.pre_phase_a")
         if not lock.still_held():
@@ -217,26 +223,11 @@ def _look(context: CommitContext, write: Write) -> _Look:
         return _Look(
             operations=requests.submit(list_sidecars, context.store),
             base=requests.submit(context.manifest.warm, write.branch),
-            heads=[(entry, requests.submit(context.tables.head_version, entry.location)) for entry in entries],
+            heads=[
+                (entry, requests.submit(context.tables.head_version, entry.location, likely=entry.version))
+                for entry in entries
+            ],
         )
-
-
-def refuse_drift(context: CommitContext, branch: str, entry: TableEntry, head: int | None) -> None:
-    """A table whose head is not its pin was moved by nobody we know: writing on top would publish that as ours."""
-    if head == entry.version:
-        return
-    for sidecar in pending(context):
-        if sidecar.branch == branch and any(table.table_path == entry.path for table in sidecar.tables):
-            raise RecoveryRequired(
-                f"{entry.key} is being changed by operation {sidecar.operation_id}, which is not settled yet; "
-                "repeat the write",
-                operation_id=sidecar.operation_id,
-            )
-    raise DriftNeedsRepair(
-        f"{entry.key} is at version {head} in storage but the graph publishes {entry.version}, and no recovery "
-        "record explains it; look at it with `omnigraph repair`",
-        table_key=entry.key,
-    )
 
 
 def _draft_ahead(context: CommitContext, write: Write, sidecar: Sidecar, base: Warm) -> Future[Draft] | None:
@@ -349,9 +340,14 @@ def _phase_b(context: CommitContext, write: Write, sidecar: Sidecar, moved: dict
                     transaction_id=planned.transaction_id,
                     seen_at_pin=effect.has_pin and step is effect.steps[0],
                 )
-            except Conflict:
+            except ExpectedVersionMismatch as conflict:
                 # Somebody else has moved this table; nothing that is there now is ours.
-                raise
+                raise ExpectedVersionMismatch(
+                    f"{planned.table_key} was moved by another writer at the same time ({conflict})",
+                    table_key=planned.table_key,
+                    expected=conflict.expected,
+                    actual=conflict.actual,
+                ) from conflict
             except OmnigraphError:
                 moved[planned.table_path] = (version or 0) + 1
                 raise

@@ -21,7 +21,7 @@ from omnigraph.commit.branch_refs import MANIFEST_PATH
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.manifest import Manifest, Warm, manifest_location, receipt_in
 from omnigraph.commit.migrations import migrated
-from omnigraph.commit.model import Lineage, ManifestState
+from omnigraph.commit.model import Commit, Lineage, ManifestState
 from omnigraph.commit.updates import Publication, RecordReceipt, Requirement, Update, apply_updates, check
 from omnigraph.errors import BadRequest, CommitStateUnknown, ManifestContention, OmnigraphError, StorageError
 from omnigraph.storage.round_trips import at_once
@@ -121,14 +121,16 @@ def _commit(context: CommitContext, drafted: Draft, lineage: Lineage) -> Manifes
         if isinstance(error, StorageError) and error.kind != "unknown":
             raise
         return _settle_unknown(manifest, before.branch, lineage, error)
-    state = _state_after(drafted.publication, before, dataset)
+    state = _state_after(drafted.publication, before, dataset, lineage)
     if state is None:
         return manifest.load(before.branch)
     manifest.adopt(Warm(dataset, state))
     return state
 
 
-def _state_after(publication: Publication, before: ManifestState, dataset: object) -> ManifestState | None:
+def _state_after(
+    publication: Publication, before: ManifestState, dataset: object, lineage: Lineage
+) -> ManifestState | None:
     """The state after a publish, without reading it back; None when something else came in between."""
     version: int = dataset.version  # type: ignore[attr-defined]
     fragments = dataset.get_fragments()  # type: ignore[attr-defined]
@@ -144,7 +146,27 @@ def _state_after(publication: Publication, before: ManifestState, dataset: objec
         },
     }
     return replace(
-        publication.state, version=version, commit_version=version, addresses=addresses, fragment_count=len(fragments)
+        publication.state,
+        version=version,
+        commit_version=version,
+        addresses=addresses,
+        newest=_commit_made(lineage, before, version),
+        fragment_count=len(fragments),
+    )
+
+
+def _commit_made(lineage: Lineage, before: ManifestState, version: int) -> Commit:
+    return Commit(
+        id=lineage.id,
+        branch=before.branch,
+        parent=before.head or None,
+        merged_parent=lineage.merged_parent,
+        actor=lineage.actor,
+        created_at=lineage.created_at,
+        manifest_version=version,
+        kind=lineage.kind,
+        recovery_for_actor=lineage.recovery_for_actor,
+        recovers=lineage.recovers,
     )
 
 

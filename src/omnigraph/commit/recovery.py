@@ -115,6 +115,9 @@ def _settle(context: CommitContext, sidecar: Sidecar, state: ManifestState, live
     if published is not None:
         return _already_published(context, sidecar, judged, published)
     undone = _undone_before(context, sidecar)
+    if undone is not None and live is not None and any(table.moved and table.seen.ours for table in judged):
+        # Somebody took this writer for dead and rolled back what it had done by then; it did more.
+        return _outcome(sidecar, "RolledBack", roll_back(context, sidecar, state, judged, only=live.moved), judged)
     if undone is not None:
         # Judged as things were before that commit, so that the record says which version came back.
         judged = judge(context, sidecar, context.manifest.load_at(sidecar.branch, undone.manifest_version - 1))

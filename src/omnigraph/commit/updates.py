@@ -168,5 +168,5 @@ def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Line
     written_rows.append(rows.commit_row(lineage, branch=state.branch, parent=state.head or None))
     written_rows.append(rows.head_row(state.branch, lineage.id))
     written_rows.append(rows.fence_row(state.fence + 1, lineage.id))
-    after = replace(state, fence=state.fence + 1, head=lineage.id, tables=tables, tags=tags)
+    after = replace(state, fence=state.fence + 1, head=lineage.id, tables=tables, tags=tags, newest=None)
     return Publication(written_rows, after)

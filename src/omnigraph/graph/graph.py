@@ -17,14 +17,21 @@ from omnigraph.commit.history import history
 from omnigraph.commit.model import COMMIT_KINDS, MAIN, Commit, ManifestState
 from omnigraph.commit.recovery import heal, pending
 from omnigraph.commit.sidecar import Sidecar, discard_sidecar
+from omnigraph.embedding.provider import embed_query
 from omnigraph.errors import BadRequest, CommitNotFound, Conflict
 from omnigraph.graph.blobs import BlobValue, find_blob
 from omnigraph.graph.contract import Contract
 from omnigraph.graph.schema_watch import SchemaWatch
 from omnigraph.graph.snapshot import Reference, Snapshot, resolve
 from omnigraph.graph.sources import CompiledQueries
+from omnigraph.language.query.compile import CompiledQuery
 from omnigraph.language.query.params import bind_params
 from omnigraph.mutation.execute import MutationResult, Request, mutate
+from omnigraph.query.caches import Caches
+from omnigraph.query.execute import answer, explain, refuse_engine, start
+from omnigraph.query.explain import Explanation
+from omnigraph.query.result import Result
+from omnigraph.query.run import Run
 
 Moment = datetime | int
 
@@ -41,11 +48,13 @@ class Graph:
         actor: str | None = None,
         branch: str = MAIN,
         external_blobs: tuple[str, ...] = (),
+        caches: Caches | None = None,
     ) -> None:
         self._context = context
         self._watch = watch
         self._external_blobs = external_blobs
         self._queries = CompiledQueries()
+        self._caches = caches or Caches()
         self.mode = mode
         self.actor = actor
         self.branch = branch
@@ -67,6 +76,7 @@ class Graph:
             actor=self.actor,
             branch=branch,
             external_blobs=self._external_blobs,
+            caches=self._caches,
         )
 
     # --- schema -----------------------------------------------------------------------------------------------------
@@ -111,10 +121,10 @@ class Graph:
     def head(self, branch: str | None = None) -> Commit:
         """The newest commit of a branch; a fresh branch has its fork point."""
         name = branch or self.branch
-        head = self._context.manifest.load(name).head
-        commit = self._context.manifest.find_commit(name, head)
+        state = self._context.manifest.load(name)
+        commit = state.newest or self._context.manifest.find_commit(name, state.head)
         if commit is None:
-            raise CommitNotFound(f"commit '{head}' not found", commit=head)
+            raise CommitNotFound(f"commit '{state.head}' not found", commit=state.head)
         return commit
 
     def commit(self, commit_id: str) -> Commit:
@@ -199,6 +209,52 @@ class Graph:
             external_blobs=self._external_blobs,
         )
         return mutate(self._context, request)
+
+    # --- queries ----------------------------------------------------------------------------------------------------
+
+    def query(
+        self,
+        source: str | Path,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        branch: str | None = None,
+        snapshot: Reference = None,
+        engine: str = "local",
+    ) -> Result:
+        """Run a read query on a branch as it is now, or on a snapshot."""
+        refuse_engine(engine)
+        return answer(*self._prepared(source, name, params, branch, snapshot))
+
+    def explain(
+        self,
+        source: str | Path,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        branch: str | None = None,
+        snapshot: Reference = None,
+        analyze: bool = False,
+    ) -> Explanation:
+        """How a read query is answered: its plan, what is pushed down, indexes and traversals; times with `analyze`."""
+        compiled, run = self._prepared(source, name, params, branch, snapshot, explaining=True)
+        return explain(compiled, run, analyze=analyze)
+
+    def _prepared(
+        self,
+        source: str | Path,
+        name: str | None,
+        params: Mapping[str, object] | None,
+        branch: str | None,
+        snapshot: Reference,
+        *,
+        explaining: bool = False,
+    ) -> tuple[CompiledQuery, Run]:
+        contract = self.contract()
+        compiled = self._queries.get(source, name, contract)
+        bound = bind_params(compiled.query.params, params)
+        view = self.snapshot(branch, snapshot)
+        return compiled, start(view, contract.catalog, bound, self._caches, embed_query, explaining)
 
     # --- recovery ---------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.schema_files import FILES
 from omnigraph.graph.contract import Contract, check_domain
 from omnigraph.graph.lifecycle import checked_contract
+from omnigraph.storage.round_trips import at_once
 
 
 class SchemaWatch:
@@ -21,7 +22,8 @@ class SchemaWatch:
 
     def current(self) -> Contract:
         """The accepted schema now. Raises when the files on disk contradict each other or belong to another graph."""
-        tags = tuple(self._tag(name) for name in FILES)
+        with at_once(self._context.root) as requests:
+            tags = tuple(requests.map(self._tag, FILES))
         with self._lock:
             if tags != self._seen:
                 contract = checked_contract(self._context)

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import ManifestState, TableEntry
 from omnigraph.storage.tables.table import Table
-
-#: How many values one pushed-down look-up holds.
-VALUES_PER_LOOKUP = 5000
 
 
 class Base:
@@ -42,9 +38,7 @@ class Base:
 
     def by_id(self, type_key: str, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
         """The committed rows with these ids."""
-        if self.entry(type_key).row_count == 0:
-            ids = ids.slice(0, 0)
-        return self.table(type_key).take_ids(ids, list(columns))
+        return self.by_value(type_key, "id", ids, columns)
 
     def by_value(
         self,
@@ -60,14 +54,4 @@ class Base:
         if pa.types.is_nested(values.type):
             # A list can not be looked up by value; the caller compares whole rows anyway.
             return table.read(names, with_row_address=with_row_address)
-        if self.entry(type_key).row_count == 0:
-            values = values.slice(0, 0)
-        parts = [
-            table.read(
-                names,
-                pc.field(column).isin(values.slice(start, VALUES_PER_LOOKUP)),
-                with_row_address=with_row_address,
-            )
-            for start in range(0, max(len(values), 1), VALUES_PER_LOOKUP)
-        ]
-        return pa.concat_tables(parts)
+        return table.take_by(column, values, names, with_row_address=with_row_address)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from urllib.parse import unquote
 
 import lance
 import pyarrow as pa
@@ -17,7 +18,7 @@ LONGEST_URI = 65_536
 
 
 def blob_value(entity: Entity, name: str, given: PlainValue, allowed: tuple[str, ...]) -> pa.Array | None:
-    """A one-row blob column, or None for null. `allowed`: the URI prefixes an external value may have."""
+    """A one-row blob column, or None for null. `allowed`: the URIs an external value may lie under."""
     if given is None:
         return None
     text = str(given)
@@ -38,10 +39,16 @@ def _external(entity: Entity, name: str, uri: str, allowed: tuple[str, ...]) -> 
             limit=LONGEST_URI,
             actual=len(uri.encode()),
         )
-    if not uri.startswith(allowed):
+    if not any(_lies_under(uri, base) for base in allowed):
         raise ExternalBlobDenied(
             f"{entity.name}.{name}: external blobs are not allowed from {uri[:80]!r}; give the bytes as `{BASE64}…`, "
             "or open the graph with `external_blobs` that allow it",
             uri=uri,
         )
     return lance.blob_array([lance.Blob.from_uri(uri)])
+
+
+def _lies_under(uri: str, base: str) -> bool:
+    """Whether a URI is a base or lies below it, by whole segments; one that climbs with `..` does not."""
+    below = uri == base or uri.startswith(base if base.endswith("/") else f"{base}/")
+    return below and ".." not in unquote(uri).split("/")

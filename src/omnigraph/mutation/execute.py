@@ -1,27 +1,31 @@
 """A mutation from its compiled query to its commit: capture a base, run the statements, validate, stage, commit.
 
 An attempt whose base moved before its first effect has done nothing. Inserts then start over; an update or delete reports
-the conflict, because what its predicate meant may have changed. A check that moved is always made again.
+the conflict, because what its predicate meant may have changed.
+
+A first attempt is prepared while others write. One that follows a lost attempt, or finds a writer at work or dead, is
+prepared inside the effect window of the branch, where nothing moves: nobody loses again and again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
-import pyarrow as pa
 
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import Commit, Lineage, ManifestState
-from omnigraph.commit.protocol import Step, TableEffect, Write, execute
+from omnigraph.commit.protocol import Write, execute
+from omnigraph.commit.recovery import heal
 from omnigraph.commit.rows import Receipt
-from omnigraph.commit.sidecar import Kind
+from omnigraph.commit.sidecar import Kind, list_sidecars
 from omnigraph.commit.updates import HeadIs, RecordReceipt, check
-from omnigraph.errors import BadRequest, ExpectedVersionMismatch, ManifestContention, ReadSetChanged
+from omnigraph.errors import BadRequest, Conflict, ExpectedVersionMismatch, ReadSetChanged
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.compile import CompiledQuery
@@ -29,10 +33,10 @@ from omnigraph.language.query.ir import InsertEdge, InsertNode, MutationPlan
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.mutation.base import Base
 from omnigraph.mutation.constants import Constants
-from omnigraph.mutation.staging import Pending, Staging
+from omnigraph.mutation.effects import stage
+from omnigraph.mutation.staging import Staging
 from omnigraph.mutation.statements import Affected, Run
-from omnigraph.storage.tables.staged import Staged, stage_append, stage_delete, stage_replace
-from omnigraph.storage.tables.table import ROW_ADDRESS, Table
+from omnigraph.storage.locks import HeldLock
 from omnigraph.validation.rows import check_rows
 from omnigraph.validation.sets import check_sets
 
@@ -94,19 +98,39 @@ def mutate(context: CommitContext, request: Request) -> MutationResult:
     restarts = 0
     while True:
         try:
-            return _attempt(context, request, lineage, constants)
-        except (ReadSetChanged, ExpectedVersionMismatch) as moved:
-            may_restart = request.if_commit is None and (request.only_inserts or isinstance(moved, ReadSetChanged))
-            if not may_restart:
+            with _window(context, request.branch, lost_before=restarts > 0) as held:
+                return _attempt(context, request, lineage, constants, held)
+        except Conflict as conflict:
+            # What came in between may have been an earlier sending of this very request.
+            known = _earlier_receipt(context, request)
+            if known is not None:
+                return _repeated(context, request, known)
+            if not _may_restart(request, conflict) or restarts == WRITE_RESTART_BUDGET:
                 raise
             restarts += 1
-            if restarts > WRITE_RESTART_BUDGET:
-                raise ManifestContention(
-                    f"branch '{request.branch}' moved {restarts} times while this write was prepared; repeat it"
-                ) from moved
 
 
-def _attempt(context: CommitContext, request: Request, lineage: Lineage, constants: Constants) -> MutationResult:
+def _may_restart(request: Request, conflict: Conflict) -> bool:
+    moved = isinstance(conflict, ReadSetChanged | ExpectedVersionMismatch)
+    return moved and request.only_inserts and request.if_commit is None
+
+
+@contextmanager
+def _window(context: CommitContext, branch: str, *, lost_before: bool) -> Iterator[HeldLock | None]:
+    """Where an attempt is prepared: with the branch's lock and all healed that waited there, or without (None)."""
+    if not lost_before and not list_sidecars(context.store):
+        yield None
+        return
+    # A branch that is not there has no lock either.
+    context.manifest.load(branch)
+    with context.locks.hold(branch) as held:
+        heal(context, holding={branch})
+        yield held
+
+
+def _attempt(
+    context: CommitContext, request: Request, lineage: Lineage, constants: Constants, held: HeldLock | None
+) -> MutationResult:
     state = context.manifest.load(request.branch)
     known = _earlier_receipt(context, request)
     if known is not None:
@@ -117,9 +141,9 @@ def _attempt(context: CommitContext, request: Request, lineage: Lineage, constan
     if not list(run.staging):
         return MutationResult(0, 0, None)
     _validate(run)
-    write = _prepare(context, state, request, lineage, run)
-    execute(context, write)
-    commit = context.manifest.find_commit(request.branch, lineage.id)
+    after = execute(context, _write(context, request, lineage, run), held)
+    made_here = after.newest is not None and after.newest.id == lineage.id
+    commit = after.newest if made_here else context.manifest.find_commit(request.branch, lineage.id)
     return MutationResult(run.affected.nodes, run.affected.edges, commit)
 
 
@@ -147,12 +171,8 @@ def _validate(run: Run) -> None:
         raise violation.to_error()
 
 
-# --- staging ----------------------------------------------------------------------------------------------------------
-
-
-def _prepare(context: CommitContext, state: ManifestState, request: Request, lineage: Lineage, run: Run) -> Write:
-    effects = tuple(_effect(context, state, pending, run.base) for pending in run.staging)
-    written = {effect.entry.key for effect in effects}
+def _write(context: CommitContext, request: Request, lineage: Lineage, run: Run) -> Write:
+    effects = tuple(stage(context, pending, run.base) for pending in run.staging)
     receipt = {"affected_nodes": run.affected.nodes, "affected_edges": run.affected.edges, "commit": lineage.id}
     key = request.idempotency_key
     return Write(
@@ -160,39 +180,10 @@ def _prepare(context: CommitContext, state: ManifestState, request: Request, lin
         branch=request.branch,
         lineage=lineage,
         effects=effects,
-        reads=run.base.read_only(written),
+        reads=run.base.read_only({effect.entry.key for effect in effects}),
         updates=() if key is None else (RecordReceipt(key, request.fingerprint(), receipt),),
         if_commit=request.if_commit,
     )
-
-
-def _effect(context: CommitContext, state: ManifestState, pending: Pending, base: Base) -> TableEffect:
-    """One Lance transaction for one table. A table that the branch still shares is forked first, so it is staged then."""
-    entry = base.entry(pending.entity.type_key)
-    removed, image = pending.removed(), pending.image()
-    replaced = None if removed.num_rows else _replaced(pending, base)
-
-    def stage(table: Table) -> Staged:
-        if replaced is None:
-            return stage_delete(table, row_addresses=removed[ROW_ADDRESS])
-        if not len(replaced):
-            return stage_append(table, image)
-        return stage_replace(table, image, replaced)
-
-    if context.forks.is_shared(state, entry):
-        return TableEffect(entry, (Step(stage),), forks=True)
-    return TableEffect(entry, (Step(stage(base.table(entry.key))),))
-
-
-def _replaced(pending: Pending, base: Base) -> pa.ChunkedArray:
-    """The addresses of the committed rows that pending rows take the place of."""
-    known = pending.replaced()
-    if pending.entity.key is None:
-        # Generated ids are new: only updated rows have a predecessor.
-        return known[ROW_ADDRESS]
-    table = base.table(pending.entity.type_key)
-    ids = pending.image()["id"].combine_chunks()
-    return table.take_ids(ids, ["id"], with_row_address=True)[ROW_ADDRESS]
 
 
 # --- exactly once -----------------------------------------------------------------------------------------------------

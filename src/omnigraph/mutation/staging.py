@@ -62,11 +62,11 @@ class Pending:
 
     # --- rows that go -----------------------------------------------------------------------------------------------
 
-    def remove(self, found: pa.Table) -> int:
-        """Mark committed rows (their ids and addresses) as removed; returns how many were not marked before."""
+    def remove(self, found: pa.Table) -> pa.Array:
+        """Mark committed rows (their ids and addresses) as removed; returns the ids that were not marked before."""
         fresh = found.filter(pc.invert(pc.is_in(found["id"], value_set=self.removed()["id"].combine_chunks())))
         self._removed.append(fresh.select(["id", ROW_ADDRESS]))
-        return int(fresh.num_rows)
+        return fresh["id"].combine_chunks()
 
     def removed(self) -> pa.Table:
         """The ids and row addresses of the committed rows that go."""

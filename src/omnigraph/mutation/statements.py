@@ -20,14 +20,13 @@ from omnigraph.language.query.ir import (
     UpdateNodes,
 )
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.language.types import PropType
 from omnigraph.mutation.base import Base
 from omnigraph.mutation.blobs import blob_value
 from omnigraph.mutation.constants import Constants, default_of
 from omnigraph.mutation.embedding import embed_missing
 from omnigraph.mutation.staging import Entity, Staging
 from omnigraph.values.build import repeated, table_of
-from omnigraph.values.compare import EXCHANGED, Coerced, coerce, condition, matches
+from omnigraph.values.compare import Coerced, coerce, matches, scan_filter
 
 
 @dataclass
@@ -65,7 +64,7 @@ class Run:
                 self._delete_nodes(self.catalog.nodes[node_type], predicate)
             case DeleteEdges(edge_type, predicate):
                 edge = self.catalog.edges[edge_type]
-                self.affected.edges += self.staging.of(edge).remove(self._committed(edge, predicate, ["id"]))
+                self.affected.edges += len(self.staging.of(edge).remove(self._committed(edge, predicate, ["id"])))
 
     # --- insert -----------------------------------------------------------------------------------------------------
 
@@ -92,8 +91,8 @@ class Run:
         stored = self._committed(entity, predicate, None)
         # A row that an earlier statement changed is judged by what it is now.
         stored = stored.filter(pc.invert(pc.is_in(stored["id"], value_set=image["id"].combine_chunks())))
-        name, asked = self._asked(predicate)
-        staged = image.filter(matches(image[name], asked))
+        column, asked = self._asked(predicate)
+        staged = image.filter(matches(image[column.property], asked))
         rows = pa.concat_tables([stored.select(image.column_names).cast(image.schema), staged])
         for assign in assignments:
             place = rows.schema.get_field_index(assign.property)
@@ -113,13 +112,10 @@ class Run:
 
     def _delete_nodes(self, node: NodeType, predicate: Compare) -> None:
         """Deleting a node deletes every edge that touches it."""
-        found = self._committed(node, predicate, ["id"])
-        removed = self.staging.of(node)
-        found = found.filter(pc.invert(pc.is_in(found["id"], value_set=removed.removed()["id"].combine_chunks())))
-        if not found.num_rows:
+        ids = self.staging.of(node).remove(self._committed(node, predicate, ["id"]))
+        if not len(ids):
             return
-        self.affected.nodes += removed.remove(found)
-        ids = found["id"].combine_chunks()
+        self.affected.nodes += len(ids)
         for edge in self.catalog.edges.values():
             for end, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
                 if type_name == node.name:
@@ -127,22 +123,20 @@ class Run:
 
     def _delete_incident(self, edge: EdgeType, end: str, ids: pa.Array) -> int:
         found = self.base.by_value(edge.type_key, end, ids, ["id"], with_row_address=True)
-        return self.staging.of(edge).remove(found)
+        return len(self.staging.of(edge).remove(found))
 
     # --- predicates -------------------------------------------------------------------------------------------------
 
     def _committed(self, entity: Entity, predicate: Compare, columns: list[str] | None) -> pa.Table:
         """The committed rows that satisfy a predicate, with their addresses."""
-        name, asked = self._asked(predicate)
-        return self.base.table(entity.type_key).read(
-            columns, condition(name, asked), with_row_address=True, blobs="values"
-        )
+        column, asked = self._asked(predicate)
+        wanted = scan_filter(column.property, column.type, asked)
+        return self.base.table(entity.type_key).read(columns, wanted, with_row_address=True, blobs="values")
 
-    def _asked(self, predicate: Compare) -> tuple[str, Coerced]:
+    def _asked(self, predicate: Compare) -> tuple[Column, Coerced]:
         """The column a predicate asks about, and what it asks, in the column's own type."""
-        column, operator, constant = predicate.left, predicate.operator, predicate.right
-        if not isinstance(column, Column):
-            column, operator, constant = predicate.right, EXCHANGED[operator], predicate.left
-        assert isinstance(column, Column), "one side of a mutation's predicate is a column"
-        kind: PropType = column.type
-        return column.property, coerce(kind, operator, self.constants.value(constant))  # type: ignore[arg-type]
+        column = predicate.left
+        assert isinstance(column, Column), "a mutation's predicate has its column on the left"
+        value = self.constants.value(predicate.right)  # type: ignore[arg-type]
+        assert not isinstance(value, tuple), "the checker refuses to compare with a list"
+        return column, coerce(column.type, predicate.operator, value)

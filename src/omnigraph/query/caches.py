@@ -8,11 +8,12 @@ from omnigraph.query.cache import Bounded, identity_of
 from omnigraph.query.csr import EdgeGraph, read_edge_graph
 from omnigraph.query.domain import TableIds, make_bridge, read_table_ids
 from omnigraph.query.rows import Domain, Integers
-from omnigraph.storage.tables.table import Table
+from omnigraph.storage.tables.table import Table, TableIndex
 
 MOST_GRAPHS = 32
 MOST_DOMAINS = 32
 MOST_BRIDGES = 64
+MOST_LISTED = 256
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Caches:
 
     graphs: Bounded[EdgeGraph] = field(default_factory=lambda: Bounded(MOST_GRAPHS))
     domains: Bounded[TableIds] = field(default_factory=lambda: Bounded(MOST_DOMAINS))
+    listed: Bounded[tuple[TableIndex, ...]] = field(default_factory=lambda: Bounded(MOST_LISTED))
     bridges: Bounded[Integers] = field(default_factory=lambda: Bounded(MOST_BRIDGES))
 
     def has_edge_graph(self, table: Table) -> bool:
@@ -38,3 +40,7 @@ class Caches:
     def bridge(self, source: Domain, target: Domain) -> Integers:
         """From positions in one domain to positions in another."""
         return self.bridges.get_or_make((source.key, target.key), lambda: make_bridge(source, target))
+
+    def indices(self, table: Table) -> tuple[TableIndex, ...]:
+        """The indexes of a table version."""
+        return self.listed.get_or_make(identity_of(table), table.indices)

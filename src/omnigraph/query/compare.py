@@ -36,7 +36,7 @@ def compare_columns(left: pa.Array, operator: str, right: pa.Array, left_type: P
     known = pc.and_(pc.is_valid(left), pc.is_valid(right))
     if left_type.is_numeric and right_type.is_numeric:
         mask = _compare_numbers(_numbers(left), operator, _numbers(right), left_type, right_type)
-        return mask & known.to_numpy(zero_copy_only=False)
+        return mask & as_mask(known)
     if left_type.scalar is Scalar.BOOL:
         left, right = left.cast(pa.uint8()), right.cast(pa.uint8())
     return as_mask(_ARROW[operator](left, right))

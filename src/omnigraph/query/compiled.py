@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def search_each(starts: Any, indices: Any, sources: Any, least: int, most: int) -> Any:  # pragma: no cover
     """Breadth-first search from each source; `seen` holds the number of the last source that reached a position."""
     size = len(starts) - 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator as python
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from omnigraph.language.query.ir import (
     Rrf,
     Substring,
 )
+from omnigraph.language.types import Scalar
 from omnigraph.query.compare import as_mask, compare_columns
 from omnigraph.query.membership import holds_item
 from omnigraph.query.rows import Mask, Rows
@@ -104,6 +107,15 @@ def plain(value: PlainValue) -> str | int | float | bool | None:
     return value
 
 
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": python.eq,
+    "!=": python.ne,
+    "<": python.lt,
+    "<=": python.le,
+    ">": python.gt,
+    ">=": python.ge,
+}
+
 # --- comparisons ------------------------------------------------------------------------------------------------------
 
 
@@ -113,7 +125,8 @@ def _compare(compare: Compare, rows: Rows, run: Run) -> Mask:
         return np.full(rows.count, _compare_constants(run, constant(left), operator, constant(right)))
     if is_constant(left):
         left, operator, right = right, EXCHANGED[operator], left
-    if is_constant(right):
+    orders_truth = left.type.scalar is Scalar.BOOL and operator not in ("=", "!=")
+    if is_constant(right) and not orders_truth:
         column = pa.chunked_array([evaluate(left, rows, run)])
         return as_mask(matches(column, coerce(left.type, operator, plain(run.value(constant(right))))))
     return compare_columns(evaluate(left, rows, run), operator, evaluate(right, rows, run), left.type, right.type)
@@ -124,8 +137,7 @@ def _compare_constants(run: Run, left: Constant, operator: str, right: Constant)
     if None in values:
         return False
     one, other = values
-    truth = {"=": one == other, "!=": one != other, "<": one < other, ">": one > other}
-    return truth[operator] if operator in truth else truth[operator[0]] or one == other
+    return bool(_OPERATORS[operator](one, other))
 
 
 # --- lists ------------------------------------------------------------------------------------------------------------
@@ -192,5 +204,3 @@ def _texts(left: Expr, right: Expr, rows: Rows, run: Run) -> tuple[Any, Any, Mas
     known = as_mask(pc.and_(pc.is_valid(columns[0]), pc.is_valid(columns[1])))
     texts = [np.array(pc.fill_null(column, "").to_pylist(), np.dtypes.StringDType()) for column in columns]
     return texts[0], texts[1], known
-
-

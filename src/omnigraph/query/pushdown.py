@@ -11,13 +11,13 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.language.literals import TypedValue
-from omnigraph.language.query.ir import Column, Compare, Predicate, Prefix, Substring, render_expr
-from omnigraph.language.types import FLOATS
+from omnigraph.language.literals import PlainValue, TypedValue
+from omnigraph.language.query.ir import Column, Compare, Expr, Predicate, Prefix, Substring, render_expr
 from omnigraph.query.entities import Entities
 from omnigraph.query.evaluate import constant, is_constant, plain
 from omnigraph.query.run import Run
-from omnigraph.values.compare import EXCHANGED, Comparison, Nothing, coerce, condition
+from omnigraph.storage.tables.table import Filter
+from omnigraph.values.compare import EXCHANGED, Comparison, Nothing, coerce, condition, scan_filter
 
 NEVER = pc.scalar(False)
 
@@ -26,39 +26,45 @@ NEVER = pc.scalar(False)
 class Pushed:
     """`filter` is what the scan answers, `rest` what is asked of its rows; `never`: no row can fit."""
 
-    filter: pc.Expression | None
+    filter: Filter | None
     rest: tuple[Predicate, ...]
-    never: bool
+    never: bool = False
     shown: tuple[str, ...] = ()
     columns: frozenset[str] = frozenset()
 
 
-def push(predicates: tuple[Predicate, ...], entities: Entities, run: Run) -> Pushed:
-    """Split predicates on one variable into those a scan of its table answers and the rest."""
-    conditions: list[pc.Expression] = []
-    rest: list[Predicate] = []
-    shown: list[str] = []
-    columns: set[str] = set()
-    for predicate in predicates:
-        pushed = _condition(predicate, entities, run)
-        if pushed is NEVER:
-            return Pushed(None, (), never=True)
-        if pushed is None:
-            rest.append(predicate)
-            continue
-        conditions.append(pushed)
-        shown.append(render_expr(predicate))
-        columns |= {column.property for column in _columns(predicate)}
-        if _needs_another_look(predicate):
-            rest.append(predicate)
-    combined = reduce(lambda one, other: one & other, conditions) if conditions else None
-    return Pushed(combined, tuple(rest), never=False, shown=tuple(shown), columns=frozenset(columns))
+def push(predicates: tuple[Predicate, ...], entities: Entities, run: Run, *, texts: bool = True) -> Pushed:
+    """Split predicates on one variable into those a scan of its table answers and the rest.
+
+    Some conditions exist only as text, which can not be combined with expressions: they are pushed when all are such,
+    unless `texts` says that the scan has an expression of its own.
+    """
+    conditions = {predicate: _condition(predicate, entities, run) for predicate in predicates}
+    if any(condition is NEVER for condition in conditions.values()):
+        return Pushed(None, (), never=True)
+    answered = {predicate: condition for predicate, condition in conditions.items() if condition is not None}
+    as_texts = [condition for condition in answered.values() if isinstance(condition, str)]
+    if as_texts and (len(as_texts) < len(answered) or not texts):
+        answered = {predicate: found for predicate, found in answered.items() if not isinstance(found, str)}
+        as_texts = []
+    combined = " and ".join(as_texts) if as_texts else _all(list(answered.values()))
+    return Pushed(
+        combined,
+        tuple(predicate for predicate in predicates if predicate not in answered),
+        shown=tuple(map(render_expr, answered)),
+        columns=frozenset(column.property for predicate in answered for column in _columns(predicate)),
+    )
+
+
+def _all(conditions: list[Filter]) -> pc.Expression | None:
+    """Expressions, all of which must hold."""
+    return reduce(pc.and_kleene, conditions) if conditions else None
 
 
 def _columns(predicate: Predicate) -> tuple[Column, ...]:
     match predicate:
         case Compare():
-            sides = (predicate.left, predicate.right)
+            sides: tuple[Expr, ...] = (predicate.left, predicate.right)
         case Prefix():
             sides = (predicate.text,)
         case Substring():
@@ -68,12 +74,7 @@ def _columns(predicate: Predicate) -> tuple[Column, ...]:
     return tuple(side for side in sides if isinstance(side, Column))
 
 
-def _needs_another_look(predicate: Predicate) -> bool:
-    """Lance orders NaN above and -0 below all it compares with; by value NaN is not ordered and -0 is 0."""
-    return any(column.type.scalar in FLOATS for column in _columns(predicate))
-
-
-def _condition(predicate: Predicate, entities: Entities, run: Run) -> pc.Expression | None:
+def _condition(predicate: Predicate, entities: Entities, run: Run) -> Filter | None:
     match predicate:
         case TypedValue():
             return None if predicate.value is True else NEVER
@@ -89,33 +90,15 @@ def _condition(predicate: Predicate, entities: Entities, run: Run) -> pc.Express
             return None
 
 
-def _comparison(column: Column, operator: str, value: object, entities: Entities) -> pc.Expression | None:
+def _comparison(column: Column, operator: str, value: PlainValue, entities: Entities) -> Filter | None:
     name = entities.stored[column.property]
-    coerced = coerce(column.type, operator, plain(value))  # type: ignore[arg-type]
+    coerced = coerce(column.type, operator, plain(value))
     if name is None or isinstance(coerced, Nothing):
         return NEVER
-    if isinstance(coerced, Comparison) and column.type.scalar in FLOATS:
-        return _float_condition(name, coerced)
-    return condition(name, coerced)
+    return scan_filter(name, column.type, coerced)
 
 
-def _float_condition(name: str, coerced: Comparison) -> pc.Expression:
-    """At least the rows that fit by value: an index tells 0 from -0, so both are asked for."""
-    if coerced.value.as_py() != 0:
-        return condition(name, coerced)
-    zero, minus = (pa.scalar(number, coerced.value.type) for number in (0.0, -0.0))
-    match coerced.operator:
-        case "=":
-            return condition(name, Comparison("=", zero)) | condition(name, Comparison("=", minus))
-        case "!=":
-            return pc.field(name).is_valid()
-        case ">=" | "<":
-            return condition(name, Comparison(coerced.operator, minus))
-        case _:
-            return condition(name, Comparison(coerced.operator, zero))
-
-
-def _starts_with(column: Column, prefix: object, entities: Entities) -> pc.Expression:
+def _starts_with(column: Column, prefix: PlainValue, entities: Entities) -> pc.Expression:
     """A range, which a BTREE answers: from the prefix up to the next text that does not start with it."""
     name = entities.stored[column.property]
     if name is None or prefix is None:
@@ -141,7 +124,7 @@ def after_prefix(prefix: str) -> str | None:
     return None
 
 
-def _contains(column: Column, part: object, entities: Entities) -> pc.Expression:
+def _contains(column: Column, part: PlainValue, entities: Entities) -> pc.Expression:
     name = entities.stored[column.property]
     if name is None or part is None:
         return NEVER

@@ -15,7 +15,7 @@ from omnigraph.query.evaluate import constant, plain, satisfying
 from omnigraph.query.pushdown import Pushed, push
 from omnigraph.query.rows import Rows, column_name, rows_of, unit_rows
 from omnigraph.query.run import Run
-from omnigraph.storage.tables.table import IDS_PER_LOOKUP, ROW_ADDRESS
+from omnigraph.storage.tables.table import IDS_PER_LOOKUP, ROW_ADDRESS, Filter
 from omnigraph.values.columns import arrow_type
 from omnigraph.values.compare import Comparison, coerce
 from omnigraph.values.identity import derive_ids
@@ -71,7 +71,7 @@ def _lookup_ids(node: NodePattern, entities: Entities, run: Run) -> pa.Array:
 
 def read(request: Request, run: Run) -> Rows:
     """The rows of a request."""
-    pushed = push(request.predicates, request.entities, run)
+    pushed = push(request.predicates, request.entities, run, texts=request.among is None)
     if pushed.never or request.limit == 0:
         return _empty(request)
     if request.among is None and not request.columns and not pushed.rest:
@@ -107,7 +107,7 @@ def _parts(request: Request, pushed: Pushed, run: Run) -> Iterator[Rows]:
             yield rows
 
 
-def _filters(request: Request, pushed: Pushed) -> Iterator[pc.Expression | None]:
+def _filters(request: Request, pushed: Pushed) -> Iterator[Filter | None]:
     if request.among is None:
         yield pushed.filter
         return
@@ -163,7 +163,7 @@ def _note(request: Request, pushed: Pushed, run: Run) -> None:
         run.note(f"pushed: {' and '.join(pushed.shown)}")
     if request.among:
         run.note(f"lookup by {request.among[0]}")
-    for index in request.entities.table.indices():
+    for index in run.caches.indices(request.entities.table):
         names = {name for name, stored in request.entities.stored.items() if stored in index.columns}
         if index.kind != "INVERTED" and names & used:
             run.note(f"index: {index.name} ({index.kind})")

@@ -16,13 +16,14 @@ from omnigraph.values.compare import coerce, matches
 Entity = NodeType | EdgeType
 
 
-def check_rows(entity: Entity, table: pa.Table) -> list[Violation]:
+def check_rows(entity: Entity, table: pa.Table) -> Iterator[Violation]:
     """Every broken row rule of a table of this type, in the order of rules and rows."""
-    return [
-        *(found for declared in entity.properties.values() for found in _property(entity, declared, table)),
-        *(found for rule in entity.ranges for found in _range(entity, rule, table)),
-        *(found for rule in entity.checks for found in _check(entity, rule, table)),
-    ]
+    for declared in entity.properties.values():
+        yield from _property(entity, declared, table)
+    for bounds in entity.ranges:
+        yield from _range(entity, bounds, table)
+    for pattern in entity.checks:
+        yield from _check(entity, pattern, table)
 
 
 def _property(entity: Entity, declared: Property, table: pa.Table) -> Iterator[Violation]:

@@ -35,16 +35,14 @@ class TableChange:
 Changes = Mapping[str, TableChange]
 
 
-def check_sets(changes: Changes, committed: Committed) -> list[Violation]:
-    """Every broken set rule of a write."""
-    found: list[Violation] = []
+def check_sets(changes: Changes, committed: Committed) -> Iterator[Violation]:
+    """Every broken set rule of a write, one after the other."""
     for change in changes.values():
         for columns in change.entity.uniques:
-            found += _unique(change, columns, committed)
+            yield from _unique(change, columns, committed)
         if isinstance(change.entity, EdgeType):
-            found += _endpoints(change, change.entity, changes, committed)
-            found += _cardinality(change, change.entity, changes, committed)
-    return found
+            yield from _endpoints(change, change.entity, changes, committed)
+            yield from _cardinality(change, change.entity, changes, committed)
 
 
 # --- unique -----------------------------------------------------------------------------------------------------------
@@ -57,10 +55,7 @@ def _unique(change: TableChange, columns: tuple[str, ...], committed: Committed)
         return
     schema = change.upserts.schema
     probe = min(columns, key=lambda name: pa.types.is_nested(schema.field(name).type))
-    values = _flat(change.upserts[probe].drop_null())
-    if not pa.types.is_nested(values.type):
-        values = pc.unique(values)
-    stored = committed.by_value(change.entity.type_key, probe, values, _once(("id", *columns)))
+    stored = committed.by_value(change.entity.type_key, probe, _flat(change.upserts[probe]), _once(("id", *columns)))
     stored = stored.filter(pc.invert(pc.is_in(stored["id"], value_set=change.touched())))
     image = pa.concat_tables([_comparable(stored, columns), incoming])
     groups = image.group_by(list(columns)).aggregate([("id", "list")])
@@ -83,12 +78,16 @@ def _once(columns: tuple[str, ...]) -> list[str]:
 
 
 def _comparable(table: pa.Table, columns: tuple[str, ...]) -> pa.Table:
-    """The rows without a null in these columns; lists, which Arrow can not group by, as their JSON text."""
+    """The rows without a null in these columns, in a form that Arrow groups by value."""
     for name in columns:
         table = table.filter(pc.is_valid(table[name]))
-        if pa.types.is_nested(table.schema.field(name).type):
+        place, kind = table.schema.get_field_index(name), table.schema.field(name).type
+        if pa.types.is_nested(kind):
             texts = [orjson.dumps(value).decode() for value in table[name].to_pylist()]
-            table = table.set_column(table.schema.get_field_index(name), name, pa.array(texts, pa.string()))
+            table = table.set_column(place, name, pa.array(texts, pa.string()))
+        elif pa.types.is_floating(kind):
+            # Adding zero turns −0 into 0.
+            table = table.set_column(place, name, pc.add(table[name], pa.scalar(0, kind)))
     return table.replace_schema_metadata(None).cast(_plain(table.schema))
 
 

@@ -2,7 +2,8 @@
 
 The constant becomes the column's exact Arrow type, so that an index on the column can be used, and never changes what the
 comparison means. Integer columns compare by value: 2.7 equals no integer and `> 2.7` is `>= 3`; a constant beyond the range of
-the column decides the comparison for every non-null row. Float columns compare at their own width. Null matches nothing.
+the column decides the comparison for every non-null row. Float columns compare at their own width; −0 is 0, and NaN is
+different from every value and neither above nor below one. Null matches nothing.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def coerce(column: PropType, operator: str, value: str | int | float | bool | No
 def _integer(column: PropType, operator: str, value: int | float) -> Coerced:
     if isinstance(value, float):
         if math.isnan(value):
-            return EVERYTHING if operator == "!=" else NOTHING
+            return _unordered(operator)
         if math.isinf(value):
             return _beyond(operator, above=value > 0)
         if not value.is_integer():
@@ -92,6 +93,11 @@ def _between_integers(column: PropType, operator: str, value: float) -> Coerced:
             return _integer(column, "<=", math.floor(value))
 
 
+def _unordered(operator: str) -> Coerced:
+    """NaN is different from every value, and neither above nor below one."""
+    return EVERYTHING if operator == "!=" else NOTHING
+
+
 def _beyond(operator: str, *, above: bool) -> Coerced:
     """A constant above (or below) every value the column can hold."""
     holds = operator == "!=" or operator in (("<", "<=") if above else (">", ">="))
@@ -99,10 +105,9 @@ def _beyond(operator: str, *, above: bool) -> Coerced:
 
 
 def _float(column: PropType, operator: str, value: int | float) -> Coerced:
-    try:
-        wide = float(value)
-    except OverflowError:
-        return _beyond(operator, above=value > 0)
+    wide = float(value)
+    if math.isnan(wide):
+        return _unordered(operator)
     # Arrow rounds to the stored width; what overflows it becomes infinite and still compares rightly.
     return Comparison(operator, pa.scalar(wide, pa.float64()).cast(arrow_type(column), safe=False))
 
@@ -131,12 +136,44 @@ def matches(column: pa.ChunkedArray, coerced: Coerced) -> pa.ChunkedArray:
 
 
 def condition(name: str, coerced: Coerced) -> pc.Expression:
-    """The same as an expression that a scan pushes down; Lance finds an index for it when there is one."""
+    """The same as an expression that a scan pushes down; Lance finds an index for it when there is one.
+
+    Not for unsigned columns, which Lance does not take in expressions: see `scan_filter`.
+    """
     field = pc.field(name)
     match coerced:
         case Nothing():
             return pc.scalar(False)
         case Everything():
             return field.is_valid()
+        case Comparison(operator, value) if pa.types.is_floating(value.type):
+            return _float_condition(field, operator, value)
         case Comparison(operator, value):
             return _FUNCTIONS[operator](field, value)
+
+
+def _float_condition(field: pc.Expression, operator: str, value: pa.Scalar) -> pc.Expression:
+    """By value, although Lance orders NaN above infinity and an index tells −0 from 0."""
+    zero, minus_zero, infinity = (pa.scalar(number, value.type) for number in (0.0, -0.0, math.inf))
+    compare = _FUNCTIONS[operator]
+    if value.as_py() != 0:
+        asked = compare(field, value)
+    elif operator in ("=", "!="):
+        asked = field.isin(pa.array([0.0, -0.0], value.type))
+        asked = asked if operator == "=" else ~asked
+    else:
+        asked = compare(field, minus_zero if operator in ("<", ">=") else zero)
+    return asked & (field <= infinity) if operator in (">", ">=") else asked
+
+
+_UNSIGNED = (Scalar.U32, Scalar.U64)
+
+
+def scan_filter(name: str, kind: PropType, coerced: Coerced) -> str | pc.Expression:
+    """What a scan is given to find the rows whose column of this type satisfies a coerced comparison."""
+    if kind.scalar not in _UNSIGNED or isinstance(coerced, Nothing):
+        return condition(name, coerced)
+    # Lance reads expressions as Substrait, which has no unsigned integers. As text, digits need no quoting.
+    if isinstance(coerced, Everything):
+        return f"`{name}` is not null"
+    return f"`{name}` {coerced.operator} {coerced.value.as_py()}"

@@ -52,7 +52,7 @@ def _key_text(entity: NodeType | EdgeType, name: str, column: pa.Array) -> pa.Ar
 
 
 def _float_text(entity: NodeType | EdgeType, name: str, column: pa.Array) -> pa.Array:
-    if not pc.all(pc.is_finite(column)).as_py():
+    if not pc.all(pc.is_finite(column), min_count=0).as_py():
         raise ValidationError(
             f"key property '{name}' of {entity.name} is not a finite number; a key must be finite",
             kind="key",

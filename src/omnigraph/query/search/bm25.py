@@ -24,9 +24,7 @@ def bm25(ranking: Bm25, texts: pa.Array, run: Run) -> pa.Array:
     wanted = dict.fromkeys(tokens(query)) if query else {}
     encoded = pc.dictionary_encode(texts)
     counted = [Counter(tokens(text)) if text is not None else Counter() for text in encoded.dictionary.to_pylist()]
-    weights = np.bincount(
-        pc.drop_null(encoded.indices).to_numpy(zero_copy_only=False), minlength=len(counted)
-    )
+    weights = np.bincount(pc.drop_null(encoded.indices).to_numpy(zero_copy_only=False), minlength=len(counted))
     lengths = np.array([counts.total() for counts in counted], np.float64)
     documents = float(weights.sum())
     average = float((lengths * weights).sum() / documents) if documents else 0.0

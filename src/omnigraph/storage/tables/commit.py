@@ -19,7 +19,7 @@ from lance.optimize import Compaction
 from omnigraph import failpoints
 from omnigraph.errors import AlreadyExists, BadRequest, ExpectedVersionMismatch, OmnigraphError
 from omnigraph.storage.root import Root
-from omnigraph.storage.tables.handles import TRANSACTION_ID, Tables, own_id, read_transaction_id
+from omnigraph.storage.tables.handles import TRANSACTION_ID, UNDO, Tables, own_id, read_transaction_id
 from omnigraph.storage.tables.incoming import Data
 from omnigraph.storage.tables.inverse import Inversion, Restoration, Unchanged, inverse_of
 from omnigraph.storage.tables.lance_errors import (
@@ -46,6 +46,7 @@ failpoints.declare(
 )
 
 UNDO_RETRY_BUDGET = 5
+APPEND_RETRY_BUDGET = 20
 
 # --- staged writes ----------------------------------------------------------------------------------------------------
 
@@ -203,7 +204,8 @@ def _restore(tables: Tables, location: Location, pin: int, head: int) -> int:
 
 def _commit_undo(tables: Tables, location: Location, effect: int, operation: LanceOperation.BaseOperation) -> int:
     try:
-        return _commit(tables.open(location, effect).dataset, Transaction(effect, operation), str(location)).version
+        undoing = _tagged(Transaction(effect, operation), UNDO)
+        return _commit(tables.open(location, effect).dataset, undoing, str(location)).version
     except StaleCommit as stale:
         raise _moved(location, effect, tables.head_version(location)) from stale
 
@@ -265,7 +267,8 @@ def append_rows(root: Root, path: str, table: pa.Table) -> int:
         except AlreadyExists:
             head = tables.open_head(Location(path))
             assert head is not None
-    return _commit(head.dataset, stage_append(head, table).transaction, path).version
+    # Without a pin an append fits on any version, so Lance may rebase it as often as it likes.
+    return _commit(head.dataset, stage_append(head, table).transaction, path, retries=APPEND_RETRY_BUDGET).version
 
 
 def compact_dataset(dataset: LanceDataset, *, target_rows_per_fragment: int = ROWS_PER_FRAGMENT) -> int:
@@ -324,10 +327,10 @@ def _drop_tree_without_ref(dataset: LanceDataset, name: str) -> bool:
 # --- the commit itself ------------------------------------------------------------------------------------------------
 
 
-def _commit(dataset: LanceDataset, transaction: Transaction, name: str) -> LanceDataset:
-    """Commit with zero retries and see to it that the outcome is known."""
+def _commit(dataset: LanceDataset, transaction: Transaction, name: str, *, retries: int = 0) -> LanceDataset:
+    """Commit, by default with zero retries, and see to it that the outcome is known."""
     try:
-        committed = LanceDataset.commit(dataset, transaction, max_retries=0)
+        committed = LanceDataset.commit(dataset, transaction, max_retries=retries)
         failpoints.hit("table_commit.lost_acknowledgement")
         return committed
     except CommitConflictError as conflict:
@@ -395,7 +398,7 @@ def _tagged(transaction: Transaction, transaction_id: str) -> Transaction:
 
 
 def _require_head(tables: Tables, location: Location, version: int) -> None:
-    head = tables.head_version(location)
+    head = tables.head_version(location, likely=version)
     if head != version:
         raise _moved(location, version, head)
 

@@ -12,8 +12,11 @@ from omnigraph.storage.root import Root
 from omnigraph.storage.tables.lance_errors import Corrupt, Missing, translated
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.table import Table
+from omnigraph.storage.tables.version_files import is_newest_on_disk
 
 TRANSACTION_ID = "omnigraph.transaction_id"
+#: Stands in the place of an id in a commit that takes another one back.
+UNDO = "undo"
 CACHED_HANDLES = 256
 
 
@@ -67,8 +70,10 @@ class Tables:
             )
         return dataset
 
-    def head_version(self, location: Location) -> int | None:
-        """The newest version number; None when the dataset or the branch does not exist."""
+    def head_version(self, location: Location, likely: int | None = None) -> int | None:
+        """The newest version number; None when the dataset or the branch does not exist. A likely one may be cheaper."""
+        if likely is not None and is_newest_on_disk(self.root, location, likely):
+            return likely
         # Opening is as cheap as asking: one listing, and a manifest the session has seen is not read again.
         head = self.open_head(location)
         return None if head is None else head.version

@@ -87,6 +87,8 @@ def _duplicate(message: str, path: str) -> OmnigraphError:
 _MEANINGS: tuple[tuple[str, Meaning], ...] = (
     (r"^Retryable commit conflict|Too many concurrent writers", lambda m, p: StaleCommit(m, path=p, retryable=True)),
     (r"^Incompatible transaction", lambda m, p: StaleCommit(m, path=p, retryable=False)),
+    # What two who bring the same fragment back at once are told.
+    (r"would produce two fragments with id", lambda m, p: StaleCommit(m, path=p, retryable=False)),
     (r"^Dataset already exists", lambda m, p: AlreadyExists(m, name=p)),
     (r"^Ref conflict error: [Bb]ranch .+ already exists", lambda m, p: AlreadyExists(m, name=p)),
     (r"Clone operation should not enter build_manifest", lambda m, p: AlreadyExists(m, name=p)),

@@ -163,7 +163,7 @@ class Table:
         wanted = pc.drop_null(pc.unique(values)).cast(self.schema.field(column).type)
         options = {"with_row_id": with_row_id, "with_row_address": with_row_address}
         found = [
-            self.read(columns, pc.field(column).isin(wanted.slice(start, IDS_PER_LOOKUP)), blobs=blobs, **options)
+            self.read(columns, _among(column, wanted.slice(start, IDS_PER_LOOKUP)), blobs=blobs, **options)
             for start in range(0, max(len(wanted), 1), IDS_PER_LOOKUP)
         ]
         return pa.concat_tables(found)
@@ -191,3 +191,14 @@ class Table:
                 with_row_address=with_row_address,
                 blob_handling="all_binary" if blobs == "bytes" else None,
             )
+
+
+def _among(column: str, values: pa.Array) -> Filter:
+    """The rows that have one of these values in a column of the same type."""
+    if pa.types.is_unsigned_integer(values.type) and len(values):
+        # Lance reads expressions as Substrait, which has no unsigned integers. As text, digits need no quoting.
+        return f"`{column}` in ({', '.join(map(str, values.to_pylist()))})"
+    if pa.types.is_floating(values.type):
+        # An index tells −0 from 0.
+        values = pc.unique(pa.concat_arrays([values, pc.negate(values.filter(pc.equal(values, 0)))]))
+    return pc.field(column).isin(values) if len(values) else pc.scalar(False)

@@ -15,11 +15,11 @@ from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.version_files import version_of, versions_path
 
 #: Where torn manifests go.
 ASIDE = "__recovery/torn"
 
-_NEWEST_FIRST = 2**64 - 1
 _log = logging.getLogger(__name__)
 
 
@@ -48,13 +48,9 @@ def set_torn_versions_aside(
 
 
 def _versions(store: ObjectStore, location: Location) -> list[tuple[int, str]]:
-    """The versions of a dataset with their manifest files, newest first. Lance names them counting down."""
-    found = []
-    for info in store.list(f"{location.dataset_path}/_versions"):
-        name = info.path.rpartition("/")[2]
-        if name.endswith(".manifest") and name.removesuffix(".manifest").isdigit():
-            found.append((_NEWEST_FIRST - int(name.removesuffix(".manifest")), info.path))
-    return sorted(found, reverse=True)
+    """The versions of a dataset with their files, newest first."""
+    listed = ((version_of(info.path), info.path) for info in store.list(versions_path(location)))
+    return sorted(((version, path) for version, path in listed if version is not None), reverse=True)
 
 
 def _readable(tables: Tables, location: Location, version: int, pin: int | None) -> bool:

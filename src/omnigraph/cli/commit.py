@@ -1,0 +1,95 @@
+"""`omnigraph commit …`: the history of a graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from omnigraph.cli import output
+from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.commands import Group
+from omnigraph.cli.commit_filters import read_filters
+from omnigraph.cli.moments import iso
+from omnigraph.cli.options import branch_option, json_option, positional_uri, uri_option
+from omnigraph.cli.scope import READ
+from omnigraph.cli.shapes import MAIN, commit_output
+
+if TYPE_CHECKING:
+    from omnigraph.commit.model import Commit
+
+
+@click.group(cls=Group)
+def commit() -> None:
+    """Look at the history of a graph."""
+
+
+@commit.command("list", scope=READ)
+@positional_uri
+@branch_option
+@click.option(
+    "--filter",
+    "filters",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Only these commits: actor=…, kind=…, since=… or until=… (a date or time); may be repeated.",
+)
+@json_option
+@click.pass_context
+def list_(context: click.Context, uri: str | None, branch: str | None, filters: tuple[str, ...], as_json: bool) -> None:
+    """List the commits of a branch, newest first."""
+    chosen = read_filters(filters)
+    graph = open_graph(resolve(context, uri), "ro")
+    commits = graph.commits(
+        branch or MAIN, actor=chosen.actor, kind=chosen.kind, since=chosen.since, until=chosen.until
+    )
+    if as_json:
+        output.json({"commits": [commit_output(found) for found in commits]})
+        return
+    for found in commits:
+        actor = "" if found.actor is None else f" actor={found.actor}"
+        output.line(f"{found.id} graph_branch={found.branch} graph_manifest_version={found.manifest_version}{actor}")
+
+
+@commit.command(scope=READ)
+@uri_option
+@click.argument("commit_id", metavar="ID")
+@json_option
+@click.pass_context
+def show(context: click.Context, uri: str | None, commit_id: str, as_json: bool) -> None:
+    """Show the commit ID, wherever it was made."""
+    found = open_graph(resolve(context, uri, named_by="--uri"), "ro").commit(commit_id)
+    if as_json:
+        output.json(commit_output(found))
+        return
+    readable = {"graph_branch": found.branch, "created_at": iso(found.created_at), "kind": found.kind}
+    output.fields(commit_output(found) | readable)
+
+
+@commit.command(scope=READ)
+@positional_uri
+@click.option("--branch", metavar="NAME", help="Only the history of this branch; all branches unless given.")
+@json_option
+@click.pass_context
+def graph(context: click.Context, uri: str | None, branch: str | None, as_json: bool) -> None:
+    """Draw the commits of all branches and how they hang together."""
+    opened = open_graph(resolve(context, uri), "ro")
+    from omnigraph.cli.commit_graph import draw
+    from omnigraph.commit.history import children_first
+
+    names = [branch] if branch is not None else opened.branches()
+    heads = {name: opened.head(name).id for name in names}
+    commits = children_first({found.id: found for name in names for found in opened.commits(name)})
+    if as_json:
+        output.json({"heads": heads, "commits": [commit_output(found) for found in commits]})
+        return
+    for line in draw(commits, lambda found: _described(found, heads)):
+        output.line(line)
+
+
+def _described(found: Commit, heads: dict[str, str]) -> str:
+    """What stands beside a commit in the drawing."""
+    named = [name for name, head in heads.items() if head == found.id]
+    marks = f" ({', '.join(named)})" if named else ""
+    actor = "" if found.actor is None else f" by {found.actor}"
+    return f"{found.id}{marks} {found.kind} on {found.branch}{actor}, {iso(found.created_at)}"

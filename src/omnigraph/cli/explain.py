@@ -1,0 +1,38 @@
+"""`omnigraph explain`: how a read query is answered."""
+
+from __future__ import annotations
+
+import click
+
+from omnigraph.cli import output
+from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.commands import Command
+from omnigraph.cli.options import branch_option, json_option, refuse_both, snapshot_option
+from omnigraph.cli.scope import READ
+from omnigraph.cli.sources import QueryCall, naming, takes_query
+
+
+@click.command(cls=Command, scope=READ)
+@takes_query
+@branch_option
+@snapshot_option
+@click.option("--analyze", is_flag=True, help="Run the query, and show the rows and the time of each step.")
+@json_option
+@click.pass_context
+def explain(
+    context: click.Context,
+    call: QueryCall,
+    branch: str | None,
+    snapshot: str | None,
+    analyze: bool,
+    as_json: bool,
+) -> None:
+    """Show how a read query is answered: its plan, filters, indexes and traversals."""
+    refuse_both(branch=branch, snapshot=snapshot)
+    graph = open_graph(resolve(context), "ro")
+    with naming(call.file):
+        found = graph.explain(call.text, call.name, call.params, branch=branch, snapshot=snapshot, analyze=analyze)
+    if as_json:
+        output.json({"query_name": call.name} | found.to_dict())
+    else:
+        output.line(str(found))

@@ -1,0 +1,48 @@
+"""`omnigraph init`: a new graph."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from omnigraph.cli import output
+from omnigraph.cli.addressing import refuse_remote
+from omnigraph.cli.commands import Command
+from omnigraph.cli.scope import NEW
+from omnigraph.cli.settings import Settings
+from omnigraph.cli.sources import naming, read_source
+from omnigraph.errors import BadRequest
+
+_GRAPH_OF_A_CLUSTER = re.compile(r"(?P<root>.+)/graphs/[^/]+\.omni")
+
+
+@click.command(cls=Command, scope=NEW)
+@click.argument("uri")
+@click.option("--schema", "schema_path", metavar="FILE", required=True, help="The schema of the graph, a .pg file.")
+@click.option("--force", is_flag=True, help="Replace schema files that belong to no graph; a graph is never replaced.")
+@click.pass_obj
+def init(settings: Settings, uri: str, schema_path: str, force: bool) -> None:
+    """Create an empty graph at URI."""
+    refuse_remote(uri)
+    schema = read_source(schema_path)
+    from omnigraph.graph.entry import init as create
+
+    _refuse_inside_cluster(uri)
+    with naming(schema_path):
+        create(uri, schema, force=force, actor=settings.actor)
+    output.line(f"initialized {uri}")
+
+
+def _refuse_inside_cluster(uri: str) -> None:
+    """A graph of a cluster is made by the cluster, which keeps account of it."""
+    from omnigraph.storage.objects import open_store
+    from omnigraph.storage.root import Root
+
+    place = Root.parse(uri)
+    inside = _GRAPH_OF_A_CLUSTER.fullmatch(place.uri)
+    if inside is not None and open_store(Root(inside["root"], place.options)).exists("__cluster/state.json"):
+        raise BadRequest(
+            f"{uri} lies under the cluster root {inside['root']}; "
+            "declare the graph in cluster.yaml and run `omnigraph cluster apply`"
+        )

@@ -1,0 +1,52 @@
+"""`omnigraph mutate`: run a mutation."""
+
+from __future__ import annotations
+
+import click
+
+from omnigraph.cli import output
+from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.commands import Command
+from omnigraph.cli.options import branch_option, json_option
+from omnigraph.cli.scope import WRITE
+from omnigraph.cli.settings import Settings
+from omnigraph.cli.shapes import MAIN, change_output, precondition_output
+from omnigraph.cli.sources import QueryCall, naming, takes_query
+from omnigraph.errors import PreconditionFailed
+
+LOST = 4
+
+
+@click.command(cls=Command, scope=WRITE)
+@takes_query
+@branch_option
+@click.option("--if-commit", metavar="ID", help="Only while this commit is the head of the branch; else exit 4.")
+@json_option
+@click.pass_context
+def mutate(
+    context: click.Context,
+    call: QueryCall,
+    branch: str | None,
+    if_commit: str | None,
+    as_json: bool,
+) -> None:
+    """Run a mutation: one commit for all of its statements, or none."""
+    target = resolve(context)
+    actor = context.ensure_object(Settings).actor
+    graph = open_graph(target, "rw", actor)
+    try:
+        with naming(call.file):
+            result = graph.mutate(call.text, call.name, call.params, branch=branch or MAIN, if_commit=if_commit)
+    except PreconditionFailed as error:
+        if as_json:
+            output.json(precondition_output(error))
+        else:
+            output.report(error, context.ensure_object(Settings).debug)
+        context.exit(LOST)
+    if as_json:
+        output.json(change_output(branch or MAIN, call.name, actor, result))
+        return
+    output.line(
+        f"changed {branch or MAIN} via {call.name}: {result.affected_nodes} nodes, {result.affected_edges} edges"
+    )
+    output.fields({"actor_id": actor})

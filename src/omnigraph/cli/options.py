@@ -1,0 +1,47 @@
+"""Arguments and options that several commands share, so that they read the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def together(*decorators: Callable[[Any], Any]) -> Callable[[_Function], _Function]:
+    """Several arguments and options as one decorator; help shows them in this order."""
+
+    def decorate(function: _Function) -> _Function:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+def _not_empty(_context: click.Context, _parameter: click.Parameter, given: str | None) -> str | None:
+    """An empty text is a mistake, such as an unset variable, and never means the default."""
+    if given == "":
+        raise click.BadParameter("must not be empty")
+    return given
+
+
+positional_uri = click.argument("uri", required=False, callback=_not_empty)
+uri_option = click.option(
+    "--uri", metavar="URI", callback=_not_empty, help="The storage of the graph: a path, file:// or s3://."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+branch_option = click.option("--branch", metavar="NAME", callback=_not_empty, help="The branch; main unless given.")
+snapshot_option = click.option(
+    "--snapshot", metavar="COMMIT", callback=_not_empty, help="A commit to read instead of a branch's head."
+)
+confirm_option = click.option("--confirm", is_flag=True, help="Do it; without this flag it is only shown.")
+
+
+def refuse_both(**given: object) -> None:
+    """At most one of these options may be given."""
+    names = [f"--{name.replace('_', '-')}" for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise click.UsageError(f"{' and '.join(names)} exclude each other; give one of them")

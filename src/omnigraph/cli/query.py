@@ -1,0 +1,43 @@
+"""`omnigraph query`: run a read query and print its answer."""
+
+from __future__ import annotations
+
+import click
+
+from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.commands import Command
+from omnigraph.cli.options import branch_option, json_option, refuse_both, snapshot_option
+from omnigraph.cli.read_formats import ReadOutput, print_read
+from omnigraph.cli.read_table import TableStyle
+from omnigraph.cli.scope import READ
+from omnigraph.cli.settings import OUTPUTS, Settings
+from omnigraph.cli.shapes import MAIN
+from omnigraph.cli.sources import QueryCall, naming, takes_query
+
+
+@click.command(cls=Command, scope=READ)
+@takes_query
+@branch_option
+@snapshot_option
+@click.option("--format", "chosen", type=click.Choice(OUTPUTS), help="How to print the answer; a table unless given.")
+@json_option
+@click.pass_context
+def query(
+    context: click.Context,
+    call: QueryCall,
+    branch: str | None,
+    snapshot: str | None,
+    chosen: str | None,
+    as_json: bool,
+) -> None:
+    """Run a read query and print its answer."""
+    refuse_both(branch=branch, snapshot=snapshot)
+    settings = context.ensure_object(Settings)
+    format = "json" if as_json else chosen or settings.output()
+    graph = open_graph(resolve(context), "ro")
+    with naming(call.file):
+        result = graph.query(call.text, call.name, call.params, branch=branch, snapshot=snapshot)
+    asked_branch = None if snapshot is not None else branch or MAIN
+    defaults = settings.config.defaults
+    style = TableStyle(defaults.table_max_column_width, defaults.table_cell_layout)
+    print_read(ReadOutput(call.name, asked_branch, snapshot, result), format, style)

@@ -1,0 +1,128 @@
+"""The forms in which `query` prints its answer: json, jsonl, csv, kv, table and arrow."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.cli import output
+from omnigraph.cli.read_table import TableStyle, cell, table_lines
+from omnigraph.errors import BadRequest
+
+if TYPE_CHECKING:
+    from omnigraph.query.result import Result
+
+
+@dataclass(frozen=True)
+class ReadOutput:
+    """An answer and what was asked: the query, and the branch or the snapshot it was asked of."""
+
+    query_name: str
+    branch: str | None
+    snapshot: str | None
+    result: Result
+
+    @property
+    def target(self) -> dict[str, str | None]:
+        return {"branch": self.branch, "snapshot": self.snapshot}
+
+    @property
+    def header(self) -> str:
+        """The line above a table."""
+        place = f"branch {self.branch}" if self.snapshot is None else f"snapshot {self.snapshot}"
+        return f"{len(self.result)} rows from {place} via {self.query_name}"
+
+    def cells(self) -> Iterator[list[str]]:
+        """The rows as texts, in the order of the columns."""
+        for row in self.result.rows:
+            yield [cell(value) for value in row.values()]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "query_name": self.query_name,
+            "target": self.target,
+            "row_count": len(self.result),
+            "columns": self.result.columns,
+            "rows": self.result.rows,
+            "graph_commit_id": self.result.commit,
+        }
+
+
+def print_read(read: ReadOutput, format: str, style: TableStyle) -> None:
+    """Print an answer in one of the formats."""
+    if format == "table":
+        _print_lines([read.header, *table_lines(read.result.columns, list(read.cells()), style)])
+    else:
+        _FORMATS[format](read)
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        output.line(line)
+
+
+def _print_json(read: ReadOutput) -> None:
+    output.json(read.to_dict())
+
+
+def _print_jsonl(read: ReadOutput) -> None:
+    output.json_line(
+        {
+            "kind": "metadata",
+            "query_name": read.query_name,
+            "target": read.target,
+            "row_count": len(read.result),
+        }
+    )
+    for row in read.result.rows:
+        output.json_line(row)
+
+
+def _print_csv(read: ReadOutput) -> None:
+    for record in (read.result.columns, *read.cells()):
+        output.line(",".join(map(_csv_field, record)))
+
+
+def _csv_field(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\r\n') else text
+
+
+def _print_kv(read: ReadOutput) -> None:
+    _print_lines(_kv_lines(read))
+
+
+def _kv_lines(read: ReadOutput) -> Iterator[str]:
+    yield read.header
+    number = 0
+    for number, record in enumerate(read.cells(), start=1):
+        if number > 1:
+            yield ""
+        yield f"row {number}"
+        for column, text in zip(read.result.columns, record, strict=True):
+            yield f"{column}: {text}"
+    if not number:
+        yield "(no rows)"
+
+
+def _print_arrow(read: ReadOutput) -> None:
+    """An Arrow IPC stream, for programs; a terminal could not show it."""
+    import pyarrow as pa
+
+    if sys.stdout.isatty():
+        raise BadRequest("the format arrow is binary; send stdout to a file or a program")
+    table = read.result.to_arrow()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    output.data(sink.getvalue().to_pybytes())
+
+
+_FORMATS: Mapping[str, Callable[[ReadOutput], None]] = {
+    "json": _print_json,
+    "jsonl": _print_jsonl,
+    "csv": _print_csv,
+    "kv": _print_kv,
+    "arrow": _print_arrow,
+}

@@ -1,0 +1,89 @@
+"""The JSON shapes of results, the same as over HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from omnigraph.commit.model import Commit
+    from omnigraph.errors import PreconditionFailed
+    from omnigraph.graph.blobs import BlobValue
+    from omnigraph.graph.snapshot import Snapshot
+    from omnigraph.mutation.execute import MutationResult
+
+MAIN = "main"
+
+
+def commit_output(commit: Commit) -> dict[str, Any]:
+    """A commit; null as its branch means main."""
+    return {
+        "graph_commit_id": commit.id,
+        "graph_branch": None if commit.branch == MAIN else commit.branch,
+        "graph_manifest_version": commit.manifest_version,
+        "parent_commit_id": commit.parent,
+        "merged_parent_commit_id": commit.merged_parent,
+        "actor_id": commit.actor,
+        "created_at": commit.created_at,
+    }
+
+
+def change_output(branch: str, query_name: str, actor: str | None, result: MutationResult) -> dict[str, Any]:
+    """What a mutation did."""
+    return {
+        "branch": branch,
+        "query_name": query_name,
+        "affected_nodes": result.affected_nodes,
+        "affected_edges": result.affected_edges,
+        "actor_id": actor,
+        "commit": None if result.commit is None else commit_output(result.commit),
+    }
+
+
+def precondition_output(error: PreconditionFailed) -> dict[str, Any]:
+    """A lost compare-and-swap."""
+    failure = {"expected": error.expected} | ({} if error.actual is None else {"actual": error.actual})
+    return {"error": error.message, "precondition_failure": failure}
+
+
+def snapshot_output(snapshot: Snapshot) -> dict[str, Any]:
+    """The tables of a graph at one commit."""
+    return {
+        "graph_branch": snapshot.branch,
+        "graph_manifest_version": snapshot.version,
+        "internal_schema_version": snapshot.state.stamp,
+        "datasets": [
+            {
+                "entity_kind": entry.key.partition(":")[0],
+                "type_name": entry.key.partition(":")[2],
+                "dataset_path": entry.path,
+                "published_dataset_version": entry.version,
+                **({} if entry.branch is None else {"native_dataset_branch": entry.branch}),
+                "entity_count": entry.row_count,
+            }
+            for entry in snapshot.entries()
+        ],
+    }
+
+
+def blob_output(
+    entity: str,
+    type_name: str,
+    entity_id: str,
+    property: str,
+    blob: BlobValue,
+    branch: str | None,
+    snapshot: str | None,
+) -> dict[str, Any]:
+    """Where a blob value is and how large; its bytes are read apart."""
+    about = {"size": blob.length, "etag": blob.etag, "uri": blob.uri}
+    target = {"branch": branch, "snapshot": snapshot, "resolved_snapshot": blob.snapshot_id}
+    return {
+        "selector": {"entity": entity, "type": type_name, "id": entity_id, "property": property},
+        "kind": blob.kind,
+        **_known(about),
+        "target": _known(target),
+    }
+
+
+def _known(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

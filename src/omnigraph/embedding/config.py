@@ -1,0 +1,143 @@
+"""What is said about the provider: by the `embedding` argument, and by the environment. Anything may be left open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from urllib.parse import urlsplit
+
+from omnigraph.embedding.kinds import DEFAULT_KIND, KINDS, MOCK
+from omnigraph.errors import BadRequest, EmbeddingError
+
+#: A kind of provider, or a mapping with the names of `EmbeddingConfig`; `provider` is another word for `kind`.
+EmbeddingArgument = str | Mapping[str, object]
+
+MOCK_VARIABLE = "OMNIGRAPH_EMBEDDINGS_MOCK"
+_VARIABLES = {
+    "kind": "OMNIGRAPH_EMBED_PROVIDER",
+    "model": "OMNIGRAPH_EMBED_MODEL",
+    "base_url": "OMNIGRAPH_EMBED_BASE_URL",
+    "timeout_ms": "OMNIGRAPH_EMBED_TIMEOUT_MS",
+    "deadline_ms": "OMNIGRAPH_EMBED_DEADLINE_MS",
+    "retry_attempts": "OMNIGRAPH_EMBED_RETRY_ATTEMPTS",
+    "retry_backoff_ms": "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS",
+}
+_ON = frozenset({"1", "true", "yes", "on"})
+_OFF = frozenset({"", "0", "false", "no", "off"})
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingConfig:
+    """What one source says. `api_key` is a key, or `${NAME}` for the variable that holds it."""
+
+    kind: str | None = None
+    model: str | None = None
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    timeout_ms: int | None = None
+    deadline_ms: int | None = None
+    retry_attempts: int | None = None
+    retry_backoff_ms: int | None = None
+
+    def over(self, below: EmbeddingConfig) -> EmbeddingConfig:
+        """This, and what `below` says where this says nothing."""
+        if self.kind not in (None, below.kind or DEFAULT_KIND):
+            # The model, place and key of one kind of provider mean nothing to another.
+            below = replace(below, model=None, base_url=None, api_key=None)
+        pairs = {part.name: (getattr(self, part.name), getattr(below, part.name)) for part in fields(self)}
+        return EmbeddingConfig(**{name: lower if upper is None else upper for name, (upper, lower) in pairs.items()})
+
+
+def from_argument(given: EmbeddingArgument | None) -> EmbeddingConfig:
+    """What the `embedding` argument says; a wrong name or value is a BadRequest."""
+    if given is None:
+        return EmbeddingConfig()
+    said = {"kind": given} if isinstance(given, str) else dict(given)
+    if "provider" in said:
+        if "kind" in said:
+            raise BadRequest("embedding: `provider` is another word for `kind`; give one of them")
+        said["kind"] = said.pop("provider")
+    unknown = sorted(str(name) for name in said.keys() - _CHECKS.keys())
+    if unknown:
+        raise BadRequest(f"embedding: unknown field '{unknown[0]}'; the fields are {', '.join(_CHECKS)}")
+    try:
+        return _checked({name: value for name, value in said.items() if value is not None}, "embedding: {}".format)
+    except ValueError as problem:
+        raise BadRequest(str(problem)) from None
+
+
+def from_environment(environ: Mapping[str, str]) -> EmbeddingConfig:
+    """What the environment says; a wrong value is an EmbeddingError that names its variable."""
+    texts = {name: environ.get(variable, "").strip() for name, variable in _VARIABLES.items()}
+    said = {name: int(text) if _is_number(name, text) else text for name, text in texts.items() if text}
+    try:
+        return _checked(said, _VARIABLES.__getitem__)
+    except ValueError as problem:
+        raise EmbeddingError(str(problem), provider=texts["kind"] or DEFAULT_KIND) from None
+
+
+def wants_mock(environ: Mapping[str, str]) -> bool:
+    """Whether the environment replaces every provider by the mock."""
+    text = environ.get(MOCK_VARIABLE, "").strip().lower()
+    if text not in _ON | _OFF:
+        raise EmbeddingError(f"{MOCK_VARIABLE} is 1 or 0, not {text!r}", provider=MOCK)
+    return text in _ON
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def _is_number(name: str, text: str) -> bool:
+    return _CHECKS[name] is _positive and text.isdecimal()
+
+
+def _checked(said: Mapping[str, object], shown: Callable[[str], str]) -> EmbeddingConfig:
+    """The values as a configuration; ValueError, with the name as its source shows it, when one is wrong."""
+    for name, value in said.items():
+        expected = _CHECKS[name](value)
+        if expected is not None:
+            raise ValueError(f"{shown(name)} is {expected}, not {'this one' if name == 'api_key' else repr(value)}")
+    return EmbeddingConfig(**said)  # type: ignore[arg-type]
+
+
+def _kind(value: object) -> str | None:
+    return None if value in KINDS else f"one of {', '.join(KINDS)}"
+
+
+def _text(value: object) -> str | None:
+    return None if isinstance(value, str) and value.strip() else "a text that is not blank"
+
+
+def _key(value: object) -> str | None:
+    # Anything else can not stand in a header.
+    fits = isinstance(value, str) and value.strip() and value.isascii() and value.strip().isprintable()
+    return None if fits else "a text of printable ASCII characters, or `${NAME}`"
+
+
+def _url(value: object) -> str | None:
+    if isinstance(value, str):
+        try:
+            parts = urlsplit(value)
+            if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+                return None
+        except ValueError:
+            pass
+    return "an http:// or https:// URL"
+
+
+def _positive(value: object) -> str | None:
+    fits = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return None if fits else "a whole number from 1"
+
+
+#: What is wrong with a value: None, or what it should be.
+_CHECKS: Mapping[str, Callable[[object], str | None]] = {
+    "kind": _kind,
+    "model": _text,
+    "base_url": _url,
+    "api_key": _key,
+    "timeout_ms": _positive,
+    "deadline_ms": _positive,
+    "retry_attempts": _positive,
+    "retry_backoff_ms": _positive,
+}

@@ -1,0 +1,75 @@
+"""`Embedder`: what writers and queries hold to turn texts into vectors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from threading import Lock
+
+from omnigraph.embedding.config import EmbeddingArgument, from_argument
+from omnigraph.embedding.kinds import LOCAL, MOCK, REMOTE
+from omnigraph.embedding.local import LocalProvider
+from omnigraph.embedding.mock import MockProvider
+from omnigraph.embedding.provider import Provider, Purpose
+from omnigraph.embedding.remote import RemoteProvider
+from omnigraph.embedding.settings import EmbeddingSettings, settings_of
+from omnigraph.embedding.transport import Transport
+from omnigraph.embedding.vectors import Matrix, unit_vectors
+from omnigraph.errors import EmbeddingError
+
+
+class Embedder:
+    """The provider in force, made when a text is first embedded: who never embeds needs no key. Safe to use from threads."""
+
+    def __init__(self, embedding: EmbeddingArgument | None = None) -> None:
+        self._argument = from_argument(embedding)
+        self._made: tuple[EmbeddingSettings, Provider] | None = None
+        self._making = Lock()
+
+    def embed_documents(self, texts: Sequence[str], dimension: int, model: str | None = None) -> Matrix:
+        """The vectors of texts that are stored. `model`: the one recorded in the schema, which must be the provider's."""
+        return self._embed(texts, dimension, model, "document")
+
+    def embed_query(self, text: str, dimension: int, model: str | None = None) -> tuple[float, ...]:
+        """The vector of a text that is asked with."""
+        return tuple(self._embed([text], dimension, model, "query")[0].tolist())
+
+    def settings(self) -> EmbeddingSettings:
+        """What the provider is made from now; EmbeddingError when something is missing."""
+        return settings_of(self._argument, os.environ)
+
+    def _embed(self, texts: Sequence[str], dimension: int, model: str | None, purpose: Purpose) -> Matrix:
+        provider = self._provider()
+        if model is not None and model != provider.model:
+            raise EmbeddingError(
+                f"the schema records the embedding model '{model}', but provider '{provider.name}' is configured with "
+                f"'{provider.model}'; vectors of two models can not be compared, so configure '{model}'",
+                provider=provider.name,
+            )
+        answer = provider.embed(texts, dimension, purpose) if texts else []
+        return unit_vectors(answer, len(texts), dimension, provider.name)
+
+    def _provider(self) -> Provider:
+        """The provider for the settings of this moment; kept while they stay the same."""
+        settings = self.settings()
+        with self._making:
+            if self._made is None or self._made[0] != settings:
+                self._made = (settings, provider_of(settings))
+            return self._made[1]
+
+
+def provider_of(settings: EmbeddingSettings) -> Provider:
+    """A provider made from its settings."""
+    if settings.kind == MOCK:
+        return MockProvider(settings.model)
+    if settings.kind == LOCAL:
+        return LocalProvider()
+    dialect = REMOTE[settings.kind].dialect
+    transport = Transport(
+        settings.kind,
+        settings.base_url,
+        dialect.headers(settings.api_key),
+        settings.api_key,
+        settings.patience,
+    )
+    return RemoteProvider(settings.kind, settings.model, dialect, transport)

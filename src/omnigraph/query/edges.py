@@ -1,0 +1,130 @@
+"""Steps with an edge variable: one row for each edge, which is itself bound and can be filtered and read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.language.query.ir import Direction, EdgePattern, Expand
+from omnigraph.query.csr import Adjacency, build_adjacency
+from omnigraph.query.domain import SortedIds, passing_key, sorted_ids
+from omnigraph.query.entities import Entities
+from omnigraph.query.points import Points, points_of
+from omnigraph.query.reach import Reached, distinct
+from omnigraph.query.rows import Integers, Rows, column_name, unit_rows
+from omnigraph.query.run import Run
+from omnigraph.query.scan import Request, address_name, read
+from omnigraph.query.targets import fitting_targets
+from omnigraph.query.traversal import CSR, INDEXED, START_COLUMNS, distinct_edges, forced_mode
+
+#: Up to so many sources their edges are looked up; beyond, all edges are read.
+_FEW = 2000
+
+
+@dataclass(frozen=True)
+class EdgeRows:
+    """Edges grouped by the end they are followed from: those of position i are at `order[starts[i]:starts[i + 1]]`.
+
+    `ends` are the positions of the other ends; an edge that is followed both ways stands here twice.
+    """
+
+    rows: Rows
+    sources: SortedIds
+    targets: SortedIds
+    starts: Integers
+    edge: Integers
+    ends: Integers
+
+    def reach(self, sources: Integers) -> Reached:
+        """The steps from some positions; `slots` are places in `edge` and `ends`."""
+        empty = np.zeros(0, np.int32)
+        grouped = Adjacency(self.starts, empty, None, len(self.targets.ids))
+        counts, slots = grouped.slots(sources)
+        return Reached(counts, self.ends[slots], slots)
+
+
+def expand_edges(step: Expand, rows: Rows, sources: Points, end: Entities, run: Run) -> Rows:
+    """Each row with each edge at its source, and with the node at the other end."""
+    edge = step.edge
+    assert edge.variable is not None
+    found = read_edges(edge, edge.columns, sources, run)
+    starts, inverse = distinct(sources.within(found.sources, run))
+    reached = found.reach(starts)
+    if step.closing:
+        owners, places = reached.spread(inverse)
+        bound = points_of(rows, step.target.variable, end, run).within(found.targets, run)
+        kept = bound[owners] == reached.ends[places]
+        owners, places = owners[kept], places[kept]
+        return _with_edges(rows.take(owners), found, _slots(reached)[places], edge)
+    fitting = fitting_targets(step.target, found.targets, reached.ends, run)
+    mask = fitting.fitting(reached.ends)
+    if mask is not None:
+        reached = reached.keep(mask)
+    owners, places = reached.spread(inverse)
+    bound_rows = _with_edges(rows.take(owners), found, _slots(reached)[places], edge)
+    return fitting.attach(bound_rows, step.target.variable, found.targets, reached.ends[places])
+
+
+def _slots(reached: Reached) -> Integers:
+    assert reached.slots is not None
+    return reached.slots
+
+
+def _with_edges(rows: Rows, found: EdgeRows, slots: Integers, edge: EdgePattern) -> Rows:
+    assert edge.variable is not None
+    asked = found.rows.table.column_names if edge.columns is None else _names(edge.variable, edge.columns)
+    places = pa.array(found.edge[slots])
+    return rows.with_columns({name: found.rows.table[name].take(places) for name in asked})
+
+
+def _names(variable: str, columns: tuple[str, ...]) -> list[str]:
+    return [column_name(variable, name) for name in columns]
+
+
+def read_edges(edge: EdgePattern, columns: tuple[str, ...] | None, sources: Points, run: Run) -> EdgeRows:
+    """The edges at the sources that satisfy the predicates: looked up when the sources are few, else all of them."""
+    edges = run.edges(edge.edge_type)
+    assert edge.variable is not None
+    properties = edges.entity.properties
+    if columns is None:
+        columns = tuple(name for name, declared in properties.items() if not declared.type.is_blob)
+    needed = tuple(dict.fromkeys((*columns, "id", "src", "dst")))
+    ids = pc.unique(sources.ids)
+    mode = forced_mode() or (INDEXED if len(ids) <= _FEW and len(ids) * 10 < edges.rows else CSR)
+    run.note(f"traversal: {mode}")
+    parts = []
+    for column in START_COLUMNS[edge.direction] if mode == INDEXED else ("",):
+        among = (column, ids) if column else None
+        parts.append(read(Request(edges, edge.variable, needed, edge.predicates, among), run).table)
+    found = distinct_edges(pa.concat_tables(parts), column_name(edge.variable, "id"))
+    found = found.drop_columns([address_name(edge.variable)])
+    return _group(edge, Rows(found) if found.num_columns else unit_rows(0))
+
+
+def _group(edge: EdgePattern, rows: Rows) -> EdgeRows:
+    assert edge.variable is not None
+    src, dst = (rows.table[column_name(edge.variable, name)] for name in ("src", "dst"))
+    both = edge.direction is Direction.BOTH
+    sources = sorted_ids(passing_key(), *((src, dst) if both else (dst,) if edge.direction is Direction.IN else (src,)))
+    targets = sources if both else sorted_ids(passing_key(), src if edge.direction is Direction.IN else dst)
+    first, last = (dst, src) if edge.direction is Direction.IN else (src, dst)
+    tails, heads = sources.positions(first), targets.positions(last)
+    numbers = np.arange(rows.count)
+    if both:
+        turned = tails != heads
+        tails, heads = np.concatenate([tails, heads[turned]]), np.concatenate([heads, tails[turned]])
+        numbers = np.concatenate([numbers, numbers[turned]])
+    order = np.argsort(tails, kind="stable")
+    starts = np.zeros(len(sources.ids) + 1, np.int64)
+    np.cumsum(np.bincount(tails, minlength=len(sources.ids)), out=starts[1:])
+    return EdgeRows(rows, sources, targets, starts, numbers[order], heads[order])
+
+
+def counted_adjacency(found: EdgeRows) -> Adjacency:
+    """The same edges as adjacency that counts parallel ones."""
+    size = len(found.sources.ids)
+    tails = np.repeat(np.arange(size), np.diff(found.starts))
+    return build_adjacency(tails, found.ends, size, len(found.targets.ids))

@@ -1,0 +1,124 @@
+"""Walking a plan: each operator turns the rows of the operators below it into its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.language.query.ir import (
+    Aggregate,
+    AntiJoin,
+    CountPaths,
+    CrossJoin,
+    Expand,
+    Expr,
+    Filter,
+    Limit,
+    NodeScan,
+    Order,
+    Outer,
+    Plan,
+    Project,
+    RankedScan,
+    Rrf,
+    UnknownAlias,
+    expressions_in,
+    operands,
+)
+from omnigraph.query.aggregate import aggregate
+from omnigraph.query.antijoin import anti_join, outer_rows
+from omnigraph.query.count_paths import count_paths
+from omnigraph.query.evaluate import evaluate, satisfying
+from omnigraph.query.expand import expand
+from omnigraph.query.order import order
+from omnigraph.query.rows import Rows
+from omnigraph.query.run import Run
+from omnigraph.query.scan import scan_nodes
+from omnigraph.query.search.ranked import ranked_scan
+
+#: How many rows of a product are made before its filter is asked.
+_PRODUCT_ROWS = 500_000
+
+
+def execute(plan: Plan, run: Run) -> pa.Table:
+    """The result of a plan."""
+    run.ranked = frozenset(variable for expr in expressions_in(plan) for variable in _ranked(expr))
+    return _Walk(run).rows(plan).table
+
+
+def _ranked(expr: Expr | UnknownAlias) -> frozenset[str]:
+    """The variables whose nodes a fused rank compares with each other."""
+    if isinstance(expr, Rrf):
+        return frozenset((expr.left.field.variable, expr.right.field.variable))
+    return frozenset().union(*(_ranked(operand) for operand in operands(expr)))
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """One level of a plan; a negated plan is walked one level deeper, started with the rows it is asked about."""
+
+    run: Run
+    outer: Rows | None = None
+    depth: int = 0
+
+    def rows(self, plan: Plan, limit: int | None = None) -> Rows:
+        """The rows of an operator; of a scan only so many when no more are wanted."""
+        with self.run.tracing(plan) as trace:
+            found = self._rows(plan, limit)
+            trace.rows = (trace.rows or 0) + found.count
+            return found
+
+    def _rows(self, plan: Plan, limit: int | None) -> Rows:
+        run = self.run
+        match plan:
+            case NodeScan():
+                return scan_nodes(plan.node, run, limit)
+            case RankedScan():
+                return ranked_scan(plan, run)
+            case Outer():
+                return outer_rows(plan, self.outer)
+            case CrossJoin():
+                return _product(self.rows(plan.left), self.rows(plan.right))
+            case Expand():
+                return expand(plan, self.rows(plan.input), run)
+            case Filter(input=CrossJoin() as product):
+                return self._filtered_product(plan, product)
+            case Filter():
+                return satisfying(plan.predicates, self.rows(plan.input), run)
+            case AntiJoin():
+                return anti_join(plan, self.rows(plan.input), self.depth, lambda outer: self._inner(plan, outer))
+            case CountPaths():
+                return count_paths(plan, self.rows(plan.input), run)
+            case Aggregate():
+                return aggregate(plan, self.rows(plan.input), run)
+            case Order():
+                return order(plan, self.rows(plan.input), run)
+            case Limit():
+                wanted = plan.count if limit is None else min(plan.count, limit)
+                return self.rows(plan.input, wanted).slice(0, wanted)
+            case Project():
+                return self._project(plan, self.rows(plan.input, limit))
+
+    def _inner(self, plan: AntiJoin, outer: Rows) -> Rows:
+        return _Walk(self.run, outer, self.depth + 1).rows(plan.inner)
+
+    def _filtered_product(self, plan: Filter, product: CrossJoin) -> Rows:
+        """A product is filtered piece by piece, so that only what passes is ever held."""
+        left, right = self.rows(product.left), self.rows(product.right)
+        step = max(1, _PRODUCT_ROWS // max(right.count, 1))
+        starts = range(0, max(left.count, 1), step)
+        pieces = [satisfying(plan.predicates, _product(left.slice(start, step), right), self.run) for start in starts]
+        return Rows(pa.concat_tables([piece.table for piece in pieces]), pieces[0].domains)
+
+    def _project(self, plan: Project, rows: Rows) -> Rows:
+        arrays = [evaluate(column.expr, rows, self.run) for column in plan.columns]
+        return Rows(pa.Table.from_arrays(arrays, names=[column.name for column in plan.columns]))
+
+
+def _product(left: Rows, right: Rows) -> Rows:
+    """Every row of the left with every row of the right."""
+    lefts = np.repeat(np.arange(left.count), right.count)
+    rights = np.tile(np.arange(right.count), left.count)
+    return left.take(lefts).beside(right.take(rights))

@@ -1,0 +1,59 @@
+"""Running a compiled query against a snapshot: the entry of the local engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from omnigraph.errors import BadRequest
+from omnigraph.ids import now_micros
+from omnigraph.language.literals import TypedValue
+from omnigraph.language.query.compile import CompiledQuery
+from omnigraph.language.query.ir import MutationPlan, Plan, Project
+from omnigraph.language.schema.catalog import Catalog
+from omnigraph.query.caches import Caches
+from omnigraph.query.engine import execute
+from omnigraph.query.entities import View
+from omnigraph.query.explain import Explanation, explanation
+from omnigraph.query.result import Result
+from omnigraph.query.run import Embed, Run
+
+ENGINES = ("local",)
+
+
+def start(
+    view: View,
+    catalog: Catalog,
+    params: Mapping[str, TypedValue],
+    caches: Caches,
+    embed: Embed,
+    explaining: bool = False,
+) -> Run:
+    """A new run; its `now()` is this moment."""
+    return Run(view, catalog, params, now_micros() // 1000, caches, embed, explaining=explaining)
+
+
+def answer(compiled: CompiledQuery, run: Run) -> Result:
+    """The result of a read query."""
+    plan = read_plan(compiled.rewritten, compiled)
+    assert isinstance(plan, Project)
+    return Result(execute(plan, run), tuple(column.type for column in plan.columns), run.view.commit)
+
+
+def explain(compiled: CompiledQuery, run: Run, *, analyze: bool) -> Explanation:
+    """How a read query is answered. The query runs, because how it is traversed is chosen on the way."""
+    plan = read_plan(compiled.rewritten, compiled)
+    execute(plan, run)
+    return explanation(read_plan(compiled.plan, compiled), plan, run, analyzed=analyze)
+
+
+def read_plan(plan: Plan | MutationPlan, compiled: CompiledQuery) -> Plan:
+    """The plan of a query that only reads."""
+    if isinstance(plan, MutationPlan):
+        raise BadRequest(f"query '{compiled.query.name}' contains mutations; run it with mutate")
+    return plan
+
+
+def refuse_engine(engine: str) -> None:
+    """Raise unless there is such an engine."""
+    if engine not in ENGINES:
+        raise BadRequest(f"engine '{engine}' is not available; the engines are {', '.join(ENGINES)}")

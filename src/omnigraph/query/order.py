@@ -1,0 +1,87 @@
+"""Order: a total order of rows, the same on every run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import BadRequest
+from omnigraph.language.query.ir import Column, Expr, Order, ResultColumn, UnknownAlias
+from omnigraph.query.evaluate import evaluate
+from omnigraph.query.rows import Rows
+from omnigraph.query.run import Run
+
+
+def order(plan: Order, rows: Rows, run: Run) -> Rows:
+    """The rows by the keys, then by the ties; only the first of them when there is a limit."""
+    if plan.limit == 0:
+        return rows.slice(0, 0)
+    columns: dict[str, pa.Array] = {}
+    keys: list[tuple[str, str]] = []
+    for key in plan.keys:
+        if isinstance(key.expr, UnknownAlias):
+            raise BadRequest(f"order by '{key.expr.name}': no projection has this alias")
+        _add(columns, keys, evaluate(key.expr, rows, run), descending=key.descending, nulls_first=key.nulls_first)
+    chosen = _candidates(columns, keys, plan.limit)
+    if chosen is not None:
+        rows = rows.take(chosen)
+        columns = {name: column.take(chosen) for name, column in columns.items()}
+    for tie in plan.ties:
+        _add(columns, keys, _tie(tie, rows, run), descending=False, nulls_first=True)
+    indices = pc.sort_indices(pa.table(columns), sort_keys=keys)
+    return rows.take(indices if plan.limit is None else indices.slice(0, plan.limit))
+
+
+def _tie(expr: Column | ResultColumn, rows: Rows, run: Run) -> pa.Array:
+    value: Expr = expr
+    return evaluate(value, rows, run)
+
+
+def _add(
+    columns: dict[str, pa.Array], keys: list[tuple[str, str]], values: pa.Array, *, descending: bool, nulls_first: bool
+) -> None:
+    """One key as sortable columns: first what kind of value it is (null, number, NaN), then the value."""
+    number = len(columns)
+    kinds = _kinds(values, nulls_first)
+    if kinds is not None:
+        columns[f"{number}:kind"] = kinds
+        keys.append((f"{number}:kind", "ascending"))
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.uint8())
+    if pa.types.is_null(values.type):
+        return
+    columns[f"{number}:value"] = values
+    keys.append((f"{number}:value", "descending" if descending else "ascending"))
+
+
+def _kinds(values: pa.Array, nulls_first: bool) -> pa.Array | None:
+    """NaN comes after all numbers in both directions; where nulls come is the key's to say. None when all are plain."""
+    kinds = np.ones(len(values), np.int8)
+    plain = True
+    if pa.types.is_floating(values.type):
+        unordered = pc.fill_null(pc.is_nan(values), False).to_numpy(zero_copy_only=False)
+        if unordered.any():
+            kinds[unordered] = 2
+            plain = False
+    if values.null_count:
+        kinds[values.is_null().to_numpy(zero_copy_only=False)] = 0 if nulls_first else 3
+        plain = False
+    return None if plain else pa.array(kinds)
+
+
+#: Below, sorting everything is as fast.
+_MANY = 50_000
+
+
+def _candidates(columns: dict[str, pa.Array], keys: list[tuple[str, str]], limit: int | None) -> pa.Array | None:
+    """With many rows and a small limit: the rows that are not worse by the first key than the last one within the limit."""
+    if limit is None or len(keys) == 0:
+        return None
+    name, direction = keys[0]
+    column = columns[name]
+    if len(column) < _MANY or limit * 10 > len(column) or column.null_count or name.endswith("kind"):
+        return None
+    last = pc.select_k_unstable(pa.table({name: column}), limit, sort_keys=[(name, direction)])[limit - 1]
+    compare = pc.less_equal if direction == "ascending" else pc.greater_equal
+    return pa.array(np.flatnonzero(compare(column, column[last.as_py()]).to_numpy(zero_copy_only=False)))

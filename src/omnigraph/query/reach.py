@@ -1,0 +1,60 @@
+"""One step of a traversal in dense positions: from each source, all ends within the bounds of the step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from omnigraph.language.query.ir import EdgePattern
+from omnigraph.query.bfs import search
+from omnigraph.query.csr import Adjacency
+from omnigraph.query.rows import Integers, Mask
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The ends of each source, one source after the other: `counts` of them each.
+
+    `slots` are their places in the adjacency when the step has one hop.
+    """
+
+    counts: Integers
+    ends: Integers
+    slots: Integers | None = None
+
+    def keep(self, mask: Mask) -> Reached:
+        """Only the ends for which the mask holds."""
+        owners = np.repeat(np.arange(len(self.counts)), self.counts)[mask]
+        counts = np.bincount(owners, minlength=len(self.counts)).astype(np.int64)
+        return Reached(counts, self.ends[mask], None if self.slots is None else self.slots[mask])
+
+    def spread(self, rows: Integers) -> tuple[Integers, Integers]:
+        """For rows that start at these sources: the row of each result, and the place of its end in `ends`."""
+        counts = self.counts[rows]
+        begins = (np.cumsum(self.counts) - self.counts)[rows]
+        ends = np.cumsum(counts)
+        total = int(ends[-1]) if len(ends) else 0
+        places = np.arange(total) + np.repeat(begins - (ends - counts), counts)
+        return np.repeat(np.arange(len(rows)), counts), places
+
+    def sums(self, values: Integers) -> Integers:
+        """The sum of one value per end, for each source."""
+        running = np.concatenate([[0], np.cumsum(values)])
+        ends = np.cumsum(self.counts)
+        return np.asarray(running[ends] - running[ends - self.counts], dtype=np.int64)
+
+
+def reach(adjacency: Adjacency, edge: EdgePattern, sources: Integers) -> Reached:
+    """All ends within the bounds of a step; sources of -1 have none."""
+    if edge.max_hops == 1:
+        counts, slots = adjacency.slots(sources)
+        return Reached(counts, adjacency.indices[slots].astype(np.int64), slots)
+    counts, ends = search(adjacency, sources, edge.min_hops, edge.max_hops)
+    return Reached(counts, ends)
+
+
+def distinct(values: Integers) -> tuple[Integers, Integers]:
+    """The distinct values, and for each value its place among them."""
+    found, inverse = np.unique(values, return_inverse=True)
+    return found, np.asarray(inverse, dtype=np.int64)

@@ -1,0 +1,139 @@
+"""`Result`: what a query answered. Arrow inside, and everything people look at it with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from omnigraph.errors import BadRequest
+from omnigraph.language.temporal import render_date, render_datetime
+from omnigraph.language.types import FLOATS, PropType, Scalar
+from omnigraph.query.show import html_table, text_table
+
+
+@dataclass(frozen=True)
+class Result:
+    """The rows of a query and the commit they come from. `types` are the property types of the columns, in order."""
+
+    table: pa.Table
+    types: tuple[PropType, ...]
+    commit: str
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns: `variable.property`, or the alias."""
+        return list(self.table.column_names)
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as dicts of plain JSON values: dates are ISO texts, non-finite floats are texts too."""
+        columns = [_plain(self.table.column(place), kind) for place, kind in enumerate(self.types)]
+        names = self.columns
+        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)] if columns else []
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    # --- other libraries --------------------------------------------------------------------------------------------
+
+    def to_arrow(self) -> pa.Table:
+        """The Arrow table itself."""
+        return self.table
+
+    def to_pandas(self) -> Any:
+        """A pandas data frame; pandas is an optional extra."""
+        try:
+            return self.table.to_pandas()
+        except ImportError:
+            raise BadRequest("pandas is not installed; run `pip install pandas`") from None
+
+    def to_polars(self) -> Any:
+        """A polars data frame; polars is an optional extra."""
+        try:
+            polars = import_module("polars")
+        except ImportError:
+            raise BadRequest("polars is not installed; run `pip install polars`") from None
+        return polars.from_arrow(self.table)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows for any library that speaks the Arrow C stream interface."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    # --- for programs and people ------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data."""
+        return {
+            "columns": self.columns,
+            "types": [str(kind) for kind in self.types],
+            "row_count": len(self),
+            "rows": self.rows,
+            "commit": self.commit,
+        }
+
+    def to_json(self) -> str:
+        """The rows as a JSON array."""
+        return orjson.dumps(self.rows).decode()
+
+    def __str__(self) -> str:
+        return text_table(self.columns, self._texts())
+
+    def __repr__(self) -> str:
+        return f"Result({len(self)} rows of {', '.join(self.columns)})"
+
+    def _repr_html_(self) -> str:
+        return html_table(self.columns, self._texts())
+
+    def _texts(self) -> list[list[str]]:
+        return [["" if value is None else _text(value) for value in row.values()] for row in self.rows]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+# --- plain values -----------------------------------------------------------------------------------------------------
+
+
+def _plain(column: pa.ChunkedArray, kind: PropType) -> list[Any]:
+    """A column as JSON values."""
+    if kind.is_vector:
+        return [None if row is None else [_number(value) for value in row] for row in column.to_pylist()]
+    if kind.is_list:
+        render = _RENDER.get(kind.scalar, _same)
+        numbers = column.cast(pa.list_(_TRANSPORT[kind.scalar])) if kind.scalar in _TRANSPORT else column
+        return [
+            None if row is None else [None if item is None else render(item) for item in row]
+            for row in numbers.to_pylist()
+        ]
+    render = _RENDER.get(kind.scalar, _same)
+    values = (column.cast(_TRANSPORT[kind.scalar]) if kind.scalar in _TRANSPORT else column).to_pylist()
+    return values if render is _same else [None if value is None else render(value) for value in values]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _number(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+_RENDER: Mapping[Scalar, Callable[[Any], Any]] = {
+    Scalar.DATE: render_date,
+    Scalar.DATETIME: render_datetime,
+    **dict.fromkeys(FLOATS, _number),
+}
+_TRANSPORT = {Scalar.DATE: pa.int32(), Scalar.DATETIME: pa.int64()}

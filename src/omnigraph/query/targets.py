@@ -1,0 +1,86 @@
+"""The far ends of a step: which of them fit the pattern of the target, and what is read of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.language.query.ir import NodePattern
+from omnigraph.query.domain import SortedIds
+from omnigraph.query.points import is_passing
+from omnigraph.query.rows import Integers, Mask, Rows, column_name
+from omnigraph.query.run import Run
+from omnigraph.query.scan import Request, address_name, node_columns, read, scan_nodes
+
+#: Up to so many targets are looked up by id, if that is also but a small part of the table.
+_FEW = 2000
+_SMALL_PART = 10
+
+
+@dataclass(frozen=True)
+class Targets:
+    """For each position of a domain where its node is among the rows that were read; -1 when it does not fit."""
+
+    places: Integers | None
+    read: Rows | None
+
+    def fitting(self, positions: Integers) -> Mask | None:
+        """Which positions fit; None when all do."""
+        return None if self.places is None else self.places[positions] >= 0
+
+    def attach(self, rows: Rows, variable: str, domain: SortedIds, positions: Integers) -> Rows:
+        """Rows with their targets: the position, and what was read."""
+        rows = rows.with_positions(variable, domain, positions)
+        if self.places is None or self.read is None:
+            return rows
+        places = pa.array(self.places[positions])
+        kept = [name for name in self.read.table.column_names if name not in _own(variable) and "#unit" not in name]
+        return rows.with_columns({name: self.read.table[name].take(places) for name in kept})
+
+
+def _own(variable: str) -> tuple[str, str]:
+    """What every position says already."""
+    return (column_name(variable, "id"), address_name(variable))
+
+
+def fitting_targets(target: NodePattern, domain: SortedIds, positions: Integers, run: Run) -> Targets:
+    """Read what is asked of the nodes at these positions; nothing when only their existence matters."""
+    columns = tuple(name for name in node_columns(target, run) if name != "id")
+    if not columns and not target.predicates and target.lookup is None:
+        return Targets(None, None)
+    entities = run.nodes(target.node_type)
+    wanted = (*columns, "id")
+    if target.lookup is not None:
+        rows = scan_nodes(_reading(target, wanted), run)
+    else:
+        among = _among(domain, positions, entities.rows)
+        rows = read(Request(entities, target.variable, wanted, target.predicates, among), run)
+    places = np.full(len(domain.ids), -1, np.int64)
+    found = _positions(rows, target, domain, run)
+    known = found >= 0
+    places[found[known]] = np.flatnonzero(known)
+    return Targets(places, rows)
+
+
+def _reading(target: NodePattern, columns: tuple[str, ...]) -> NodePattern:
+    return replace(target, columns=columns)
+
+
+def _among(domain: SortedIds, positions: Integers, table_rows: int) -> tuple[str, pa.Array] | None:
+    """The ids to look up, when they are few."""
+    touched = np.zeros(len(domain.ids), np.bool_)
+    touched[positions] = True
+    distinct = np.flatnonzero(touched)
+    if len(distinct) > _FEW or len(distinct) * _SMALL_PART > max(table_rows, 500):
+        return None
+    return ("id", domain.ids.take(pa.array(distinct)))
+
+
+def _positions(rows: Rows, target: NodePattern, domain: SortedIds, run: Run) -> Integers:
+    if rows.count < _FEW or is_passing(domain):
+        return domain.positions(rows.column(target.variable, "id"))
+    ids = run.caches.table_ids(run.nodes(target.node_type).table)
+    addresses = rows.table[address_name(target.variable)].to_numpy()
+    return run.caches.bridge(ids, domain)[ids.positions_at(addresses)]

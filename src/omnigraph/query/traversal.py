@@ -1,0 +1,108 @@
+"""How edges are followed: through the index on their ends, or through adjacency in memory. Both give the same answers.
+
+Following the index reads only the edges at the frontier into a small graph of its own; from there on both ways are one.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import BadRequest
+from omnigraph.language.query.ir import Direction, EdgePattern
+from omnigraph.language.schema.catalog import EdgeType
+from omnigraph.query.csr import EdgeGraph, edge_graph
+from omnigraph.query.domain import passing_key
+from omnigraph.query.entities import Entities
+from omnigraph.query.points import Points
+from omnigraph.query.run import Run
+
+MODE_VARIABLE = "OMNIGRAPH_TRAVERSAL_MODE"
+INDEXED, CSR = "indexed", "csr"
+
+#: Costs in milliseconds, measured: one lookup, each id of it, and each edge of an adjacency that must be built.
+_LOOKUP = 1.5
+_PER_ID = 0.02
+_PER_EDGE = 0.0006
+
+#: Which columns of an edge hold the ends a step in a direction starts from.
+START_COLUMNS = {Direction.OUT: ("src",), Direction.IN: ("dst",), Direction.BOTH: ("src", "dst")}
+_OTHER = {"src": "dst", "dst": "src"}
+
+
+def forced_mode() -> str | None:
+    """The mode the environment asks for."""
+    mode = os.environ.get(MODE_VARIABLE) or None
+    if mode not in (None, "auto", INDEXED, CSR):
+        raise BadRequest(f"{MODE_VARIABLE} is '{mode}'; it can be {INDEXED} or {CSR}")
+    return None if mode == "auto" else mode
+
+
+def graph_for(edge: EdgePattern, start: Points, run: Run) -> EdgeGraph:
+    """A graph that holds at least the edges within reach of the frontier."""
+    edges = run.edges(edge.edge_type)
+    same_type = is_same_type(edges)
+    mode = forced_mode()
+    if mode != CSR and (mode == INDEXED or _affordable(edges, edge, start.count, run)):
+        nearby = _nearby(edges, edge, start.ids, run, bounded=mode is None)
+        if nearby is not None:
+            run.note(f"traversal: {INDEXED}")
+            return nearby
+    run.note(f"traversal: {CSR}")
+    return run.caches.edge_graph(edges.table, same_type)
+
+
+def is_same_type(edges: Entities) -> bool:
+    """Whether both ends of an edge are of one type, so that edges can be chained."""
+    assert isinstance(edges.entity, EdgeType)
+    return edges.entity.from_type == edges.entity.to_type
+
+
+def _affordable(edges: Entities, edge: EdgePattern, frontier: int, run: Run) -> bool:
+    """Whether following the index costs less than building the adjacency would."""
+    if run.caches.has_edge_graph(edges.table) or not _is_indexed(edges, edge.direction, run):
+        return False
+    hops = min(edge.max_hops, 8)
+    return _LOOKUP * hops + _PER_ID * frontier < _PER_EDGE * edges.rows
+
+
+def _is_indexed(edges: Entities, direction: Direction, run: Run) -> bool:
+    covered = {column for index in run.caches.indices(edges.table) if index.kind == "BTREE" for column in index.columns}
+    return covered.issuperset(START_COLUMNS[direction])
+
+
+def _nearby(edges: Entities, edge: EdgePattern, start: pa.ChunkedArray, run: Run, *, bounded: bool) -> EdgeGraph | None:
+    """The edges within reach, hop by hop; None when the frontier has grown so large that adjacency is cheaper."""
+    frontier = pc.unique(start)
+    seen = frontier
+    found: list[pa.Table] = []
+    for hop in range(edge.max_hops):
+        if not len(frontier):
+            break
+        if bounded and hop and _PER_ID * len(frontier) > _PER_EDGE * edges.rows:
+            return None
+        reached = []
+        for column in START_COLUMNS[edge.direction]:
+            part = edges.table.take_by(column, frontier, ["id", "src", "dst"])
+            found.append(part)
+            reached.append(part[_OTHER[column]])
+        ends = pc.unique(pa.chunked_array([chunk for column in reached for chunk in column.chunks], pa.string()))
+        frontier = ends.filter(pc.invert(pc.is_in(ends, value_set=seen)))
+        seen = pa.concat_arrays([seen, frontier])
+    run.note(f"index: {' and '.join(START_COLUMNS[edge.direction])} of {edges.entity.name}")
+    near = distinct_edges(pa.concat_tables(found)) if found else None
+    if near is None:
+        near = pa.table({name: pa.array([], pa.string()) for name in ("id", "src", "dst")})
+    return edge_graph(passing_key(), near["src"], near["dst"], is_same_type(edges))
+
+
+def distinct_edges(edges: pa.Table, id_column: str = "id") -> pa.Table:
+    """Each edge once: one between two nodes of the frontier was found from both of its ends."""
+    ids = edges[id_column].combine_chunks()
+    encoded = pc.dictionary_encode(ids)
+    if len(encoded.dictionary) == len(ids):
+        return edges
+    first = pc.index_in(encoded.dictionary, value_set=ids)
+    return edges.take(first)
