@@ -18,7 +18,7 @@ LAYERS: list[set[str]] = [
     {"commit", "values"},
     {"embedding"},
     {"query", "validation"},
-    {"mutation"},
+    {"maintenance", "mutation"},
     {"graph"},
     {"cli"},
     {"__main__"},

@@ -26,7 +26,7 @@ def refuse_drift(context: CommitContext, branch: str, entry: TableEntry, head: i
                 "repeat the write",
                 operation_id=sidecar.operation_id,
             )
-    if head is not None and context.tables.created_by(entry.location, head) == UNDO:
+    if head is not None and _ends_in_our_undo(context, entry, head):
         version = _bring_back(context, branch, entry)
         raise ExpectedVersionMismatch(
             f"{entry.key} was put right and is at version {version} now, this write was prepared at {entry.version}; "
@@ -40,6 +40,12 @@ def refuse_drift(context: CommitContext, branch: str, entry: TableEntry, head: i
         "record explains it; look at it with `omnigraph repair`",
         table_key=entry.key,
     )
+
+
+def _ends_in_our_undo(context: CommitContext, entry: TableEntry, head: int) -> bool:
+    """Whether the head is an undo of ours and nothing above the pin is of a program that only knows Lance."""
+    made_by = [context.tables.created_by(entry.location, version) for version in range(entry.version + 1, head + 1)]
+    return made_by[-1:] == [UNDO] and None not in made_by
 
 
 def _bring_back(context: CommitContext, branch: str, entry: TableEntry) -> int:

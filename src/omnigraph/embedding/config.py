@@ -52,7 +52,7 @@ def from_argument(given: EmbeddingArgument | None) -> EmbeddingConfig:
     """What the `embedding` argument says; a wrong name or value is a BadRequest."""
     if given is None:
         return EmbeddingConfig()
-    said = {"kind": given} if isinstance(given, str) else dict(given)
+    said: dict[str, object] = {"kind": given} if isinstance(given, str) else dict(given)
     if "provider" in said:
         if "kind" in said:
             raise BadRequest("embedding: `provider` is another word for `kind`; give one of them")

@@ -22,7 +22,7 @@ class EmbeddingSettings:
     model: str
     base_url: str = ""
     api_key: str = field(default="", repr=False)
-    patience: Patience = Patience()
+    patience: Patience = field(default_factory=Patience)
 
 
 def settings_of(argument: EmbeddingConfig, environ: Mapping[str, str]) -> EmbeddingSettings:

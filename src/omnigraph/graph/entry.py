@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from omnigraph.commit.context import PROCESS
+from omnigraph.embedding.config import EmbeddingArgument
+from omnigraph.embedding.embedder import Embedder
 from omnigraph.errors import BadRequest
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.lifecycle import connect, create, open_for_reading, open_for_writing
@@ -23,11 +25,24 @@ def init(
     durability: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     external_blobs: Sequence[str] = (),
+    embedding: EmbeddingArgument | None = None,
 ) -> Graph:
-    """Create a graph and open it; refuses a place that holds one. `external_blobs`: URI prefixes blobs may refer to."""
+    """Create a graph and open it; refuses a place that holds one.
+
+    `external_blobs`: URI prefixes blobs may refer to. `embedding`: the kind of provider that turns texts into vectors, or
+    a mapping with its `kind`, `model`, `base_url`, `api_key` and more; the environment says what this leaves open.
+    """
+    embedder = Embedder(embedding)
     context = connect(_text(uri), storage_options=storage_options, durability=_durability(durability))
     contract = create(context, schema, force=force, actor=actor)
-    return Graph(context, SchemaWatch(context, contract), mode="rw", actor=actor, external_blobs=tuple(external_blobs))
+    return Graph(
+        context,
+        SchemaWatch(context, contract),
+        mode="rw",
+        actor=actor,
+        external_blobs=tuple(external_blobs),
+        embedder=embedder,
+    )
 
 
 def open(
@@ -38,13 +53,22 @@ def open(
     durability: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     external_blobs: Sequence[str] = (),
+    embedding: EmbeddingArgument | None = None,
 ) -> Graph:
-    """Open a graph. "rw" heals what a dead writer left, "ro" writes nothing at all."""
+    """Open a graph. "rw" heals what a dead writer left, "ro" writes nothing at all. The options are those of `init`."""
     if mode not in ("rw", "ro"):
         raise BadRequest(f'mode is "rw" or "ro", not {mode!r}')
+    embedder = Embedder(embedding)
     context = connect(_text(uri), storage_options=storage_options, durability=_durability(durability))
     contract = open_for_writing(context) if mode == "rw" else open_for_reading(context)
-    return Graph(context, SchemaWatch(context, contract), mode=mode, actor=actor, external_blobs=tuple(external_blobs))
+    return Graph(
+        context,
+        SchemaWatch(context, contract),
+        mode=mode,
+        actor=actor,
+        external_blobs=tuple(external_blobs),
+        embedder=embedder,
+    )
 
 
 def _text(uri: str | os.PathLike[str]) -> str:

@@ -17,7 +17,7 @@ from omnigraph.commit.history import history
 from omnigraph.commit.model import COMMIT_KINDS, MAIN, Commit, ManifestState
 from omnigraph.commit.recovery import heal, pending
 from omnigraph.commit.sidecar import Sidecar, discard_sidecar
-from omnigraph.embedding.provider import embed_query
+from omnigraph.embedding.embedder import Embedder
 from omnigraph.errors import BadRequest, CommitNotFound, Conflict
 from omnigraph.graph.blobs import BlobValue, find_blob
 from omnigraph.graph.contract import Contract
@@ -26,6 +26,7 @@ from omnigraph.graph.snapshot import Reference, Snapshot, resolve
 from omnigraph.graph.sources import CompiledQueries
 from omnigraph.language.query.compile import CompiledQuery
 from omnigraph.language.query.params import bind_params
+from omnigraph.maintenance.ensure_indices import IndexReport, ensure_indices
 from omnigraph.mutation.execute import MutationResult, Request, mutate
 from omnigraph.query.caches import Caches
 from omnigraph.query.execute import answer, explain, refuse_engine, start
@@ -49,12 +50,14 @@ class Graph:
         branch: str = MAIN,
         external_blobs: tuple[str, ...] = (),
         caches: Caches | None = None,
+        embedder: Embedder | None = None,
     ) -> None:
         self._context = context
         self._watch = watch
         self._external_blobs = external_blobs
         self._queries = CompiledQueries()
         self._caches = caches or Caches()
+        self._embedder = embedder or Embedder()
         self.mode = mode
         self.actor = actor
         self.branch = branch
@@ -77,6 +80,7 @@ class Graph:
             branch=branch,
             external_blobs=self._external_blobs,
             caches=self._caches,
+            embedder=self._embedder,
         )
 
     # --- schema -----------------------------------------------------------------------------------------------------
@@ -203,6 +207,7 @@ class Graph:
             catalog=contract.catalog,
             params=bind_params(compiled.query.params, params),
             branch=branch or self.branch,
+            embedder=self._embedder,
             actor=actor or self.actor,
             if_commit=if_commit,
             idempotency_key=idempotency_key,
@@ -254,7 +259,14 @@ class Graph:
         compiled = self._queries.get(source, name, contract)
         bound = bind_params(compiled.query.params, params)
         view = self.snapshot(branch, snapshot)
-        return compiled, start(view, contract.catalog, bound, self._caches, embed_query, explaining)
+        return compiled, start(view, contract.catalog, bound, self._caches, self._embedder.embed_query, explaining)
+
+    # --- maintenance ------------------------------------------------------------------------------------------------
+
+    def ensure_indices(self, branch: str | None = None, *, actor: str | None = None) -> IndexReport:
+        """Build the indexes that are declared and missing, in one commit; a second call does nothing."""
+        self._refuse_read_only()
+        return ensure_indices(self._context, self.contract().types(), branch or self.branch, actor or self.actor)
 
     # --- recovery ---------------------------------------------------------------------------------------------------
 

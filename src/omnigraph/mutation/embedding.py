@@ -1,20 +1,52 @@
-"""Vectors that are computed from a text: an insert that gives the text and not the vector."""
+"""Vectors that are computed from a text: inserted rows that give the text and not the vector."""
 
 from __future__ import annotations
 
-from omnigraph.errors import EmbeddingError
-from omnigraph.mutation.staging import Entity
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.embedding.embedder import Embedder
+from omnigraph.embedding.vectors import Matrix
+from omnigraph.language.schema.catalog import Embed, Property
+from omnigraph.mutation.staging import Pending, Staging
+from omnigraph.values.columns import arrow_type
 
 
-def embed_missing(entity: Entity, row: dict[str, object]) -> None:
-    """Fill in the `@embed` vectors that a row does not give although it gives their source."""
-    for name, declared in entity.properties.items():
-        if declared.embed is None or row.get(name) is not None or row.get(declared.embed.source) is None:
-            continue
-        if declared.type.nullable:
-            continue
-        raise EmbeddingError(
-            f"{entity.name}.{name} is embedded from '{declared.embed.source}', but no embedding provider is configured; "
-            "give the vector, or configure a provider",
-            provider="none",
-        )
+class TextVectors:
+    """The vectors of one mutation's texts. A text is embedded once, also when the mutation starts over."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._known: dict[tuple[str, int, str | None], Matrix] = {}
+
+    def of(self, texts: Sequence[str], dimension: int, model: str | None) -> Matrix:
+        """One vector for each text; the provider is asked once, for all that are new."""
+        fresh = [text for text in dict.fromkeys(texts) if (text, dimension, model) not in self._known]
+        if fresh:
+            made = self._embedder.embed_documents(fresh, dimension, model)
+            self._known.update({(text, dimension, model): vector for text, vector in zip(fresh, made, strict=True)})
+        return np.stack([self._known[text, dimension, model] for text in texts])
+
+
+def embed_missing(staging: Staging, vectors: TextVectors) -> None:
+    """Fill in the `@embed` vectors that inserts left out although their source is given."""
+    for pending in staging:
+        for declared in pending.entity.properties.values():
+            if declared.embed is not None:
+                _embed_property(pending, declared, declared.embed, vectors)
+
+
+def _embed_property(pending: Pending, declared: Property, embed: Embed, vectors: TextVectors) -> None:
+    image = pending.image()
+    left_out = pc.is_in(image["id"], value_set=pending.left_out(declared.name))
+    # A later statement may have given the vector, or taken the source away.
+    unmade = pc.and_(pc.is_null(image[declared.name]), pc.is_valid(image[embed.source]))
+    rows = pc.indices_nonzero(pc.and_(left_out, unmade))
+    if not len(rows):
+        return
+    kind = arrow_type(declared.type)
+    made = vectors.of(image[embed.source].take(rows).to_pylist(), kind.list_size, embed.model)
+    pending.fill(declared.name, rows, pa.FixedSizeListArray.from_arrays(pa.array(made.ravel()), type=kind))

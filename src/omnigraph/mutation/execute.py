@@ -25,6 +25,7 @@ from omnigraph.commit.recovery import heal
 from omnigraph.commit.rows import Receipt
 from omnigraph.commit.sidecar import Kind, list_sidecars
 from omnigraph.commit.updates import HeadIs, RecordReceipt, check
+from omnigraph.embedding.embedder import Embedder
 from omnigraph.errors import BadRequest, Conflict, ExpectedVersionMismatch, ReadSetChanged
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.literals import TypedValue
@@ -34,6 +35,7 @@ from omnigraph.language.schema.catalog import Catalog
 from omnigraph.mutation.base import Base
 from omnigraph.mutation.constants import Constants
 from omnigraph.mutation.effects import stage
+from omnigraph.mutation.embedding import TextVectors, embed_missing
 from omnigraph.mutation.staging import Staging
 from omnigraph.mutation.statements import Affected, Run
 from omnigraph.storage.locks import HeldLock
@@ -63,6 +65,7 @@ class Request:
     catalog: Catalog
     params: Mapping[str, TypedValue]
     branch: str
+    embedder: Embedder
     actor: str | None = None
     if_commit: str | None = None
     idempotency_key: str | None = None
@@ -95,11 +98,12 @@ def mutate(context: CommitContext, request: Request) -> MutationResult:
     """Carry a mutation out as one commit; none when it changes nothing."""
     lineage = Lineage(new_ulid(), now_micros(), "mutation", request.actor)
     constants = Constants(request.params, now=time.time_ns() // 1_000_000)
+    vectors = TextVectors(request.embedder)
     restarts = 0
     while True:
         try:
             with _window(context, request.branch, lost_before=restarts > 0) as held:
-                return _attempt(context, request, lineage, constants, held)
+                return _attempt(context, request, lineage, constants, vectors, held)
         except Conflict as conflict:
             # What came in between may have been an earlier sending of this very request.
             known = _earlier_receipt(context, request)
@@ -129,7 +133,12 @@ def _window(context: CommitContext, branch: str, *, lost_before: bool) -> Iterat
 
 
 def _attempt(
-    context: CommitContext, request: Request, lineage: Lineage, constants: Constants, held: HeldLock | None
+    context: CommitContext,
+    request: Request,
+    lineage: Lineage,
+    constants: Constants,
+    vectors: TextVectors,
+    held: HeldLock | None,
 ) -> MutationResult:
     state = context.manifest.load(request.branch)
     known = _earlier_receipt(context, request)
@@ -140,6 +149,7 @@ def _attempt(
     run = _run(context, state, request, constants)
     if not list(run.staging):
         return MutationResult(0, 0, None)
+    embed_missing(run.staging, vectors)
     _validate(run)
     after = execute(context, _write(context, request, lineage, run), held)
     made_here = after.newest is not None and after.newest.id == lineage.id

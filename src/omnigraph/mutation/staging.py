@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,11 +29,15 @@ class Pending:
         self._image: pa.Table | None = None
         self._replaced: list[pa.Table] = []
         self._removed: list[pa.Table] = []
+        #: The ids of inserted rows that left an `@embed` vector out, by property.
+        self._left_out: dict[str, set[str]] = {
+            name: set() for name, declared in entity.properties.items() if declared.embed is not None
+        }
 
     # --- rows that are put ------------------------------------------------------------------------------------------
 
     def put(self, row: Row) -> None:
-        """Add one row, without its id: that is derived from its key, or made anew."""
+        """Add one row, without its id: that is derived from its key, or made anew. It may leave `@embed` vectors out."""
         self._rows.append(row)
         self._image = None
 
@@ -57,8 +62,31 @@ class Pending:
 
     def _flush(self) -> None:
         if self._rows:
-            self._tables.append(_with_ids(self.entity, self._rows))
+            table = _with_ids(self.entity, self._rows)
+            self._tables.append(table)
+            for name, ids in self._left_out.items():
+                for row, entity_id in zip(self._rows, table["id"].to_pylist(), strict=True):
+                    # The later of two rows with one id is the whole row.
+                    (ids.discard if name in row else ids.add)(entity_id)
             self._rows = []
+
+    # --- vectors that are made from texts ---------------------------------------------------------------------------
+
+    def left_out(self, name: str) -> pa.Array:
+        """The ids of the inserted rows that left this `@embed` vector out."""
+        self._flush()
+        return pa.array(self._left_out[name], pa.string())
+
+    def fill(self, name: str, rows: pa.Array, values: pa.Array) -> None:
+        """Give these rows of the image, by place, their values of a column."""
+        image = self.image()
+        column = image[name].combine_chunks()
+        places = np.arange(len(column))
+        places[rows.to_numpy()] = len(column) + np.arange(len(rows))
+        filled = pa.concat_arrays([column, values]).take(pa.array(places))
+        place = image.schema.get_field_index(name)
+        self._image = image.set_column(place, image.schema.field(place), filled)
+        self._tables = [self._image]
 
     # --- rows that go -----------------------------------------------------------------------------------------------
 
@@ -119,7 +147,8 @@ def _with_ids(entity: Entity, rows: list[Row]) -> pa.Table:
 def _last_of_each(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
     if not tables:
         return schema.empty_table()
-    whole = pa.concat_tables([table.select(schema.names).cast(schema) for table in tables])
+    # Not cast: a required value may be missing here until it is embedded or the evaluator refuses it.
+    whole = pa.concat_tables(tables)
     if pc.count_distinct(whole["id"]).as_py() == whole.num_rows:
         return whole
     places = pa.table({"id": whole["id"], "place": pa.array(range(whole.num_rows), pa.int64())})

@@ -23,7 +23,6 @@ from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.mutation.base import Base
 from omnigraph.mutation.blobs import blob_value
 from omnigraph.mutation.constants import Constants, default_of
-from omnigraph.mutation.embedding import embed_missing
 from omnigraph.mutation.staging import Entity, Staging
 from omnigraph.values.build import repeated, table_of
 from omnigraph.values.compare import Coerced, coerce, matches, scan_filter
@@ -70,10 +69,12 @@ class Run:
 
     def _insert(self, entity: Entity, assignments: tuple[Assign, ...], ends: Mapping[str, object]) -> None:
         """A whole row: what is not given is the default, or null. A keyed entity replaces the one with its key."""
-        row: dict[str, object] = {name: default_of(declared) for name, declared in entity.properties.items()}
+        # A vector that is not given stays out of the row, which tells it from one that is given as null.
+        row: dict[str, object] = {
+            name: default_of(declared) for name, declared in entity.properties.items() if declared.embed is None
+        }
         row.update(ends)
         row.update({assign.property: self._assigned(entity, assign) for assign in assignments})
-        embed_missing(entity, row)
         # The base is captured even when nothing is looked up: this write is prepared against it.
         self.base.entry(entity.type_key)
         self.staging.of(entity).put(row)

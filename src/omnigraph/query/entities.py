@@ -59,10 +59,10 @@ def open_edges(view: View, catalog: Catalog, name: str) -> Entities:
 
 def _open(view: View, entity: NodeType | EdgeType) -> Entities:
     table = view.open(entity.type_key)
-    return Entities(entity, view.entry(entity.type_key), table, _stored(entity, table))
+    return Entities(entity, view.entry(entity.type_key), table, stored_columns(entity, table))
 
 
-def _stored(entity: NodeType | EdgeType, table: Table) -> dict[str, str | None]:
+def stored_columns(entity: NodeType | EdgeType, table: Table) -> dict[str, str | None]:
     """Columns are found by their property's stable id: an older snapshot has them under older names, or not at all."""
     schema = table.schema
     by_id = {(field.metadata or {}).get(PROPERTY_ID): field.name for field in schema}

@@ -11,18 +11,6 @@ import unicodedata
 from functools import cache, lru_cache
 from typing import Any
 
-#: What an inverted index must be built with to analyse texts as this module does.
-INDEX_OPTIONS: dict[str, Any] = {
-    "base_tokenizer": "simple",
-    "language": "English",
-    "max_token_length": 40,
-    "lower_case": True,
-    "stem": True,
-    "remove_stop_words": True,
-    "ascii_folding": True,
-    "with_position": False,
-}
-
 STOP_WORDS = frozenset(
     [
         "a",
@@ -60,6 +48,19 @@ STOP_WORDS = frozenset(
         "with",
     ]
 )
+#: What an inverted index must be built with to analyse texts as this module does.
+INDEX_OPTIONS: dict[str, Any] = {
+    "base_tokenizer": "simple",
+    "language": "English",
+    "max_token_length": 40,
+    "lower_case": True,
+    "stem": True,
+    "remove_stop_words": True,
+    "ascii_folding": True,
+    "with_position": False,
+    "custom_stop_words": sorted(STOP_WORDS),
+}
+
 #: A longer word is no word but data, and is not searched. Counted in bytes, as the index does.
 _LONGEST = 40
 _WORD = re.compile(r"[^\W_]+")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -238,6 +238,19 @@ def stage_index_segments(table: Table, kind: str, name: str, segments: Sequence[
             merged = table.dataset.merge_existing_index_segments(list(segments))
     operation = LanceOperation.CreateIndex(new_indices=[merged], removed_indices=_segments_of(table, name))
     return Staged("index", table.location, table.version, Transaction(table.version, operation))
+
+
+def stage_indexes(indexes: Sequence[Staged]) -> Staged:
+    """Indexes that were staged on one version of a table, as one transaction."""
+    new_indices, removed_indices = [], []
+    for staged in indexes:
+        operation = staged.transaction.operation
+        assert isinstance(operation, LanceOperation.CreateIndex), f"a staged {staged.kind} is no index"
+        new_indices += operation.new_indices
+        removed_indices += operation.removed_indices
+    first = indexes[0]
+    together = LanceOperation.CreateIndex(new_indices=new_indices, removed_indices=removed_indices)
+    return replace(first, work=Transaction(first.transaction.read_version, together))
 
 
 def stage_index_fold(table: Table, names: Sequence[str]) -> Staged:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,6 +46,8 @@ class TableIndex:
     fragments: frozenset[int]
     segments: int
     rows: int
+    #: The settings it was built with, as Lance tells them.
+    details: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 class Table:
@@ -87,6 +89,7 @@ class Table:
                 fragments=frozenset(id_ for segment in index.segments for id_ in segment.fragment_ids),
                 segments=len(index.segments),
                 rows=index.num_rows_indexed,
+                details=index.details or {},
             )
             for index in sorted(found, key=lambda index: index.name)
         )

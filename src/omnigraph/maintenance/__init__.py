@@ -1,0 +1,1 @@
+"""Maintenance: derived state that queries use and no answer depends on."""

@@ -1,0 +1,206 @@
+"""Recovery on branches, and of what a write makes: forks, tables, branches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from omnigraph import failpoints
+from omnigraph.commit import audit
+from omnigraph.commit.branches import branch_names, create_branch, delete_branch
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import MAIN, RECOVERY_ACTOR, TableEntry
+from omnigraph.commit.protocol import Write, execute
+from omnigraph.commit.publisher import publish
+from omnigraph.commit.recovery import heal
+from omnigraph.commit.sidecar import Kind, UnreadableSidecar, discard_sidecar, list_sidecars
+from omnigraph.commit.updates import SetTable
+from omnigraph.errors import DriftNeedsRepair, ExpectedVersionMismatch, OmnigraphError, RecoveryRequired, StorageError
+from omnigraph.graph.lifecycle import connect, open_for_reading, open_for_writing
+from omnigraph.ids import new_ulid
+from omnigraph.storage.faults import FaultyStore, error_before, stale_list
+from omnigraph.storage.objects import open_store
+from omnigraph.storage.tables.location import Location
+from tests.commit.aftermath import at, break_invariant, crash, entry_of, head_of, insert_restarting, left_by_steps, left_record, only_recovery, reopen, take_record
+from tests.commit.handmade import Json, drift, leave, move, planned, record
+from tests.commit.healthy import assert_healthy, assert_open_is_idle, picture, tree
+from tests.commit.org import STAFF, TEAM, again, ids, insert, lineage, staff, team, write
+from tests.commit.scenarios import FEATURE, SCENARIOS
+
+
+# --- branches ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("forward", [True, False], ids=["REC-17-forward", "REC-17-back"])
+def test_a_record_of_a_branch_is_judged_on_that_branch(graph: CommitContext, forward: bool) -> None:
+    create_branch(graph, FEATURE, MAIN)
+    insert(graph, {STAFF: staff(["eve"])}, branch=FEATURE)
+    main = graph.manifest.load()
+    entry = entry_of(graph, STAFF, FEATURE)
+    head = drift(graph, entry.location, staff(["fay"]))
+    leave(graph, record(planned(entry, **({} if forward else {"post_commit_pin": 9})), branch=FEATURE))
+    fresh = reopen(graph)
+    assert ids(fresh, STAFF, FEATURE) == ["ada", "eve", *(["fay"] if forward else [])]
+    assert entry_of(fresh, STAFF, FEATURE).version == head_of(fresh, STAFF, FEATURE) == head + (not forward)
+    assert fresh.manifest.load() == main
+    assert ids(fresh, STAFF) == ["ada"]
+    row = only_recovery(fresh)
+    assert (row.branch, row.recovery_kind) == (FEATURE, "RolledForward" if forward else "RolledBack")
+    assert_healthy(fresh)
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["of-main", "of-a-branch"])
+def test_a_record_of_a_branch_never_undoes_a_table_it_shares(graph: CommitContext, nested: bool) -> None:
+    """A branch forks a table before it writes it, so what moved on a shared line is not this write's."""
+    base = MAIN
+    if nested:
+        base = "base"
+        create_branch(graph, base, MAIN)
+        insert(graph, {STAFF: staff(["bob"])}, branch=base)
+    create_branch(graph, FEATURE, base)
+    entry = entry_of(graph, STAFF, FEATURE)
+    insert(graph, {STAFF: staff(["ben"])}, branch=base)
+    insert(graph, {STAFF: staff(["cleo"])}, branch=base)
+    before = picture(graph)
+    leave(graph, record(planned(entry, expected_version=999, post_commit_pin=1000), branch=FEATURE))
+    fresh = reopen(graph)
+    assert picture(fresh) == before
+    assert only_recovery(fresh).tables[0].cls == "NoMovement"
+    assert_healthy(fresh)
+
+
+@pytest.mark.parametrize("next_step", ["write", "open"])
+def test_the_record_of_a_deleted_branch_is_discarded(graph: CommitContext, next_step: str) -> None:
+    """REC-23: a roll-back class record, far above reality."""
+    create_branch(graph, FEATURE, MAIN)
+    leave(graph, record(planned(entry_of(graph), expected_version=999, post_commit_pin=1000), branch=FEATURE))
+    delete_branch(graph, FEATURE)
+    if next_step == "write":
+        insert(graph, {STAFF: staff(["ben"])})
+    fresh = reopen(graph)
+    assert list_sidecars(fresh.store) == []
+    assert only_recovery(fresh).recovery_kind == "RolledBack"
+    assert_healthy(fresh)
+
+
+def test_a_record_outlives_its_branch(graph: CommitContext) -> None:
+    """The branch went while its record could not be settled; its fork goes, the tables of others stay."""
+    create_branch(graph, FEATURE, MAIN)
+    crash(graph, write(graph, {STAFF: staff(["eve"])}, branch=FEATURE), "mutation.post_phase_b_pre_manifest_commit")
+    faulty = FaultyStore(graph.store, [error_before("list", "__recovery", nth=None)])
+    delete_branch(connect(graph.root.uri, store=faulty), FEATURE)
+    assert len(list_sidecars(graph.store)) == 1
+    fresh = reopen(graph)
+    assert_healthy(fresh)
+    assert only_recovery(fresh).recovery_kind == "RolledBack"
+
+
+def test_a_record_never_reaches_the_next_branch_of_its_name(graph: CommitContext) -> None:
+    create_branch(graph, FEATURE, MAIN)
+    crash(graph, write(graph, {STAFF: staff(["eve"])}, branch=FEATURE), "mutation.post_phase_b_pre_manifest_commit")
+    faulty = FaultyStore(graph.store, [error_before("list", "__recovery", nth=None)])
+    delete_branch(connect(graph.root.uri, store=faulty), FEATURE)
+    create_branch(graph, FEATURE, MAIN)
+    fresh = reopen(graph)
+    assert ids(fresh, STAFF, FEATURE) == ["ada"]
+    assert_healthy(fresh)
+
+
+def test_a_discarded_record_removes_no_table_of_others(graph: CommitContext) -> None:
+    """A record says that it creates a table which main publishes."""
+    create_branch(graph, FEATURE, MAIN)
+    leave(graph, record(planned(entry_of(graph), expected_version=None, post_commit_pin=1), branch=FEATURE))
+    faulty = FaultyStore(graph.store, [error_before("list", "__recovery", nth=None)])
+    delete_branch(connect(graph.root.uri, store=faulty), FEATURE)
+    fresh = reopen(graph)
+    assert ids(fresh, STAFF) == ["ada"]
+    assert_healthy(fresh)
+
+
+def test_pending_work_of_one_branch_does_not_stop_another(graph: CommitContext) -> None:
+    """REC-24: the error is about the drift on main, and says `repair`."""
+    create_branch(graph, FEATURE, MAIN)
+    insert(graph, {STAFF: staff(["eve"])}, branch=FEATURE)
+    break_invariant(graph, FEATURE)
+    leave(graph, record(planned(entry_of(graph), expected_version=999, post_commit_pin=1000), branch=FEATURE))
+    insert(graph, {TEAM: team(["labs"])})
+    drift(graph, entry_of(graph).location, staff(["zoe"]))
+    with pytest.raises(DriftNeedsRepair, match="omnigraph repair") as caught:
+        insert(graph, {STAFF: staff(["ben"])})
+    assert "open" not in str(caught.value)
+    assert caught.value.table_key == STAFF
+    assert len(list_sidecars(graph.store)) == 1
+
+
+# --- forks, new tables, new branches ----------------------------------------------------------------------------------
+
+
+def test_a_fork_whose_table_was_published_meanwhile_is_dropped(graph: CommitContext) -> None:
+    create_branch(graph, FEATURE, MAIN)
+    left_behind = write(graph, {STAFF: staff(["eve"])}, branch=FEATURE)
+    crash(graph, left_behind, "mutation.post_phase_b_pre_manifest_commit")
+    hidden = take_record(graph, left_behind.operation_id)
+    insert(graph, {STAFF: staff(["fay"])}, branch=FEATURE)
+    leave(graph, hidden)
+    fresh = reopen(graph)
+    assert ids(fresh, STAFF, FEATURE) == ["ada", "fay"]
+    assert only_recovery(fresh).recovery_kind == "RolledBack"
+    assert_healthy(fresh)
+
+
+@pytest.mark.parametrize("said", ["ours", "unsaid", "foreign"])
+@pytest.mark.parametrize("complete", [True, False], ids=["all-moved", "not-all-moved"])
+def test_created_tables(graph: CommitContext, said: str, complete: bool) -> None:
+    """A table this write made goes forward with it or is removed with it; one that it did not make is left alone."""
+    change = SCENARIOS["schema_apply"].plan(graph, MAIN)
+    crash(graph, change, "schema_apply.post_phase_b_pre_manifest_commit")
+    left = left_record(graph, change.operation_id)
+    if said != "ours":
+        left["tables"][1]["transaction_id"] = None if said == "unsaid" else new_ulid()
+    if not complete:
+        left["tables"][0]["post_commit_pin"] = 9
+    leave(graph, left)
+    fresh = reopen(graph)
+    new_table = left["tables"][1]["table_path"]
+    if complete and said != "foreign":
+        assert "node:Office" in fresh.manifest.load().by_key
+        assert only_recovery(fresh).recovery_kind == "RolledForward"
+    else:
+        assert "node:Office" not in fresh.manifest.load().by_key
+        assert fresh.tables.exists(new_table) == (said == "foreign")
+        assert only_recovery(fresh).recovery_kind == "RolledBack"
+    assert list_sidecars(fresh.store) == []
+
+
+@pytest.mark.parametrize("used", ["unused", "written", "branched-from"])
+def test_a_branch_made_for_a_write_goes_with_it(graph: CommitContext, used: str) -> None:
+    """Unless it is somebody else's by now."""
+    create_branch(graph, FEATURE, MAIN)
+    prepared = write(graph, {STAFF: staff(["eve"]), TEAM: team(["labs"])}, branch=FEATURE)
+    doomed = replace(prepared, branch_created_from=MAIN)
+    crash(graph, doomed, "mutation.mid_phase_b")
+    hidden = take_record(graph, doomed.operation_id)
+    if used == "written":
+        insert(graph, {TEAM: team(["ops"])}, branch=FEATURE)
+    if used == "branched-from":
+        create_branch(graph, "leaf", FEATURE)
+    leave(graph, hidden)
+    fresh = reopen(graph)
+    assert (FEATURE in branch_names(fresh)) == (used != "unused")
+    assert_healthy(fresh)
+
+
+def test_a_branch_made_for_a_write_stays_when_it_goes_forward(graph: CommitContext) -> None:
+    create_branch(graph, FEATURE, MAIN)
+    prepared = replace(write(graph, {STAFF: staff(["eve"])}, branch=FEATURE), branch_created_from=MAIN)
+    crash(graph, prepared, "mutation.post_phase_b_pre_manifest_commit")
+    fresh = reopen(graph)
+    assert ids(fresh, STAFF, FEATURE) == ["ada", "eve"]
+    assert_healthy(fresh)
+
+
