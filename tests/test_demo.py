@@ -13,3 +13,5 @@ def test_the_demo_runs() -> None:
     done = subprocess.run([sys.executable, str(DEMO)], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert "did you mean `age`?" in done.stdout
+    assert "Cleo        | 29" in done.stdout
+    assert "RolledForward, for doomed; Ada is 99" in done.stdout

@@ -8,13 +8,20 @@ import pytest
 
 from omnigraph.commit.context import CommitContext
 from omnigraph.storage.root import Root
-from tests.commit.org import load_org, new_graph
+from tests.commit.org import STAFF, TEAM, insert, load_org, new_graph, staff, team
 
 
 @pytest.fixture
 def graph(tmp_path: Path) -> CommitContext:
     """An empty graph on local disk."""
     return new_graph(str(tmp_path / "graph"))
+
+
+@pytest.fixture
+def small(graph: CommitContext) -> CommitContext:
+    """One member of staff and one team, on local disk."""
+    insert(graph, {STAFF: staff(["ada"]), TEAM: team(["core"])})
+    return graph
 
 
 @pytest.fixture

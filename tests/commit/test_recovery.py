@@ -37,8 +37,8 @@ from tests.commit.scenarios import FEATURE, SCENARIOS
 
 
 @pytest.mark.parametrize("opened", [pytest.param(None, id="REC-11")])
-def test_a_clean_graph_gets_no_recovery_folder(graph: CommitContext, opened: None) -> None:
-    fresh = reopen(graph)
+def test_a_clean_graph_gets_no_recovery_folder(small: CommitContext, opened: None) -> None:
+    fresh = reopen(small)
     assert not fresh.store.exists("__recovery")
     assert not fresh.store.exists(audit.AUDIT_PATH)
 
@@ -49,12 +49,12 @@ def test_a_clean_graph_gets_no_recovery_folder(graph: CommitContext, opened: Non
 @pytest.mark.parametrize("actor", ["act-dead", None], ids=["REC-12-actor", "REC-12-no-actor"])
 @pytest.mark.parametrize("tagged", [True, False], ids=["ours", "unsaid"])
 def test_a_completed_effect_is_rolled_forward(shared_graph: CommitContext, actor: str | None, tagged: bool) -> None:
-    graph = shared_graph
-    entry, transaction_id = entry_of(graph), new_ulid()
-    head = move(graph, entry, staff(["ben"]), transaction_id)
+    small = shared_graph
+    entry, transaction_id = entry_of(small), new_ulid()
+    head = move(small, entry, staff(["ben"]), transaction_id)
     left = record(planned(entry, transaction_id=transaction_id if tagged else None), actor_id=actor)
-    operation_id = leave(graph, left)
-    fresh = reopen(graph)
+    operation_id = leave(small, left)
+    fresh = reopen(small)
     assert entry_of(fresh).version == head == head_of(fresh)
     assert ids(fresh, STAFF) == ["ben"]
     assert list_sidecars(fresh.store) == []
@@ -96,9 +96,9 @@ BACK = [
 
 
 @pytest.mark.parametrize(("changes", "steps", "table"), FORWARD)
-def test_forward_by_hand(graph: CommitContext, changes: Json, steps: int, table: Json) -> None:
-    entry, operation_id = left_by_steps(graph, changes, steps, table)
-    fresh = reopen(graph)
+def test_forward_by_hand(small: CommitContext, changes: Json, steps: int, table: Json) -> None:
+    entry, operation_id = left_by_steps(small, changes, steps, table)
+    fresh = reopen(small)
     assert ids(fresh, STAFF) == ["ada", *(f"step{step}" for step in range(steps))]
     row = only_recovery(fresh)
     assert (row.operation_id, row.recovery_kind) == (operation_id, "RolledForward")
@@ -108,10 +108,10 @@ def test_forward_by_hand(graph: CommitContext, changes: Json, steps: int, table:
 
 
 @pytest.mark.parametrize(("changes", "steps", "table", "cls"), BACK)
-def test_back_by_hand(graph: CommitContext, changes: Json, steps: int, table: Json, cls: str) -> None:
-    entry, operation_id = left_by_steps(graph, changes, steps, table)
-    before = picture(graph)
-    fresh = reopen(graph)
+def test_back_by_hand(small: CommitContext, changes: Json, steps: int, table: Json, cls: str) -> None:
+    entry, operation_id = left_by_steps(small, changes, steps, table)
+    before = picture(small)
+    fresh = reopen(small)
     assert picture(fresh) == before
     assert entry_of(fresh).version == head_of(fresh) == entry.version + steps + 1, "the pin's content is not published"
     row = only_recovery(fresh)
@@ -140,22 +140,22 @@ def test_back_on_every_store(shared_graph: CommitContext) -> None:
 
 
 @pytest.mark.parametrize("changes", [pytest.param({"expected_version": 0}, id="REC-13")])
-def test_a_schema_change_succeeds_after_a_roll_back(graph: CommitContext, changes: Json) -> None:
-    left_by_steps(graph, {}, 1, changes)
-    fresh = reopen(graph)
+def test_a_schema_change_succeeds_after_a_roll_back(small: CommitContext, changes: Json) -> None:
+    left_by_steps(small, {}, 1, changes)
+    fresh = reopen(small)
     execute(fresh, SCENARIOS["schema_apply"].plan(fresh, MAIN))
     open_for_writing(again(fresh))
     assert "desk" in fresh.tables.open(entry_of(fresh).location, entry_of(fresh).version).schema.names
 
 
 @pytest.mark.parametrize("moved", [STAFF, TEAM])
-def test_one_table_that_did_not_move_takes_the_other_back(graph: CommitContext, moved: str) -> None:
+def test_one_table_that_did_not_move_takes_the_other_back(small: CommitContext, moved: str) -> None:
     """REC-10: all tables share one decision, whichever comes first."""
-    entries = [entry_of(graph, STAFF), entry_of(graph, TEAM)]
-    before = picture(graph)
-    drift(graph, entry_of(graph, moved).location, staff(["ben"]) if moved == STAFF else team(["labs"]))
-    leave(graph, record(*map(planned, entries)))
-    fresh = reopen(graph)
+    entries = [entry_of(small, STAFF), entry_of(small, TEAM)]
+    before = picture(small)
+    drift(small, entry_of(small, moved).location, staff(["ben"]) if moved == STAFF else team(["labs"]))
+    leave(small, record(*map(planned, entries)))
+    fresh = reopen(small)
     assert picture(fresh) == before
     assert {table.table_key: table.cls for table in only_recovery(fresh).tables} == {
         moved: "RolledPastExpected",
@@ -164,10 +164,10 @@ def test_one_table_that_did_not_move_takes_the_other_back(graph: CommitContext, 
     assert_healthy(fresh)
 
 
-def test_nothing_moved_is_recorded_without_a_commit(graph: CommitContext) -> None:
-    head = graph.manifest.load().head
-    leave(graph, record(planned(entry_of(graph))))
-    fresh = reopen(graph)
+def test_nothing_moved_is_recorded_without_a_commit(small: CommitContext) -> None:
+    head = small.manifest.load().head
+    leave(small, record(planned(entry_of(small))))
+    fresh = reopen(small)
     assert fresh.manifest.load().head == head
     row = only_recovery(fresh)
     assert (row.recovery_kind, row.graph_commit_id) == ("RolledBack", None)
@@ -178,14 +178,14 @@ def test_nothing_moved_is_recorded_without_a_commit(graph: CommitContext) -> Non
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["REC-14-by-commit-id", "REC-14-by-version"])
-def test_a_record_of_a_published_write(graph: CommitContext, known: bool) -> None:
-    before = entry_of(graph)
-    state = insert(graph, {STAFF: staff(["ben"])})
+def test_a_record_of_a_published_write(small: CommitContext, known: bool) -> None:
+    before = entry_of(small)
+    state = insert(small, {STAFF: staff(["ben"])})
     left = record(planned(before))
     if known:
         left["commit"]["id"] = state.head
-    leave(graph, left)
-    fresh = reopen(graph)
+    leave(small, left)
+    fresh = reopen(small)
     row = only_recovery(fresh)
     assert row.recovery_kind == "RolledForward"
     assert row.graph_commit_id == (state.head if known else None)
@@ -197,20 +197,20 @@ def test_a_record_of_a_published_write(graph: CommitContext, known: bool) -> Non
 # --- several records --------------------------------------------------------------------------------------------------
 
 
-def test_two_records_on_two_tables(graph: CommitContext) -> None:
+def test_two_records_on_two_tables(small: CommitContext) -> None:
     """REC-15, one forward and one back."""
-    first, second = entry_of(graph, STAFF), entry_of(graph, TEAM)
-    drift(graph, first.location, staff(["ben"]))
-    drift(graph, second.location, team(["labs"]))
+    first, second = entry_of(small, STAFF), entry_of(small, TEAM)
+    drift(small, first.location, staff(["ben"]))
+    drift(small, second.location, team(["labs"]))
     # Written in the other order than their ids say.
     records = [record(planned(first)), record(planned(second, post_commit_pin=9))]
-    operations = [leave(graph, left) for left in reversed(records)][::-1]
-    done = heal(again(graph))
+    operations = [leave(small, left) for left in reversed(records)][::-1]
+    done = heal(again(small))
     assert [(row.operation_id, row.recovery_kind) for row in done] == [
         (operations[0], "RolledForward"),
         (operations[1], "RolledBack"),
     ]
-    fresh = reopen(graph)
+    fresh = reopen(small)
     assert [row.operation_id for row in audit.recoveries(fresh)] == operations
     assert ids(fresh, STAFF) == ["ada", "ben"]
     assert ids(fresh, TEAM) == ["core"]
@@ -218,27 +218,27 @@ def test_two_records_on_two_tables(graph: CommitContext) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Optimize", "EnsureIndices"], ids=["REC-16-optimize", "REC-16-indices"])
-def test_two_loose_records_on_one_table(graph: CommitContext, kind: str) -> None:
-    entry = entry_of(graph)
-    drift(graph, entry.location, staff(["ben"]))
-    head = drift(graph, entry.location, staff(["cleo"]))
-    leave(graph, record(planned(entry), kind=kind))
-    leave(graph, record(planned(entry, expected_version=entry.version + 1, post_commit_pin=head), kind=kind))
-    fresh = reopen(graph)
+def test_two_loose_records_on_one_table(small: CommitContext, kind: str) -> None:
+    entry = entry_of(small)
+    drift(small, entry.location, staff(["ben"]))
+    head = drift(small, entry.location, staff(["cleo"]))
+    leave(small, record(planned(entry), kind=kind))
+    leave(small, record(planned(entry, expected_version=entry.version + 1, post_commit_pin=head), kind=kind))
+    fresh = reopen(small)
     assert head_of(fresh) == head == entry_of(fresh).version
     assert ids(fresh, STAFF) == ["ada", "ben", "cleo"]
     assert [row.recovery_kind for row in audit.recoveries(fresh)] == ["RolledForward", "RolledForward"]
     assert_healthy(fresh)
 
 
-def test_two_strict_records_on_one_table(graph: CommitContext) -> None:
+def test_two_strict_records_on_one_table(small: CommitContext) -> None:
     """Neither can be finished on its own; both are undone and nothing of them stays."""
-    entry, transactions = entry_of(graph), [new_ulid(), new_ulid()]
-    move(graph, entry, staff(["ben"]), transactions[0])
-    move(graph, replace(entry, version=entry.version + 1), staff(["cleo"]), transactions[1])
-    leave(graph, record(planned(entry, transaction_id=transactions[0])))
+    entry, transactions = entry_of(small), [new_ulid(), new_ulid()]
+    move(small, entry, staff(["ben"]), transactions[0])
+    move(small, replace(entry, version=entry.version + 1), staff(["cleo"]), transactions[1])
+    leave(small, record(planned(entry, transaction_id=transactions[0])))
     leave(
-        graph,
+        small,
         record(
             planned(
                 entry,
@@ -248,7 +248,7 @@ def test_two_strict_records_on_one_table(graph: CommitContext) -> None:
             )
         ),
     )
-    fresh = reopen(graph)
+    fresh = reopen(small)
     assert ids(fresh, STAFF) == ["ada"]
     assert [row.recovery_kind for row in audit.recoveries(fresh)] == ["RolledBack", "RolledBack"]
     assert_healthy(fresh)
@@ -257,38 +257,38 @@ def test_two_strict_records_on_one_table(graph: CommitContext) -> None:
 # --- what is promised besides the tables ------------------------------------------------------------------------------
 
 
-def test_a_conditional_write_goes_forward_only_on_its_head(graph: CommitContext) -> None:
-    head = graph.manifest.load().head
-    prepared = write(graph, {STAFF: staff(["ben"])}, if_commit=head)
-    crash(graph, prepared, "mutation.post_phase_b_pre_manifest_commit")
+def test_a_conditional_write_goes_forward_only_on_its_head(small: CommitContext) -> None:
+    head = small.manifest.load().head
+    prepared = write(small, {STAFF: staff(["ben"])}, if_commit=head)
+    crash(small, prepared, "mutation.post_phase_b_pre_manifest_commit")
     # A process that does not respect the lock publishes something else meanwhile.
-    publish(graph, MAIN, [], [], lineage())
-    fresh = reopen(graph)
+    publish(small, MAIN, [], [], lineage())
+    fresh = reopen(small)
     assert ids(fresh, STAFF) == ["ada"]
     assert only_recovery(fresh).recovery_kind == "RolledBack"
     assert_healthy(fresh)
 
 
-def test_an_idempotency_key_that_is_taken_meanwhile_takes_the_write_back(graph: CommitContext) -> None:
+def test_an_idempotency_key_that_is_taken_meanwhile_takes_the_write_back(small: CommitContext) -> None:
     """Rolling forward could never succeed, so it may not be tried for ever."""
-    crash(graph, SCENARIOS["mutation"].plan(graph, MAIN), "mutation.post_phase_b_pre_manifest_commit")
-    other = next(iter(SCENARIOS["mutation"].plan(graph, MAIN).updates))
-    publish(graph, MAIN, [other], [], lineage())
-    before = picture(graph)
-    fresh = reopen(graph)
+    crash(small, SCENARIOS["mutation"].plan(small, MAIN), "mutation.post_phase_b_pre_manifest_commit")
+    other = next(iter(SCENARIOS["mutation"].plan(small, MAIN).updates))
+    publish(small, MAIN, [other], [], lineage())
+    before = picture(small)
+    fresh = reopen(small)
     assert picture(fresh) == before
     assert only_recovery(fresh).recovery_kind == "RolledBack"
     assert_healthy(fresh)
 
 
-def test_the_kind_and_receipt_of_a_bare_record(graph: CommitContext) -> None:
+def test_the_kind_and_receipt_of_a_bare_record(small: CommitContext) -> None:
     """Without our additions a record still says its key; the commit's kind follows from the writer's."""
-    entry = entry_of(graph)
-    drift(graph, entry.location, staff(["ben"]))
+    entry = entry_of(small)
+    drift(small, entry.location, staff(["ben"]))
     left = record(planned(entry), kind="Load")
     left["commit"]["idempotency_key"] = "once"
-    leave(graph, left)
-    fresh = reopen(graph)
+    leave(small, left)
+    fresh = reopen(small)
     commit = fresh.manifest.find_commit(MAIN, left["commit"]["id"])
     receipt = fresh.manifest.receipt(MAIN, "once")
     assert commit is not None

@@ -36,23 +36,23 @@ from tests.commit.scenarios import FEATURE, SCENARIOS
 # --- what can not be settled ------------------------------------------------------------------------------------------
 
 
-def test_a_broken_invariant_aborts_loudly(graph: CommitContext) -> None:
+def test_a_broken_invariant_aborts_loudly(small: CommitContext) -> None:
     """REC-01 at open: nothing is changed, the record stays until an operator sets it aside."""
-    entry = entry_of(graph)
-    operation_id = leave(graph, record(planned(entry)))
-    break_invariant(graph)
-    before = tree(graph)
-    for attempt in (lambda: reopen(graph), lambda: insert(graph, {TEAM: team(["labs"])}), lambda: heal(graph)):
+    entry = entry_of(small)
+    operation_id = leave(small, record(planned(entry)))
+    break_invariant(small)
+    before = tree(small)
+    for attempt in (lambda: reopen(small), lambda: insert(small, {TEAM: team(["labs"])}), lambda: heal(small)):
         with pytest.raises(RecoveryRequired, match=f"omnigraph recovery discard {operation_id} --confirm") as caught:
             attempt()
         assert caught.value.operation_id == operation_id
     # The refused write has staged a file that nobody references.
-    assert before.items() <= tree(graph).items()
-    assert list_sidecars(graph.store) == [operation_id]
-    aside = discard_sidecar(graph.store, operation_id)
-    assert graph.store.exists(aside)
-    reopen(graph)
-    insert(graph, {TEAM: team(["labs"])})
+    assert before.items() <= tree(small).items()
+    assert list_sidecars(small.store) == [operation_id]
+    aside = discard_sidecar(small.store, operation_id)
+    assert small.store.exists(aside)
+    reopen(small)
+    insert(small, {TEAM: team(["labs"])})
 
 
 UNREADABLE = [
@@ -63,29 +63,29 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("data", "reason"), UNREADABLE)
-def test_an_unreadable_record_is_refused_and_kept(graph: CommitContext, data: bytes, reason: str) -> None:
+def test_an_unreadable_record_is_refused_and_kept(small: CommitContext, data: bytes, reason: str) -> None:
     operation_id = new_ulid()
     path = f"__recovery/{operation_id}.json"
-    graph.store.put(path, data)
-    for attempt in (lambda: insert(graph, {STAFF: staff(["ben"])}), lambda: reopen(graph), lambda: heal(graph)):
+    small.store.put(path, data)
+    for attempt in (lambda: insert(small, {STAFF: staff(["ben"])}), lambda: reopen(small), lambda: heal(small)):
         with pytest.raises(UnreadableSidecar, match=reason) as caught:
             attempt()
         assert path in str(caught.value)
-    open_for_reading(again(graph))
-    assert graph.store.get(path) == data
-    assert ids(graph, STAFF) == ["ada"]
-    discard_sidecar(graph.store, operation_id)
-    insert(graph, {STAFF: staff(["ben"])})
-    assert ids(reopen(graph), STAFF) == ["ada", "ben"]
+    open_for_reading(again(small))
+    assert small.store.get(path) == data
+    assert ids(small, STAFF) == ["ada"]
+    discard_sidecar(small.store, operation_id)
+    insert(small, {STAFF: staff(["ben"])})
+    assert ids(reopen(small), STAFF) == ["ada", "ben"]
 
 
 @pytest.mark.parametrize("what", ["write", "open"])
-def test_a_failed_listing_is_never_skipped(graph: CommitContext, what: str) -> None:
-    crash(graph, write(graph, {STAFF: staff(["ben"]), TEAM: team(["labs"])}), "mutation.mid_phase_b")
-    faulty = connect(graph.root.uri, store=FaultyStore(open_store(graph.root), [error_before("list", "__recovery")]))
+def test_a_failed_listing_is_never_skipped(small: CommitContext, what: str) -> None:
+    crash(small, write(small, {STAFF: staff(["ben"]), TEAM: team(["labs"])}), "mutation.mid_phase_b")
+    faulty = connect(small.root.uri, store=FaultyStore(open_store(small.root), [error_before("list", "__recovery")]))
     with pytest.raises(StorageError):
         open_for_writing(faulty) if what == "open" else insert(faulty, {STAFF: staff(["cleo"])})
-    assert len(list_sidecars(graph.store)) == 1
+    assert len(list_sidecars(small.store)) == 1
     insert_restarting(faulty, {STAFF: staff(["cleo"])})
     assert ids(faulty, STAFF) == ["ada", "cleo"]
     assert_healthy(faulty)
@@ -93,16 +93,16 @@ def test_a_failed_listing_is_never_skipped(graph: CommitContext, what: str) -> N
 
 @pytest.mark.parametrize("failpoint", ["mutation.mid_phase_b", "mutation.post_phase_b_pre_manifest_commit"])
 @pytest.mark.parametrize("moment", ["recovery.record_audit", "table_commit.lost_acknowledgement", "recovery.after_audit"])
-def test_an_audit_that_fails_keeps_the_record(graph: CommitContext, failpoint: str, moment: str) -> None:
+def test_an_audit_that_fails_keeps_the_record(small: CommitContext, failpoint: str, moment: str) -> None:
     """REC-19: the next pass records exactly one row, and it says what was done."""
-    prepared = write(graph, {STAFF: staff(["ben"]), TEAM: team(["labs"])})
-    crash(graph, prepared, failpoint)
-    before = entry_of(graph)
-    action = _fail_on_audit(graph) if moment == "table_commit.lost_acknowledgement" else "error"
+    prepared = write(small, {STAFF: staff(["ben"]), TEAM: team(["labs"])})
+    crash(small, prepared, failpoint)
+    before = entry_of(small)
+    action = _fail_on_audit(small) if moment == "table_commit.lost_acknowledgement" else "error"
     with failpoints.armed(moment, action), pytest.raises(OmnigraphError):
-        open_for_writing(again(graph))
-    assert len(list_sidecars(graph.store)) == 1
-    fresh = reopen(graph)
+        open_for_writing(again(small))
+    assert len(list_sidecars(small.store)) == 1
+    fresh = reopen(small)
     row = only_recovery(fresh)
     assert row.operation_id == prepared.operation_id
     audited = {table.table_key: table for table in row.tables}[STAFF]
@@ -130,29 +130,29 @@ def _fail_on_audit(context: CommitContext) -> Any:
 
 
 @pytest.mark.parametrize("branch", [MAIN, FEATURE], ids=["REC-27-main", "REC-27-branch"])
-def test_drift_without_a_record_is_refused(graph: CommitContext, branch: str) -> None:
+def test_drift_without_a_record_is_refused(small: CommitContext, branch: str) -> None:
     if branch != MAIN:
-        create_branch(graph, branch, MAIN)
-        insert(graph, {STAFF: staff(["eve"])}, branch=branch)
-    entry = entry_of(graph, STAFF, branch)
-    drift(graph, entry.location, staff(["zoe"]))
-    before = tree(graph)
+        create_branch(small, branch, MAIN)
+        insert(small, {STAFF: staff(["eve"])}, branch=branch)
+    entry = entry_of(small, STAFF, branch)
+    drift(small, entry.location, staff(["zoe"]))
+    before = tree(small)
     with pytest.raises(DriftNeedsRepair, match="omnigraph repair"):
-        insert(graph, {STAFF: staff(["ben"])}, branch=branch)
-    assert list_sidecars(graph.store) == []
-    assert before.items() <= tree(graph).items()
-    insert(graph, {TEAM: team(["labs"])}, branch=branch)
-    assert "zoe" not in ids(reopen(graph), STAFF, branch)
+        insert(small, {STAFF: staff(["ben"])}, branch=branch)
+    assert list_sidecars(small.store) == []
+    assert before.items() <= tree(small).items()
+    insert(small, {TEAM: team(["labs"])}, branch=branch)
+    assert "zoe" not in ids(reopen(small), STAFF, branch)
 
 
-def test_drift_with_a_pending_record_names_the_record(graph: CommitContext) -> None:
+def test_drift_with_a_pending_record_names_the_record(small: CommitContext) -> None:
     """REC-25: another writer of this branch is in its phase B, or recovery has not seen it yet."""
-    entry = entry_of(graph)
-    drift(graph, entry.location, staff(["zoe"]))
-    operation_id = leave(graph, record(planned(entry)))
-    faulty = FaultyStore(open_store(graph.root), [stale_list("__recovery")])
+    entry = entry_of(small)
+    drift(small, entry.location, staff(["zoe"]))
+    operation_id = leave(small, record(planned(entry)))
+    faulty = FaultyStore(open_store(small.root), [stale_list("__recovery")])
     with pytest.raises(RecoveryRequired, match=operation_id) as caught:
-        insert(connect(graph.root.uri, store=faulty), {STAFF: staff(["ben"])})
+        insert(connect(small.root.uri, store=faulty), {STAFF: staff(["ben"])})
     assert "repair" not in str(caught.value)
     assert caught.value.operation_id == operation_id
 
@@ -162,13 +162,13 @@ def test_drift_with_a_pending_record_names_the_record(graph: CommitContext) -> N
 
 @pytest.mark.parametrize("failpoint", ["mutation.mid_phase_b", "mutation.post_phase_b_pre_manifest_commit"])
 @pytest.mark.parametrize("healer", ["same-handle", "older-handle", "other-branch"])
-def test_the_next_write_heals(graph: CommitContext, failpoint: str, healer: str) -> None:
+def test_the_next_write_heals(small: CommitContext, failpoint: str, healer: str) -> None:
     """A server needs no restart: any handle settles what a dead writer left, before its own write."""
-    create_branch(graph, FEATURE, MAIN)
-    older = again(graph)
+    create_branch(small, FEATURE, MAIN)
+    older = again(small)
     ids(older, STAFF)
-    crash(graph, write(graph, {STAFF: staff(["ben"]), TEAM: team(["labs"])}), failpoint)
-    handle = graph if healer == "same-handle" else older
+    crash(small, write(small, {STAFF: staff(["ben"]), TEAM: team(["labs"])}), failpoint)
+    handle = small if healer == "same-handle" else older
     branch = FEATURE if healer == "other-branch" else MAIN
     insert_restarting(handle, {STAFF: staff(["cleo"])}, branch)
     settled = ["ada", "ben"] if "post" in failpoint else ["ada"]
@@ -177,16 +177,16 @@ def test_the_next_write_heals(graph: CommitContext, failpoint: str, healer: str)
     assert_healthy(handle)
 
 
-def test_a_live_writer_is_left_alone(graph: CommitContext) -> None:
+def test_a_live_writer_is_left_alone(small: CommitContext) -> None:
     """While the branch is held, a pass goes by; afterwards it heals."""
-    crash(graph, write(graph, {STAFF: staff(["ben"]), TEAM: team(["labs"])}), "mutation.mid_phase_b")
-    before = tree(graph)
-    with another_process_holds(graph, MAIN):
-        assert heal(graph) == []
-        open_for_writing(again(graph))
-        assert tree(graph) == before
-    assert len(heal(graph)) == 1
-    assert_healthy(graph)
+    crash(small, write(small, {STAFF: staff(["ben"]), TEAM: team(["labs"])}), "mutation.mid_phase_b")
+    before = tree(small)
+    with another_process_holds(small, MAIN):
+        assert heal(small) == []
+        open_for_writing(again(small))
+        assert tree(small) == before
+    assert len(heal(small)) == 1
+    assert_healthy(small)
 
 
 @contextmanager
@@ -209,15 +209,15 @@ def another_process_holds(context: CommitContext, branch: str) -> Iterator[None]
         thread.join()
 
 
-def test_a_record_that_went_while_a_pass_waited_is_not_judged(graph: CommitContext) -> None:
+def test_a_record_that_went_while_a_pass_waited_is_not_judged(small: CommitContext) -> None:
     """Between the listing and the lock its writer has finished: nothing is recorded and nothing is undone."""
-    entry = entry_of(graph)
-    operation_id = leave(graph, record(planned(entry, expected_version=999)))
-    fresh = again(graph)
+    entry = entry_of(small)
+    operation_id = leave(small, record(planned(entry, expected_version=999)))
+    fresh = again(small)
     true_hold = fresh.locks.try_hold
 
     def finish_first(branch: str) -> Any:
-        graph.store.delete(f"__recovery/{operation_id}.json")
+        small.store.delete(f"__recovery/{operation_id}.json")
         return true_hold(branch)
 
     fresh.locks.try_hold = finish_first  # type: ignore[method-assign]
@@ -229,17 +229,17 @@ def test_a_record_that_went_while_a_pass_waited_is_not_judged(graph: CommitConte
 
 
 @pytest.mark.parametrize("moment", ["recovery.before_undo", "undo.before_commit"])
-def test_a_roll_back_keeps_a_concurrent_commit(graph: CommitContext, moment: str) -> None:
+def test_a_roll_back_keeps_a_concurrent_commit(small: CommitContext, moment: str) -> None:
     """A program that does not know our locks appends while recovery undoes: its rows are still in the table."""
-    entry, operation_id = left_by_steps(graph, {}, 2, {})
-    interrupt = iter([lambda: drift(graph, entry.location, staff(["zoe"]))])
+    entry, operation_id = left_by_steps(small, {}, 2, {})
+    interrupt = iter([lambda: drift(small, entry.location, staff(["zoe"]))])
 
     def once() -> None:
         for intrude in interrupt:
             intrude()
 
     with failpoints.armed(moment, once):
-        fresh = reopen(graph)
+        fresh = reopen(small)
     assert ids(fresh, STAFF) == ["ada"], "what nobody published must not be seen"
     stored = fresh.tables.open_head(entry.location)
     assert stored is not None
@@ -251,10 +251,10 @@ def test_a_roll_back_keeps_a_concurrent_commit(graph: CommitContext, moment: str
     assert list_sidecars(fresh.store) == []
 
 
-def test_a_roll_back_keeps_a_concurrent_publish(graph: CommitContext) -> None:
+def test_a_roll_back_keeps_a_concurrent_publish(small: CommitContext) -> None:
     """A writer without locks publishes another table while recovery undoes; both are in the history."""
-    left_by_steps(graph, {}, 2, {})
-    other = again(graph)
+    left_by_steps(small, {}, 2, {})
+    other = again(small)
     entry = entry_of(other, TEAM)
     interrupt = iter([1])
 
@@ -264,36 +264,36 @@ def test_a_roll_back_keeps_a_concurrent_publish(graph: CommitContext) -> None:
             publish(other, MAIN, [SetTable(replace(entry, version=head, row_count=2))], [], lineage())
 
     with failpoints.armed("publisher.before_commit", once):
-        fresh = reopen(graph)
+        fresh = reopen(small)
     assert ids(fresh, STAFF) == ["ada"]
     assert ids(fresh, TEAM) == ["core", "labs"]
     assert_healthy(fresh)
 
 
-def test_the_effect_of_another_pending_writer_is_not_undone(graph: CommitContext) -> None:
+def test_the_effect_of_another_pending_writer_is_not_undone(small: CommitContext) -> None:
     """A dead writer moved nothing; the head it finds is of a writer that is still to be settled, forward."""
-    entry, transaction_id = entry_of(graph), new_ulid()
-    leave(graph, record(planned(entry, transaction_id=new_ulid(), post_commit_pin=9)))
-    move(graph, entry, staff(["ben"]), transaction_id)
-    leave(graph, record(planned(entry, transaction_id=transaction_id)))
-    fresh = reopen(graph)
+    entry, transaction_id = entry_of(small), new_ulid()
+    leave(small, record(planned(entry, transaction_id=new_ulid(), post_commit_pin=9)))
+    move(small, entry, staff(["ben"]), transaction_id)
+    leave(small, record(planned(entry, transaction_id=transaction_id)))
+    fresh = reopen(small)
     assert ids(fresh, STAFF) == ["ada", "ben"]
     assert [row.recovery_kind for row in audit.recoveries(fresh)] == ["RolledBack", "RolledForward"]
     assert_healthy(fresh)
 
 
-def test_a_half_made_fork_is_removed(graph: CommitContext) -> None:
+def test_a_half_made_fork_is_removed(small: CommitContext) -> None:
     """Lance makes the files of a fork before its ref; a writer that died in between left files without a ref."""
-    create_branch(graph, FEATURE, MAIN)
-    prepared = write(graph, {STAFF: staff(["eve"])}, branch=FEATURE)
-    crash(graph, prepared, "mutation.post_phase_b_pre_manifest_commit")
-    path = entry_of(graph).path
-    (ref,) = [info.path for info in graph.store.list(f"{path}/_refs/branches")]
-    graph.store.delete(ref)
-    left = left_record(graph, prepared.operation_id)
+    create_branch(small, FEATURE, MAIN)
+    prepared = write(small, {STAFF: staff(["eve"])}, branch=FEATURE)
+    crash(small, prepared, "mutation.post_phase_b_pre_manifest_commit")
+    path = entry_of(small).path
+    (ref,) = [info.path for info in small.store.list(f"{path}/_refs/branches")]
+    small.store.delete(ref)
+    left = left_record(small, prepared.operation_id)
     left["tables"][0]["post_commit_pin"] = 9
-    leave(graph, left)
-    fresh = reopen(graph)
+    leave(small, left)
+    fresh = reopen(small)
     assert not fresh.store.exists(Location(path, prepared.operation_id).dataset_path)
     insert(fresh, {STAFF: staff(["fay"])}, branch=FEATURE)
     assert ids(fresh, STAFF, FEATURE) == ["ada", "fay"]

@@ -36,33 +36,33 @@ from tests.commit.scenarios import FEATURE, SCENARIOS
 # --- schema changes ---------------------------------------------------------------------------------------------------
 
 
-def test_a_schema_change_without_its_staged_files_is_rolled_back(graph: CommitContext) -> None:
-    before = picture(graph)
-    crash(graph, SCENARIOS["schema_apply"].plan(graph, MAIN), "schema_apply.post_phase_b_pre_manifest_commit")
-    graph.store.delete("_schema.ir.json.staged")
-    fresh = reopen(graph)
+def test_a_schema_change_without_its_staged_files_is_rolled_back(small: CommitContext) -> None:
+    before = picture(small)
+    crash(small, SCENARIOS["schema_apply"].plan(small, MAIN), "schema_apply.post_phase_b_pre_manifest_commit")
+    small.store.delete("_schema.ir.json.staged")
+    fresh = reopen(small)
     assert picture(fresh) == before
     assert only_recovery(fresh).recovery_kind == "RolledBack"
     assert_healthy(fresh)
 
 
-def test_a_schema_change_with_other_staged_files_is_rolled_back(graph: CommitContext) -> None:
-    before = picture(graph)
-    crash(graph, SCENARIOS["schema_apply"].plan(graph, MAIN), "schema_apply.post_phase_b_pre_manifest_commit")
-    graph.store.put("_schema.ir.json.staged", graph.store.get("_schema.ir.json"))
-    fresh = reopen(graph)
+def test_a_schema_change_with_other_staged_files_is_rolled_back(small: CommitContext) -> None:
+    before = picture(small)
+    crash(small, SCENARIOS["schema_apply"].plan(small, MAIN), "schema_apply.post_phase_b_pre_manifest_commit")
+    small.store.put("_schema.ir.json.staged", small.store.get("_schema.ir.json"))
+    fresh = reopen(small)
     assert picture(fresh) == before
     assert_healthy(fresh)
 
 
-def test_a_schema_change_before_confirmation_existed_is_judged_loosely(graph: CommitContext) -> None:
+def test_a_schema_change_before_confirmation_existed_is_judged_loosely(small: CommitContext) -> None:
     """REC-08: a version 1 record, and the table is two versions on."""
-    change = SCENARIOS["schema_apply"].plan(graph, MAIN)
-    crash(graph, change, "schema_apply.post_phase_b_pre_manifest_commit")
-    drift(graph, entry_of(graph).location, graph.tables.open_head(entry_of(graph).location).read())  # type: ignore[union-attr]
-    left = left_record(graph, change.operation_id)
-    leave(graph, {**left, "schema_version": 1})
-    fresh = reopen(graph)
+    change = SCENARIOS["schema_apply"].plan(small, MAIN)
+    crash(small, change, "schema_apply.post_phase_b_pre_manifest_commit")
+    drift(small, entry_of(small).location, small.tables.open_head(entry_of(small).location).read())  # type: ignore[union-attr]
+    left = left_record(small, change.operation_id)
+    leave(small, {**left, "schema_version": 1})
+    fresh = reopen(small)
     assert only_recovery(fresh).recovery_kind == "RolledForward"
     assert "node:Squad" in fresh.manifest.load().by_key
 
@@ -77,17 +77,17 @@ READ_ONLY = [
 
 
 @pytest.mark.parametrize(("failpoint", "accepted"), READ_ONLY)
-def test_a_read_only_open_of_a_pending_schema_change(graph: CommitContext, failpoint: str, accepted: bool) -> None:
-    crash(graph, SCENARIOS["schema_apply"].plan(graph, MAIN), failpoint)
-    before = tree(graph)
+def test_a_read_only_open_of_a_pending_schema_change(small: CommitContext, failpoint: str, accepted: bool) -> None:
+    crash(small, SCENARIOS["schema_apply"].plan(small, MAIN), failpoint)
+    before = tree(small)
     if accepted:
-        assert "desk" in open_for_reading(again(graph)).source
+        assert "desk" in open_for_reading(again(small)).source
     else:
         with pytest.raises(RecoveryRequired, match="read-write"):
-            open_for_reading(again(graph))
-    assert tree(graph) == before, "a read-only open changed something"
-    reopen(graph)
-    open_for_reading(again(graph))
+            open_for_reading(again(small))
+    assert tree(small) == before, "a read-only open changed something"
+    reopen(small)
+    open_for_reading(again(small))
 
 
 @pytest.mark.parametrize(
@@ -98,24 +98,24 @@ def test_a_read_only_open_of_a_pending_schema_change(graph: CommitContext, failp
         pytest.param({"published": True, "schema_target": "0" * 64}, False, id="REC-22-published-target-other"),
     ],
 )
-def test_a_read_only_open_by_hand(graph: CommitContext, changes: Json, accepted: bool) -> None:
+def test_a_read_only_open_by_hand(small: CommitContext, changes: Json, accepted: bool) -> None:
     if changes["schema_target"] == "live":
-        changes = {**changes, "schema_target": _json(graph, "__schema_state.json")["ir_hash"]}
-    leave(graph, record(planned(entry_of(graph)), kind="SchemaApply", **changes))
+        changes = {**changes, "schema_target": schema_files.live_target(small.store)}
+    leave(small, record(planned(entry_of(small)), kind="SchemaApply", **changes))
     if accepted:
-        open_for_reading(again(graph))
+        open_for_reading(again(small))
     else:
         with pytest.raises(RecoveryRequired):
-            open_for_reading(again(graph))
+            open_for_reading(again(small))
 
 
 @pytest.mark.parametrize("failpoint", ["mutation.post_phase_a", "mutation.mid_phase_b", "mutation.post_phase_c"])
-def test_a_read_only_open_leaves_other_records_alone(graph: CommitContext, failpoint: str) -> None:
-    crash(graph, write(graph, {STAFF: staff(["ben"]), TEAM: team(["labs"])}), failpoint)
-    before = tree(graph)
-    fresh = again(graph)
+def test_a_read_only_open_leaves_other_records_alone(small: CommitContext, failpoint: str) -> None:
+    crash(small, write(small, {STAFF: staff(["ben"]), TEAM: team(["labs"])}), failpoint)
+    before = tree(small)
+    fresh = again(small)
     open_for_reading(fresh)
     assert ids(fresh, STAFF) == (["ada", "ben"] if failpoint == "mutation.post_phase_c" else ["ada"])
-    assert tree(graph) == before
+    assert tree(small) == before
 
 
