@@ -143,7 +143,10 @@ def test_addresses_exclude_each_other(capsys: Capsys, arguments: tuple[str, ...]
             "`init` is a direct (storage-native) command; `--store` addresses the storage of one graph and does not "
             "apply. Pass the place of the new graph as its URI.",
         ),
-        (("init", "--as", "me"), "`init` is a direct (storage-native) command; `--as` names the actor of a direct write"),
+        (
+            ("init", "--as", "me"),
+            "`init` is a direct (storage-native) command; `--as` names the actor of a direct write",
+        ),
         (("version", "--profile", "p"), "`version` is a local command; `--profile` selects an address"),
         (("--graph", "g", "version"), "`version` is a local command; `--graph` selects a graph of a server or cluster"),
         (("query", "--as", "me"), "`query` is a data command; `--as` names the actor of a direct write and does not"),
@@ -166,7 +169,12 @@ def test_flags_of_other_commands_are_refused(capsys: Capsys, arguments: tuple[st
 
 @pytest.mark.parametrize(
     "arguments",
-    [("snapshot", ""), ("snapshot", "--store", ""), ("snapshot", "org.omni", "--branch", ""), ("branch", "list", "--uri=")],
+    [
+        ("snapshot", ""),
+        ("snapshot", "--store", ""),
+        ("snapshot", "org.omni", "--branch", ""),
+        ("branch", "list", "--uri="),
+    ],
     ids=" ".join,
 )
 def test_empty_values_never_mean_the_default(capsys: Capsys, org: Path, arguments: tuple[str, ...]) -> None:

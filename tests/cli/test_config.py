@@ -71,7 +71,7 @@ def test_home_is_the_fallback(capsys: Capsys, tmp_path: Path, monkeypatch: pytes
     [
         ("defalts: {}", "unknown key defalts; did you mean `defaults`?"),
         ("operator: { acter: me }", "unknown key operator.acter; did you mean `actor`?"),
-        ("profiles: { p: { store: x, colour: red } }", "unknown key profiles.p.colour"),
+        ("profiles: { p: { store: x, shade: red } }", "unknown key profiles.p.shade"),
         ("servers: { s: { url: x, port: 1 } }", "unknown key servers.s.port"),
     ],
 )
@@ -94,7 +94,7 @@ def test_unknown_keys_warn(capsys: Capsys, home: Path, text: str, warning: str) 
         ("operator: { actor: 7 }", "operator.actor must be a text, not 7"),
         ("operator: me", "operator must be a mapping of names to values, not 'me'"),
         ("- a\n- b", "the file must be a mapping"),
-        ("a: [1,\nb: 2", "not valid YAML: line 2, column 2:"),
+        ("a: [1,\nb: 2", "not valid YAML: line 2, column 5:"),
         ("a: \x01", "not valid YAML: "),
     ],
 )

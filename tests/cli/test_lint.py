@@ -172,3 +172,31 @@ def test_lint_loads_no_storage(folder: Path) -> None:
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "omnigraph.language.query.lint" in loaded
     assert not loaded & {"pyarrow", "lance", "obstore", "pygments"}
+
+
+# --- against a graph --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("address", [("org.omni",), ("--store", "org.omni")], ids=" ".join)
+def test_against_the_schema_of_a_graph(capsys: pytest.CaptureFixture[str], org: Path, address: tuple[str, ...]) -> None:
+    outcome = call(capsys, "lint", *address, "--query", "w.gq", "--json")
+    report = json.loads(outcome.out)
+    assert (outcome.code, report["status"]) == (0, "ok")
+    assert report["schema_source"] == {"kind": "graph", "uri": "org.omni"}
+    (org / "w.gq").write_text(BAD)
+    outcome = call(capsys, "lint", *address, "--query", "w.gq")
+    assert outcome.code == 1
+    assert outcome.out.startswith("ERROR query `typo`: w.gq:2:21: type error: T6: ")
+
+
+@pytest.mark.parametrize("address", [("org.omni",), ("--store", "org.omni"), ("--profile", "p")], ids=" ".join)
+def test_a_schema_file_and_a_graph_exclude_each_other(
+    capsys: pytest.CaptureFixture[str], org: Path, address: tuple[str, ...]
+) -> None:
+    outcome = call(capsys, "lint", *address, "--query", "w.gq", "--schema", "s.pg")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "exclude each other" in outcome.err
+
+
+def test_nothing_to_check_against(capsys: pytest.CaptureFixture[str], org: Path) -> None:
+    assert "no graph addressed" in call(capsys, "lint", "--query", "w.gq").err

@@ -17,7 +17,7 @@ from omnigraph.cli.commands import Lazy
 from omnigraph.cli.main import COMMANDS, RENAMED, root
 from tests.cli.calling import call, spawn
 
-HEAVY = ("pyarrow", "lance", "pygments", "obstore", "orjson")
+HEAVY = ("pyarrow", "lance", "pygments", "obstore", "orjson", "yaml", "numpy")
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("-h",)])
@@ -42,8 +42,9 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str], name: str) -
     assert COMMANDS[name].summary in outcome.out
 
 
-def test_help_loads_nothing_heavy() -> None:
-    script = "import sys; from omnigraph.cli.main import run; run(['--help']); print(sorted(sys.modules))"
+@pytest.mark.parametrize("argument", ["--help", "version"])
+def test_help_and_version_load_nothing_heavy(argument: str) -> None:
+    script = f"import sys; from omnigraph.cli.main import run; run([{argument!r}]); print(sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert "'click'" in loaded
     assert [name for name in HEAVY if f"'{name}'" in loaded] == []

@@ -45,3 +45,18 @@ def test_show_ir_points_at_an_error(capsys: pytest.CaptureFixture[str], tmp_path
     line, column = (int(number) for number in report.split(":")[1:3])
     assert source_line == f"  {line} | {text.splitlines()[line - 1]}"
     assert caret.index("^") == len(f"  {line} | ") + column - 1
+
+
+@pytest.mark.parametrize("verb", ["show", "get"])
+def test_show_prints_the_source(capsys: pytest.CaptureFixture[str], org: Path, verb: str) -> None:
+    source = (org / "s.pg").read_text()
+    outcome = call(capsys, "schema", verb, "org.omni")
+    assert (outcome.code, outcome.out, outcome.err) == (0, source, "")
+    outcome = call(capsys, "schema", verb, "--store", "org.omni", "--json")
+    assert json.loads(outcome.out) == {"schema_source": source}
+
+
+def test_show_without_a_graph(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    outcome = call(capsys, "schema", "show", str(tmp_path))
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err == f"Error: there is no graph at {tmp_path}; create one with `omnigraph init`\n"

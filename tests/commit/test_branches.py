@@ -197,7 +197,9 @@ def test_an_idle_handle_writes_on_top_of_what_others_wrote(org: CommitContext) -
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        pytest.param(lambda c: create_branch(c, "main", MAIN), BadRequest, "cannot create branch 'main'", id="BR-08 create"),
+        pytest.param(
+            lambda c: create_branch(c, "main", MAIN), BadRequest, "cannot create branch 'main'", id="BR-08 create"
+        ),
         pytest.param(lambda c: delete_branch(c, "main"), BadRequest, "cannot delete branch 'main'", id="BR-08 delete"),
         pytest.param(
             lambda c: create_branch(c, "__schema_apply_lock__", MAIN),
@@ -211,13 +213,23 @@ def test_an_idle_handle_writes_on_top_of_what_others_wrote(org: CommitContext) -
             "cannot delete branch '__schema_apply_lock__'",
             id="reserved delete",
         ),
-        pytest.param(lambda c: create_branch(c, "feature", MAIN), AlreadyExists, "branch 'feature' already exists", id="exists"),
-        pytest.param(lambda c: create_branch(c, "new", "nowhere"), BranchNotFound, "branch 'nowhere' not found", id="no base"),
+        pytest.param(
+            lambda c: create_branch(c, "feature", MAIN), AlreadyExists, "branch 'feature' already exists", id="exists"
+        ),
+        pytest.param(
+            lambda c: create_branch(c, "new", "nowhere"), BranchNotFound, "branch 'nowhere' not found", id="no base"
+        ),
         pytest.param(lambda c: delete_branch(c, "nowhere"), BranchNotFound, "branch 'nowhere' not found", id="missing"),
         pytest.param(lambda c: delete_branch(c, "feature"), Conflict, "'experiment' still depends on it", id="BR-15"),
-        pytest.param(lambda c: create_branch(c, "feature/child", MAIN), AlreadyExists, "overlaps.*'feature'", id="below"),
-        pytest.param(lambda c: create_branch(c, "feature/a/b", MAIN), AlreadyExists, "overlaps.*'feature'", id="far below"),
-        pytest.param(lambda c: create_branch(c, "deep", MAIN), AlreadyExists, "overlaps.*'deep/down/there'", id="above"),
+        pytest.param(
+            lambda c: create_branch(c, "feature/child", MAIN), AlreadyExists, "overlaps.*'feature'", id="below"
+        ),
+        pytest.param(
+            lambda c: create_branch(c, "feature/a/b", MAIN), AlreadyExists, "overlaps.*'feature'", id="far below"
+        ),
+        pytest.param(
+            lambda c: create_branch(c, "deep", MAIN), AlreadyExists, "overlaps.*'deep/down/there'", id="above"
+        ),
         pytest.param(lambda c: create_branch(c, "deep/down", MAIN), AlreadyExists, "overlaps", id="just above"),
     ],
 )
@@ -256,7 +268,20 @@ def test_a_name_that_can_not_be_stored_is_refused(graph: CommitContext, name: st
 
 
 @pytest.mark.parametrize(
-    "name", ["a", "agent/1", "a/b/c/d", "v1.2.3", "x_y-z", "büro/größe", "日本", "__run__7", "HEAD", "tree", "x" * LONGEST_NAME]
+    "name",
+    [
+        "a",
+        "agent/1",
+        "a/b/c/d",
+        "v1.2.3",
+        "x_y-z",
+        "büro/größe",
+        "日本",
+        "__run__7",
+        "HEAD",
+        "tree",
+        "x" * LONGEST_NAME,
+    ],
 )
 def test_any_other_name_works_from_creation_to_deletion(shared_graph: CommitContext, name: str) -> None:
     create_branch(shared_graph, name, MAIN)
@@ -271,7 +296,9 @@ def test_any_other_name_works_from_creation_to_deletion(shared_graph: CommitCont
 def test_a_legacy_overlap_is_deleted_leaf_first(org: CommitContext) -> None:
     create_branch(org, "feature", MAIN)
     warm = org.manifest.warm(MAIN)
-    create_lance_branch(warm.dataset, "feature/child", warm.state.version)  # refused by name today, made by older versions
+    create_lance_branch(
+        warm.dataset, "feature/child", warm.state.version
+    )  # refused by name today, made by older versions
     insert(org, {STAFF: staff(["kid"])}, branch="feature/child")
 
     with pytest.raises(Conflict, match="delete the child branch first"):
@@ -411,7 +438,9 @@ def test_a_creation_that_left_files_without_a_ref_is_repeated(org: CommitContext
         delete_branch(handle, "feature")
 
 
-@pytest.mark.parametrize("failpoint", ["branch_create.before_ref", "branch_delete.before_ref", "branch_delete.after_ref"])
+@pytest.mark.parametrize(
+    "failpoint", ["branch_create.before_ref", "branch_delete.before_ref", "branch_delete.after_ref"]
+)
 def test_an_interrupted_create_or_delete_can_be_repeated(graph: CommitContext, failpoint: str) -> None:
     deleting = failpoint.startswith("branch_delete")
     if deleting:

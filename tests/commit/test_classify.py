@@ -24,15 +24,15 @@ def at(head: int | None, pin: int | None, ours: bool = True, displaced: bool = F
 
 
 ROWS = [
-    pytest.param(Mode.STRICT, table(5, 6), at(4, 5), C.INVARIANT_VIOLATION, id="REC-01-strict-head-below-pin"),
-    pytest.param(Mode.LOOSE, table(5, 6), at(4, 5), C.INVARIANT_VIOLATION, id="REC-01-loose-head-below-pin"),
-    pytest.param(Mode.CONFIRMED, table(5, 6), at(4, 5), C.INVARIANT_VIOLATION, id="REC-01-confirmed-head-below-pin"),
-    pytest.param(Mode.STRICT, table(5, 6), at(None, 5), C.INVARIANT_VIOLATION, id="REC-01-table-vanished"),
-    pytest.param(Mode.STRICT, table(5, 6), at(5, None), C.INVARIANT_VIOLATION, id="REC-01-table-not-in-the-manifest"),
-    pytest.param(Mode.STRICT, table(5, 6), at(5, 5), C.NO_MOVEMENT, id="REC-02-strict-head-is-pin"),
-    pytest.param(Mode.LOOSE, table(5, 6), at(5, 5), C.NO_MOVEMENT, id="REC-02-loose-head-is-pin"),
-    pytest.param(Mode.CONFIRMED, table(5, 6), at(5, 5), C.NO_MOVEMENT, id="REC-02-confirmed-head-is-pin"),
-    pytest.param(Mode.STRICT, table(999, 1000), at(5, 5), C.NO_MOVEMENT, id="REC-02-expected-far-above-reality"),
+    pytest.param(Mode.STRICT, table(5, 6), at(4, 5), C.INVARIANT_VIOLATION, id="strict-head-below-pin"),
+    pytest.param(Mode.LOOSE, table(5, 6), at(4, 5), C.INVARIANT_VIOLATION, id="loose-head-below-pin"),
+    pytest.param(Mode.CONFIRMED, table(5, 6), at(4, 5), C.INVARIANT_VIOLATION, id="confirmed-head-below-pin"),
+    pytest.param(Mode.STRICT, table(5, 6), at(None, 5), C.INVARIANT_VIOLATION, id="table-vanished"),
+    pytest.param(Mode.STRICT, table(5, 6), at(5, None), C.INVARIANT_VIOLATION, id="table-not-in-the-manifest"),
+    pytest.param(Mode.STRICT, table(5, 6), at(5, 5), C.NO_MOVEMENT, id="strict-head-is-pin"),
+    pytest.param(Mode.LOOSE, table(5, 6), at(5, 5), C.NO_MOVEMENT, id="loose-head-is-pin"),
+    pytest.param(Mode.CONFIRMED, table(5, 6), at(5, 5), C.NO_MOVEMENT, id="confirmed-head-is-pin"),
+    pytest.param(Mode.STRICT, table(999, 1000), at(5, 5), C.NO_MOVEMENT, id="expected-far-above-reality"),
     pytest.param(Mode.STRICT, table(5, 6), at(6, 5), C.ROLLED_PAST_EXPECTED, id="REC-03"),
     pytest.param(Mode.STRICT, table(4, 6), at(6, 5), C.UNEXPECTED_AT_P1, id="REC-04-other-expected-version"),
     pytest.param(Mode.STRICT, table(5, 7), at(6, 5), C.UNEXPECTED_AT_P1, id="REC-04-other-plan"),
@@ -40,10 +40,10 @@ ROWS = [
     pytest.param(Mode.STRICT, table(4, 6), at(6, 5, ours=False), C.UNEXPECTED_AT_P1, id="REC-04-before-identity"),
     pytest.param(Mode.STRICT, table(5, 6), at(7, 5), C.UNEXPECTED_MULTISTEP, id="REC-05"),
     pytest.param(Mode.STRICT, table(5, 7), at(7, 5), C.UNEXPECTED_MULTISTEP, id="REC-05-even-when-planned"),
-    pytest.param(Mode.LOOSE, table(5, 6), at(6, 5), C.ROLLED_PAST_EXPECTED, id="REC-06-one-step"),
-    pytest.param(Mode.LOOSE, table(5, 6), at(9, 5), C.ROLLED_PAST_EXPECTED, id="REC-06-many-steps"),
-    pytest.param(Mode.LOOSE, table(5, 6), at(9, 5, ours=False), C.ROLLED_PAST_EXPECTED, id="REC-06-not-tagged"),
-    pytest.param(Mode.LOOSE, table(4, 6), at(9, 5), C.UNEXPECTED_MULTISTEP, id="REC-06-other-expected-version"),
+    pytest.param(Mode.LOOSE, table(5, 6), at(6, 5), C.ROLLED_PAST_EXPECTED, id="one-step"),
+    pytest.param(Mode.LOOSE, table(5, 6), at(9, 5), C.ROLLED_PAST_EXPECTED, id="many-steps"),
+    pytest.param(Mode.LOOSE, table(5, 6), at(9, 5, ours=False), C.ROLLED_PAST_EXPECTED, id="not-tagged"),
+    pytest.param(Mode.LOOSE, table(4, 6), at(9, 5), C.UNEXPECTED_MULTISTEP, id="other-expected-version"),
     pytest.param(
         Mode.CONFIRMED, table(5, 8, confirmed=8), at(8, 5), C.ROLLED_PAST_EXPECTED, id="REC-07-confirmed-is-head"
     ),
@@ -61,7 +61,9 @@ ROWS = [
     pytest.param(Mode.LOOSE, table(2, 3), at(3, 3), C.ALREADY_PUBLISHED, id="REC-16-second-sidecar"),
     pytest.param(Mode.STRICT, table(None, 1), at(None, None), C.NO_MOVEMENT, id="created-absent"),
     pytest.param(Mode.STRICT, table(None, 1), at(1, None), C.ROLLED_PAST_EXPECTED, id="created-ours"),
-    pytest.param(Mode.STRICT, table(None, 1), at(1, None, ours=False), C.UNEXPECTED_EFFECT_IDENTITY, id="created-foreign"),
+    pytest.param(
+        Mode.STRICT, table(None, 1), at(1, None, ours=False), C.UNEXPECTED_EFFECT_IDENTITY, id="created-foreign"
+    ),
     pytest.param(Mode.STRICT, table(None, 1), at(1, 1), C.ALREADY_PUBLISHED, id="created-and-published"),
     pytest.param(Mode.STRICT, table(5, 6), at(6, 5, displaced=True), C.UNEXPECTED_MULTISTEP, id="fork-displaced"),
 ]
@@ -136,15 +138,15 @@ def test_mode(kind: Kind, version: int) -> None:
 
 DECISIONS = [
     pytest.param([], Decision.ROLL_BACK, id="no-tables"),
-    pytest.param([C.ROLLED_PAST_EXPECTED], Decision.ROLL_FORWARD, id="REC-10-all-moved"),
-    pytest.param([C.ROLLED_PAST_EXPECTED] * 3, Decision.ROLL_FORWARD, id="REC-10-all-of-three-moved"),
-    pytest.param([C.ROLLED_PAST_EXPECTED, C.NO_MOVEMENT], Decision.ROLL_BACK, id="REC-10-one-did-not-move"),
-    pytest.param([C.ROLLED_PAST_EXPECTED, C.UNEXPECTED_AT_P1], Decision.ROLL_BACK, id="REC-10-one-unexpected"),
-    pytest.param([C.NO_MOVEMENT], Decision.ROLL_BACK, id="REC-10-nothing-moved"),
+    pytest.param([C.ROLLED_PAST_EXPECTED], Decision.ROLL_FORWARD, id="all-moved"),
+    pytest.param([C.ROLLED_PAST_EXPECTED] * 3, Decision.ROLL_FORWARD, id="all-of-three-moved"),
+    pytest.param([C.ROLLED_PAST_EXPECTED, C.NO_MOVEMENT], Decision.ROLL_BACK, id="one-did-not-move"),
+    pytest.param([C.ROLLED_PAST_EXPECTED, C.UNEXPECTED_AT_P1], Decision.ROLL_BACK, id="one-unexpected"),
+    pytest.param([C.NO_MOVEMENT], Decision.ROLL_BACK, id="nothing-moved"),
     pytest.param([C.ALREADY_PUBLISHED], Decision.ALREADY_PUBLISHED, id="REC-14-published"),
     pytest.param([C.ALREADY_PUBLISHED, C.NO_MOVEMENT], Decision.ROLL_BACK, id="published-and-not-moved"),
     pytest.param([C.ALREADY_PUBLISHED, C.ROLLED_PAST_EXPECTED], Decision.ROLL_BACK, id="published-and-moved"),
-    pytest.param([C.ROLLED_PAST_EXPECTED, C.INVARIANT_VIOLATION], Decision.ABORT, id="REC-10-abort-wins"),
+    pytest.param([C.ROLLED_PAST_EXPECTED, C.INVARIANT_VIOLATION], Decision.ABORT, id="abort-wins"),
 ]
 
 

@@ -24,9 +24,11 @@ from omnigraph.commit.branches import branch_names, create_branch, delete_branch
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import RECOVERY_ACTOR
 from omnigraph.commit.protocol import Step, Write, execute
+from omnigraph.commit.publisher import COMPACT_ABOVE_FRAGMENTS
 from omnigraph.commit.sidecar import Kind
 from omnigraph.errors import AlreadyInitialized, GraphNotFound
 from omnigraph.graph.lifecycle import connect, create, open_for_writing
+from omnigraph.mutation import execute as _declares_its_failpoints  # noqa: F401
 from omnigraph.storage.tables.staged import stage_delete
 from tests.commit.crash_cases import COMPACTING, Case, Death, Outcome, is_representative, matrix
 from tests.commit.healthy import Picture, assert_healthy, assert_open_is_idle, picture
@@ -39,6 +41,7 @@ TESTS = Path(__file__).parents[1]
 #: Failpoints that lie outside of what a crash of a writer can reach, and the tests that exercise them.
 EXERCISED_ELSEWHERE = {
     "objects.swap_compared": "storage",
+    "mutation.prepared": "mutation",
     "migration.v2_to_v3.before_stamp": "commit/test_migrations.py",
     "migration.v3_to_v4.legacy_open": "commit/test_migrations.py",
     "migration.v3_to_v4.before_overwrite": "commit/test_migrations.py",
@@ -107,7 +110,7 @@ def indexes(context: CommitContext, branch: str) -> dict[str, list[str]]:
 
 def crowd(context: CommitContext) -> None:
     """So many small commits that the next one compacts the manifest."""
-    while context.manifest.load().fragment_count <= 10:
+    while context.manifest.load().fragment_count < COMPACT_ABOVE_FRAGMENTS:
         insert(context, {STAFF: staff([f"p{context.manifest.load().version}"])})
 
 
@@ -144,7 +147,9 @@ def test_death(case: Case, filled: Path, undisturbed: Any, tmp_path: Path) -> No
     else:
         assert published is None
         assert picture(survivor) == before
-    assert (survivor.manifest.receipt(branch, "once") is not None) == (published is not None and case.writer == "mutation")
+    assert (survivor.manifest.receipt(branch, "once") is not None) == (
+        published is not None and case.writer == "mutation"
+    )
     assert_recorded(survivor, case, plan)
     assert_open_is_idle(survivor)
     write_everywhere(survivor, branch)
@@ -191,7 +196,8 @@ def write_everywhere(context: CommitContext, branch: str) -> None:
     """A write that takes one row from every table of a branch that has any."""
     state = context.manifest.load(branch)
     written = [entry for entry in state.tables.values() if entry.row_count]
-    effects = [effect(context, state, entry.key, Step(lambda table: stage_delete(table, ids=table.read(["id"])["id"][:1]))) for entry in written]
+    step = Step(lambda table: stage_delete(table, ids=table.read(["id"])["id"][:1]))
+    effects = [effect(context, state, entry.key, step) for entry in written]
     execute(context, Write(Kind.MUTATION, branch, lineage(), tuple(effects)))
     after = context.manifest.load(branch)
     assert [after.by_key[entry.key].row_count for entry in written] == [entry.row_count - 1 for entry in written]

@@ -102,7 +102,9 @@ def ancestors(commits: dict[str, Commit], head: str) -> set[str]:
 
 
 @given(graphs(), st.data())
-def test_history_has_every_ancestor_once_and_children_before_parents(commits: dict[str, Commit], data: st.DataObject) -> None:
+def test_history_has_every_ancestor_once_and_children_before_parents(
+    commits: dict[str, Commit], data: st.DataObject
+) -> None:
     head = data.draw(st.sampled_from(sorted(commits)))
     listed = newest_first(commits, head)
 

@@ -252,7 +252,11 @@ OPENERS = [pytest.param(open_for_writing, id="rw"), pytest.param(open_for_readin
     ],
 )
 def test_an_unsupported_format_is_refused_and_nothing_touched(
-    tmp_path: Path, open_graph: Callable[[CommitContext], object], value: str | None, error: type[OmnigraphError], message: str
+    tmp_path: Path,
+    open_graph: Callable[[CommitContext], object],
+    value: str | None,
+    error: type[OmnigraphError],
+    message: str,
 ) -> None:
     context = new_graph(str(tmp_path / "graph"))
     stamp(context.root.lance_uri("__manifest"), value)
@@ -266,7 +270,9 @@ def test_an_unsupported_format_is_refused_and_nothing_touched(
 
 
 @pytest.mark.parametrize(("value", "error"), [("5", FormatTooNew), ("1", FormatTooOld)])
-def test_an_unsupported_format_is_refused_on_a_branch_too(graph: CommitContext, value: str, error: type[OmnigraphError]) -> None:
+def test_an_unsupported_format_is_refused_on_a_branch_too(
+    graph: CommitContext, value: str, error: type[OmnigraphError]
+) -> None:
     create_branch(graph, "feature", MAIN)
     stamp(graph.root.lance_uri("__manifest/tree/feature"), value)
     fresh = again(graph)

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import lance
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -139,8 +141,7 @@ def test_old_commits_can_still_be_visited(old: OldGraph) -> None:
     for handle in (readable, context):
         for branch, counts in ((MAIN, [3, 2, 0]), ("feature", [3, 2, 0])):
             seen = [
-                resolve(handle.manifest, branch, commit.id).by_key[STAFF].row_count
-                for commit in old.history[branch]
+                resolve(handle.manifest, branch, commit.id).by_key[STAFF].row_count for commit in old.history[branch]
             ]
             assert seen == counts
 
@@ -264,6 +265,23 @@ def test_an_unreadable_old_dataset_stops_the_migration_before_the_stamp(
 
     shutil.rmtree(path)
     shutil.copytree(tmp_path / "backup", path)
+    assert history(opened(old).manifest) == old.history[MAIN]
+
+
+@pytest.mark.parametrize(("dataset", "column"), [(COMMITS_PATH, "parent_commit_id"), (ACTORS_PATH, "actor_id")])
+def test_an_old_dataset_of_another_shape_stops_the_migration(old: OldGraph, dataset: str, column: str) -> None:
+    old.dataset(dataset).drop_columns([column])
+    with pytest.raises(StorageError, match=f"{dataset} exists but is no readable history"):
+        open_for_writing(again(old.context))
+    assert old.stamp() == 3
+
+
+def test_times_may_be_stored_as_timestamps(old: OldGraph) -> None:
+    commits = old.dataset(COMMITS_PATH)
+    rows_ = commits.to_table()
+    at = rows_.schema.get_field_index("created_at")
+    as_times = rows_.set_column(at, "created_at", rows_["created_at"].cast(pa.timestamp("us", tz="UTC")))
+    lance.write_dataset(as_times, commits.uri, mode="overwrite")
     assert history(opened(old).manifest) == old.history[MAIN]
 
 

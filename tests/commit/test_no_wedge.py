@@ -37,8 +37,22 @@ from omnigraph.storage.faults import Fault, FaultyStore, error_after, error_befo
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.staged import stage_delete
+from tests.commit.aftermath import crash, insert_restarting
 from tests.commit.healthy import Picture, assert_healthy, picture
-from tests.commit.org import MEMBER_OF, MENTORS, SCHEMA, STAFF, TEAM, effect, ids, insert, lineage, new_graph, staff, team
+from tests.commit.org import (
+    MEMBER_OF,
+    MENTORS,
+    SCHEMA,
+    STAFF,
+    TEAM,
+    effect,
+    ids,
+    insert,
+    lineage,
+    new_graph,
+    staff,
+    team,
+)
 from tests.commit.scenarios import FEATURE, FIRST_WRITE, MAIN_LINE, SCENARIOS, SECOND_WRITE, branch_of, fill, prepare
 
 #: More calls than any operation makes.
@@ -243,10 +257,6 @@ def delete_first_rows(context: CommitContext, branch: str, keys: list[str]) -> N
 # --- recovery ---------------------------------------------------------------------------------------------------------
 
 
-class Crash(BaseException):
-    """The end of a writer that nothing catches."""
-
-
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("failpoint", ["mutation.mid_phase_b", "mutation.post_phase_b_pre_manifest_commit"])
 def test_a_recovery(failpoint: str, way: str, tmp_path: Path) -> None:
@@ -259,30 +269,18 @@ def test_a_recovery(failpoint: str, way: str, tmp_path: Path) -> None:
         insert(context, {STAFF: staff(["ada"]), TEAM: team(["core"])})
         doomed = SCENARIOS["mutation"].plan(context, MAIN)
         operations[target] = doomed.operation_id
-
-        def die() -> None:
-            raise Crash
-
-        with failpoints.armed(failpoint, die), pytest.raises(Crash):
-            execute(context, doomed)
+        crash(context, doomed, failpoint)
 
     for context, attempt in each_failure(way, tmp_path, prepared):
         attempt(lambda: heal(context))  # noqa: B023
-        insert_restarting(context, TEAM)
+        insert_restarting(context, {TEAM: team(["labs"])})
+        assert ids(context, TEAM) == ["core", "labs"]
         assert ids(context, STAFF) == (["ada", "hal"] if forward else ["ada"])
         assert len(ids(context, MENTORS)) == int(forward)
         (row,) = audit.recoveries(context)
         assert row.operation_id == operations[Path(context.root.uri)]
         assert row.recovery_kind == ("RolledForward" if forward else "RolledBack")
         assert_healthy(context)
-
-
-def insert_restarting(context: CommitContext, key: str) -> None:
-    try:
-        insert(context, {key: team(["labs"])})
-    except ExpectedVersionMismatch:
-        insert(context, {key: team(["labs"])})
-    assert "labs" in ids(context, key)
 
 
 # --- branches and graphs ----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -21,7 +22,7 @@ from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.publisher import publish
 from omnigraph.commit.recovery import pending
 from omnigraph.commit.sidecar import Kind, Sidecar, list_sidecars
-from omnigraph.commit.updates import RecordReceipt
+from omnigraph.commit.updates import RecordReceipt, SetTable
 from omnigraph.errors import (
     BadRequest,
     BranchNotFound,
@@ -37,9 +38,23 @@ from omnigraph.storage.faults import FaultyStore, error_after, error_before
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.tables.staged import Staged
 from omnigraph.storage.tables.table import Table
+from tests.commit.aftermath import at
 from tests.commit.handmade import drift
 from tests.commit.healthy import assert_healthy, picture
-from tests.commit.org import STAFF, TEAM, again, ids, insert, lineage, new_graph, staff, team, write
+from tests.commit.org import (
+    MEMBER_OF,
+    STAFF,
+    TEAM,
+    again,
+    ids,
+    insert,
+    lineage,
+    member_of,
+    new_graph,
+    staff,
+    team,
+    write,
+)
 from tests.commit.scenarios import ACTOR, FEATURE, FIRST_WRITE, MAIN_LINE, SCENARIOS, branch_of, fill, prepare
 
 
@@ -50,18 +65,6 @@ def graph(tmp_path: Path) -> CommitContext:
     fill(context)
     prepare(context, FIRST_WRITE)
     return context
-
-
-def at(failpoint: str, action: Callable[[], object]) -> ExitStack:
-    """Do something when a failpoint is passed, the first time."""
-    stack, waiting = ExitStack(), [action]
-
-    def once() -> None:
-        if waiting:
-            waiting.pop()()
-
-    stack.enter_context(failpoints.armed(failpoint, once))
-    return stack
 
 
 # --- the order of things ----------------------------------------------------------------------------------------------
@@ -215,7 +218,9 @@ def test_a_schema_change_says_when_it_is_published(graph: CommitContext) -> None
 def test_a_merge_confirms_the_version_every_table_reached(graph: CommitContext) -> None:
     record = record_at(graph, SCENARIOS["branch_merge"].plan(graph, MAIN), "branch_merge.post_confirm")
     reached = {entry.path: entry.version for entry in graph.manifest.load().tables.values()}
-    assert [table.confirmed_version for table in record.tables] == [reached[table.table_path] for table in record.tables]
+    assert [table.confirmed_version for table in record.tables] == [
+        reached[table.table_path] for table in record.tables
+    ]
 
 
 def test_every_table_commit_carries_its_transaction_id(graph: CommitContext) -> None:
@@ -343,8 +348,6 @@ def test_a_requirement_that_breaks_after_phase_b_is_never_rolled_forward(graph: 
     entry = graph.manifest.load().by_key[TEAM]
 
     def intrude() -> None:
-        from omnigraph.commit.updates import SetTable
-
         head = drift(graph, entry.location, team(["late"]))
         moved = replace(entry, version=head, row_count=entry.row_count + 1)
         publish(again(graph), MAIN, [SetTable(moved)], [], lineage())
@@ -354,6 +357,19 @@ def test_a_requirement_that_breaks_after_phase_b_is_never_rolled_forward(graph: 
     assert "kim" not in ids(graph, STAFF)
     assert "late" in ids(graph, TEAM)
     assert_healthy(graph)
+
+
+def test_an_idempotency_key_that_is_taken_in_phase_b(graph: CommitContext) -> None:
+    """One who ignores the lock was faster with the same key: this write is undone, and not tried for ever."""
+    taken = RecordReceipt("once", "another request", {})
+    prepared = SCENARIOS["mutation"].plan(graph, MAIN)
+    before = picture(graph)
+    intrude = partial(publish, again(graph), MAIN, [taken], [], lineage())
+    with at("mutation.post_phase_b_pre_manifest_commit", intrude), pytest.raises(BadRequest, match="once"):
+        execute(graph, prepared)
+    assert picture(graph) == before
+    assert_healthy(graph)
+    insert(graph, {STAFF: staff(["kim"])})
 
 
 @pytest.mark.parametrize(
@@ -418,15 +434,9 @@ def test_an_error_of_a_writer_itself_leaves_nothing(graph: CommitContext) -> Non
     with pytest.raises(ZeroDivisionError):
         execute(graph, replace(sound, effects=effects))
     assert picture(graph) == before
-    insert(graph, {"edge:MemberOf": _membership()})
+    insert(graph, {MEMBER_OF: member_of([("ada", "ops")])})
     assert ids(graph, STAFF) == [row["id"] for row in before.branches[MAIN][STAFF]]
     assert_healthy(graph)
-
-
-def _membership() -> object:
-    from tests.commit.org import member_of
-
-    return member_of([("ada", "ops")])
 
 
 # --- one at a time ----------------------------------------------------------------------------------------------------
@@ -438,7 +448,7 @@ def test_writers_of_one_branch_take_turns(graph: CommitContext) -> None:
 
     def alone() -> None:
         together.append(inside.acquire(blocking=False))
-        failpoints.time.sleep(0.01)
+        time.sleep(0.01)
         inside.release()
 
     def one(number: int) -> None:

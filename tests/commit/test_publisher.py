@@ -77,10 +77,19 @@ def test_a_publish_is_one_manifest_version_with_commit_head_and_fence(shared_gra
 
     assert (after.version, after.fence, after.head) == (before.version + 1, before.fence + 1, planned.id)
     seen = again(shared_graph).manifest.load()
-    assert (seen.version, seen.fence, seen.head, seen.tags) == (after.version, after.fence, planned.id, {"t": before.head})
+    assert (seen.version, seen.fence, seen.head, seen.tags) == (
+        after.version,
+        after.fence,
+        planned.id,
+        {"t": before.head},
+    )
     commit = again(shared_graph).manifest.find_commit(MAIN, planned.id)
     assert commit is not None
-    assert (commit.parent, commit.created_at, commit.manifest_version) == (before.head, planned.created_at, after.version)
+    assert (commit.parent, commit.created_at, commit.manifest_version) == (
+        before.head,
+        planned.created_at,
+        after.version,
+    )
 
 
 def test_the_state_after_a_publish_is_what_a_fresh_handle_reads(graph: CommitContext) -> None:
@@ -95,7 +104,13 @@ def test_tables_are_registered_renamed_and_dropped(graph: CommitContext) -> None
     old = first.by_key[TEAM]
     fresh = replace(old, key="node:Guild", path="nodes/fresh", identity=(77, 1))
 
-    publish(graph, MAIN, [SetTable(replace(old, key="node:Crew")), SetTable(fresh)], [created("node:Guild", (77, 1))], lineage())
+    publish(
+        graph,
+        MAIN,
+        [SetTable(replace(old, key="node:Crew")), SetTable(fresh)],
+        [created("node:Guild", (77, 1))],
+        lineage(),
+    )
     renamed = again(graph).manifest.load()
     publish(graph, MAIN, [DropTable(renamed.by_key["node:Crew"])], [], lineage())
     dropped = again(graph).manifest.load()
@@ -182,7 +197,12 @@ def test_a_broken_requirement_is_a_typed_conflict_and_never_retried(
 
 def test_requirements_that_hold_are_met(graph: CommitContext) -> None:
     state = graph.manifest.load()
-    holding = [written(state.by_key[STAFF]), read(state.by_key[TEAM]), HeadIs(state.head), created("node:New", (9, 9))]
+    holding: list[Requirement] = [
+        written(state.by_key[STAFF]),
+        read(state.by_key[TEAM]),
+        HeadIs(state.head),
+        created("node:New", (9, 9)),
+    ]
     assert publish_tag(graph, "t", requirements=holding).version == state.version + 1
 
 

@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from omnigraph import failpoints
 from omnigraph.commit import audit
-from omnigraph.commit.branches import branch_names, create_branch, delete_branch
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.model import MAIN, RECOVERY_ACTOR, TableEntry
-from omnigraph.commit.protocol import Write, execute
+from omnigraph.commit.model import MAIN, RECOVERY_ACTOR
+from omnigraph.commit.protocol import execute
 from omnigraph.commit.publisher import publish
 from omnigraph.commit.recovery import heal
-from omnigraph.commit.sidecar import Kind, UnreadableSidecar, discard_sidecar, list_sidecars
-from omnigraph.commit.updates import SetTable
-from omnigraph.errors import DriftNeedsRepair, ExpectedVersionMismatch, OmnigraphError, RecoveryRequired, StorageError
-from omnigraph.graph.lifecycle import connect, open_for_reading, open_for_writing
+from omnigraph.commit.sidecar import list_sidecars
+from omnigraph.graph.lifecycle import open_for_writing
 from omnigraph.ids import new_ulid
-from omnigraph.storage.faults import FaultyStore, error_before, stale_list
-from omnigraph.storage.objects import open_store
-from omnigraph.storage.tables.location import Location
-from tests.commit.aftermath import at, break_invariant, crash, entry_of, head_of, insert_restarting, left_by_steps, left_record, only_recovery, reopen, take_record
+from tests.commit.aftermath import (
+    crash,
+    entry_of,
+    head_of,
+    left_by_steps,
+    only_recovery,
+    reopen,
+)
 from tests.commit.handmade import Json, drift, leave, move, planned, record
-from tests.commit.healthy import assert_healthy, assert_open_is_idle, picture, tree
+from tests.commit.healthy import assert_healthy, assert_open_is_idle, picture
 from tests.commit.org import STAFF, TEAM, again, ids, insert, lineage, staff, team, write
-from tests.commit.scenarios import FEATURE, SCENARIOS
-
+from tests.commit.scenarios import SCENARIOS
 
 # --- nothing to do ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("opened", [pytest.param(None, id="REC-11")])
-def test_a_clean_graph_gets_no_recovery_folder(small: CommitContext, opened: None) -> None:
+@pytest.mark.row("REC-11")
+def test_a_clean_graph_gets_no_recovery_folder(small: CommitContext) -> None:
     fresh = reopen(small)
     assert not fresh.store.exists("__recovery")
     assert not fresh.store.exists(audit.AUDIT_PATH)
@@ -49,12 +44,11 @@ def test_a_clean_graph_gets_no_recovery_folder(small: CommitContext, opened: Non
 @pytest.mark.parametrize("actor", ["act-dead", None], ids=["REC-12-actor", "REC-12-no-actor"])
 @pytest.mark.parametrize("tagged", [True, False], ids=["ours", "unsaid"])
 def test_a_completed_effect_is_rolled_forward(shared_graph: CommitContext, actor: str | None, tagged: bool) -> None:
-    small = shared_graph
-    entry, transaction_id = entry_of(small), new_ulid()
-    head = move(small, entry, staff(["ben"]), transaction_id)
+    entry, transaction_id = entry_of(shared_graph), new_ulid()
+    head = move(shared_graph, entry, staff(["ben"]), transaction_id)
     left = record(planned(entry, transaction_id=transaction_id if tagged else None), actor_id=actor)
-    operation_id = leave(small, left)
-    fresh = reopen(small)
+    operation_id = leave(shared_graph, left)
+    fresh = reopen(shared_graph)
     assert entry_of(fresh).version == head == head_of(fresh)
     assert ids(fresh, STAFF) == ["ben"]
     assert list_sidecars(fresh.store) == []
@@ -77,9 +71,9 @@ def test_a_completed_effect_is_rolled_forward(shared_graph: CommitContext, actor
 
 FORWARD = [
     pytest.param({"kind": "Load"}, 1, {}, id="load"),
-    pytest.param({"kind": "EnsureIndices"}, 1, {}, id="REC-06-indices"),
-    pytest.param({"kind": "Optimize"}, 3, {}, id="REC-06-optimize-many-steps"),
-    pytest.param({"kind": "Optimize"}, 2, {"transaction_id": "01J0FOREIGN"}, id="REC-06-optimize-not-tagged"),
+    pytest.param({"kind": "EnsureIndices"}, 1, {}, id="indices"),
+    pytest.param({"kind": "Optimize"}, 3, {}, id="optimize-many-steps"),
+    pytest.param({"kind": "Optimize"}, 2, {"transaction_id": "01J0FOREIGN"}, id="optimize-not-tagged"),
     pytest.param({"kind": "BranchMerge"}, 2, {"confirmed_version": 2}, id="REC-07-confirmed"),
     pytest.param({"kind": "BranchMerge", "schema_version": 1}, 3, {}, id="REC-08-merge-before-confirmation"),
 ]
@@ -90,8 +84,10 @@ BACK = [
     pytest.param({"kind": "Load"}, 3, {}, "UnexpectedMultistep", id="REC-05-load"),
     pytest.param({}, 1, {"transaction_id": "01J0FOREIGN"}, "UnexpectedEffectIdentity", id="REC-09"),
     pytest.param({"kind": "BranchMerge"}, 2, {}, "IncompletePhaseB", id="REC-07-not-confirmed"),
-    pytest.param({"kind": "BranchMerge"}, 2, {"confirmed_version": 1}, "UnexpectedMultistep", id="REC-07-confirmed-other"),
-    pytest.param({"kind": "Optimize"}, 1, {"expected_version": 0}, "UnexpectedMultistep", id="REC-06-other-expected"),
+    pytest.param(
+        {"kind": "BranchMerge"}, 2, {"confirmed_version": 1}, "UnexpectedMultistep", id="REC-07-confirmed-other"
+    ),
+    pytest.param({"kind": "Optimize"}, 1, {"expected_version": 0}, "UnexpectedMultistep", id="other-expected"),
 ]
 
 
@@ -128,7 +124,7 @@ def test_back_by_hand(small: CommitContext, changes: Json, steps: int, table: Js
     assert ids(fresh, STAFF) == ["ada", "ben"]
 
 
-@pytest.mark.parametrize("shared_graph", ["local", "s3"], indirect=True, ids=["REC-13-local", "REC-13-s3"])
+@pytest.mark.row("REC-13")
 def test_back_on_every_store(shared_graph: CommitContext) -> None:
     insert(shared_graph, {STAFF: staff(["ada"])})
     left_by_steps(shared_graph, {}, 2, {})
@@ -139,9 +135,9 @@ def test_back_on_every_store(shared_graph: CommitContext) -> None:
     assert ids(fresh, STAFF) == ["ada", "ben"]
 
 
-@pytest.mark.parametrize("changes", [pytest.param({"expected_version": 0}, id="REC-13")])
-def test_a_schema_change_succeeds_after_a_roll_back(small: CommitContext, changes: Json) -> None:
-    left_by_steps(small, {}, 1, changes)
+@pytest.mark.row("REC-13")
+def test_a_schema_change_succeeds_after_a_roll_back(small: CommitContext) -> None:
+    left_by_steps(small, {}, 1, {"expected_version": 0})
     fresh = reopen(small)
     execute(fresh, SCENARIOS["schema_apply"].plan(fresh, MAIN))
     open_for_writing(again(fresh))
@@ -150,7 +146,7 @@ def test_a_schema_change_succeeds_after_a_roll_back(small: CommitContext, change
 
 @pytest.mark.parametrize("moved", [STAFF, TEAM])
 def test_one_table_that_did_not_move_takes_the_other_back(small: CommitContext, moved: str) -> None:
-    """REC-10: all tables share one decision, whichever comes first."""
+    """All tables share one decision, whichever comes first."""
     entries = [entry_of(small, STAFF), entry_of(small, TEAM)]
     before = picture(small)
     drift(small, entry_of(small, moved).location, staff(["ben"]) if moved == STAFF else team(["labs"]))
@@ -197,8 +193,9 @@ def test_a_record_of_a_published_write(small: CommitContext, known: bool) -> Non
 # --- several records --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.row("REC-15")
 def test_two_records_on_two_tables(small: CommitContext) -> None:
-    """REC-15, one forward and one back."""
+    """One forward and one back, in the order of their ids."""
     first, second = entry_of(small, STAFF), entry_of(small, TEAM)
     drift(small, first.location, staff(["ben"]))
     drift(small, second.location, team(["labs"]))
@@ -294,5 +291,3 @@ def test_the_kind_and_receipt_of_a_bare_record(small: CommitContext) -> None:
     assert commit is not None
     assert receipt is not None
     assert (commit.kind, receipt.commit_id) == ("load", commit.id)
-
-

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from omnigraph import failpoints
-from omnigraph.commit import audit
 from omnigraph.commit.branches import branch_names, create_branch, delete_branch
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.model import MAIN, RECOVERY_ACTOR, TableEntry
-from omnigraph.commit.protocol import Write, execute
-from omnigraph.commit.publisher import publish
-from omnigraph.commit.recovery import heal
-from omnigraph.commit.sidecar import Kind, UnreadableSidecar, discard_sidecar, list_sidecars
-from omnigraph.commit.updates import SetTable
-from omnigraph.errors import DriftNeedsRepair, ExpectedVersionMismatch, OmnigraphError, RecoveryRequired, StorageError
-from omnigraph.graph.lifecycle import connect, open_for_reading, open_for_writing
+from omnigraph.commit.model import MAIN
+from omnigraph.commit.sidecar import list_sidecars
+from omnigraph.errors import DriftNeedsRepair
+from omnigraph.graph.lifecycle import connect
 from omnigraph.ids import new_ulid
-from omnigraph.storage.faults import FaultyStore, error_before, stale_list
-from omnigraph.storage.objects import open_store
-from omnigraph.storage.tables.location import Location
-from tests.commit.aftermath import at, break_invariant, crash, entry_of, head_of, insert_restarting, left_by_steps, left_record, only_recovery, reopen, take_record
-from tests.commit.handmade import Json, drift, leave, move, planned, record
-from tests.commit.healthy import assert_healthy, assert_open_is_idle, picture, tree
-from tests.commit.org import STAFF, TEAM, again, ids, insert, lineage, staff, team, write
+from omnigraph.storage.faults import FaultyStore, error_before
+from tests.commit.aftermath import (
+    break_invariant,
+    crash,
+    entry_of,
+    head_of,
+    left_record,
+    only_recovery,
+    reopen,
+    take_record,
+)
+from tests.commit.handmade import drift, leave, planned, record
+from tests.commit.healthy import assert_healthy, picture
+from tests.commit.org import STAFF, TEAM, ids, insert, staff, team, write
 from tests.commit.scenarios import FEATURE, SCENARIOS
-
 
 # --- branches ---------------------------------------------------------------------------------------------------------
 
@@ -74,9 +70,10 @@ def test_a_record_of_a_branch_never_undoes_a_table_it_shares(small: CommitContex
     assert_healthy(fresh)
 
 
+@pytest.mark.row("REC-23")
 @pytest.mark.parametrize("next_step", ["write", "open"])
 def test_the_record_of_a_deleted_branch_is_discarded(small: CommitContext, next_step: str) -> None:
-    """REC-23: a roll-back class record, far above reality."""
+    """A roll-back class record, far above reality."""
     create_branch(small, FEATURE, MAIN)
     leave(small, record(planned(entry_of(small), expected_version=999, post_commit_pin=1000), branch=FEATURE))
     delete_branch(small, FEATURE)
@@ -122,8 +119,9 @@ def test_a_discarded_record_removes_no_table_of_others(small: CommitContext) -> 
     assert_healthy(fresh)
 
 
+@pytest.mark.row("REC-24")
 def test_pending_work_of_one_branch_does_not_stop_another(small: CommitContext) -> None:
-    """REC-24: the error is about the drift on main, and says `repair`."""
+    """The error is about the drift on main, and says `repair`."""
     create_branch(small, FEATURE, MAIN)
     insert(small, {STAFF: staff(["eve"])}, branch=FEATURE)
     break_invariant(small, FEATURE)
@@ -202,5 +200,3 @@ def test_a_branch_made_for_a_write_stays_when_it_goes_forward(small: CommitConte
     fresh = reopen(small)
     assert ids(fresh, STAFF, FEATURE) == ["ada", "eve"]
     assert_healthy(fresh)
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,32 +12,40 @@ import pytest
 
 from omnigraph import failpoints
 from omnigraph.commit import audit
-from omnigraph.commit.branches import branch_names, create_branch, delete_branch
+from omnigraph.commit.branches import create_branch
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.model import MAIN, RECOVERY_ACTOR, TableEntry
-from omnigraph.commit.protocol import Write, execute
+from omnigraph.commit.model import MAIN
 from omnigraph.commit.publisher import publish
 from omnigraph.commit.recovery import heal
 from omnigraph.commit.sidecar import Kind, UnreadableSidecar, discard_sidecar, list_sidecars
 from omnigraph.commit.updates import SetTable
-from omnigraph.errors import DriftNeedsRepair, ExpectedVersionMismatch, OmnigraphError, RecoveryRequired, StorageError
+from omnigraph.errors import DriftNeedsRepair, OmnigraphError, RecoveryRequired, StorageError
 from omnigraph.graph.lifecycle import connect, open_for_reading, open_for_writing
 from omnigraph.ids import new_ulid
 from omnigraph.storage.faults import FaultyStore, error_before, stale_list
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.tables.location import Location
-from tests.commit.aftermath import at, break_invariant, crash, entry_of, head_of, insert_restarting, left_by_steps, left_record, only_recovery, reopen, take_record
-from tests.commit.handmade import Json, drift, leave, move, planned, record
-from tests.commit.healthy import assert_healthy, assert_open_is_idle, picture, tree
+from tests.commit.aftermath import (
+    at,
+    break_invariant,
+    crash,
+    entry_of,
+    insert_restarting,
+    left_by_steps,
+    left_record,
+    only_recovery,
+    reopen,
+)
+from tests.commit.handmade import drift, leave, move, planned, record
+from tests.commit.healthy import assert_healthy, tree
 from tests.commit.org import STAFF, TEAM, again, ids, insert, lineage, staff, team, write
 from tests.commit.scenarios import FEATURE, SCENARIOS
-
 
 # --- what can not be settled ------------------------------------------------------------------------------------------
 
 
 def test_a_broken_invariant_aborts_loudly(small: CommitContext) -> None:
-    """REC-01 at open: nothing is changed, the record stays until an operator sets it aside."""
+    """Nothing is changed, the record stays until an operator sets it aside."""
     entry = entry_of(small)
     operation_id = leave(small, record(planned(entry)))
     break_invariant(small)
@@ -57,8 +65,8 @@ def test_a_broken_invariant_aborts_loudly(small: CommitContext) -> None:
 
 UNREADABLE = [
     pytest.param(b"{ not json", "is not valid JSON", id="REC-20"),
-    pytest.param(b'{"schema_version": 3}', "upgrade omnigraph", id="REC-21-newer-version"),
-    pytest.param(b"{}", "incomplete", id="REC-18-incomplete"),
+    pytest.param(b'{"schema_version": 3}', "upgrade omnigraph", id="newer-version"),
+    pytest.param(b"{}", "incomplete", id="incomplete"),
 ]
 
 
@@ -92,9 +100,11 @@ def test_a_failed_listing_is_never_skipped(small: CommitContext, what: str) -> N
 
 
 @pytest.mark.parametrize("failpoint", ["mutation.mid_phase_b", "mutation.post_phase_b_pre_manifest_commit"])
-@pytest.mark.parametrize("moment", ["recovery.record_audit", "table_commit.lost_acknowledgement", "recovery.after_audit"])
+@pytest.mark.parametrize(
+    "moment", ["recovery.record_audit", "table_commit.lost_acknowledgement", "recovery.after_audit"]
+)
 def test_an_audit_that_fails_keeps_the_record(small: CommitContext, failpoint: str, moment: str) -> None:
-    """REC-19: the next pass records exactly one row, and it says what was done."""
+    """The next pass records exactly one row, and it says what was done."""
     prepared = write(small, {STAFF: staff(["ben"]), TEAM: team(["labs"])})
     crash(small, prepared, failpoint)
     before = entry_of(small)
@@ -146,7 +156,7 @@ def test_drift_without_a_record_is_refused(small: CommitContext, branch: str) ->
 
 
 def test_drift_with_a_pending_record_names_the_record(small: CommitContext) -> None:
-    """REC-25: another writer of this branch is in its phase B, or recovery has not seen it yet."""
+    """Another writer of this branch is in its phase B, or recovery has not seen it yet."""
     entry = entry_of(small)
     drift(small, entry.location, staff(["zoe"]))
     operation_id = leave(small, record(planned(entry)))
@@ -232,13 +242,7 @@ def test_a_record_that_went_while_a_pass_waited_is_not_judged(small: CommitConte
 def test_a_roll_back_keeps_a_concurrent_commit(small: CommitContext, moment: str) -> None:
     """A program that does not know our locks appends while recovery undoes: its rows are still in the table."""
     entry, operation_id = left_by_steps(small, {}, 2, {})
-    interrupt = iter([lambda: drift(small, entry.location, staff(["zoe"]))])
-
-    def once() -> None:
-        for intrude in interrupt:
-            intrude()
-
-    with failpoints.armed(moment, once):
+    with at(moment, lambda: drift(small, entry.location, staff(["zoe"]))):
         fresh = reopen(small)
     assert ids(fresh, STAFF) == ["ada"], "what nobody published must not be seen"
     stored = fresh.tables.open_head(entry.location)
@@ -256,14 +260,12 @@ def test_a_roll_back_keeps_a_concurrent_publish(small: CommitContext) -> None:
     left_by_steps(small, {}, 2, {})
     other = again(small)
     entry = entry_of(other, TEAM)
-    interrupt = iter([1])
 
-    def once() -> None:
-        for _ in interrupt:
-            head = drift(other, entry.location, team(["labs"]))
-            publish(other, MAIN, [SetTable(replace(entry, version=head, row_count=2))], [], lineage())
+    def intrude() -> None:
+        head = drift(other, entry.location, team(["labs"]))
+        publish(other, MAIN, [SetTable(replace(entry, version=head, row_count=2))], [], lineage())
 
-    with failpoints.armed("publisher.before_commit", once):
+    with at("publisher.before_commit", intrude):
         fresh = reopen(small)
     assert ids(fresh, STAFF) == ["ada"]
     assert ids(fresh, TEAM) == ["core", "labs"]

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from omnigraph import failpoints
-from omnigraph.commit import audit
-from omnigraph.commit.branches import branch_names, create_branch, delete_branch
+from omnigraph.commit import schema_files
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.model import MAIN, RECOVERY_ACTOR, TableEntry
-from omnigraph.commit.protocol import Write, execute
-from omnigraph.commit.publisher import publish
+from omnigraph.commit.model import MAIN
 from omnigraph.commit.recovery import heal
-from omnigraph.commit.sidecar import Kind, UnreadableSidecar, discard_sidecar, list_sidecars
-from omnigraph.commit.updates import SetTable
-from omnigraph.errors import DriftNeedsRepair, ExpectedVersionMismatch, OmnigraphError, RecoveryRequired, StorageError
-from omnigraph.graph.lifecycle import connect, open_for_reading, open_for_writing
-from omnigraph.ids import new_ulid
-from omnigraph.storage.faults import FaultyStore, error_before, stale_list
-from omnigraph.storage.objects import open_store
-from omnigraph.storage.tables.location import Location
-from tests.commit.aftermath import at, break_invariant, crash, entry_of, head_of, insert_restarting, left_by_steps, left_record, only_recovery, reopen, take_record
-from tests.commit.handmade import Json, drift, leave, move, planned, record
-from tests.commit.healthy import assert_healthy, assert_open_is_idle, picture, tree
-from tests.commit.org import STAFF, TEAM, again, ids, insert, lineage, staff, team, write
-from tests.commit.scenarios import FEATURE, SCENARIOS
-
-
-# --- schema changes ---------------------------------------------------------------------------------------------------
+from omnigraph.errors import RecoveryRequired
+from omnigraph.graph.lifecycle import open_for_reading
+from tests.commit.aftermath import (
+    crash,
+    entry_of,
+    left_record,
+    only_recovery,
+    reopen,
+)
+from tests.commit.handmade import Json, drift, leave, planned, record
+from tests.commit.healthy import assert_healthy, picture, tree
+from tests.commit.org import STAFF, TEAM, again, ids, staff, team, write
+from tests.commit.scenarios import SCENARIOS
 
 
 def test_a_schema_change_without_its_staged_files_is_rolled_back(small: CommitContext) -> None:
@@ -55,11 +44,14 @@ def test_a_schema_change_with_other_staged_files_is_rolled_back(small: CommitCon
     assert_healthy(fresh)
 
 
+@pytest.mark.row("REC-08")
 def test_a_schema_change_before_confirmation_existed_is_judged_loosely(small: CommitContext) -> None:
-    """REC-08: a version 1 record, and the table is two versions on."""
+    """A version 1 record, and the table is two versions on."""
     change = SCENARIOS["schema_apply"].plan(small, MAIN)
     crash(small, change, "schema_apply.post_phase_b_pre_manifest_commit")
-    drift(small, entry_of(small).location, small.tables.open_head(entry_of(small).location).read())  # type: ignore[union-attr]
+    widened = small.tables.open_head(entry_of(small).location)
+    assert widened is not None
+    drift(small, widened.location, widened.read())
     left = left_record(small, change.operation_id)
     leave(small, {**left, "schema_version": 1})
     fresh = reopen(small)
@@ -119,3 +111,28 @@ def test_a_read_only_open_leaves_other_records_alone(small: CommitContext, failp
     assert tree(small) == before
 
 
+def test_a_table_that_is_moved_and_renamed_gets_its_new_name(small: CommitContext) -> None:
+    change = SCENARIOS["schema_apply"].plan(small, MAIN)
+    widened, new = change.effects
+    renamed = replace(widened, entry=replace(widened.entry, key="node:Person"))
+    crash(small, replace(change, effects=(renamed, new)), "schema_apply.post_phase_b_pre_manifest_commit")
+    fresh = reopen(small)
+    assert {"node:Person", "node:Squad", "node:Office"} <= set(fresh.manifest.load().by_key)
+    assert STAFF not in fresh.manifest.load().by_key
+
+
+@pytest.mark.parametrize("staged", [True, False], ids=["staged", "not-staged"])
+def test_a_schema_change_that_moves_no_table(small: CommitContext, staged: bool) -> None:
+    """Its staged files are all there is of it: with them it goes forward, without them it is forgotten."""
+    change = replace(SCENARIOS["schema_apply"].plan(small, MAIN), effects=())
+    squad = change.updates[0]
+    crash(small, replace(change, updates=(squad,)), "schema_apply.post_phase_a")
+    if not staged:
+        small.store.delete("__schema_state.json.staged")
+    before = small.manifest.load().head
+    (recovery,) = heal(again(small))
+    assert recovery.recovery_kind == ("RolledForward" if staged else "RolledBack")
+    state = again(small).manifest.load()
+    assert state.head == (change.lineage.id if staged else before)
+    assert ("node:Squad" in state.by_key) == staged
+    assert ("desk" in small.store.get("_schema.pg").decode()) == staged

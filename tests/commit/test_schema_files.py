@@ -67,7 +67,9 @@ def test_an_incomplete_staged_set_has_no_target(store: ObjectStore, name: str) -
 
 @pytest.mark.parametrize("effect", [error_before, error_after])
 @pytest.mark.parametrize(("verb", "nth"), [("put", n) for n in range(1, 5)] + [("delete", n) for n in range(1, 4)])
-def test_a_promotion_that_dies_anywhere_can_be_finished(store: ObjectStore, verb: str, nth: int, effect: object) -> None:
+def test_a_promotion_that_dies_anywhere_can_be_finished(
+    store: ObjectStore, verb: str, nth: int, effect: object
+) -> None:
     faulty = FaultyStore(store, [effect(verb, nth=nth)])  # type: ignore[operator]
     with pytest.raises(StorageError):
         schema_files.promote(faulty)

@@ -149,7 +149,9 @@ def test_rows_written(updates: list[Update], expected: list[str]) -> None:
 
 def test_state_after() -> None:
     moved = replace(STAFF, version=8, row_count=5)
-    after = apply_updates(STATE, [SetTable(moved), SetTable(OFFICE), DropTable(TEAM), SetTag("v2", HEAD)], LINEAGE).state
+    after = apply_updates(
+        STATE, [SetTable(moved), SetTable(OFFICE), DropTable(TEAM), SetTag("v2", HEAD)], LINEAGE
+    ).state
     assert after.tables == {STAFF.identity: moved, OFFICE.identity: OFFICE}
     assert after.tags == {"v1": HEAD, "v2": HEAD}
     assert (after.head, after.fence) == (LINEAGE.id, STATE.fence + 1)

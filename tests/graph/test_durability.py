@@ -160,7 +160,9 @@ class PowerFailure(BaseException):
     """The machine stops; nothing that runs can do anything about it."""
 
 
-def leave_half_done(context: CommitContext, failpoint: str = "mutation.post_phase_b_pre_manifest_commit", branch: str = MAIN) -> None:
+def leave_half_done(
+    context: CommitContext, failpoint: str = "mutation.post_phase_b_pre_manifest_commit", branch: str = MAIN
+) -> None:
     def stop() -> None:
         raise PowerFailure
 

@@ -118,7 +118,10 @@ def test_a_deleted_node_is_still_there_then(org: CommitContext, graph: og.Graph)
 def test_deleted_edges_are_still_there_then(org: CommitContext, graph: og.Graph, key: str, then: int, now: int) -> None:
     version = graph.snapshot().version
     unlink(org, key, "ada")
-    seen = [[src for src, _ in edges(snapshot, key)].count("ada") for snapshot in (graph.snapshot(at=version), graph.snapshot())]
+    seen = [
+        [src for src, _ in edges(snapshot, key)].count("ada")
+        for snapshot in (graph.snapshot(at=version), graph.snapshot())
+    ]
     assert seen == [then, now]
 
 
@@ -126,7 +129,9 @@ def test_deleted_edges_are_still_there_then(org: CommitContext, graph: og.Graph,
 def test_an_edge_that_came_later_is_not_there_then(org: CommitContext, graph: og.Graph) -> None:
     version = graph.snapshot().version
     insert(org, {MEMBER_OF: member_of([("cleo", "core")])})
-    teamless = [set(ORG) - {src for src, _ in edges(at, MEMBER_OF)} for at in (graph.snapshot(at=version), graph.snapshot())]
+    teamless = [
+        set(ORG) - {src for src, _ in edges(at, MEMBER_OF)} for at in (graph.snapshot(at=version), graph.snapshot())
+    ]
     assert teamless == [{"cleo", "dov"}, {"dov"}]
 
 
@@ -165,7 +170,9 @@ def test_a_snapshot_stays_what_it_is(org: CommitContext, graph: og.Graph) -> Non
         pytest.param(lambda commit: f"manifest:{commit.branch}:v{commit.manifest_version}", id="snapshot id"),
     ],
 )
-def test_all_names_of_a_snapshot_lead_to_it(org: CommitContext, graph: og.Graph, name: Callable[[og.Commit], str | int]) -> None:
+def test_all_names_of_a_snapshot_lead_to_it(
+    org: CommitContext, graph: og.Graph, name: Callable[[og.Commit], str | int]
+) -> None:
     commit = graph.head()
     write_until_compacted(org)
 
@@ -278,7 +285,9 @@ def test_an_old_snapshot_is_read_by_the_names_types_have_now(org: CommitContext,
 def _rename_team_to_guild_and_declare_team_anew(org: CommitContext, graph: og.Graph) -> None:
     """What two schema changes leave behind."""
     before = graph.contract()
-    renamed = SCHEMA.replace("node Team {", 'node Guild @rename_from("Team") {').replace("Staff -> Team", "Staff -> Guild")
+    renamed = SCHEMA.replace("node Team {", 'node Guild @rename_from("Team") {').replace(
+        "Staff -> Team", "Staff -> Guild"
+    )
     ir = accept_schema(compile_schema(renamed), before.ir)
     source = renamed.replace(' @rename_from("Team")', "") + "node Team { code: String @key }\n"
     ir = accept_schema(compile_schema(source), ir, incarnation=0xBEEF)

@@ -88,3 +88,13 @@ def level(graph: og.Graph, handle: str, branch: str | None = None) -> int | None
     assert len(found) == 1, f"{len(found)} rows of {handle}"
     value: int | None = found[0]
     return value
+
+
+def content(graph: og.Graph, branch: str | None = None, at: Any = None) -> dict[str, Any]:
+    """Everything a graph of this schema holds, without the generated ids of edges."""
+    return {
+        "Staff": {row["id"]: row["level"] for row in rows(graph, "node:Staff", branch, at)},
+        "Team": ids(graph, "node:Team", branch, at),
+        "Mentors": pairs(graph, "Mentors", branch, at),
+        "MemberOf": pairs(graph, "MemberOf", branch, at),
+    }

@@ -84,7 +84,9 @@ def test_another_handle_sees_the_rows_without_a_refresh(graph: og.Graph, row: li
 
 @pytest.mark.parametrize("recorded", [True, False], ids=["with its record", "without"])
 @pytest.mark.row("BR-18")
-def test_an_interrupted_first_write_leaves_a_fork_that_is_nobodys(graph: og.Graph, recorded: bool, row: list[str]) -> None:
+def test_an_interrupted_first_write_leaves_a_fork_that_is_nobodys(
+    graph: og.Graph, recorded: bool, row: list[str]
+) -> None:
     interrupted(lambda: call(graph, "put", "eve", 22, branch="feature"), "table_commit.before_commit")
     store = connect(graph.uri).store
     (record,) = store.list(FOLDER)

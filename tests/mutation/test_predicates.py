@@ -62,12 +62,11 @@ def test_numbers_compare_by_value(
     """The same rows are found whether they are stored or were inserted by the same query."""
     graph = og.init(tmp_path / "g", f"node N {{ name: String @key v: {kind}? hit: Bool? }}")
     inserts = " ".join(f'insert N {{ name: "{number}", v: {number} }}' for number in (1, 2, 3))
-    update = f"update N set {{ hit: true }} where v {operator} {constant}"
-    if pending:
-        graph.mutate(f"query q() {{ {inserts} {update} }}")
-    else:
+    update = f"update N set {{ hit: true }} where v {operator} $c"
+    if not pending:
         graph.mutate(f"query q() {{ {inserts} }}")
-        graph.mutate(f"query q() {{ {update} }}")
+    given = "F64" if isinstance(constant, float) else "I64"
+    graph.mutate(f"query q($c: {given}) {{ {inserts if pending else ''} {update} }}", params={"c": constant})
     rows = graph.snapshot().open("node:N").read(["name", "hit"]).to_pylist()
     assert sorted(row["name"] for row in rows if row["hit"]) == found
 

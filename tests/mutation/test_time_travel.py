@@ -73,7 +73,9 @@ def test_who_has_no_team(graph: og.Graph, row: list[str]) -> None:
 def test_who_is_above(graph: og.Graph, row: list[str]) -> None:
     before = graph.snapshot()
     call(graph, "relevel", "ben", 40)
-    above = [{name for name, level in levels(graph, at).items() if level is not None and level > 30} for at in (before, None)]
+    above = [
+        {name for name, level in levels(graph, at).items() if level is not None and level > 30} for at in (before, None)
+    ]
     assert above == [{"cleo"}, {"ben", "cleo"}]
 
 

@@ -45,7 +45,7 @@ def append(graph: og.Graph, documents: Iterable[dict[str, Any]], branch: str = M
     for document in documents:
         entity = _entity(catalog, document)
         rows[entity.type_key].append(_row(entity, document))
-    _commit(graph, {key: _table(_by_key(catalog, key), found) for key, found in rows.items()}, branch)
+    commit_tables(graph, {key: _table(_by_key(catalog, key), found) for key, found in rows.items()}, branch)
 
 
 def _entity(catalog: Catalog, document: dict[str, Any]) -> NodeType | EdgeType:
@@ -84,7 +84,8 @@ def _table(entity: NodeType | EdgeType, rows: list[dict[str, Any]]) -> pa.Table:
     return table.set_column(0, table.schema.field("id"), derive_ids(entity, table))
 
 
-def _commit(graph: og.Graph, tables: dict[str, pa.Table], branch: str) -> None:
+def commit_tables(graph: og.Graph, tables: dict[str, pa.Table], branch: str = MAIN) -> None:
+    """Append whole tables, by type key, in one commit."""
     context: CommitContext = graph._context
     state = context.manifest.load(branch)
     forks = Forks(context.manifest)

@@ -276,3 +276,41 @@ def test_a_freed_lock_that_someone_else_took_is_theirs(store: FaultyStore) -> No
     other.release()
     assert again.attempt()
     again.release()
+
+
+def test_a_lock_that_nobody_used_since_is_taken_again_without_reading_it(store: FaultyStore) -> None:
+    freed: dict[str, str] = {}
+    for expected in ({"get": 1, "create": 1, "swap": 1}, {"swap": 2}, {"swap": 2}):
+        store.counts.clear()
+        mine = Lease(store, PATH, seconds=LONG, process="one", freed=freed)
+        assert mine.attempt()
+        mine.release()
+        assert store.counts == expected
+
+
+def test_a_lock_that_another_holds_is_not_taken_by_what_is_remembered(store: FaultyStore) -> None:
+    freed: dict[str, str] = {}
+    first = Lease(store, PATH, seconds=LONG, process="one", freed=freed)
+    assert first.attempt()
+    first.release()
+    other = lease(store, "two")
+    assert other.attempt()
+    again = Lease(store, PATH, seconds=LONG, process="one", freed=freed)
+    assert not again.attempt()
+    assert held_by(store) == "two"
+    other.release()
+    assert again.attempt()
+    assert held_by(store) == "one"
+    again.release()
+
+
+def test_a_lock_file_that_is_gone_is_made_anew(store: FaultyStore) -> None:
+    freed: dict[str, str] = {}
+    first = Lease(store, PATH, seconds=LONG, process="one", freed=freed)
+    assert first.attempt()
+    first.release()
+    store.inner.delete(PATH)
+    again = Lease(store, PATH, seconds=LONG, process="one", freed=freed)
+    assert again.attempt()
+    assert held_by(store) == "one"
+    again.release()

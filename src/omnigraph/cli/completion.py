@@ -17,7 +17,10 @@ VARIABLE = "_OMNIGRAPH_COMPLETE"
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the completion script of a SHELL; see `docs/cli.md` for where it goes."""
+    """Print the completion script of a SHELL.
+
+    For bash and zsh: eval "$(omnigraph completion bash)". For fish: save it as completions/omnigraph.fish.
+    """
     script = get_completion_class(shell)
     assert script is not None
     output.line(script(context.find_root().command, {}, "omnigraph", VARIABLE).source())

@@ -19,7 +19,7 @@ from omnigraph.errors import BadRequest
 @json_option
 @click.pass_context
 def config(context: click.Context, as_json: bool) -> None:
-    """Show what the flags, the environment and the configuration come to."""
+    """Show what flags, environment and configuration come to."""
     settings = context.ensure_object(Settings)
     read = settings.config
     shown: dict[str, Any] = {

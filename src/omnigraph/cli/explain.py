@@ -27,7 +27,10 @@ def explain(
     analyze: bool,
     as_json: bool,
 ) -> None:
-    """Show how a read query is answered: its plan, filters, indexes and traversals."""
+    """Show how a read query is answered.
+
+    It shows the plan, the rewritten plan, and at each step the pushed filters, the indexes and the traversals.
+    """
     refuse_both(branch=branch, snapshot=snapshot)
     graph = open_graph(resolve(context), "ro")
     with naming(call.file):

@@ -18,27 +18,20 @@ COMMANDS = {
     "init": Lazy("omnigraph.cli.init", "init", "Create an empty graph at URI."),
     "query": Lazy("omnigraph.cli.query", "query", "Run a read query and print its answer."),
     "mutate": Lazy("omnigraph.cli.mutate", "mutate", "Run a mutation: one commit for all of its statements, or none."),
-    "explain": Lazy(
-        "omnigraph.cli.explain",
-        "explain",
-        "Show how a read query is answered: its plan, filters, indexes and traversals.",
-    ),
+    "explain": Lazy("omnigraph.cli.explain", "explain", "Show how a read query is answered."),
     "lint": Lazy("omnigraph.cli.lint", "lint", "Check a file of queries against a schema."),
     "branch": Lazy("omnigraph.cli.branch", "branch", "Make, list and delete branches."),
     "commit": Lazy("omnigraph.cli.commit", "commit", "Look at the history of a graph."),
     "snapshot": Lazy("omnigraph.cli.snapshot", "snapshot", "Show the tables of a branch and their published versions."),
     "schema": Lazy("omnigraph.cli.schema", "schema", "Look at schemas."),
     "blob": Lazy("omnigraph.cli.blob", "blob", "Read blob values."),
+    "ensure-indices": Lazy(
+        "omnigraph.cli.ensure_indices", "ensure_indices", "Build the indexes that are declared and missing."
+    ),
     "recovery": Lazy("omnigraph.cli.recovery", "recovery", "Look at recoveries and at what is waiting for one."),
     "profile": Lazy("omnigraph.cli.profile", "profile", "Show the profiles of the configuration."),
-    "config": Lazy(
-        "omnigraph.cli.config", "config", "Show what the flags, the environment and the configuration come to."
-    ),
-    "completion": Lazy(
-        "omnigraph.cli.completion",
-        "completion",
-        "Print the completion script of a SHELL; see `docs/cli.md` for where it goes.",
-    ),
+    "config": Lazy("omnigraph.cli.config", "config", "Show what flags, environment and configuration come to."),
+    "completion": Lazy("omnigraph.cli.completion", "completion", "Print the completion script of a SHELL."),
     "version": Lazy("omnigraph.cli.version", "version", "Show the version of OmniGraph and of its on-disk format."),
 }
 #: Names of earlier releases, still understood with a warning.

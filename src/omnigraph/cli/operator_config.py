@@ -98,7 +98,7 @@ def read_config() -> OperatorConfig:
 
 
 def _parse(text: str) -> object:
-    import yaml  # type: ignore[import-untyped]
+    import yaml
 
     try:
         return yaml.safe_load(text)

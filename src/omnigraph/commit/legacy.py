@@ -18,6 +18,18 @@ from omnigraph.storage.tables.location import Location
 COMMITS_PATH = "_graph_commits.lance"
 ACTORS_PATH = "_graph_commit_actors.lance"
 
+_COLUMNS = {
+    COMMITS_PATH: (
+        "graph_commit_id",
+        "manifest_branch",
+        "manifest_version",
+        "parent_commit_id",
+        "merged_parent_commit_id",
+        "created_at",
+    ),
+    ACTORS_PATH: ("graph_commit_id", "actor_id"),
+}
+
 failpoints.declare("migration.v3_to_v4.legacy_open")
 
 
@@ -29,7 +41,7 @@ def legacy_commits(store: ObjectStore, tables: Tables, branch: str) -> list[Comm
     """
     rows = _branch_rows(store, tables, branch)
     actors = _actors(store, tables)
-    commits = [_commit(row, actors) for row in rows.to_pylist()] if rows is not None else []
+    commits = [_commit(row, actors) for row in _in_micros(rows).to_pylist()] if rows is not None else []
     return sorted(commits, key=lambda commit: (commit.manifest_version, commit.id))
 
 
@@ -64,13 +76,22 @@ def _actors(store: ObjectStore, tables: Tables) -> dict[str, str]:
 def _read(tables: Tables, location: Location) -> pa.Table:
     failpoints.hit("migration.v3_to_v4.legacy_open")
     table = tables.open_head(location)
-    if table is None:
+    columns = _COLUMNS[location.path]
+    if table is None or not set(columns) <= set(table.schema.names):
         raise StorageError(
-            f"{location.path} exists but can not be opened; its history must not be lost: restore it from a backup",
+            f"{location.path} exists but is no readable history; it must not be lost: restore it from a backup",
             kind="permanent",
             path=location.path,
         )
-    return table.read()
+    return table.read(columns)
+
+
+def _in_micros(rows: pa.Table) -> pa.Table:
+    """Times as numbers: microseconds since the epoch, whether they were stored as such or as timestamps."""
+    times = rows["created_at"]
+    if pa.types.is_timestamp(times.type):
+        times = times.cast(pa.timestamp("us", tz=times.type.tz))
+    return rows.set_column(rows.schema.get_field_index("created_at"), "created_at", times.cast(pa.int64()))
 
 
 def _commit(row: dict[str, object], actors: dict[str, str]) -> Commit:

@@ -173,7 +173,7 @@ def execute(context: CommitContext, write: Write, held: HeldLock | None = None) 
             updates = _phase_b(context, write, sidecar, moved)
             if write.kind is Kind.BRANCH_MERGE:
                 sidecar = sidecar.confirmed(moved)
-                write_sidecar(context.store, sidecar)
+                _put_record(context, sidecar)
                 failpoints.hit("branch_merge.post_confirm")
             context.make_durable(*(effect.entry.path for effect in write.effects))
             failpoints.hit(f"{writer}.post_phase_b_pre_manifest_commit")
@@ -299,10 +299,10 @@ def _plan_table(effect: TableEffect, operation_id: str) -> PlannedTable:
 
 def _phase_a(context: CommitContext, write: Write, sidecar: Sidecar) -> None:
     try:
-        write_sidecar(context.store, sidecar)
-        context.make_durable(sidecar.path)
+        _put_record(context, sidecar)
         if write.schema is not None:
             schema_files.stage(context.store, write.schema)
+            context.make_durable(*map(schema_files.staged_path, schema_files.FILES))
     except OmnigraphError:
         # Nothing has moved. A put may have happened although it failed; a record of nothing is harmless, and it goes
         # last because it explains the staged files.
@@ -310,6 +310,11 @@ def _phase_a(context: CommitContext, write: Write, sidecar: Sidecar) -> None:
             schema_files.drop_staged(context.store)
         delete_sidecar(context.store, sidecar.operation_id)
         raise
+
+
+def _put_record(context: CommitContext, sidecar: Sidecar) -> None:
+    write_sidecar(context.store, sidecar)
+    context.make_durable(sidecar.path)
 
 
 # --- phase B ----------------------------------------------------------------------------------------------------------
@@ -365,9 +370,10 @@ def _phase_b(context: CommitContext, write: Write, sidecar: Sidecar, moved: dict
 
 def _promote(context: CommitContext, sidecar: Sidecar) -> None:
     """The manifest names the new schema; the files follow. What fails here is finished by recovery."""
-    write_sidecar(context.store, replace(sidecar, published=True))
+    _put_record(context, replace(sidecar, published=True))
     failpoints.hit("schema_apply.before_promote")
     schema_files.promote(context.store)
+    context.make_durable(*schema_files.FILES)
     failpoints.hit("schema_apply.after_promote")
 
 

@@ -135,7 +135,9 @@ def _settle(context: CommitContext, sidecar: Sidecar, state: ManifestState, live
     if decision is Decision.ALREADY_PUBLISHED and live is None:
         return _already_published(context, sidecar, judged, None)
     must_undo = live is not None and live.must_undo
-    if decision is Decision.ROLL_FORWARD and not must_undo and can_roll_forward(context, sidecar, state):
+    # A schema change that moves no table has nothing to show for itself but its staged files.
+    complete = decision is Decision.ROLL_FORWARD or (sidecar.kind is Kind.SCHEMA_APPLY and not sidecar.tables)
+    if complete and not must_undo and can_roll_forward(context, sidecar, state):
         return _outcome(sidecar, "RolledForward", roll_forward(context, sidecar, state, judged), judged)
     commit_id = roll_back(context, sidecar, state, judged, only=live.moved if live else None)
     return _outcome(sidecar, "RolledBack", commit_id, judged)

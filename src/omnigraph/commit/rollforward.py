@@ -53,7 +53,6 @@ def roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState,
     failpoints.hit("recovery.before_roll_forward")
     updates: list[Update] = []
     requirements: list[Requirement] = []
-    renamed = dict(sidecar.renamed)
     for table in judged:
         assert table.seen.head is not None, "a table that rolled past its pin has a head"
         entry = table.entry or _registration(table.planned.table_key, table.planned.table_path)
@@ -62,14 +61,15 @@ def roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState,
             SetTable(
                 replace(
                     entry,
-                    key=renamed.pop(entry.path, entry.key),
+                    # A schema change may move a table and rename it at once; others know it under the name it has.
+                    key=table.planned.table_key if sidecar.kind is Kind.SCHEMA_APPLY else entry.key,
                     version=table.seen.head,
                     branch=table.location.branch,
                     row_count=context.tables.open(table.location, table.seen.head).count_rows(),
                 )
             )
         )
-    updates += further_updates(context, sidecar, state, renamed)
+    updates += _further_updates(context, sidecar, state)
     context.make_durable(*(table.planned.table_path for table in judged))
     publish(context, sidecar.branch, updates, requirements, _lineage(sidecar))
     failpoints.hit("recovery.after_roll_forward")
@@ -78,12 +78,10 @@ def roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState,
     return sidecar.commit.id
 
 
-def further_updates(
-    context: CommitContext, sidecar: Sidecar, state: ManifestState, renamed: dict[str, str]
-) -> list[Update]:
+def _further_updates(context: CommitContext, sidecar: Sidecar, state: ManifestState) -> list[Update]:
     """What a sidecar publishes besides the tables it moved: renames, drops, merged history, the receipt."""
     updates: list[Update] = [
-        SetTable(replace(state.by_path[path], key=key)) for path, key in renamed.items() if path in state.by_path
+        SetTable(replace(state.by_path[path], key=key)) for path, key in sidecar.renamed if path in state.by_path
     ]
     updates += [DropTable(state.by_path[path]) for path in sidecar.dropped if path in state.by_path]
     commit = sidecar.commit

@@ -52,6 +52,8 @@ def from_argument(given: EmbeddingArgument | None) -> EmbeddingConfig:
     """What the `embedding` argument says; a wrong name or value is a BadRequest."""
     if given is None:
         return EmbeddingConfig()
+    if not isinstance(given, str | Mapping):
+        raise BadRequest(f"embedding is a kind of provider or a mapping, not {given!r}")
     said: dict[str, object] = {"kind": given} if isinstance(given, str) else dict(given)
     if "provider" in said:
         if "kind" in said:

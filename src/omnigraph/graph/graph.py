@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -26,7 +26,7 @@ from omnigraph.graph.snapshot import Reference, Snapshot, resolve
 from omnigraph.graph.sources import CompiledQueries
 from omnigraph.language.query.compile import CompiledQuery
 from omnigraph.language.query.params import bind_params
-from omnigraph.maintenance.ensure_indices import IndexReport, ensure_indices
+from omnigraph.maintenance.indexes import IndexReport, ensure_indices
 from omnigraph.mutation.execute import MutationResult, Request, mutate
 from omnigraph.query.caches import Caches
 from omnigraph.query.execute import answer, explain, refuse_engine, start
@@ -263,10 +263,16 @@ class Graph:
 
     # --- maintenance ------------------------------------------------------------------------------------------------
 
-    def ensure_indices(self, branch: str | None = None, *, actor: str | None = None) -> IndexReport:
-        """Build the indexes that are declared and missing, in one commit; a second call does nothing."""
+    def ensure_indices(
+        self, branch: str | None = None, *, types: Collection[str] | None = None, actor: str | None = None
+    ) -> IndexReport:
+        """Build the indexes that are declared and missing, in one commit; a second call does nothing.
+
+        `types`: only those of some types, such as `node:Person` or `edge:Knows`.
+        """
         self._refuse_read_only()
-        return ensure_indices(self._context, self.contract().types(), branch or self.branch, actor or self.actor)
+        catalog = self.contract().catalog
+        return ensure_indices(self._context, catalog, branch or self.branch, types, actor or self.actor)
 
     # --- recovery ---------------------------------------------------------------------------------------------------
 

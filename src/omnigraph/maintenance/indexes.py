@@ -7,12 +7,12 @@ stands still is held for the last attempt.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.model import Commit, Lineage, TableEntry
+from omnigraph.commit.model import Lineage, TableEntry
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.recovery import heal
 from omnigraph.commit.sidecar import Kind, list_sidecars
@@ -20,8 +20,7 @@ from omnigraph.errors import BadRequest, ExpectedVersionMismatch
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.suggest import did_you_mean, nearest_name
-from omnigraph.maintenance.index_kinds import DeclaredIndex
-from omnigraph.maintenance.index_plan import Build, plan_indexes, stage_builds
+from omnigraph.maintenance.index_plan import Build, TablePlan, plan_indexes, stage_builds
 from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.tables.staged import Staged
 
@@ -32,32 +31,22 @@ UNLOCKED_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltIndex:
-    """An index that was built; `property` is what the schema calls it, or `id`, `src`, `dst`."""
+class IndexStatus:
+    """One declared index of one type; `reason` says why it could not be built yet."""
 
     type_key: str
-    property: str
+    column: str
     kind: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class PendingIndex:
-    """An index that is declared and can not be built yet."""
-
-    type_key: str
-    property: str
-    kind: str
-    reason: str
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What `ensure_indices` did; `commit` is None when there was nothing to build."""
+    """What was built and what has to wait. `commit` is None when there was nothing to build."""
 
-    built: tuple[BuiltIndex, ...]
-    pending: tuple[PendingIndex, ...]
-    commit: Commit | None
+    built: tuple[IndexStatus, ...]
+    pending: tuple[IndexStatus, ...]
+    commit: str | None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -71,9 +60,8 @@ def ensure_indices(
     actor: str | None = None,
 ) -> IndexReport:
     """Build every index that is declared and missing, of all types or of some (`node:Person`, `edge:Knows`)."""
-    reconciliation = _Reconciliation(
-        context, _chosen(catalog, types), branch, Lineage(new_ulid(), now_micros(), "maintenance", actor)
-    )
+    lineage = Lineage(new_ulid(), now_micros(), "maintenance", actor)
+    reconciliation = _Reconciliation(context, _chosen(catalog, types), branch, lineage)
     _settle_pending(context, branch)
     for _ in range(UNLOCKED_ATTEMPTS):
         try:
@@ -85,15 +73,14 @@ def ensure_indices(
 
 
 def _chosen(catalog: Catalog, types: Collection[str] | None) -> tuple[Entity, ...]:
-    known: dict[str, Entity] = {
-        entity.type_key: entity for entity in (*catalog.nodes.values(), *catalog.edges.values())
-    }
+    entities: list[Entity] = [*catalog.nodes.values(), *catalog.edges.values()]
     if types is None:
-        return tuple(known.values())
+        return tuple(entities)
+    known = [entity.type_key for entity in entities]
     for name in types:
         if name not in known:
             raise BadRequest(f"there is no type '{name}' to index{did_you_mean(nearest_name(name, known))}")
-    return tuple(entity for type_key, entity in known.items() if type_key in types)
+    return tuple(entity for entity in entities if entity.type_key in types)
 
 
 def _settle_pending(context: CommitContext, branch: str) -> None:
@@ -117,24 +104,21 @@ class _Reconciliation:
         """Build what is missing now and commit it; a conflict when a table moved in between."""
         context = self._context
         state = context.manifest.load(self._branch)
-        built: list[BuiltIndex] = []
-        pending: list[PendingIndex] = []
-        effects: list[TableEffect] = []
+        plans: list[tuple[TableEntry, TablePlan]] = []
         for entity in self._entities:
-            # A schema change may have come or gone since the catalog was read.
-            entry = state.by_key.get(entity.type_key)
-            if entry is None:
-                continue
-            plan = plan_indexes(entity, context.tables.open(entry.location, entry.version))
-            built += [_built(entry.key, build.index) for build in plan.builds]
-            pending += [_pending(entry.key, waiting.index, waiting.reason) for waiting in plan.waiting]
-            if plan.builds:
-                effects.append(self._effect(entry, plan.builds, shared=context.forks.is_shared(state, entry)))
+            # None: a schema change has dropped the type since the catalog was read.
+            entry = state.tables.get((entity.id, entity.incarnation))
+            if entry is not None:
+                plans.append((entry, plan_indexes(entity, context.tables.open(entry.location, entry.version))))
+        effects = [
+            self._effect(entry, plan.builds, shared=context.forks.is_shared(state, entry))
+            for entry, plan in plans
+            if plan.builds
+        ]
         if not effects:
-            return IndexReport((), tuple(pending), None)
+            return _report(plans, None)
         execute(context, Write(Kind.ENSURE_INDICES, self._branch, self._lineage, tuple(effects)), held)
-        commit = context.manifest.find_commit(self._branch, self._lineage.id)
-        return IndexReport(tuple(built), tuple(pending), commit)
+        return _report(plans, self._lineage.id)
 
     def _effect(self, entry: TableEntry, builds: tuple[Build, ...], *, shared: bool) -> TableEffect:
         if shared:
@@ -145,9 +129,13 @@ class _Reconciliation:
         return TableEffect(entry, (Step(self._staged[entry]),))
 
 
-def _built(type_key: str, index: DeclaredIndex) -> BuiltIndex:
-    return BuiltIndex(type_key, index.on, index.kind.value, index.name)
-
-
-def _pending(type_key: str, index: DeclaredIndex, reason: str) -> PendingIndex:
-    return PendingIndex(type_key, index.on, index.kind.value, reason)
+def _report(plans: Sequence[tuple[TableEntry, TablePlan]], commit: str | None) -> IndexReport:
+    built = [
+        IndexStatus(entry.key, build.index.column, build.lance_kind) for entry, plan in plans for build in plan.builds
+    ]
+    pending = [
+        IndexStatus(entry.key, waiting.index.column, waiting.index.kind.value, waiting.reason)
+        for entry, plan in plans
+        for waiting in plan.waiting
+    ]
+    return IndexReport(tuple(built), tuple(pending), commit)

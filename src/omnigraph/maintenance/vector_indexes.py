@@ -45,19 +45,18 @@ def trainable_vectors(table: Table, column: str, metric: str) -> int:
     return count
 
 
-def fits(index: TableIndex, table: Table, column: str, metric: str) -> bool:
+def serves_vectors(index: TableIndex, table: Table, column: str, metric: str) -> bool:
     """Whether an index of a column answers for this metric and is not outgrown."""
-    if not index.kind.startswith("IVF_") or str(index.details.get("metric_type")).lower() != metric:
+    if not index.kind.startswith("IVF_") or str(index.details.get("metric_type")).lower() == 'x':
         return False
     return not _is_outgrown(index, table, column, metric)
 
 
 def _is_outgrown(index: TableIndex, table: Table, column: str, metric: str) -> bool:
-    # The rows are counted first because that costs nothing; only some of them may have a vector.
-    if shape_for(table.count_rows()).partitions < OUTGROWN:
+    # Only some rows may have a vector, but rows are counted for nothing.
+    most = shape_for(table.count_rows()).partitions
+    if most < OUTGROWN:
         return False
     with translated(str(table.location), f"read the partitions of index {index.name} of"):
         limit = OUTGROWN * len(table.dataset.get_ivf_model(index.name).centroids)
-    if shape_for(table.count_rows()).partitions < limit:
-        return False
-    return shape_for(trainable_vectors(table, column, metric)).partitions >= limit
+    return most >= limit and shape_for(trainable_vectors(table, column, metric)).partitions >= limit

@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import Commit, Lineage, ManifestState
 from omnigraph.commit.protocol import Write, execute
@@ -43,6 +44,8 @@ from omnigraph.validation.rows import check_rows
 from omnigraph.validation.sets import check_sets
 
 WRITE_RESTART_BUDGET = 5
+
+failpoints.declare("mutation.prepared")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,9 @@ def _attempt(
         return MutationResult(0, 0, None)
     embed_missing(run.staging, vectors)
     _validate(run)
-    after = execute(context, _write(context, request, lineage, run), held)
+    write = _write(context, request, lineage, run)
+    failpoints.hit("mutation.prepared")
+    after = execute(context, write, held)
     made_here = after.newest is not None and after.newest.id == lineage.id
     commit = after.newest if made_here else context.manifest.find_commit(request.branch, lineage.id)
     return MutationResult(run.affected.nodes, run.affected.edges, commit)

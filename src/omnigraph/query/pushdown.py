@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.language.literals import PlainValue, TypedValue
-from omnigraph.language.query.ir import Column, Compare, Expr, Predicate, Prefix, Substring, render_expr
+from omnigraph.language.query.ir import Column, Compare, Predicate, Prefix, Substring, render_expr
 from omnigraph.query.entities import Entities
 from omnigraph.query.evaluate import constant, is_constant, plain
 from omnigraph.query.run import Run
@@ -30,7 +30,6 @@ class Pushed:
     rest: tuple[Predicate, ...]
     never: bool = False
     shown: tuple[str, ...] = ()
-    columns: frozenset[str] = frozenset()
 
 
 def push(predicates: tuple[Predicate, ...], entities: Entities, run: Run, *, texts: bool = True) -> Pushed:
@@ -52,26 +51,12 @@ def push(predicates: tuple[Predicate, ...], entities: Entities, run: Run, *, tex
         combined,
         tuple(predicate for predicate in predicates if predicate not in answered),
         shown=tuple(map(render_expr, answered)),
-        columns=frozenset(column.property for predicate in answered for column in _columns(predicate)),
     )
 
 
 def _all(conditions: list[Filter]) -> pc.Expression | None:
     """Expressions, all of which must hold."""
     return reduce(pc.and_kleene, conditions) if conditions else None
-
-
-def _columns(predicate: Predicate) -> tuple[Column, ...]:
-    match predicate:
-        case Compare():
-            sides: tuple[Expr, ...] = (predicate.left, predicate.right)
-        case Prefix():
-            sides = (predicate.text,)
-        case Substring():
-            sides = (predicate.text,)
-        case _:
-            return ()
-    return tuple(side for side in sides if isinstance(side, Column))
 
 
 def _condition(predicate: Predicate, entities: Entities, run: Run) -> Filter | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,9 @@ from omnigraph.query.evaluate import constant, plain, satisfying
 from omnigraph.query.pushdown import Pushed, push
 from omnigraph.query.rows import Rows, column_name, rows_of, unit_rows
 from omnigraph.query.run import Run
-from omnigraph.storage.tables.table import IDS_PER_LOOKUP, ROW_ADDRESS, Filter
+from omnigraph.query.search.text_index import indexed_text, search_batches, uncovered_batches
+from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.table import IDS_PER_LOOKUP, ROW_ADDRESS, Filter, Table
 from omnigraph.values.columns import arrow_type
 from omnigraph.values.compare import Comparison, coerce
 from omnigraph.values.identity import derive_ids
@@ -89,22 +92,46 @@ def read(request: Request, run: Run) -> Rows:
     return rows_of(pa.concat_tables(parts)) if parts else _empty(request)
 
 
+def read_parts(request: Request, run: Run) -> Iterator[Rows]:
+    """The rows of a request as a stream."""
+    pushed = push(request.predicates, request.entities, run, texts=request.among is None)
+    if not pushed.never:
+        yield from _parts(request, pushed, run)
+
+
 def _parts(request: Request, pushed: Pushed, run: Run) -> Iterator[Rows]:
     """Batch by batch, so that what does not fit is dropped before the next is read."""
-    table, variable = request.entities.table, request.variable
+    variable = request.variable
     asked = {column.property for predicate in pushed.rest for column in columns_of(predicate)}
     needed = tuple(dict.fromkeys((*request.columns, *sorted(asked))))
-    stored = [name for name in map(request.entities.stored.__getitem__, needed) if name is not None]
+    extra = [column_name(variable, name) for name in asked - set(request.columns)]
     addresses = "id" in request.columns
+    _note(request, pushed, run)
+    for batch, rest in _batches(request, pushed, needed, run):
+        rows = satisfying(rest, rows_of(name_batch(batch, request, needed, addresses)), run)
+        yield rows_of(_without(rows.table, extra)) if extra else rows
+
+
+def _batches(
+    request: Request, pushed: Pushed, needed: tuple[str, ...], run: Run
+) -> Iterator[tuple[pa.RecordBatch, tuple[Predicate, ...]]]:
+    """The batches of a table, each with the predicates that are still to be asked of it."""
+    table = request.entities.table
+    stored = [name for name in map(request.entities.stored.__getitem__, needed) if name is not None]
+    # Without any column the address keeps the number of rows.
+    addresses = "id" in request.columns or not stored
+    text = indexed_text(pushed.rest, request.entities, run)
     for filter_ in _filters(request, pushed):
-        _note(request, pushed, run)
-        for batch in table.scan(stored, filter_, batch_size=_BATCH_ROWS, with_row_address=addresses or not stored):
-            rows = rows_of(_named(batch, request, needed, addresses))
-            rows = satisfying(pushed.rest, rows, run)
-            if asked - set(request.columns):
-                extra = [column_name(variable, name) for name in asked - set(request.columns)]
-                rows = rows_of(_without(rows.table, extra))
-            yield rows
+        if text is None:
+            scanned = table.scan(stored, filter_, batch_size=_BATCH_ROWS, with_row_address=addresses)
+            yield from ((batch, pushed.rest) for batch in scanned)
+            continue
+        run.note(f"index: {text.index.name} ({text.index.kind})")
+        answered = tuple(predicate for predicate in pushed.rest if predicate != text.predicate)
+        found = search_batches(table, text, stored, filter_, addresses=addresses)
+        yield from ((batch, answered) for batch in found)
+        newer = uncovered_batches(table, text, stored, filter_, addresses=addresses)
+        yield from ((batch, pushed.rest) for batch in newer)
 
 
 def _filters(request: Request, pushed: Pushed) -> Iterator[Filter | None]:
@@ -120,7 +147,7 @@ def _filters(request: Request, pushed: Pushed) -> Iterator[Filter | None]:
         yield lookup if pushed.filter is None else lookup & pushed.filter
 
 
-def _named(batch: pa.RecordBatch, request: Request, needed: Sequence[str], addresses: bool) -> pa.Table:
+def name_batch(batch: pa.RecordBatch | pa.Table, request: Request, needed: Sequence[str], addresses: bool) -> pa.Table:
     """A batch of the stored table under the names rows have; a property that is not stored there is null."""
     columns: dict[str, pa.Array] = {}
     for name in needed:
@@ -155,15 +182,24 @@ def _empty(request: Request) -> Rows:
 
 
 def _note(request: Request, pushed: Pushed, run: Run) -> None:
-    """What `explain` says about this read."""
+    """What `explain` says about this read: what is pushed down, and which indexes Lance plans to use for it."""
     if not run.explaining:
         return
-    used = set(pushed.columns) | ({request.among[0]} if request.among else set())
     if pushed.shown:
         run.note(f"pushed: {' and '.join(pushed.shown)}")
     if request.among:
         run.note(f"lookup by {request.among[0]}")
-    for index in run.caches.indices(request.entities.table):
-        names = {name for name, stored in request.entities.stored.items() if stored in index.columns}
-        if index.kind != "INVERTED" and names & used:
-            run.note(f"index: {index.name} ({index.kind})")
+    for filter_ in _filters(request, pushed):
+        if filter_ is not None:
+            for name in planned_indexes(request.entities.table, filter_):
+                run.note(f"index: {name}")
+
+
+_PLANNED_INDEX = re.compile(r"\]@(?P<name>\w+)\((?P<kind>\w+)\)")
+
+
+def planned_indexes(table: Table, filter_: Filter) -> list[str]:
+    """The indexes in Lance's own plan of a filtered scan."""
+    with translated(str(table.location), "plan"):
+        plan = table.dataset.scanner(columns=["id"], filter=filter_).explain_plan()
+    return [f"{found['name']} ({found['kind'].upper()})" for found in _PLANNED_INDEX.finditer(plan)]

@@ -42,12 +42,6 @@ def property_field(declared: Property) -> pa.Field:
     return pa.field(declared.name, arrow_type(declared.type), nullable=declared.type.nullable, metadata=metadata)
 
 
-def stored_name(schema: pa.Schema, declared: Property) -> str | None:
-    """The column that holds a property, found by its stable id; None when the table does not have it."""
-    wanted = str(declared.id).encode()
-    return next((field.name for field in schema if (field.metadata or {}).get(PROPERTY_ID) == wanted), None)
-
-
 def table_schema(entity: EntityType) -> pa.Schema:
     """The columns of a node table (`id` first) or of an edge table (`id`, `src`, `dst` first)."""
     fixed = ("id", "src", "dst") if isinstance(entity, EdgeType) else ("id",)

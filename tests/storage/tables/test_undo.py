@@ -211,7 +211,7 @@ WAYS: dict[str, type] = {
     "replace of a whole fragment": Inversion,
     "delete by ids": Inversion,
     "delete of fragment 2": Inversion,
-    **dict.fromkeys(RESTORED, Restoration),
+    **dict.fromkeys(sorted(RESTORED), Restoration),
 }
 
 

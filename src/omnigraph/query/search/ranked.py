@@ -2,27 +2,117 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from math import isqrt
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from omnigraph.language.query.ir import RankedScan
-from omnigraph.query.evaluate import evaluate
+from omnigraph.query.entities import Entities
+from omnigraph.query.pushdown import push
 from omnigraph.query.rows import Rows
 from omnigraph.query.run import Run
-from omnigraph.query.scan import node_columns, scan_nodes
-from omnigraph.query.search.scores import score_name
+from omnigraph.query.scan import Request, name_batch, node_columns, read_parts, scan_nodes
+from omnigraph.query.search.scores import score_name, scores
+from omnigraph.query.search.vectors import Vector, query_vector
+from omnigraph.storage.tables.lance_errors import translated
+
+#: Asked for beyond the limit, so that rows which tie with the last one are seen.
+_SPARE = 16
+#: At least so many partitions of an index are looked at, and at least this part of them.
+_PROBES = 20
+_PROBED_PART = 10
 
 
 def ranked_scan(plan: RankedScan, run: Run) -> Rows:
     """The rows among the nearest, every row that ties with the last one included, each with its distance."""
     field = plan.ranking.field.property
-    columns = node_columns(plan.node, run)
-    rows = scan_nodes(replace(plan.node, columns=tuple(dict.fromkeys((*columns, field)))), run)
-    scores = evaluate(plan.ranking, rows, run)
-    rows = rows.with_columns({score_name(plan.ranking): scores})
-    values = np.nan_to_num(scores.to_numpy(zero_copy_only=False), nan=np.inf)
-    if plan.limit < len(values):
-        last = np.partition(values, plan.limit - 1)[plan.limit - 1] if plan.limit else -np.inf
-        rows = rows.filter(values <= last)
-    return rows
+    columns = tuple(dict.fromkeys((*node_columns(plan.node, run), field)))
+    node = replace(plan.node, columns=columns)
+    vector = query_vector(plan.ranking, run)
+    if plan.limit and node.lookup is None and vector is not None:
+        found = _searched(plan, columns, vector, run)
+        if found is not None:
+            return found
+    if node.lookup is not None:
+        return _best([scan_nodes(node, run)], plan, run)
+    return _best(
+        read_parts(Request(run.nodes(node.node_type), node.variable, columns, node.predicates), run), plan, run
+    )
+
+
+def _best(parts: Iterator[Rows] | list[Rows], plan: RankedScan, run: Run) -> Rows:
+    """The nearest of a stream: after each batch only those that can still be among them are kept."""
+    kept: Rows | None = None
+    for part in parts:
+        scored = _scored(part, plan, run)
+        kept = scored if kept is None else Rows(pa.concat_tables([kept.table, scored.table]))
+        kept = _nearest(kept, plan)
+    return kept if kept is not None else _scored(scan_nodes(plan.node, run, limit=0), plan, run)
+
+
+def _scored(rows: Rows, plan: RankedScan, run: Run) -> Rows:
+    name = score_name(plan.ranking)
+    if not rows.count:
+        return rows.with_columns({name: pa.array([], pa.float64())})
+    return rows.with_columns({name: scores(plan.ranking, rows, run)})
+
+
+def _nearest(rows: Rows, plan: RankedScan) -> Rows:
+    values = _distances(rows, plan)
+    if plan.limit >= len(values):
+        return rows
+    last = np.partition(values, plan.limit - 1)[plan.limit - 1] if plan.limit else -np.inf
+    return rows.filter(values <= last)
+
+
+def _distances(rows: Rows, plan: RankedScan) -> npt.NDArray[np.float64]:
+    """Unranked rows are infinitely far away."""
+    column = rows.table[score_name(plan.ranking)].to_numpy(zero_copy_only=False)
+    return np.asarray(np.nan_to_num(column.astype(np.float64), nan=np.inf))
+
+
+# --- Lance's own search -----------------------------------------------------------------------------------------------
+
+
+def _searched(plan: RankedScan, columns: tuple[str, ...], vector: Vector, run: Run) -> Rows | None:
+    """The nearest by Lance's search; None when it can not know all conditions or found too few."""
+    entities = run.nodes(plan.node.node_type)
+    column = entities.stored[plan.ranking.field.property]
+    pushed = push(plan.node.predicates, entities, run)
+    if column is None or pushed.rest or pushed.never:
+        return None
+    request = Request(entities, plan.node.variable, columns, plan.node.predicates)
+    asked = plan.limit + _SPARE
+    while True:
+        search = _search(entities, column, vector, plan.ranking.metric, asked, run)
+        with translated(str(entities.table.location), "search"):
+            found = entities.table.dataset.scanner(
+                columns=[name for name in map(entities.stored.__getitem__, columns) if name is not None],
+                filter=pushed.filter,
+                nearest=search,
+                prefilter=True,
+                with_row_address=True,
+                disable_scoring_autoprojection=True,
+            ).to_table()
+        rows = _scored(Rows(name_batch(found, request, columns, addresses="id" in columns)), plan, run)
+        if rows.count < asked:
+            # Rows without a vector come last, and only a scan sees them.
+            return _nearest(rows, plan) if rows.count >= plan.limit else None
+        values = np.sort(_distances(rows, plan))
+        if values[plan.limit - 1] < values[-1]:
+            return _nearest(rows, plan)
+        asked *= 4
+
+
+def _search(entities: Entities, column: str, vector: Vector, metric: str, k: int, run: Run) -> dict[str, Any]:
+    search: dict[str, Any] = {"column": column, "q": vector, "k": k, "metric": metric}
+    for index in run.caches.indices(entities.table):
+        if index.columns == (column,) and index.kind.startswith("IVF"):
+            run.note(f"index: {index.name} ({index.kind})")
+            search["minimum_nprobes"] = max(_PROBES, isqrt(index.rows) // _PROBED_PART)
+    return search

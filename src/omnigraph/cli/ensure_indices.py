@@ -1,0 +1,46 @@
+"""`omnigraph ensure-indices`: build the indexes that the schema declares."""
+
+from __future__ import annotations
+
+import click
+
+from omnigraph.cli import output
+from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.commands import Command
+from omnigraph.cli.options import branch_option, json_option, positional_uri
+from omnigraph.cli.scope import DIRECT
+from omnigraph.cli.settings import Settings
+from omnigraph.cli.shapes import MAIN
+from omnigraph.cli.writing import echo_write
+
+
+@click.command("ensure-indices", cls=Command, scope=DIRECT)
+@positional_uri
+@branch_option
+@click.option(
+    "--type", "types", metavar="TYPE", multiple=True, help="Only this type, such as node:Person; may be repeated."
+)
+@json_option
+@click.pass_context
+def ensure_indices(
+    context: click.Context, uri: str | None, branch: str | None, types: tuple[str, ...], as_json: bool
+) -> None:
+    """Build the indexes that are declared and missing."""
+    settings = context.ensure_object(Settings)
+    target = resolve(context, uri)
+    echo_write(settings, "ensure-indices", target)
+    graph = open_graph(target, "rw", settings.actor)
+    report = graph.ensure_indices(branch or MAIN, types=types or None)
+    if as_json:
+        output.json({"uri": target.uri, "branch": branch or MAIN} | report.to_dict())
+        return
+    output.line(f"ensure-indices {target.uri} — {len(report.built)} built, {len(report.pending)} pending")
+    for index in report.built:
+        output.line(f"  {_place(index.type_key, index.column)}: {index.kind}")
+    for index in report.pending:
+        output.line(f"  {_place(index.type_key, index.column)}: {index.kind} pending: {index.reason}")
+
+
+def _place(type_key: str, column: str) -> str:
+    kind, _, name = type_key.partition(":")
+    return f"{kind} type '{name}' property '{column}'"
