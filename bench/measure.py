@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import statistics
+import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ def timed(action: Callable[[], object], *, repeat: int = 30, warm_up: int = 3) -
     """The seconds one call takes, over repeated runs after some that are not counted."""
     for _ in range(warm_up):
         action()
-    return summary(_seconds(action) for _ in range(repeat))
+    return summary(seconds(action) for _ in range(repeat))
 
 
 def summary(values: Iterable[float], unit: str = "s") -> Measure:
@@ -59,10 +62,32 @@ def summary(values: Iterable[float], unit: str = "s") -> Measure:
     return Measure(statistics.median(runs), runs[0], runs[-1], unit)
 
 
-def _seconds(action: Callable[[], object]) -> float:
+def seconds(action: Callable[[], object]) -> float:
+    """How long one call takes."""
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
+
+
+def in_turn(
+    actions: Sequence[Callable[[], object]], rounds: int, upkeep: Callable[[int], object] = lambda _: None
+) -> list[Measure]:
+    """Time actions one after the other, again and again, so that all meet the same load; some rounds warm up first."""
+    times: list[list[float]] = [[] for _ in actions]
+    for number in range(-3, rounds):
+        for action, taken in zip(actions, times, strict=True):
+            spent = seconds(action)
+            if number >= 0:
+                taken.append(spent)
+        upkeep(number)
+    return [summary(taken) for taken in times]
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder for the data of a benchmark."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        yield Path(name)
 
 
 Benchmark = Callable[[], Iterable[Row]]

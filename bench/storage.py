@@ -6,25 +6,20 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import lance
 
 import omnigraph
-from bench.measure import Floor, Measure, Row, benchmark, summary, timed
+from bench.bare_lance import BareManifest
+from bench.measure import Floor, Measure, Row, benchmark, in_turn, scratch_folder, seconds, summary
 from bench.storage_graphs import commit_many, commit_one, compact_table, schema
-from omnigraph.commit import rows
 from omnigraph.commit.branches import create_branch, delete_branch
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.model import Lineage, TableEntry
-from omnigraph.commit.publisher import COMPACT_ABOVE_FRAGMENTS
 from omnigraph.graph.lifecycle import connect
-from omnigraph.ids import new_ulid
 from tests.commit.org import STAFF, new_graph, staff
 
 AGES = (10, 1_000, 5_000)
@@ -44,11 +39,11 @@ def cost_over_history() -> Iterator[Row]:
     The graphs are copies of one while it grows. The fragments of the table that is written are equal: one in each graph
     when the turns begin, and as many new ones in each as there are turns.
     """
-    with _folder() as folder:
+    with scratch_folder() as folder:
         contexts = _graphs_by_age(folder)
         for context in contexts:
             compact_table(context)
-        first, *later = _in_turn([partial(commit_one, context) for context in contexts], WINDOW)
+        first, *later = in_turn([partial(commit_one, context) for context in contexts], WINDOW)
         yield Row(f"single-row commit, graph of {AGES[0]} commits", first)
         for age, measure in zip(AGES[1:], later, strict=True):
             floor = Floor(f"at {AGES[0]} commits", first)
@@ -69,7 +64,7 @@ def _graphs_by_age(folder: Path) -> list[CommitContext]:
 
 
 def _opening(uri: str) -> Iterator[Row]:
-    here = summary(_seconds(lambda: omnigraph.open(uri)) for _ in range(_ROUNDS))
+    here = summary(seconds(lambda: omnigraph.open(uri)) for _ in range(_ROUNDS))
     yield Row(f"open a graph of {AGES[-1]:,} commits, in a running process", here, goal=OPEN_SECONDS)
     runs = [_open_in_fresh_process(uri) for _ in range(5)]
     fresh = summary(opened for opened, _ in runs)
@@ -96,14 +91,14 @@ def _open_in_fresh_process(uri: str) -> tuple[float, float]:
 @benchmark("storage.branches")
 def branches_over_types() -> Iterator[Row]:
     """Branches of a graph of one type and of one with many, in turn."""
-    with _folder() as folder:
+    with scratch_folder() as folder:
         few = new_graph(str(folder / "few"), schema(1))
         many = new_graph(str(folder / "many"), schema(MANY_TYPES))
         times: dict[tuple[str, CommitContext], list[float]] = {}
         for number in range(_ROUNDS):
             for context in (few, many):
-                created = _seconds(partial(create_branch, context, f"b{number}", "main"))
-                deleted = _seconds(partial(delete_branch, context, f"b{number}"))
+                created = seconds(partial(create_branch, context, f"b{number}", "main"))
+                deleted = seconds(partial(delete_branch, context, f"b{number}"))
                 times.setdefault(("create", context), []).append(created)
                 times.setdefault(("delete", context), []).append(deleted)
         for verb in ("create", "delete"):
@@ -115,61 +110,17 @@ def branches_over_types() -> Iterator[Row]:
 @benchmark("storage.bare")
 def commit_over_bare_lance() -> Iterator[Row]:
     """A commit against the two Lance writes it can not do without, on tables like its own, in turn."""
-    with _folder() as folder:
+    with scratch_folder() as folder:
         context = new_graph(str(folder / "graph"), schema(4))
         entry = context.manifest.load().by_key[STAFF]
         table = lance.write_dataset(staff(["x"]), folder / "table", enable_stable_row_ids=True)
-        rows_before = rows.to_arrow(_published_rows(entry))
-        manifest = lance.write_dataset(rows_before, folder / "manifest", enable_stable_row_ids=True)
+        manifest = BareManifest(folder / "manifest", entry)
 
         def append_one() -> None:
             table.insert(staff(["x"]))
 
-        def merge_rows() -> None:
-            merge = manifest.merge_insert("object_id").when_matched_update_all().when_not_matched_insert_all()
-            merge.execute(rows.to_arrow(_published_rows(entry)))
-
-        def upkeep(turn: int) -> None:
-            # Ours compacts its manifest by itself; the bare one is not charged for it.
-            if turn % COMPACT_ABOVE_FRAGMENTS == 0:
-                manifest.optimize.compact_files()
-
-        ours, append, merge = _in_turn([partial(commit_one, context), append_one, merge_rows], WINDOW, upkeep)
+        actions = [partial(commit_one, context), append_one, manifest.publish]
+        ours, append, merge = in_turn(actions, WINDOW, manifest.upkeep)
         bare = Measure(append.median + merge.median, append.low + merge.low, append.high + merge.high)
         floor = Floor("bare Lance append + merge-insert", bare)
         yield Row("single-row commit", ours, floor, goal=BARE_FACTOR * bare.median)
-
-
-def _published_rows(entry: TableEntry) -> list[rows.Row]:
-    """What a publish of one table writes."""
-    commit = new_ulid()
-    return [
-        rows.version_row(entry),
-        rows.commit_row(Lineage(commit, 0, "mutation"), branch="main", parent=None),
-        rows.head_row("main", commit),
-        rows.fence_row(0, commit),
-    ]
-
-
-def _in_turn(
-    actions: Sequence[Callable[[], object]], rounds: int, upkeep: Callable[[int], object] = lambda _: None
-) -> list[Measure]:
-    """Time actions one after the other, again and again, so that all meet the same load; some rounds warm up first."""
-    times: list[list[float]] = [[] for _ in actions]
-    for number in range(-3, rounds):
-        for action, taken in zip(actions, times, strict=True):
-            seconds = _seconds(action)
-            if number >= 0:
-                taken.append(seconds)
-        upkeep(number)
-    return [summary(taken) for taken in times]
-
-
-def _seconds(action: Callable[[], object]) -> float:
-    return timed(action, repeat=1, warm_up=0).median
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        yield Path(name)

@@ -71,7 +71,9 @@ def test_get_of_an_empty_blob(capsysbinary: Capture, graph: og.Graph) -> None:
 
 def test_get_into_a_file(capsysbinary: Capture, graph: og.Graph, tmp_path: Path) -> None:
     (tmp_path / "out.bin").write_bytes(b"old")
-    assert blob(capsysbinary, "get", "doc", "--out", "out.bin") == Outcome(0, b"", "")
+    with (tmp_path / "out.bin").open("rb") as reader:
+        assert blob(capsysbinary, "get", "doc", "--out", "out.bin") == Outcome(0, b"", "")
+        assert reader.read() == b"old", "the file is replaced as a whole, never written over"
     assert (tmp_path / "out.bin").read_bytes() == CONTENT
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
 

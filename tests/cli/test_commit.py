@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
+from omnigraph.cli.commit_filters import read_filters
 from omnigraph.cli.commit_graph import draw
 from omnigraph.cli.moments import iso
 from omnigraph.commit.history import children_first
@@ -85,6 +86,18 @@ def test_filters(capsys: Capsys, graph: og.Graph, filters: tuple[str, ...], kind
     assert outcome.code == 0
     by_id = {commit.id: commit.kind for commit in graph.commits()}
     assert [by_id[line.split()[0]] for line in outcome.out.splitlines()] == kinds
+
+
+def test_a_day_begins_with_since_and_ends_with_until() -> None:
+    filters = read_filters(["since=2026-04-01", "until=2026-04-01"])
+    assert filters.since == datetime(2026, 4, 1, tzinfo=UTC)
+    assert filters.until == datetime(2026, 4, 1, 23, 59, 59, 999_999, UTC)
+
+
+@pytest.mark.parametrize("text", ["2026-04-01T08:30:00", "2026-04-01T08:30:00Z", "2026-04-01T10:30:00+02:00"])
+def test_times_are_utc_unless_they_say_otherwise(text: str) -> None:
+    filters = read_filters([f"since={text}", f"until={text}"])
+    assert filters.since == filters.until == datetime(2026, 4, 1, 8, 30, tzinfo=UTC)
 
 
 def test_the_edges_of_a_time(capsys: Capsys, graph: og.Graph) -> None:

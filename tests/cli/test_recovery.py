@@ -48,6 +48,13 @@ def test_a_pending_record_is_shown_and_not_settled(capsys: Capsys, org: Path) ->
     )
 
 
+def test_a_record_that_keeps_readers_out_is_shown(capsys: Capsys, org: Path) -> None:
+    operation = leave(connect("org.omni"), record(kind="SchemaApply", schema_target="0" * 64))
+    assert "is half done" in call(capsys, "snapshot", "org.omni").err
+    outcome = call(capsys, "recovery", "list", "org.omni")
+    assert (outcome.code, outcome.out.split()[:3]) == (0, [operation, "pending", "SchemaApply"])
+
+
 def test_a_completed_recovery_is_shown(capsys: Capsys, org: Path) -> None:
     operation = left_behind()
     (done,) = og.open("org.omni").recoveries()

@@ -9,6 +9,7 @@ import pytest
 from omnigraph.commit.context import CommitContext
 from omnigraph.storage.root import Root
 from tests.commit.org import STAFF, TEAM, insert, load_org, new_graph, staff, team
+from tests.commit.scenarios import fill
 
 
 @pytest.fixture
@@ -22,6 +23,14 @@ def small(graph: CommitContext) -> CommitContext:
     """One member of staff and one team, on local disk."""
     insert(graph, {STAFF: staff(["ada"]), TEAM: team(["core"])})
     return graph
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph with some history, to be copied: without branches it may be."""
+    place = tmp_path_factory.mktemp("filled") / "graph"
+    fill(new_graph(str(place)))
+    return place
 
 
 @pytest.fixture

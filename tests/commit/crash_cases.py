@@ -22,13 +22,15 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Death:
-    """A process dies at the nth passing of a failpoint."""
+    """A process dies at the nth passing of a failpoint; `failing`: after another one failed with an error."""
 
     failpoint: str
     passing: int = 1
+    failing: str | None = None
 
     def __str__(self) -> str:
-        return self.failpoint if self.passing == 1 else f"{self.failpoint}-{self.passing}"
+        name = self.failpoint if self.passing == 1 else f"{self.failpoint}-{self.passing}"
+        return name if self.failing is None else f"{self.failing}-fails-{name}"
 
 
 @dataclass(frozen=True)
@@ -141,14 +143,26 @@ def recovery_cases(scenario: Scenario) -> Iterator[Case]:
             yield Case(writer, place, half_moved, Outcome.UNDONE, (death,))
 
 
+def settling_cases(scenario: Scenario) -> Iterator[Case]:
+    """The writer fails, and dies while it settles its own failure."""
+    writer = scenario.writer
+    forward = ("recovery.before_roll_forward", "recovery.after_roll_forward", "recovery.record_audit")
+    back = ("recovery.after_roll_back", "recovery.record_audit", "recovery.sidecar_delete")
+    undoing = ("recovery.before_undo", "recovery.after_undo", "publisher.after_commit")
+    for place in scenario.places:
+        for name in forward:
+            death = Death(name, failing=f"{writer}.post_phase_b_pre_manifest_commit")
+            yield Case(writer, place, death, Outcome.FORWARD)
+        for name in back if place == FIRST_WRITE else (*undoing, *back):
+            yield Case(writer, place, Death(name, failing=f"{writer}.mid_phase_b"), Outcome.UNDONE)
+
+
 def chains(scenario: Scenario) -> Iterator[Case]:
     """Recovery dies three times in a row, each time a little later."""
     writer = scenario.writer
     forward = map(Death, ("publisher.before_commit", "recovery.after_roll_forward", "recovery.after_audit"))
     back = map(Death, ("recovery.after_undo", "publisher.after_commit", "recovery.after_audit"))
-    yield Case(
-        writer, MAIN_LINE, Death(f"{writer}.post_phase_b_pre_manifest_commit"), Outcome.FORWARD, tuple(forward)
-    )
+    yield Case(writer, MAIN_LINE, Death(f"{writer}.post_phase_b_pre_manifest_commit"), Outcome.FORWARD, tuple(forward))
     yield Case(writer, MAIN_LINE, Death(f"{writer}.mid_phase_b"), Outcome.UNDONE, tuple(back))
 
 
@@ -164,7 +178,8 @@ def matrix() -> list[Case]:
     return [
         COMPACTING,
         *chain.from_iterable(
-            chain(writer_cases(scenario), recovery_cases(scenario), chains(scenario)) for scenario in SCENARIOS.values()
+            chain(writer_cases(scenario), settling_cases(scenario), recovery_cases(scenario), chains(scenario))
+            for scenario in SCENARIOS.values()
         ),
     ]
 
@@ -173,4 +188,5 @@ def is_representative(case: Case) -> bool:
     """Whether a case is part of the short matrix: all deaths of three writers, and recovery's with one of them."""
     if case.writer not in REPRESENTATIVE or case.place == SECOND_WRITE:
         return False
-    return not case.recoveries or (case.writer == "mutation" and case.place == MAIN_LINE)
+    plain = not case.recoveries and case.write.failing is None
+    return plain or (case.writer == "mutation" and case.place == MAIN_LINE)

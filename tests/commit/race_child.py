@@ -24,6 +24,7 @@ from omnigraph.commit.protocol import Step, Write, execute
 from omnigraph.commit.sidecar import Kind
 from omnigraph.errors import AlreadyExists, BranchNotFound, OmnigraphError
 from omnigraph.graph.lifecycle import connect, create, open_for_writing
+from omnigraph.storage.tables.lance_errors import Missing
 from omnigraph.storage.tables.staged import stage_append, stage_delete
 from tests.commit.lawless import lawless
 from tests.commit.org import (
@@ -209,7 +210,8 @@ def churn(worker: Worker) -> None:
                 delete_branch(context, "hot")
             else:
                 worker.add(context, {STAFF: staff([f"w{worker.number}-{number}"])}, "hot")
-        except (AlreadyExists, BranchNotFound):
+        except (AlreadyExists, BranchNotFound, Missing):
+            # Also while it prepares a write: the branch is deleted under it, and its tables with it.
             worker.note(refused=action)
         else:
             worker.note(did=action)

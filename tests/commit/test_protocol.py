@@ -236,8 +236,10 @@ def test_every_table_commit_carries_its_transaction_id(graph: CommitContext) -> 
 def assert_refused(graph: CommitContext, prepared: Write, error: type[Exception]) -> None:
     """It is refused before anything is written: no record, no movement, no audit row."""
     before, version = picture(graph), graph.manifest.load().version
-    with failpoints.armed("recovery.sidecar_write", "kill"), pytest.raises(error):
+    records: list[str] = []
+    with failpoints.armed("recovery.sidecar_write", lambda: records.append("written")), pytest.raises(error):
         execute(graph, prepared)
+    assert records == []
     assert (picture(graph), graph.manifest.load().version) == (before, version)
     assert audit.recoveries(graph) == []
     assert_healthy(graph)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -161,29 +160,14 @@ def test_a_snapshot_stays_what_it_is(org: CommitContext, graph: og.Graph) -> Non
 
 
 @pytest.mark.row("TT-01", "TT-02")
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(lambda commit: commit.manifest_version, id="version"),
-        pytest.param(lambda commit: str(commit.manifest_version), id="version as text"),
-        pytest.param(lambda commit: commit.id, id="commit id"),
-        pytest.param(lambda commit: f"manifest:{commit.branch}:v{commit.manifest_version}", id="snapshot id"),
-    ],
-)
-def test_all_names_of_a_snapshot_lead_to_it(
-    org: CommitContext, graph: og.Graph, name: Callable[[og.Commit], str | int]
-) -> None:
+def test_all_names_of_a_snapshot_lead_to_it(org: CommitContext, graph: og.Graph) -> None:
     commit = graph.head()
     write_until_compacted(org)
-
-    snapshot = graph.snapshot(at=name(commit))
-
-    assert handles(snapshot) == ORG
-    assert (snapshot.commit, snapshot.version, snapshot.id) == (
-        commit.id,
-        commit.manifest_version,
-        f"manifest:main:v{commit.manifest_version}",
-    )
+    snapshot_id = f"manifest:{commit.branch}:v{commit.manifest_version}"
+    for name in (commit.manifest_version, str(commit.manifest_version), commit.id, snapshot_id):
+        snapshot = graph.snapshot(at=name)
+        assert handles(snapshot) == ORG
+        assert (snapshot.commit, snapshot.version, snapshot.id) == (commit.id, commit.manifest_version, snapshot_id)
 
 
 def test_a_snapshot_is_called_by_the_version_its_commit_made(org: CommitContext, graph: og.Graph) -> None:
@@ -259,6 +243,15 @@ def test_a_commit_whose_branch_is_gone_is_gone_with_it(org: CommitContext, graph
     assert graph.commit(lost) == copied, "history knows it"
     with pytest.raises(HistoricalVersionReclaimed, match="branch 'feature'"):
         graph.snapshot(at=lost)
+
+
+def test_a_snapshot_of_a_branch_that_was_deleted_says_so(org: CommitContext, graph: og.Graph) -> None:
+    create_branch(org, "feature", MAIN)
+    insert(org, {STAFF: staff(["eve"])}, branch="feature")
+    held = graph.snapshot("feature")
+    delete_branch(org, "feature")
+    with pytest.raises(HistoricalVersionReclaimed, match="branch was deleted"):
+        held.open(STAFF)
 
 
 # --- names of types ---------------------------------------------------------------------------------------------------

@@ -84,3 +84,11 @@ def test_death(org: og.Graph, branch: str, failpoint: str) -> None:
     assert is_complete(org, branch)
     assert picture(connect(org.uri)) == before
     assert_healthy(connect(org.uri))
+
+
+def test_what_others_left_is_settled_also_when_there_is_nothing_to_build(org: og.Graph) -> None:
+    with failpoints.armed("recovery.sidecar_delete"):
+        org.ensure_indices()
+    assert org.pending_operations()
+    assert org.ensure_indices().commit is None
+    assert not org.pending_operations()

@@ -13,16 +13,15 @@ import pytest
 
 import omnigraph as og
 from omnigraph import failpoints
-from omnigraph.commit.protocol import Step, TableEffect, Write, execute
-from omnigraph.commit.sidecar import Kind
+from omnigraph.commit.protocol import execute
 from omnigraph.graph.lifecycle import connect
 from omnigraph.maintenance.indexes import UNLOCKED_ATTEMPTS
 from omnigraph.query.search.analyser import INDEX_OPTIONS
 from omnigraph.storage.tables.commit import commit_staged
-from omnigraph.storage.tables.staged import stage_append, stage_index
+from omnigraph.storage.tables.staged import stage_append
 from tests.commit.healthy import assert_healthy
-from tests.commit.org import MEMBER_OF, STAFF, lineage, staff, write
-from tests.maintenance.coverage import index_on, published, versions
+from tests.commit.org import MEMBER_OF, STAFF, staff, write
+from tests.maintenance.coverage import build_index, index_on, published, versions
 from tests.mutation.org_graph import org_graph
 from tests.query.loading import append
 
@@ -173,15 +172,6 @@ def test_only_the_types_that_are_asked_for(org: og.Graph) -> None:
 # --- indexes that are not what is declared ----------------------------------------------------------------------------
 
 
-def build(graph: og.Graph, column: str, kind: str, name: str, **options: object) -> None:
-    """Publish an index as somebody else might have built it."""
-    context = connect(graph.uri)
-    state = context.manifest.load("main")
-    step = Step(lambda table: stage_index(table, column, kind, name, options=options))
-    effect = TableEffect(state.by_key["node:I"], (step,))
-    execute(context, Write(Kind.ENSURE_INDICES, "main", lineage(Kind.ENSURE_INDICES), (effect,)))
-
-
 @pytest.mark.parametrize(
     ("column", "kind", "options", "right"),
     [
@@ -195,7 +185,7 @@ def test_a_wrong_index_is_replaced(
     items: og.Graph, column: str, kind: str, options: dict[str, object], right: str
 ) -> None:
     declared = items.contract().catalog.nodes["I"].properties[column]
-    build(items, column, kind, f"p{declared.id}_{right.lower()}", **options)
+    build_index(items, "node:I", column, kind, f"p{declared.id}_{right.lower()}", **options)
     report = items.ensure_indices()
     assert (column, right) in {(status.column, status.kind) for status in report.built}
     assert index_on(items, "node:I", column).kind == right
@@ -203,7 +193,7 @@ def test_a_wrong_index_is_replaced(
 
 
 def test_a_right_index_may_have_any_name(items: og.Graph) -> None:
-    build(items, "rank", "BTREE", "mine")
+    build_index(items, "node:I", "rank", "BTREE", "mine")
     report = items.ensure_indices()
     assert "rank" not in {status.column for status in report.built}
     assert index_on(items, "node:I", "rank").name == "mine"

@@ -13,7 +13,7 @@ import omnigraph as og
 from omnigraph.graph.lifecycle import connect
 from omnigraph.maintenance.vector_indexes import OUTGROWN, VECTORS_PER_PARTITION, VectorShape, shape_for
 from tests.commit.org import insert
-from tests.maintenance.coverage import index_on, published
+from tests.maintenance.coverage import build_index, index_on, published
 
 DOC = "node:Doc"
 
@@ -55,6 +55,14 @@ def test_an_index_has_the_metric_of_its_property(tmp_path: Path, metric: str) ->
     plan = published(graph, DOC).dataset.scanner(nearest={"column": "emb", "q": [1.0, 0.1], "k": 1, "metric": metric})
     assert "p1_vector" in plan.explain_plan()
     assert graph.ensure_indices().commit is None
+
+
+def test_an_index_for_another_metric_is_replaced(tmp_path: Path) -> None:
+    graph = docs(tmp_path / "g", "l2")
+    put(graph, [[1.0, 0.0], [0.0, 2.0]])
+    build_index(graph, DOC, "emb", "IVF_FLAT", "p1_vector", metric="cosine", num_partitions=1)
+    assert "emb" in {status.column for status in graph.ensure_indices().built}
+    assert index_on(graph, DOC, "emb").details["metric_type"] == "L2"
 
 
 @pytest.mark.row("IDX-06")

@@ -6,6 +6,7 @@ import base64
 from pathlib import Path
 
 import pytest
+from lance.blob import BlobType
 
 import omnigraph as og
 from omnigraph.errors import (
@@ -16,6 +17,8 @@ from omnigraph.errors import (
     HistoricalVersionReclaimed,
     ResourceLimit,
 )
+from omnigraph.language.schema.build import compile_schema
+from omnigraph.mutation.blobs import blob_value
 from tests.mutation.org_graph import rows
 
 SCHEMA = """node Doc { title: String @key content: Blob? note: String? }
@@ -152,6 +155,27 @@ def test_external_values_need_permission(graph, tmp_path):
     assert (blob.kind, blob.uri, blob.length, blob.etag) == ("external", uri, None, None)
     with pytest.raises(BadRequest, match="external"):
         blob.read()
+
+
+@pytest.mark.parametrize(
+    ("uri", "allowed"),
+    [
+        ("s3://bucket/data/a.bin", True),
+        ("s3://bucket/data", True),
+        ("s3://bucket/database/a.bin", False),
+        ("s3://bucket/data/../secret", False),
+        ("s3://bucket/data/%2e%2e/secret", False),
+        ("file:///s3://bucket/data/a.bin", False),
+    ],
+)
+@pytest.mark.parametrize("base", ["s3://bucket/data", "s3://bucket/data/"])
+def test_external_values_lie_under_an_allowed_base(uri, allowed, base):
+    entity = compile_schema(SCHEMA).nodes["Doc"]
+    if allowed and uri.startswith(base):
+        assert blob_value(entity, "content", uri, ("gs://other/", base)).type == BlobType()
+    else:
+        with pytest.raises(ExternalBlobDenied):
+            blob_value(entity, "content", uri, ("gs://other/", base))
 
 
 def test_bad_input(graph):

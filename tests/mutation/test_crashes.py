@@ -67,7 +67,6 @@ def kill(graph: og.Graph, failpoint: str, mutation: str, branch: str) -> None:
 def test_death(graph: og.Graph, tmp_path: Path, mutation: str, branch: str, failpoint: str, row: list[str]) -> None:
     before = {name: content(graph, name) for name in graph.branches()}
     kill(graph, failpoint, mutation, branch)
-    # The handle that was open all the time heals when it writes, another one when it is opened.
     undisturbed = org_graph(tmp_path / "undisturbed")
     undisturbed.mutate(MUTATIONS[mutation])
     survivor = og.open(graph.uri)

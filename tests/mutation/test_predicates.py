@@ -103,3 +103,22 @@ def test_unique_values_of_any_type_are_found(tmp_path: Path, kind: str, value: o
     graph.mutate(insert, params={"n": "a", "v": value})
     with pytest.raises(ValidationError, match=r"@unique violation on N\.v"):
         graph.mutate(insert, params={"n": "b", "v": -value if isinstance(value, float) else value})
+
+
+@pytest.mark.parametrize(("kind", "values"), ORDERED, ids=[kind for kind, _ in ORDERED])
+def test_the_key_in_a_predicate_finds_one_node(tmp_path: Path, kind: str, values: list[object]) -> None:
+    graph = og.init(tmp_path / "g", f"node N {{ k: {kind} @key hit: Bool? }}")
+    for value in values:
+        graph.mutate(f"query q($k: {kind}) {{ insert N {{ k: $k }} }}", params={"k": value})
+    update = f"query q($k: {kind}) {{ update N set {{ hit: true }} where k = $k }}"
+    assert graph.mutate(update, params={"k": values[1]}).affected_nodes == 1
+    delete = f"query q($k: {kind}) {{ delete N where k = $k }}"
+    assert graph.mutate(delete, params={"k": values[1]}).affected_nodes == 1
+    assert len(ids(graph, "node:N")) == len(values) - 1
+
+
+@pytest.mark.parametrize(("constant", "found"), [("2", 1), ("2.0", 1), ("2.5", 0), ("3000000000", 0)])
+def test_a_key_is_compared_by_value(tmp_path: Path, constant: str, found: int) -> None:
+    graph = og.init(tmp_path / "g", "node N { k: I32 @key }")
+    graph.mutate("query q() { insert N { k: 2 } }")
+    assert graph.mutate(f"query q() {{ delete N where k = {constant} }}").affected_nodes == found

@@ -10,8 +10,8 @@ from omnigraph.cli.commands import Group
 from omnigraph.cli.options import json_option, uri_option
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
-from omnigraph.cli.shapes import MAIN
 from omnigraph.cli.writing import confirm_destruction, echo_write
+from omnigraph.commit.model import MAIN
 
 
 @click.group(cls=Group)

@@ -10,8 +10,8 @@ from omnigraph.cli.commands import Command
 from omnigraph.cli.options import branch_option, json_option, positional_uri
 from omnigraph.cli.scope import DIRECT
 from omnigraph.cli.settings import Settings
-from omnigraph.cli.shapes import MAIN
 from omnigraph.cli.writing import echo_write
+from omnigraph.commit.model import MAIN
 
 
 @click.command("ensure-indices", cls=Command, scope=DIRECT)

@@ -10,8 +10,9 @@ from omnigraph.cli.commands import Command
 from omnigraph.cli.options import branch_option, json_option
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
-from omnigraph.cli.shapes import MAIN, change_output, precondition_output
+from omnigraph.cli.shapes import change_output, precondition_output
 from omnigraph.cli.sources import QueryCall, naming, takes_query
+from omnigraph.commit.model import MAIN
 from omnigraph.errors import PreconditionFailed
 
 LOST = 4

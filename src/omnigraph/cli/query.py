@@ -11,8 +11,8 @@ from omnigraph.cli.read_formats import ReadOutput, print_read
 from omnigraph.cli.read_table import TableStyle
 from omnigraph.cli.scope import READ
 from omnigraph.cli.settings import OUTPUTS, Settings
-from omnigraph.cli.shapes import MAIN
 from omnigraph.cli.sources import QueryCall, naming, takes_query
+from omnigraph.commit.model import MAIN
 
 
 @click.command(cls=Command, scope=READ)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,8 +13,10 @@ from omnigraph.cli.commands import Group
 from omnigraph.cli.moments import iso
 from omnigraph.cli.options import confirm_option, json_option, positional_uri, uri_option
 from omnigraph.cli.scope import DIRECT
+from omnigraph.errors import RecoveryRequired, SchemaContractError
 
 if TYPE_CHECKING:
+    from omnigraph.commit.context import CommitContext
     from omnigraph.storage.objects import ObjectStore
 
 
@@ -28,9 +31,12 @@ def recovery() -> None:
 @click.pass_context
 def list_(context: click.Context, uri: str | None, as_json: bool) -> None:
     """List the pending recovery records and the completed recoveries; nothing is settled by looking."""
+    from omnigraph.commit.audit import recoveries
+
     target = resolve(context, uri)
-    done = [found.to_dict() for found in open_graph(target, "ro").recoveries()]
-    waiting = _pending(_store(target))
+    connected = _connected(target)
+    done = [found.to_dict() for found in recoveries(connected)]
+    waiting = _pending(connected.store)
     if as_json:
         output.json({"pending": waiting, "recoveries": done})
         return
@@ -58,9 +64,7 @@ def discard(context: click.Context, uri: str | None, operation_id: str, confirm:
     from omnigraph.commit.sidecar import discard_sidecar
 
     target = resolve(context, uri, named_by="--uri")
-    # Opening the graph for writing would first try to settle the very record that can not be settled.
-    open_graph(target, "ro")
-    store = _store(target)
+    store = _connected(target).store
     known = {record["operation_id"] for record in _pending(store)}
     if operation_id in known and not confirm:
         output.note(f"would set aside the recovery record of operation {operation_id}; pass --confirm to do it")
@@ -72,11 +76,14 @@ def discard(context: click.Context, uri: str | None, operation_id: str, confirm:
         output.line(f"discarded {operation_id} to {aside}")
 
 
-def _store(target: Target) -> ObjectStore:
-    from omnigraph.storage.objects import open_store
-    from omnigraph.storage.root import Root
+def _connected(target: Target) -> CommitContext:
+    """The stores of a graph, unsettled: opening it for writing would try the very record that can not be settled."""
+    from omnigraph.graph.lifecycle import connect
 
-    return open_store(Root.parse(target.uri))
+    # A record that keeps readers out is the one that somebody wants to look at.
+    with contextlib.suppress(RecoveryRequired, SchemaContractError):
+        open_graph(target, "ro")
+    return connect(target.uri)
 
 
 def _pending(store: ObjectStore) -> list[dict[str, Any]]:

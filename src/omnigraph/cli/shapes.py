@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.commit.model import MAIN, Commit
+
 if TYPE_CHECKING:
-    from omnigraph.commit.model import Commit
     from omnigraph.errors import PreconditionFailed
     from omnigraph.graph.blobs import BlobValue
     from omnigraph.graph.snapshot import Snapshot
     from omnigraph.mutation.execute import MutationResult
-
-MAIN = "main"
 
 
 def commit_output(commit: Commit) -> dict[str, Any]:

@@ -51,7 +51,6 @@ from omnigraph.commit.updates import (
     written,
 )
 from omnigraph.errors import (
-    BadRequest,
     CommitStateUnknown,
     Conflict,
     ExpectedVersionMismatch,
@@ -381,7 +380,7 @@ def _settle(
     context: CommitContext, write: Write, sidecar: Sidecar, moved: frozenset[str], error: OmnigraphError
 ) -> ManifestState:
     """After a failure in B or C the writer itself finishes or undoes its write, so that the caller gets a clear answer."""
-    attempt = Attempt(moved=moved, must_undo=isinstance(error, Conflict | BadRequest))
+    attempt = Attempt(moved=moved, must_undo=isinstance(error, Conflict))
     try:
         outcome = recover(context, sidecar, live=attempt)
         if outcome.recovery_kind == "RolledForward":

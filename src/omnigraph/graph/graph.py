@@ -258,7 +258,11 @@ class Graph:
         contract = self.contract()
         compiled = self._queries.get(source, name, contract)
         bound = bind_params(compiled.query.params, params)
-        view = self.snapshot(branch, snapshot)
+        # The same contract for the query and for its snapshot: one look at the schema files.
+        view = snapshot
+        if not isinstance(view, Snapshot):
+            state = resolve(self._context.manifest, branch or self.branch, view)
+            view = Snapshot(state, self._context.tables, contract.names())
         return compiled, start(view, contract.catalog, bound, self._caches, self._embedder.embed_query, explaining)
 
     # --- maintenance ------------------------------------------------------------------------------------------------

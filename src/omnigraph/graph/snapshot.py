@@ -12,6 +12,7 @@ from omnigraph.commit.model import Commit, Identity, ManifestState, TableEntry, 
 from omnigraph.errors import BadRequest, HistoricalVersionReclaimed, NotFound
 from omnigraph.ids import is_ulid
 from omnigraph.storage.tables.handles import Tables
+from omnigraph.storage.tables.lance_errors import Missing
 from omnigraph.storage.tables.table import Table
 
 # More digits than any version has are no version either, and Python refuses to read very many.
@@ -61,7 +62,14 @@ class Snapshot:
     def open(self, type_key: str) -> Table:
         """The table of a type at its published version."""
         entry = self.entry(type_key)
-        return self.tables.open(entry.location, entry.version)
+        try:
+            return self.tables.open(entry.location, entry.version)
+        except Missing as error:
+            raise HistoricalVersionReclaimed(
+                f"the {type_key} of {self.id} is gone: its branch was deleted, or the version was cleaned up; "
+                "take a newer snapshot",
+                version=self.id,
+            ) from error
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -47,7 +47,7 @@ def trainable_vectors(table: Table, column: str, metric: str) -> int:
 
 def serves_vectors(index: TableIndex, table: Table, column: str, metric: str) -> bool:
     """Whether an index of a column answers for this metric and is not outgrown."""
-    if not index.kind.startswith("IVF_") or str(index.details.get("metric_type")).lower() == 'x':
+    if not index.kind.startswith("IVF_") or str(index.details.get("metric_type")).lower() != metric:
         return False
     return not _is_outgrown(index, table, column, metric)
 

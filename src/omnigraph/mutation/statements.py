@@ -24,8 +24,10 @@ from omnigraph.mutation.base import Base
 from omnigraph.mutation.blobs import blob_value
 from omnigraph.mutation.constants import Constants, default_of
 from omnigraph.mutation.staging import Entity, Staging
+from omnigraph.storage.tables.table import Filter
 from omnigraph.values.build import repeated, table_of
-from omnigraph.values.compare import Coerced, coerce, matches, scan_filter
+from omnigraph.values.compare import Coerced, Comparison, coerce, matches, scan_filter
+from omnigraph.values.identity import derive_ids
 
 
 @dataclass
@@ -131,7 +133,9 @@ class Run:
     def _committed(self, entity: Entity, predicate: Compare, columns: list[str] | None) -> pa.Table:
         """The committed rows that satisfy a predicate, with their addresses."""
         column, asked = self._asked(predicate)
-        wanted = scan_filter(column.property, column.type, asked)
+        wanted = _by_key(entity, column, asked)
+        if wanted is None:
+            wanted = scan_filter(column.property, column.type, asked)
         return self.base.table(entity.type_key).read(columns, wanted, with_row_address=True, blobs="values")
 
     def _asked(self, predicate: Compare) -> tuple[Column, Coerced]:
@@ -141,3 +145,14 @@ class Run:
         value = self.constants.value(predicate.right)  # type: ignore[arg-type]
         assert not isinstance(value, tuple), "the checker refuses to compare with a list"
         return column, coerce(column.type, predicate.operator, value)
+
+
+def _by_key(entity: Entity, column: Column, asked: Coerced) -> Filter | None:
+    """A predicate that gives the whole key asks for one id, which an index finds; None for any other."""
+    if not isinstance(asked, Comparison) or asked.operator != "=" or entity.key != (column.property,):
+        return None
+    if pa.types.is_floating(asked.value.type):
+        # Some that can be asked for are no key: infinity.
+        return None
+    key = pa.table({column.property: pa.repeat(asked.value, 1)})
+    return pc.field("id") == derive_ids(entity, key)[0]

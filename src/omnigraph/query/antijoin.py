@@ -31,7 +31,8 @@ def outer_rows(plan: Outer, outer: Rows | None) -> Rows:
     prefixes = tuple(f"{name}." for name in plan.variables)
     kept = [name for name in outer.table.column_names if name.startswith((*prefixes, _COMBINATION))]
     domains = {name: domain for name, domain in outer.domains.items() if name in plan.variables}
-    return Rows(outer.table.select(kept), domains)
+    attributes = {name: known for name, known in outer.attributes.items() if name in plan.variables}
+    return Rows(outer.table.select(kept), domains, attributes)
 
 
 def combinations(rows: Rows, variables: tuple[str, ...]) -> Integers:

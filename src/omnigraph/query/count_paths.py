@@ -14,7 +14,7 @@ from omnigraph.query.points import Points, points_at, points_of
 from omnigraph.query.reach import distinct, reach
 from omnigraph.query.rows import WEIGHT, Integers, Rows
 from omnigraph.query.run import Run
-from omnigraph.query.targets import fitting_targets
+from omnigraph.query.targets import fitting_targets, is_any
 from omnigraph.query.traversal import graph_for
 
 _MOST = 2**63 - 1
@@ -33,21 +33,34 @@ def count_paths(plan: CountPaths, rows: Rows, run: Run) -> Rows:
 def _paths(hop: Hop, sources: Points, run: Run) -> Integers:
     """How many paths the hop and those behind it have from each source."""
     adjacency, domain, positions = _adjacency(hop, sources, run)
-    starts, inverse = distinct(positions)
+    parallel = adjacency.parallel if hop.edge.variable is not None else None
+    if hop.edge.max_hops == 1 and parallel is None and not hop.then and is_any(hop.target, run):
+        return adjacency.degrees(positions)
+    starts, inverse = distinct(positions, adjacency.sources)
     reached = reach(adjacency, hop.edge, starts)
-    fitting = fitting_targets(hop.target, domain, reached.ends, run).fitting(reached.ends)
-    if fitting is not None:
-        reached = reached.keep(fitting)
-    values = np.ones(len(reached.ends), np.int64)
-    if hop.edge.variable is not None and adjacency.parallel is not None:
+    weights = _weights(hop, domain, reached.ends, run)
+    values = weights[reached.ends]
+    if parallel is not None:
         assert reached.slots is not None, "a step with an edge variable has one hop"
-        values = adjacency.parallel[reached.slots].astype(np.int64)
-    if hop.then:
-        ends, places = _touched(reached.ends, len(domain.ids))
-        for following in hop.then:
-            values = _product(values, _paths(following, points_at(domain, ends), run)[places])
+        values = _product(values, parallel[reached.slots].astype(np.int64))
     _refuse_too_many(values)
     return reached.sums(values)[inverse]
+
+
+def _weights(hop: Hop, domain: SortedIds, ends: Integers, run: Run) -> Integers:
+    """For each position of the domain how many paths go on from there; 0 where the target does not fit."""
+    touched = np.zeros(len(domain.ids), np.bool_)
+    touched[ends] = True
+    positions = np.flatnonzero(touched)
+    fitting = fitting_targets(hop.target, domain, positions, run).fitting(positions)
+    if fitting is not None:
+        positions = positions[fitting]
+    values = np.ones(len(positions), np.int64)
+    for following in hop.then:
+        values = _product(values, _paths(following, points_at(domain, positions), run))
+    weights = np.zeros(len(domain.ids), np.int64)
+    weights[positions] = values
+    return weights
 
 
 def _adjacency(hop: Hop, sources: Points, run: Run) -> tuple[Adjacency, SortedIds, Integers]:
@@ -60,16 +73,8 @@ def _adjacency(hop: Hop, sources: Points, run: Run) -> tuple[Adjacency, SortedId
     return graph.adjacency(direction), graph.domain_to(direction), sources.within(graph.domain_from(direction), run)
 
 
-def _touched(positions: Integers, size: int) -> tuple[Integers, Integers]:
-    """The distinct positions, and for each position its place among them; faster than sorting for many."""
-    touched = np.zeros(size, np.bool_)
-    touched[positions] = True
-    places = np.cumsum(touched) - 1
-    return np.flatnonzero(touched), places[positions]
-
-
 def _product(one: Integers, other: Integers) -> Integers:
-    if len(one) and float(np.max(one)) * float(np.max(other)) > _MOST:
+    if len(one) and len(other) and float(np.max(one)) * float(np.max(other)) > _MOST:
         raise _too_many()
     return one * other
 

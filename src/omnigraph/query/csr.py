@@ -30,15 +30,25 @@ class Adjacency:
     parallel: Narrow | None
     size: int
 
+    @property
+    def sources(self) -> int:
+        """How many positions have neighbours or could have."""
+        return len(self.starts) - 1
+
     def degrees(self, sources: Integers) -> Integers:
         """How many neighbours some positions have; a position of -1 has none."""
         safe = np.maximum(sources, 0)
-        if not len(self.starts) - 1:
+        if not self.sources:
             return np.zeros(len(sources), np.int64)
         return np.where(sources >= 0, self.starts[safe + 1] - self.starts[safe], 0)
 
+    def _is_everything(self, sources: Integers) -> bool:
+        return len(sources) == self.sources and bool((sources == np.arange(len(sources))).all())
+
     def slots(self, sources: Integers) -> tuple[Integers, Integers]:
         """For each source its number of neighbours, and for all of them, one after the other, their places in `indices`."""
+        if self._is_everything(sources):
+            return np.diff(self.starts), np.arange(int(self.starts[-1]))
         counts = self.degrees(sources)
         begins = np.where(sources >= 0, self.starts[np.maximum(sources, 0)], 0) if len(sources) else counts
         ends = np.cumsum(counts)

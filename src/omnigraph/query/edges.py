@@ -51,7 +51,7 @@ def expand_edges(step: Expand, rows: Rows, sources: Points, end: Entities, run: 
     edge = step.edge
     assert edge.variable is not None
     found = read_edges(edge, edge.columns, sources, run)
-    starts, inverse = distinct(sources.within(found.sources, run))
+    starts, inverse = distinct(sources.within(found.sources, run), len(found.sources.ids))
     reached = found.reach(starts)
     if step.closing:
         owners, places = reached.spread(inverse)

@@ -110,7 +110,7 @@ class _Walk:
         step = max(1, _PRODUCT_ROWS // max(right.count, 1))
         starts = range(0, max(left.count, 1), step)
         pieces = [satisfying(plan.predicates, _product(left.slice(start, step), right), self.run) for start in starts]
-        return Rows(pa.concat_tables([piece.table for piece in pieces]), pieces[0].domains)
+        return Rows(pa.concat_tables([piece.table for piece in pieces]), pieces[0].domains, pieces[0].attributes)
 
     def _project(self, plan: Project, rows: Rows) -> Rows:
         arrays = [evaluate(column.expr, rows, self.run) for column in plan.columns]

@@ -30,7 +30,7 @@ def expand(step: Expand, rows: Rows, run: Run) -> Rows:
     if step.closing:
         targets = points_of(rows, step.target.variable, end, run).within(domain, run)
         return rows.filter(_connected(adjacency, step.edge, positions, targets))
-    starts, inverse = distinct(positions)
+    starts, inverse = distinct(positions, adjacency.sources)
     reached = reach(adjacency, step.edge, starts)
     fitting = fitting_targets(step.target, domain, reached.ends, run)
     mask = fitting.fitting(reached.ends)
@@ -51,7 +51,7 @@ def ends_of(edge: EdgePattern, run: Run) -> tuple[Entities, Entities]:
 
 def _connected(adjacency: Adjacency, edge: EdgePattern, sources: Integers, targets: Integers) -> Mask:
     """For each pair of positions whether the step leads from one to the other."""
-    starts, inverse = distinct(sources)
+    starts, inverse = distinct(sources, adjacency.sources)
     reached = reach(adjacency, edge, starts)
     width = max(adjacency.size, 1)
     pairs = np.repeat(np.arange(len(starts)), reached.counts) * width + reached.ends

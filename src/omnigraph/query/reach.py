@@ -46,15 +46,22 @@ class Reached:
 
 
 def reach(adjacency: Adjacency, edge: EdgePattern, sources: Integers) -> Reached:
-    """All ends within the bounds of a step; sources of -1 have none."""
+    """All ends within the bounds of a step; sources are distinct and ascending, and -1 has none."""
     if edge.max_hops == 1:
         counts, slots = adjacency.slots(sources)
-        return Reached(counts, adjacency.indices[slots].astype(np.int64), slots)
+        ends = adjacency.indices if len(slots) == len(adjacency.indices) else adjacency.indices[slots]
+        return Reached(counts, ends, slots)
     counts, ends = search(adjacency, sources, edge.min_hops, edge.max_hops)
     return Reached(counts, ends)
 
 
-def distinct(values: Integers) -> tuple[Integers, Integers]:
-    """The distinct values, and for each value its place among them."""
-    found, inverse = np.unique(values, return_inverse=True)
-    return found, np.asarray(inverse, dtype=np.int64)
+def distinct(positions: Integers, size: int) -> tuple[Integers, Integers]:
+    """The distinct positions in a domain of this size, ascending, and for each position its place among them."""
+    if len(positions) * 4 < size:
+        found, inverse = np.unique(positions, return_inverse=True)
+        return found, np.asarray(inverse, dtype=np.int64)
+    # One mark for each position is faster than sorting when most are there. The first mark is that of -1.
+    marks = np.zeros(size + 1, np.bool_)
+    marks[positions + 1] = True
+    places = np.cumsum(marks) - 1
+    return np.flatnonzero(marks) - 1, places[positions + 1]

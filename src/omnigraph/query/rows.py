@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Integers = npt.NDArray[np.int64]
+#: Of 64 bits as a rule; positions in large adjacency have 32.
+Integers = npt.NDArray[np.signedinteger[Any]]
 Mask = npt.NDArray[np.bool_]
 
 #: Keeps the number of rows when nothing is read of them.
@@ -35,11 +36,23 @@ class Domain(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Attributes:
+    """What was read of the nodes of a domain: the row of `table` for each position."""
+
+    places: Integers
+    table: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
-    """Some rows of bindings; `domains` are those of the variables that have positions."""
+    """Some rows of bindings; `domains` are those of the variables that have positions.
+
+    `attributes` holds the properties of such variables once per node; they become columns when somebody reads them.
+    """
 
     table: pa.Table
     domains: Mapping[str, Domain] = field(default_factory=dict)
+    attributes: Mapping[str, Attributes] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -53,7 +66,11 @@ class Rows:
         """A property of a variable, or its id."""
         if name == "id" and not self.has(variable, name):
             return pa.chunked_array([self.domains[variable].ids.take(pa.array(self.positions(variable)))])
-        return self.table[column_name(variable, name)]
+        full_name = column_name(variable, name)
+        if variable in self.attributes and full_name not in self.table.column_names:
+            known = self.attributes[variable]
+            return known.table[full_name].take(pa.array(known.places[self.positions(variable)]))
+        return self.table[full_name]
 
     def positions(self, variable: str) -> Integers:
         """Where the nodes of a variable are in its domain."""
@@ -72,14 +89,17 @@ class Rows:
 
     def take(self, indices: Integers | pa.Array) -> Rows:
         """These rows, in this order, repeated as often as they are named."""
-        return Rows(self.table.take(pa.array(indices)), self.domains)
+        return self._with(self.table.take(pa.array(indices)))
 
     def filter(self, mask: pa.Array | pa.ChunkedArray | Mask) -> Rows:
         """The rows for which the mask holds."""
-        return Rows(self.table.filter(pa.array(mask) if isinstance(mask, np.ndarray) else mask), self.domains)
+        return self._with(self.table.filter(pa.array(mask) if isinstance(mask, np.ndarray) else mask))
 
     def slice(self, start: int, count: int) -> Rows:
-        return Rows(self.table.slice(start, count), self.domains)
+        return self._with(self.table.slice(start, count))
+
+    def _with(self, table: pa.Table) -> Rows:
+        return Rows(table, self.domains, self.attributes)
 
     def with_columns(self, columns: Mapping[str, pa.Array | pa.ChunkedArray | Integers]) -> Rows:
         """The same rows with more columns."""
@@ -87,12 +107,15 @@ class Rows:
         for name, values in columns.items():
             arrow = pa.array(values) if isinstance(values, np.ndarray) else values
             table = table.append_column(name, arrow)
-        return Rows(table, self.domains)
+        return self._with(table)
 
-    def with_positions(self, variable: str, domain: Domain, positions: Integers) -> Rows:
-        """The same rows with one more variable, known by its positions."""
+    def with_positions(
+        self, variable: str, domain: Domain, positions: Integers, attributes: Attributes | None = None
+    ) -> Rows:
+        """The same rows with one more variable, known by its positions, and what was read of its nodes."""
         added = self.with_columns({position_name(variable): positions})
-        return Rows(added.table, {**self.domains, variable: domain})
+        known = self.attributes if attributes is None else {**self.attributes, variable: attributes}
+        return Rows(added.table, {**self.domains, variable: domain}, known)
 
     def beside(self, other: Rows) -> Rows:
         """Two row sets of equal length with different variables, side by side."""
@@ -100,7 +123,7 @@ class Rows:
         for name in other.table.column_names:
             if name not in table.column_names:
                 table = table.append_column(name, other.table[name])
-        return Rows(table, {**self.domains, **other.domains})
+        return Rows(table, {**self.domains, **other.domains}, {**self.attributes, **other.attributes})
 
 
 def column_name(variable: str, name: str) -> str:

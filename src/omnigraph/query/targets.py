@@ -10,7 +10,7 @@ import pyarrow as pa
 from omnigraph.language.query.ir import NodePattern
 from omnigraph.query.domain import SortedIds
 from omnigraph.query.points import is_passing
-from omnigraph.query.rows import Integers, Mask, Rows, column_name
+from omnigraph.query.rows import Attributes, Integers, Mask, Rows
 from omnigraph.query.run import Run
 from omnigraph.query.scan import Request, address_name, node_columns, read, scan_nodes
 
@@ -32,24 +32,16 @@ class Targets:
 
     def attach(self, rows: Rows, variable: str, domain: SortedIds, positions: Integers) -> Rows:
         """Rows with their targets: the position, and what was read."""
-        rows = rows.with_positions(variable, domain, positions)
         if self.places is None or self.read is None:
-            return rows
-        places = pa.array(self.places[positions])
-        kept = [name for name in self.read.table.column_names if name not in _own(variable) and "#unit" not in name]
-        return rows.with_columns({name: self.read.table[name].take(places) for name in kept})
-
-
-def _own(variable: str) -> tuple[str, str]:
-    """What every position says already."""
-    return (column_name(variable, "id"), address_name(variable))
+            return rows.with_positions(variable, domain, positions)
+        return rows.with_positions(variable, domain, positions, Attributes(self.places, self.read.table))
 
 
 def fitting_targets(target: NodePattern, domain: SortedIds, positions: Integers, run: Run) -> Targets:
     """Read what is asked of the nodes at these positions; nothing when only their existence matters."""
-    columns = tuple(name for name in node_columns(target, run) if name != "id")
-    if not columns and not target.predicates and target.lookup is None:
+    if is_any(target, run):
         return Targets(None, None)
+    columns = tuple(name for name in node_columns(target, run) if name != "id")
     entities = run.nodes(target.node_type)
     wanted = (*columns, "id")
     if target.lookup is not None:
@@ -62,6 +54,12 @@ def fitting_targets(target: NodePattern, domain: SortedIds, positions: Integers,
     known = found >= 0
     places[found[known]] = np.flatnonzero(known)
     return Targets(places, rows)
+
+
+def is_any(target: NodePattern, run: Run) -> bool:
+    """Whether every node fits and nothing is read of it."""
+    reads = any(name != "id" for name in node_columns(target, run))
+    return not reads and not target.predicates and target.lookup is None
 
 
 def _reading(target: NodePattern, columns: tuple[str, ...]) -> NodePattern:

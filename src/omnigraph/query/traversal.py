@@ -26,6 +26,8 @@ INDEXED, CSR = "indexed", "csr"
 _LOOKUP = 1.5
 _PER_ID = 0.02
 _PER_EDGE = 0.0006
+#: An adjacency is kept, so building it pays off when this many traversals like this one cost as much.
+_USES = 10
 
 #: Which columns of an edge hold the ends a step in a direction starts from.
 START_COLUMNS = {Direction.OUT: ("src",), Direction.IN: ("dst",), Direction.BOTH: ("src", "dst")}
@@ -65,7 +67,7 @@ def _affordable(edges: Entities, edge: EdgePattern, frontier: int, run: Run) -> 
     if run.caches.has_edge_graph(edges.table) or not _is_indexed(edges, edge.direction, run):
         return False
     hops = min(edge.max_hops, 8)
-    return _LOOKUP * hops + _PER_ID * frontier < _PER_EDGE * edges.rows
+    return _USES * (_LOOKUP * hops + _PER_ID * frontier) < _PER_EDGE * edges.rows
 
 
 def _is_indexed(edges: Entities, direction: Direction, run: Run) -> bool:
@@ -81,7 +83,7 @@ def _nearby(edges: Entities, edge: EdgePattern, start: pa.ChunkedArray, run: Run
     for hop in range(edge.max_hops):
         if not len(frontier):
             break
-        if bounded and hop and _PER_ID * len(frontier) > _PER_EDGE * edges.rows:
+        if bounded and hop and _USES * _PER_ID * len(frontier) > _PER_EDGE * edges.rows:
             return None
         reached = []
         for column in START_COLUMNS[edge.direction]:

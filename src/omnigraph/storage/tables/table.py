@@ -129,6 +129,10 @@ class Table:
         blobs: Blobs = "descriptors",
     ) -> pa.Table:
         """The rows as one Arrow table; for what is known to be small."""
+        if not self._carried(columns, blobs):
+            scanner = self._scanner(columns, filter, BATCH_ROWS, with_row_id, with_row_address, blobs)
+            with translated(str(self.location), "read"):
+                return scanner.to_table()
         options = {"with_row_id": with_row_id, "with_row_address": with_row_address}
         batches = list(self.scan(columns, filter, blobs=blobs, **options))
         if batches:

@@ -19,6 +19,7 @@ from omnigraph.language.query.rewrite.push_filters import push_filters
 from omnigraph.language.query.rewrite.push_negations import push_negations
 from omnigraph.language.query.rewrite.rank_scans import rank_scans
 from omnigraph.language.query.rewrite.start_at_lookup import start_at_lookup
+from omnigraph.language.query.rewrite.start_at_read import start_at_read
 
 Rule = Callable[[Plan], Plan]
 
@@ -29,6 +30,7 @@ RULES: tuple[Rule, ...] = (
     start_at_lookup,
     push_negations,
     count_rows,
+    start_at_read,
     count_paths,
     bound_order,
     rank_scans,

@@ -1,0 +1,135 @@
+"""Queries over a social graph, against Kuzu and DuckDB in the same run; answers are compared before times."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import omnigraph
+from bench.measure import Floor, Measure, Row, benchmark, timed
+from bench.query_texts import QUESTIONS, Question
+from bench.social import Social, load_social, make_social
+
+REPEAT = 5
+#: Goals: the nine together no slower than Kuzu, none slower than twice the better peer, neighbourhoods five times faster.
+SLOWER = 2.0
+FASTER = 5.0
+LOOKUP_FACTOR = 2.5
+
+Ask = Callable[[str], list[tuple[Any, ...]]]
+
+
+@benchmark("query.social")
+def social_queries() -> Iterator[Row]:
+    """The nine questions, then neighbourhoods and point look-ups."""
+    folder = Path(tempfile.mkdtemp(prefix="bench-query-"))
+    try:
+        social = make_social()
+        graph = load_social(social, folder / "graph")
+        kuzu, duck = _kuzu(social, folder), _duckdb(social)
+        yield from _nine(graph, kuzu, duck)
+        yield from _neighbourhoods(graph, kuzu)
+        yield _lookup(graph)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _nine(graph: omnigraph.Graph, kuzu: Ask, duck: Ask) -> Iterator[Row]:
+    totals = {"ours": 0.0, "kuzu": 0.0}
+    for question in QUESTIONS:
+        _compare(question, graph, kuzu, duck)
+        ours = timed(lambda gq=question.gq: graph.query(gq), repeat=REPEAT, warm_up=1)
+        theirs = timed(lambda text=question.cypher: kuzu(text), repeat=REPEAT, warm_up=1)
+        other = timed(lambda text=question.sql: duck(text), repeat=REPEAT, warm_up=1)
+        totals["ours"] += ours.median
+        totals["kuzu"] += theirs.median
+        better = min(theirs.median, other.median)
+        yield Row(question.name, ours, Floor("Kuzu", theirs), goal=SLOWER * better)
+        yield Row(question.name, ours, Floor("DuckDB", other), goal=SLOWER * better)
+    sums = {name: Measure(total, total, total) for name, total in totals.items()}
+    yield Row("sum of the nine", sums["ours"], Floor("Kuzu", sums["kuzu"]), goal=sums["kuzu"].median)
+
+
+def _compare(question: Question, graph: omnigraph.Graph, kuzu: Ask, duck: Ask) -> None:
+    ours = _rounded([tuple(row.values()) for row in graph.query(question.gq).rows])
+    for name, ask, text in (("Kuzu", kuzu, question.cypher), ("DuckDB", duck, question.sql)):
+        theirs = _rounded(ask(text))
+        if ours != theirs:
+            raise AssertionError(f"{question.name}: ours {ours}, {name} {theirs}")
+
+
+def _rounded(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return [tuple(round(value, 6) if isinstance(value, float) else value for value in row) for row in rows]
+
+
+def _neighbourhoods(graph: omnigraph.Graph, kuzu: Ask) -> Iterator[Row]:
+    for hops in (1, 2, 3, 4):
+        gq = f"""query q() {{ match {{ $p: Person {{ key: "p11" }} $p follows{{1,{hops}}} $x }}
+                 return {{ count($x) as n }} }}"""
+        cypher = f"""match (p:Person)-[:Follows* SHORTEST 1..{hops}]->(x:Person) where p.key = 'p11'
+                     return count(distinct x)"""
+        found, expected = graph.query(gq).rows[0]["n"], kuzu(cypher)[0][0]
+        if found not in (expected, expected - 1):  # Kuzu may count the start itself
+            raise AssertionError(f"{hops} hops: ours {found}, Kuzu {expected}")
+        theirs = timed(lambda text=cypher: kuzu(text), repeat=REPEAT, warm_up=1)
+        ours = timed(lambda text=gq: graph.query(text), repeat=REPEAT, warm_up=1)
+        goal = theirs.median / FASTER if hops > 1 else None
+        yield Row(f"neighbourhood of {hops} hops", ours, Floor("Kuzu", theirs), goal=goal)
+
+
+def _lookup(graph: omnigraph.Graph) -> Row:
+    gq = "query q($k: String) { match { $p: Person { key: $k } } return { $p.age } }"
+    dataset = graph.snapshot().open("node:Person").dataset
+    ours = timed(lambda: graph.query(gq, params={"k": "p4711"}), repeat=50)
+    bare = timed(lambda: dataset.to_table(columns=["age"], filter=pc.field("id") == "p4711"), repeat=50)
+    return Row("point look-up by key", ours, Floor("bare Lance", bare), goal=LOOKUP_FACTOR * bare.median)
+
+
+# --- peers ------------------------------------------------------------------------------------------------------------
+
+
+def _duckdb(social: Social) -> Ask:
+    import duckdb
+
+    connection = duckdb.connect()
+    for name, table in {**social.nodes, **social.edges}.items():
+        connection.register("arrow_table", table)
+        connection.execute(f"create table {name} as select * from arrow_table")
+    return lambda text: connection.execute(text).fetchall()
+
+
+_ENDS = {
+    "Follows": ("Person", "Person"),
+    "LivesIn": ("Person", "City"),
+    "HasInterest": ("Person", "Interest"),
+    "CityIn": ("City", "State"),
+    "StateIn": ("State", "Country"),
+}
+
+
+def _kuzu(social: Social, folder: Path) -> Ask:
+    import kuzu
+    import pyarrow.parquet as parquet
+
+    connection = kuzu.Connection(kuzu.Database(str(folder / "kuzu")))
+    for name, table in social.nodes.items():
+        more = ", gender STRING, age INT32" if name == "Person" else ""
+        connection.execute(f"create node table {name} (key STRING primary key{more})")
+        _copy(connection, parquet, name, table, folder)
+    for name, table in social.edges.items():
+        source, target = _ENDS[name]
+        connection.execute(f"create rel table {name} (from {source} to {target})")
+        _copy(connection, parquet, name, table, folder)
+    return lambda text: [tuple(row) for row in connection.execute(text).get_all()]
+
+
+def _copy(connection: Any, parquet: Any, name: str, table: pa.Table, folder: Path) -> None:
+    path = folder / f"{name}.parquet"
+    parquet.write_table(table, path)
+    connection.execute(f'copy {name} from "{path}"')

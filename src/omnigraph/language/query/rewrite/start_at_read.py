@@ -1,0 +1,69 @@
+"""Rule: a count that groups by nodes reached by traversal starts at those nodes, so that the others are only counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from omnigraph.language.query.connect import Link, connect
+from omnigraph.language.query.ir import (
+    Aggregate,
+    Expand,
+    Filter,
+    NodeScan,
+    Plan,
+    Predicate,
+    holds_rrf,
+    transform,
+    variables_of,
+)
+from omnigraph.language.query.rewrite.push_filters import sink
+
+
+def start_at_read(plan: Plan) -> Plan:
+    """Scans and traversals are a join, and a join gives the same rows from whichever side it starts.
+
+    Started at a node that is read, the traversal that led to it leads to a node that is not read, and such traversals
+    need not be enumerated. A scan with conditions or a lookup stays the start: it leaves few rows to go on from.
+    """
+    return transform(plan, _restart)
+
+
+def _restart(plan: Plan) -> Plan:
+    if not isinstance(plan, Aggregate) or not all(column.call.function == "count" for column in plan.aggregates):
+        return plan
+    expands: list[Expand] = []
+    filters: list[Predicate] = []
+    below = plan.input
+    while isinstance(below, Expand | Filter):
+        if isinstance(below, Expand):
+            expands.insert(0, below)
+        else:
+            filters[:0] = below.predicates
+        below = below.input
+    read = frozenset().union(
+        *(variables_of(key.expr) for key in plan.keys), *(_read(plan)), *map(variables_of, filters)
+    )
+    if not isinstance(below, NodeScan) or not _can_move(below, expands, filters) or below.node.variable in read:
+        return plan
+    nodes = {expand.target.variable: expand.target for expand in expands if not expand.closing}
+    start = next((node for name, node in nodes.items() if name in read), None)
+    if start is None:
+        return plan
+    nodes[below.node.variable] = below.node
+    links = [_link(expand, nodes[expand.source].node_type) for expand in expands]
+    restarted = connect(NodeScan(start), links, nodes, {start.variable})
+    return replace(plan, input=sink(restarted, filters))
+
+
+def _read(plan: Aggregate) -> list[frozenset[str]]:
+    return [variables_of(column.call) for column in plan.aggregates]
+
+
+def _can_move(scan: NodeScan, expands: list[Expand], filters: list[Predicate]) -> bool:
+    if scan.node.lookup is not None or scan.node.predicates:
+        return False
+    return not any(expand.target.lookup is not None for expand in expands) and not any(map(holds_rrf, filters))
+
+
+def _link(expand: Expand, source_type: str) -> Link:
+    return Link(expand.source, source_type, expand.edge, expand.target.variable, expand.target.node_type)
