@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pygments import highlight  # type: ignore[import-untyped]
-from pygments.formatters import TerminalFormatter  # type: ignore[import-untyped]
-from pygments.lexer import RegexLexer, bygroups, include, words  # type: ignore[import-untyped]
-from pygments.token import (  # type: ignore[import-untyped]
+from pygments import highlight
+from pygments.formatters import TerminalFormatter
+from pygments.lexer import RegexLexer, bygroups, include, words
+from pygments.token import (
     Comment,
     Keyword,
     Name,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from omnigraph.query.csr import Adjacency
-from omnigraph.query.rows import Integers
+from omnigraph.query.rows import Integers, Mask
 
 #: Sources times positions: below, the compiled search costs more to load than it saves.
 _SMALL = 2_000_000
@@ -54,8 +54,7 @@ def _search_some(adjacency: Adjacency, sources: Integers, least: int, most: int)
         codes = np.repeat(frontier_owners, counts) * width + adjacency.indices[slots]
         if hop == least == 1:
             reached.append(codes[codes == np.repeat(owners * width + starts, counts)])
-        fresh = np.unique(codes[~marks[codes]])
-        marks[fresh] = True
+        fresh = _fresh(codes, marks)
         if hop >= least:
             reached.append(fresh)
         frontier_owners, frontier = np.divmod(fresh, width)
@@ -64,6 +63,18 @@ def _search_some(adjacency: Adjacency, sources: Integers, least: int, most: int)
     everything = np.sort(np.concatenate(reached)) if reached else np.zeros(0, np.int64)
     who, what = np.divmod(everything, width)
     return np.bincount(who, minlength=len(sources)).astype(np.int64), what
+
+
+def _fresh(codes: Integers, marks: Mask) -> Integers:
+    """The codes that were not marked before, each once, ascending; they are marked now."""
+    if len(codes) * 8 < len(marks):
+        fresh = np.unique(codes[~marks[codes]])
+        marks[fresh] = True
+        return fresh
+    # Comparing all marks is faster than sorting when there are many codes.
+    before = marks.copy()
+    marks[codes] = True
+    return np.flatnonzero(marks & ~before)
 
 
 @cache

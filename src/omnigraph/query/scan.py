@@ -38,6 +38,12 @@ class Request:
     #: Only rows that have one of these values in a column; a lookup through the index on it.
     among: tuple[str, pa.Array] | None = None
     limit: int | None = None
+    #: Where each row lies is wanted too; with the id it always is.
+    located: bool = False
+
+    @property
+    def addresses(self) -> bool:
+        return self.located or "id" in self.columns
 
 
 def scan_nodes(node: NodePattern, run: Run, limit: int | None = None) -> Rows:
@@ -105,7 +111,7 @@ def _parts(request: Request, pushed: Pushed, run: Run) -> Iterator[Rows]:
     asked = {column.property for predicate in pushed.rest for column in columns_of(predicate)}
     needed = tuple(dict.fromkeys((*request.columns, *sorted(asked))))
     extra = [column_name(variable, name) for name in asked - set(request.columns)]
-    addresses = "id" in request.columns
+    addresses = request.addresses
     _note(request, pushed, run)
     for batch, rest in _batches(request, pushed, needed, run):
         rows = satisfying(rest, rows_of(name_batch(batch, request, needed, addresses)), run)
@@ -119,7 +125,7 @@ def _batches(
     table = request.entities.table
     stored = [name for name in map(request.entities.stored.__getitem__, needed) if name is not None]
     # Without any column the address keeps the number of rows.
-    addresses = "id" in request.columns or not stored
+    addresses = request.addresses or not stored
     text = indexed_text(pushed.rest, request.entities, run)
     for filter_ in _filters(request, pushed):
         if text is None:
@@ -176,7 +182,7 @@ def _empty(request: Request) -> Rows:
         column_name(request.variable, name): pa.array([], arrow_type(request.entities.kind(name)))
         for name in request.columns
     }
-    if "id" in request.columns:
+    if request.addresses:
         columns[address_name(request.variable)] = pa.array(np.zeros(0, np.uint64))
     return Rows(pa.table(columns)) if columns else unit_rows(0)
 

@@ -43,14 +43,23 @@ def fitting_targets(target: NodePattern, domain: SortedIds, positions: Integers,
         return Targets(None, None)
     columns = tuple(name for name in node_columns(target, run) if name != "id")
     entities = run.nodes(target.node_type)
-    wanted = (*columns, "id")
     if target.lookup is not None:
-        rows = scan_nodes(_reading(target, wanted), run)
-    else:
-        among = _among(domain, positions, entities.rows)
-        rows = read(Request(entities, target.variable, wanted, target.predicates, among), run)
+        rows = scan_nodes(_reading(target, (*columns, "id")), run)
+        return _placed(rows, domain, domain.positions(rows.column(target.variable, "id")))
+    among = _among(domain, positions, entities.rows)
+    if among is not None or is_passing(domain):
+        rows = read(Request(entities, target.variable, (*columns, "id"), target.predicates, among), run)
+        return _placed(rows, domain, domain.positions(rows.column(target.variable, "id")))
+    # A large part of the table: where the rows lie says which nodes they are, without reading any id.
+    rows = read(Request(entities, target.variable, columns, target.predicates, located=True), run)
+    ids = run.caches.table_ids(entities.table)
+    addresses = rows.table[address_name(target.variable)].to_numpy()
+    return _placed(rows, domain, run.caches.bridge(ids, domain)[ids.positions_at(addresses)])
+
+
+def _placed(rows: Rows, domain: SortedIds, found: Integers) -> Targets:
+    """Rows that were read, by the position of each."""
     places = np.full(len(domain.ids), -1, np.int64)
-    found = _positions(rows, target, domain, run)
     known = found >= 0
     places[found[known]] = np.flatnonzero(known)
     return Targets(places, rows)
@@ -74,11 +83,3 @@ def _among(domain: SortedIds, positions: Integers, table_rows: int) -> tuple[str
     if len(distinct) > _FEW or len(distinct) * _SMALL_PART > max(table_rows, 500):
         return None
     return ("id", domain.ids.take(pa.array(distinct)))
-
-
-def _positions(rows: Rows, target: NodePattern, domain: SortedIds, run: Run) -> Integers:
-    if rows.count < _FEW or is_passing(domain):
-        return domain.positions(rows.column(target.variable, "id"))
-    ids = run.caches.table_ids(run.nodes(target.node_type).table)
-    addresses = rows.table[address_name(target.variable)].to_numpy()
-    return run.caches.bridge(ids, domain)[ids.positions_at(addresses)]
