@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -32,9 +33,9 @@ from tests.commit.scenarios import SCENARIOS
 
 
 @pytest.mark.row("REC-11")
-def test_a_clean_graph_gets_no_recovery_folder(small: CommitContext) -> None:
-    fresh = reopen(small)
-    assert not fresh.store.exists("__recovery")
+def test_a_clean_graph_gets_no_recovery_folder(graph: CommitContext) -> None:
+    fresh = reopen(graph)
+    assert not Path(fresh.root.uri, "__recovery").exists()
     assert not fresh.store.exists(audit.AUDIT_PATH)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import socket
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -237,24 +238,24 @@ def test_retry_after_is_waited_for(service: Service) -> None:
     assert second.at - first.at >= 1.0
 
 
-FAR = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+LATER = {
+    "seconds": lambda: "10",
+    "date": lambda: format_datetime(datetime.now(UTC) + timedelta(seconds=10), usegmt=True),
+    "absurd": lambda: "9" * 400,
+}
 
 
-@pytest.mark.parametrize("when", ["3600", FAR], ids=["seconds", "date"])
-def test_retry_after_past_the_deadline_is_not_waited_for(service: Service, when: str) -> None:
-    service.answers = [Answer(429, b"later", headers={"Retry-After": when})]
+@pytest.mark.parametrize("when", LATER.values(), ids=LATER)
+def test_retry_after_past_the_deadline_is_not_waited_for(service: Service, when: Callable[[], str]) -> None:
+    service.answers = [Answer(429, b"later", headers={"Retry-After": when()})]
     with pytest.raises(
         EmbeddingError, match="429 Too Many Requests: later; waiting to ask again would pass the deadline"
     ):
-        embedder(service).embed_query("river", 3)
+        embedder(service, deadline_ms=5000).embed_query("river", 3)
     assert len(service.asked) == 1
 
 
-@pytest.mark.parametrize("when", ["Thu, 01 Jan 1970 00:00:00 GMT", "-5", "9" * 400], ids=["past", "negative", "absurd"])
-def test_strange_retry_after(service: Service, when: str) -> None:
+@pytest.mark.parametrize("when", ["Thu, 01 Jan 1970 00:00:00 GMT", "-5"], ids=["past", "negative"])
+def test_retry_after_that_asks_for_no_wait(service: Service, when: str) -> None:
     service.answers = [Answer(429, headers={"Retry-After": when})]
-    if when.startswith("9"):
-        with pytest.raises(EmbeddingError, match="would pass the deadline"):
-            embedder(service).embed_query("river", 3)
-    else:
-        assert embedder(service).embed_query("river", 3)
+    assert embedder(service).embed_query("river", 3)

@@ -121,7 +121,6 @@ def test_a_compiled_schema_of_another_life_is_an_identity_mismatch(graph: og.Gra
     assert refused(graph, "identity mismatch") == "identity_mismatch"
 
 
-@pytest.mark.row("LIF-10")
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_schema_file_is_named(graph: og.Graph, store: ObjectStore, name: str) -> None:
     store.delete(name)

@@ -282,7 +282,6 @@ def test_an_older_handle_updates_from_the_current_head(org: CommitContext) -> No
     assert graph.entity("node", "Staff", "ada") == {"id": "ada", "handle": "ada", "level": 99}
 
 
-@pytest.mark.row("OCC-03")
 @pytest.mark.parametrize("changed", [STAFF, TEAM])
 def test_a_prepared_write_whose_table_moved_loses_and_one_whose_table_did_not_wins(
     org: CommitContext, changed: str

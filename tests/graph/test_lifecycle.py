@@ -46,7 +46,6 @@ def schema_files(store: ObjectStore) -> dict[str, bytes | None]:
 # --- creating ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.row("LIF-01")
 def test_init_makes_a_graph_with_one_commit(shared_root: Root) -> None:
     graph = init(shared_root, actor="me")
 
@@ -104,7 +103,6 @@ def test_init_never_touches_a_graph_that_is_there(shared_root: Root, force: bool
     assert graph.snapshot().entry(STAFF).row_count == 1
 
 
-@pytest.mark.row("LIF-05")
 def test_a_schema_that_is_wrong_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(ParseError):
         og.init(tmp_path / "graph", "node {")
@@ -157,7 +155,6 @@ def interrupted(root: Root, failpoint: str) -> CommitContext:
     return context
 
 
-@pytest.mark.row("LIF-07")
 @pytest.mark.parametrize("failpoint", INIT_FAILPOINTS)
 def test_an_interrupted_creation_is_no_graph_and_can_be_repeated(shared_root: Root, failpoint: str) -> None:
     context = interrupted(shared_root, failpoint)
@@ -171,7 +168,6 @@ def test_an_interrupted_creation_is_no_graph_and_can_be_repeated(shared_root: Ro
     assert_healthy(again(context))
 
 
-@pytest.mark.row("LIF-08")
 def test_a_creation_interrupted_after_the_manifest_is_whole(shared_root: Root) -> None:
     context = interrupted(shared_root, "init.after_manifest")
     with pytest.raises(AlreadyInitialized):

@@ -159,7 +159,6 @@ def test_a_snapshot_stays_what_it_is(org: CommitContext, graph: og.Graph) -> Non
 # --- names of snapshots -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.row("TT-01", "TT-02")
 def test_all_names_of_a_snapshot_lead_to_it(org: CommitContext, graph: og.Graph) -> None:
     commit = graph.head()
     write_until_compacted(org)
@@ -176,7 +175,6 @@ def test_a_snapshot_is_called_by_the_version_its_commit_made(org: CommitContext,
         assert handle.snapshot().version == handle.head().manifest_version
 
 
-@pytest.mark.row("TT-09", "TT-10")
 def test_versions_are_those_of_the_branch_that_is_read(org: CommitContext, graph: og.Graph) -> None:
     fork = graph.snapshot().version
     create_branch(org, "feature", MAIN)
@@ -296,7 +294,6 @@ def _rename_team_to_guild_and_declare_team_anew(org: CommitContext, graph: og.Gr
 # --- entities ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.row("TT-12")
 def test_one_entity_then_and_now(org: CommitContext, graph: og.Graph) -> None:
     version = graph.snapshot().version
     relevel(org, "ada", 99)
