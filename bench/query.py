@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,10 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 @benchmark("query.social")
 def social_queries() -> Iterator[Row]:
     """The nine questions, then neighbourhoods and point look-ups."""
+    missing = [name for name in ("duckdb", "kuzu") if find_spec(name) is None]
+    if missing:
+        print(f"query.social needs its peers: pip install {' '.join(missing)}", file=sys.stderr)
+        return
     folder = Path(tempfile.mkdtemp(prefix="bench-query-"))
     try:
         social = make_social()

@@ -402,7 +402,7 @@ def test_a_publish_that_nobody_can_tell_about(graph: CommitContext) -> None:
     def unreadable(branch: str, commit_id: str) -> None:
         raise failpoints.FailpointError("the store does not answer", name="publisher.after_commit")
 
-    graph.manifest.find_commit = unreadable  # type: ignore[method-assign,assignment]
+    graph.manifest.find_commit = unreadable  # type: ignore[method-assign]
     with failpoints.armed("publisher.after_commit"), pytest.raises(CommitStateUnknown) as caught:
         execute(graph, prepared)
     assert caught.value.commit_id == prepared.lineage.id

@@ -50,6 +50,15 @@ DELETES = st.one_of(
 )
 STATEMENTS = st.lists(INSERTS | UPDATES, min_size=1, max_size=5) | st.lists(DELETES, min_size=1, max_size=3)
 
+POPULATION: list[Statement] = [
+    *(Insert("Staff", (handle, 5, badge)) for badge, handle in enumerate(("ada", "ben"), start=1)),
+    Insert("Staff", ("cleo", None, None)),
+    Insert("Team", ("core",)),
+    Insert("Note", ("x",)),
+    *(Insert("Mentors", pair) for pair in (("ada", "ben"), ("ben", "cleo"), ("cleo", "cleo"))),
+    Insert("MemberOf", ("ada", "core")),
+]
+
 WRITE_FAULTS = [
     "mutation.prepared",
     "mutation.pre_phase_a",
@@ -85,12 +94,14 @@ class Twins(RuleBasedStateMachine):
 
     @initialize(statements=st.lists(INSERTS, max_size=4))
     def start(self, statements: list[Statement]) -> None:
+        """A graph that is populated, so that most steps find something to do."""
         self.folder = Path(tempfile.mkdtemp(prefix="twins-"))
         self.graph = og.init(self.folder / "g", SCHEMA)
         self.model: dict[str, Content] = {"main": Content()}
         self.parent: dict[str, str] = {}
         #: Commits whose state can still be looked at, with what they led to.
         self.known: list[tuple[str, str, Content]] = []
+        self._write("main", POPULATION, ())
         self._write("main", statements, ())
 
     def teardown(self) -> None:

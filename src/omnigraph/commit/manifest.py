@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 
@@ -17,7 +15,7 @@ from omnigraph.commit.branch_refs import MANIFEST_PATH, list_refs, read_ref
 from omnigraph.commit.format import HISTORY_IN_MANIFEST, refuse_if_unsupported
 from omnigraph.commit.legacy import legacy_commits, legacy_head
 from omnigraph.commit.model import MAIN, Commit, ManifestState
-from omnigraph.errors import BranchNotFound, CommitNotFound, HistoricalVersionReclaimed
+from omnigraph.errors import BranchNotFound, CommitNotFound, HistoricalVersionReclaimed, StorageError
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import Missing, translated
@@ -57,11 +55,15 @@ class Manifest:
         incarnation = self._incarnation(branch)
         with self._lock:
             known = self._warm.get(branch)
-        if known is not None and known.state.incarnation == incarnation and not self._moved(known, branch):
-            return known
-        with _missing_means_deleted(branch):
-            dataset = self._open(branch)
-        return self._remember(dataset, branch, incarnation)
+        try:
+            if known is not None and known.state.incarnation == incarnation and not self._moved(known, branch):
+                return known
+            return self._remember(self._open(branch), branch, incarnation)
+        except StorageError:
+            # Deleted while it was read? Then that is the answer. Created again too? Then that is another branch.
+            if self._incarnation(branch) == incarnation:
+                raise
+        return self.warm(branch)
 
     def last_seen(self, branch: str = MAIN) -> Warm:
         """A branch as this process read or published it last, which may be behind; read now if it never was."""
@@ -82,7 +84,7 @@ class Manifest:
     def _moved(self, known: Warm, branch: str) -> bool:
         if is_newest_on_disk(self.tables.root, manifest_location(branch), known.state.version):
             return False
-        with _missing_means_deleted(branch):
+        with translated(MANIFEST_PATH, "read"):
             return bool(known.dataset.latest_version != known.state.version)
 
     def _remember(self, dataset: lance.LanceDataset, branch: str, incarnation: str) -> Warm:
@@ -143,13 +145,16 @@ class Manifest:
         if ref is not None and version < ref.parent_version:
             return self.load_at(ref.parent, version)
         try:
-            dataset = self._open(branch, version)
-        except Missing:
+            return self._decode(self._open(branch, version), branch, incarnation)
+        except StorageError as error:
+            if self._incarnation(branch) != incarnation:
+                return self.load_at(branch, version)
+            if not isinstance(error, Missing):
+                raise
             raise HistoricalVersionReclaimed(
                 f"version {version} of branch '{branch}' has been cleaned up; ask for a newer one",
                 version=f"manifest:{branch}:v{version}",
             ) from None
-        return self._decode(dataset, branch, incarnation)
 
     def inherited(self, branch: str) -> frozenset[Location]:
         """Where the tables lay that a branch was made with. It forks one before it writes it, so these are not its own."""
@@ -190,27 +195,20 @@ class Manifest:
         wanted = pc.field("object_type") == rows.GRAPH_COMMIT
         if only is not None:
             wanted &= pc.field("object_id") == only
-        with translated(MANIFEST_PATH, "read"):
-            table = warm.dataset.to_table(columns=["object_id", "metadata", "_row_created_at_version"], filter=wanted)
-        return rows.decode_commits(table)
+        try:
+            with translated(MANIFEST_PATH, "read"):
+                columns = ["object_id", "metadata", "_row_created_at_version"]
+                return rows.decode_commits(warm.dataset.to_table(columns=columns, filter=wanted))
+        except StorageError:
+            if self._incarnation(branch) == warm.state.incarnation:
+                raise
+        return self._read_commits(branch, only)
 
     # --- idempotency ------------------------------------------------------------------------------------------------
 
     def receipt(self, branch: str, key: str) -> rows.Receipt | None:
         """The receipt stored under an idempotency key on a branch."""
         return receipt_in(self.warm(branch), key)
-
-
-@contextmanager
-def _missing_means_deleted(branch: str) -> Iterator[None]:
-    """Inside this block a missing dataset means that the branch was deleted meanwhile (for main: the graph was)."""
-    try:
-        with translated(MANIFEST_PATH, "read"):
-            yield
-    except Missing:
-        if branch == MAIN:
-            raise
-        raise branch_not_found(branch) from None
 
 
 def receipt_in(warm: Warm, key: str) -> rows.Receipt | None:

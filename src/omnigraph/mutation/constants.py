@@ -33,7 +33,7 @@ class Constants:
     def fitted(self, constant: Constant, target: PropType, owner: str) -> PlainValue:
         """The value of a constant as a value of exactly the target type; what does not fit is refused."""
         value = self.value(constant)
-        if value is None or isinstance(constant, Now):
+        if value is None or isinstance(constant, Now) or constant.type == target:
             return value
         # Whether a text is one of an enum's values is the evaluator's to say, with the words it has for every writer.
         plain = replace(target, enum=None)

@@ -114,7 +114,9 @@ class Staging:
 
     def of(self, entity: Entity) -> Pending:
         """The pending changes of a type."""
-        return self._pending.setdefault(entity.type_key, Pending(entity))
+        if entity.type_key not in self._pending:
+            self._pending[entity.type_key] = Pending(entity)
+        return self._pending[entity.type_key]
 
     def __iter__(self) -> Iterator[Pending]:
         return (pending for pending in self._pending.values() if not pending.is_empty)

@@ -14,9 +14,9 @@ from omnigraph.query.domain import SortedIds, passing_key, sorted_ids
 from omnigraph.query.entities import Entities
 from omnigraph.query.points import Points, points_of
 from omnigraph.query.reach import Reached, distinct
-from omnigraph.query.rows import Integers, Rows, column_name, unit_rows
+from omnigraph.query.rows import Integers, Rows, address_name, column_name, unit_rows
 from omnigraph.query.run import Run
-from omnigraph.query.scan import Request, address_name, read
+from omnigraph.query.scan import Request, read
 from omnigraph.query.targets import fitting_targets
 from omnigraph.query.traversal import CSR, INDEXED, START_COLUMNS, distinct_edges, forced_mode
 

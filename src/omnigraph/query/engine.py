@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,7 @@ from omnigraph.language.query.ir import (
     RankedScan,
     Rrf,
     UnknownAlias,
+    children,
     expressions_in,
     operands,
 )
@@ -45,7 +47,16 @@ _PRODUCT_ROWS = 500_000
 def execute(plan: Plan, run: Run) -> pa.Table:
     """The result of a plan."""
     run.ranked = frozenset(variable for expr in expressions_in(plan) for variable in _ranked(expr))
+    run.node_types = dict(_scanned(plan))
     return _Walk(run).rows(plan).table
+
+
+def _scanned(plan: Plan) -> Iterator[tuple[str, str]]:
+    """The variables that are scanned, with their types."""
+    if isinstance(plan, NodeScan | RankedScan):
+        yield plan.node.variable, plan.node.node_type
+    for child in children(plan):
+        yield from _scanned(child)
 
 
 def _ranked(expr: Expr | UnknownAlias) -> frozenset[str]:

@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from omnigraph.query.domain import SortedIds
 from omnigraph.query.entities import Entities
-from omnigraph.query.rows import Domain, Integers, Rows
+from omnigraph.query.rows import Domain, Integers, Rows, address_name
 from omnigraph.query.run import Run
-from omnigraph.query.scan import address_name
 
 #: Below, comparing texts is faster than preparing a way from one domain to the other for all of their ids.
 _FEW = 2000

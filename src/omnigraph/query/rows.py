@@ -131,6 +131,11 @@ def column_name(variable: str, name: str) -> str:
     return f"{variable}.{name}"
 
 
+def address_name(variable: str) -> str:
+    """The column that says where the row of a scanned node lies."""
+    return column_name(variable, "#address")
+
+
 def position_name(variable: str) -> str:
     return f"{variable}.#position"
 

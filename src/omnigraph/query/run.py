@@ -38,6 +38,8 @@ class Run:
     embed: Embed
     #: The variables whose nodes are ranked against each other.
     ranked: frozenset[str] = frozenset()
+    #: The node type of each variable that is scanned.
+    node_types: Mapping[str, str] = field(default_factory=dict)
     #: Whether notes are wanted that cost something to make.
     explaining: bool = False
     #: By the identity of the operator, since equal operators may stand in a plan twice.

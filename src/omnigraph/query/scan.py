@@ -14,7 +14,7 @@ from omnigraph.language.query.ir import NodePattern, Predicate, columns_of
 from omnigraph.query.entities import Entities
 from omnigraph.query.evaluate import constant, plain, satisfying
 from omnigraph.query.pushdown import Pushed, push
-from omnigraph.query.rows import Rows, column_name, rows_of, unit_rows
+from omnigraph.query.rows import Rows, address_name, column_name, rows_of, unit_rows
 from omnigraph.query.run import Run
 from omnigraph.query.search.text_index import indexed_text, search_batches, uncovered_batches
 from omnigraph.storage.tables.lance_errors import translated
@@ -83,7 +83,7 @@ def read(request: Request, run: Run) -> Rows:
     pushed = push(request.predicates, request.entities, run, texts=request.among is None)
     if pushed.never or request.limit == 0:
         return _empty(request)
-    if request.among is None and not request.columns and not pushed.rest:
+    if request.among is None and not request.columns and not request.located and not pushed.rest:
         _note(request, pushed, run)
         count = request.entities.table.count_rows(pushed.filter)
         return unit_rows(count if request.limit is None else min(count, request.limit))
@@ -164,11 +164,6 @@ def name_batch(batch: pa.RecordBatch | pa.Table, request: Request, needed: Seque
     if addresses:
         columns[address_name(request.variable)] = batch[ROW_ADDRESS]
     return pa.table(columns) if columns else unit_rows(len(batch)).table
-
-
-def address_name(variable: str) -> str:
-    """The column that says where the row of a scanned node lies."""
-    return column_name(variable, "#address")
 
 
 def _without(table: pa.Table, names: Iterable[str]) -> pa.Table:

@@ -10,9 +10,9 @@ import pyarrow as pa
 from omnigraph.language.query.ir import NodePattern
 from omnigraph.query.domain import SortedIds
 from omnigraph.query.points import is_passing
-from omnigraph.query.rows import Attributes, Integers, Mask, Rows
+from omnigraph.query.rows import Attributes, Integers, Mask, Rows, address_name
 from omnigraph.query.run import Run
-from omnigraph.query.scan import Request, address_name, node_columns, read, scan_nodes
+from omnigraph.query.scan import Request, node_columns, read, scan_nodes
 
 #: Up to so many targets are looked up by id, if that is also but a small part of the table.
 _FEW = 2000

@@ -11,6 +11,7 @@ from omnigraph.language.query.ir import Bm25, Column, Nearest, Ranking, Rrf, ren
 from omnigraph.query.rows import Integers, Rows
 from omnigraph.query.run import Run
 from omnigraph.query.search.bm25 import bm25
+from omnigraph.query.search.bm25_index import indexed_bm25
 from omnigraph.query.search.vectors import distances, query_vector
 
 Scores = npt.NDArray[np.float64]
@@ -32,7 +33,8 @@ def scores(ranking: Ranking, rows: Rows, run: Run) -> pa.Array:
             vector = query_vector(ranking, run)
             return distances(_field(ranking.field, rows), vector, ranking.metric)
         case Bm25():
-            return bm25(ranking, _field(ranking.field, rows), run)
+            indexed = indexed_bm25(ranking, rows, run)
+            return bm25(ranking, _field(ranking.field, rows), run) if indexed is None else indexed
 
 
 def _field(field: Column, rows: Rows) -> pa.Array:

@@ -1,0 +1,143 @@
+"""A graph that is large enough for the ways small ones never take: adjacency, bridges, scans of targets, compiled search."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+import pytest
+
+import omnigraph as og
+from omnigraph.language.query.ir import Direction
+from omnigraph.query import bfs
+from tests.query.loading import append
+
+SCHEMA = """
+node N { k: String @key age: I32 }
+node Club { k: String @key }
+edge To: N -> N
+edge In: N -> Club
+"""
+NODES, EDGES, CLUBS = 3000, 12_000, 20
+
+
+@dataclass(frozen=True)
+class Large:
+    graph: og.Graph
+    ages: dict[str, int]
+    ends: dict[str, set[str]]
+    clubs: dict[str, set[str]]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Large:
+    random = Random(5)
+    ages = {f"n{number}": random.randint(0, 90) for number in range(NODES)}
+    ends: dict[str, set[str]] = defaultdict(set)
+    clubs: dict[str, set[str]] = defaultdict(set)
+    documents: list[dict[str, object]] = [{"type": "N", "data": {"k": key, "age": age}} for key, age in ages.items()]
+    documents += [{"type": "Club", "data": {"k": f"c{number}"}} for number in range(CLUBS)]
+    for _ in range(EDGES):
+        tail, head = f"n{random.randrange(NODES)}", f"n{random.randrange(NODES)}"
+        ends[tail].add(head)
+        documents.append({"edge": "To", "from": tail, "to": head})
+    for key in ages:
+        club = f"c{random.randrange(CLUBS)}"
+        clubs[key].add(club)
+        documents.append({"edge": "In", "from": key, "to": club})
+    graph = og.init(tmp_path_factory.mktemp("large") / "g", SCHEMA)
+    append(graph, documents)
+    graph.ensure_indices()
+    return Large(graph, ages, ends, clubs)
+
+
+def one(large: Large, source: str) -> int:
+    value: int = next(iter(large.graph.query(source).rows[0].values()))
+    return value
+
+
+def test_two_hops_are_counted(large: Large, mode: str) -> None:
+    expected = sum(len(large.ends[end]) for ends in list(large.ends.values()) for end in ends)
+    assert one(large, "query q() { match { $a: N $a to $b $b to $c } return { count($c) as n } }") == expected
+
+
+def test_two_hops_are_counted_with_conditions(large: Large, mode: str) -> None:
+    old = {key for key, age in large.ages.items() if age > 25}
+    expected = sum(
+        len(large.ends[end] & old) for ends in list(large.ends.values()) for end in ends if large.ages[end] < 50
+    )
+    source = "query q() { match { $a: N $a to $b $b to $c $b.age < 50 $c.age > 25 } return { count($c) as n } }"
+    assert one(large, source) == expected
+
+
+def test_groups_across_types(large: Large, mode: str) -> None:
+    expected: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    for key, ends in large.ends.items():
+        for end in ends:
+            for club in large.clubs[end]:
+                expected[club] += 1
+                total[club] += large.ages[key]
+    source = "query q() { match { $a: N $a to $b $b in $c } return { $c.k, count($a) as n, sum($a.age) as s } }"
+    found = {row["c.k"]: (row["n"], row["s"]) for row in large.graph.query(source).rows}
+    assert found == {club: (expected[club], float(total[club])) for club in expected}
+
+
+def test_the_most_followed_are_ordered(large: Large) -> None:
+    degrees = Counter(end for ends in large.ends.values() for end in ends)
+    expected = sorted(degrees.items(), key=lambda item: (-item[1], item[0]))[:5]
+    source = "query q() { match { $a: N $a to $b } return { $b.k, count($a) as n } order { n desc, $b.k asc } limit 5 }"
+    assert [(row["b.k"], row["n"]) for row in large.graph.query(source).rows] == expected
+
+
+@pytest.mark.parametrize(("least", "most"), [(1, 2), (2, 3), (1, 6)])
+def test_the_compiled_search_is_the_plain_one(large: Large, least: int, most: int) -> None:
+    table = large.graph.snapshot().open("edge:To")
+    from omnigraph.query.csr import read_edge_graph
+
+    graph = read_edge_graph(table, same_type=True)
+    sources = np.arange(-1, 60)
+    for direction in Direction:
+        adjacency = graph.adjacency(direction)
+        counts, ends = bfs._plain(adjacency, sources, least, most)
+        fast_counts, fast_ends = bfs._compiled()(adjacency.starts, adjacency.indices, sources, least, most)
+        assert (counts == fast_counts).all()
+        splits = np.cumsum(counts)[:-1]
+        for plain, fast in zip(np.split(ends, splits), np.split(fast_ends, splits), strict=True):
+            assert (np.sort(plain) == np.sort(fast)).all()
+
+
+def test_threads_share_a_handle(large: Large) -> None:
+    source = "query q($k: String) { match { $a: N { k: $k } $a to{1,2} $b } return { count($b) as n } }"
+    keys = [f"n{number}" for number in range(40)]
+    alone = [large.graph.query(source, params={"k": key}).rows for key in keys]
+    with ThreadPoolExecutor(8) as threads:
+        together = list(threads.map(lambda key: large.graph.query(source, params={"k": key}).rows, keys))
+    assert together == alone
+
+
+def test_branches_share_the_adjacency_of_a_shared_table(large: Large, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", "csr")
+    source = "query q() { match { $a: N $a in $c } return { count($c) as n } }"
+    large.graph.query(source)
+    kept = len(large.graph._caches.graphs)
+    large.graph.create_branch("shared")
+    assert large.graph.query(source, branch="shared").rows == [{"n": NODES}]
+    assert len(large.graph._caches.graphs) == kept
+
+
+def test_explain_shows_what_is_used(large: Large) -> None:
+    lookup = large.graph.explain('query q() { match { $a: N { k: "n1" } } return { $a.age } }')
+    assert "lookup by id" in lookup.steps
+    assert "id_btree (BTREE)" in lookup.steps
+    analyzed = large.graph.explain("query q() { match { $a: N $a.age > 80 } return { $a.k } }", analyze=True)
+    expected = sum(age > 80 for age in large.ages.values())
+    assert "pushed: $a.age > 80" in analyzed.steps
+    assert f"NodeScan  {expected} rows" in analyzed.steps
+
+
+def test_a_limit_reads_no_more_than_it_needs(large: Large) -> None:
+    assert len(large.graph.query("query q() { match { $a: N } return { $a.k } limit 7 }")) == 7

@@ -1,0 +1,127 @@
+"""Which rows match never depends on an index: random texts, covered, uncovered and half covered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import omnigraph as og
+from tests.query.loading import append
+
+SCHEMA = "node T { k: String @key text: String @index emb: Vector(4) @index }"
+WORDS = [
+    "river",
+    "Rivers",
+    "RIVER'S",
+    "running",
+    "ran",
+    "runs",
+    "the",
+    "The",
+    "and",
+    "below",
+    "did",
+    "café",
+    "cafe",
+    "naïve",
+    "Straße",
+    "ÜBER",
+    "über",
+    "generously",
+    "generate",
+    "x1",
+    "42",
+    "1,000",
+    "snake_case",
+    "half-done",
+    "e-mail",
+    "don't",
+    "東京",
+    "быстро",
+    "быстрая",
+    "supercalifragilisticexpialidociousandthensome",
+    "ok",
+]
+QUERIES = (
+    "river",
+    "runs",
+    "cafe",
+    "Strasse",
+    "über",
+    "generous",
+    "the",
+    "below",
+    "did",
+    "snake",
+    "case_half",
+    "don",
+    "42",
+)
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, og.Graph]:
+    random = Random(11)
+    documents = [
+        {
+            "type": "T",
+            "data": {
+                "k": f"k{number}",
+                "text": " ".join(random.choices(WORDS, k=random.randint(0, 5))),
+                "emb": [random.random() for _ in range(4)],
+            },
+        }
+        for number in range(300)
+    ]
+    found = {}
+    for name, covered in (("none", 0), ("half", 150), ("all", 300)):
+        graph = og.init(Path(tmp_path_factory.mktemp(name)) / "g", SCHEMA)
+        if covered:
+            append(graph, documents[:covered])
+            graph.ensure_indices()
+        if documents[covered:]:
+            append(graph, documents[covered:])
+        found[name] = graph
+    return found
+
+
+@pytest.mark.parametrize("call", ["search", "match_text", "fuzzy"])
+@pytest.mark.parametrize("text", [*QUERIES, "river cafe", "ran the 42"])
+def test_the_same_rows_match(graphs: dict[str, og.Graph], call: str, text: str) -> None:
+    source = f"query q($x: String) {{ match {{ $t: T {call}($t.text, $x) }} return {{ $t.k }} }}"
+    answers = [{row["t.k"] for row in graph.query(source, params={"x": text}).rows} for graph in graphs.values()]
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_the_same_rows_have_a_score(graphs: dict[str, og.Graph]) -> None:
+    source = """query q() { match { $t: T } return { $t.k, bm25($t.text, "river cafe") as s }
+      order { bm25($t.text, "river cafe") } limit 300 }"""
+    scored = [{row["t.k"] for row in graph.query(source).rows if row["s"] > 0} for graph in graphs.values()]
+    assert scored[0] == scored[1] == scored[2]
+    assert scored[0]
+
+
+def test_the_same_rows_are_nearest(graphs: dict[str, og.Graph]) -> None:
+    source = """query q($v: Vector(4)) { match { $t: T } return { $t.k, nearest($t.emb, $v) as d }
+      order { nearest($t.emb, $v) } limit 10 }"""
+    answers = [graph.query(source, params={"v": [0.5, 0.1, 0.9, 0.4]}).rows for graph in graphs.values()]
+    assert answers[0] == answers[1] == answers[2]
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ('query q() { match { $t: T search($t.text, "river") } return { $t.k } }', "INVERTED"),
+        ('query q() { match { $t: T } return { $t.k } order { bm25($t.text, "river") } limit 3 }', "INVERTED"),
+        (
+            "query q() { match { $t: T } return { $t.k } order { nearest($t.emb, [1.0, 0.0, 0.0, 0.0]) } limit 3 }",
+            "IVF",
+        ),
+    ],
+    ids=["search", "bm25", "nearest"],
+)
+def test_an_index_is_used_where_there_is_one(graphs: dict[str, og.Graph], source: str, kind: str) -> None:
+    assert f"({kind}" in graphs["half"].explain(source).steps
+    assert "index:" not in graphs["none"].explain(source).steps
