@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 TEST_STAMP := $(VENV)/.installed-test
+BENCH_STAMP := $(VENV)/.installed-bench
 # Test scratch files stay inside the project folder.
 export TMPDIR := $(CURDIR)/.tmp
 
@@ -27,8 +28,12 @@ format: $(TEST_STAMP)
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(TEST_STAMP)
+bench: $(BENCH_STAMP)
 	@$(BIN)/python -m bench
+
+# One family of benchmarks: make bench-query, bench-storage, bench-mutations, bench-languages, bench-cli
+bench-%: $(BENCH_STAMP)
+	@$(BIN)/python -m bench $*
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) scripts/setup_venv.py $(VENV)
@@ -39,6 +44,11 @@ $(TEST_STAMP): pyproject.toml
 	@$(PYTHON) scripts/setup_venv.py $(VENV) test
 	@mkdir -p .tmp
 	@touch $@ $(STAMP)
+
+$(BENCH_STAMP): pyproject.toml
+	@$(PYTHON) scripts/setup_venv.py $(VENV) test,bench
+	@mkdir -p .tmp
+	@touch $@ $(STAMP) $(TEST_STAMP)
 
 clean:
 	rm -rf $(VENV) .tmp .mypy_cache .ruff_cache .pytest_cache build *.egg-info src/*.egg-info
