@@ -20,7 +20,9 @@ from omnigraph.commit.model import MAIN
 from omnigraph.commit.protocol import Step, Write, execute
 from omnigraph.commit.sidecar import Kind, list_sidecars
 from omnigraph.errors import AlreadyExists, BadRequest, BranchNotFound, Conflict, OmnigraphError, StorageError
-from omnigraph.graph.lifecycle import open_for_writing
+from omnigraph.graph.lifecycle import connect, open_for_writing
+from omnigraph.storage.faults import FaultyStore
+from omnigraph.storage.objects import open_store
 from omnigraph.storage.tables.commit import create_lance_branch
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import stage_delete
@@ -428,6 +430,56 @@ def test_a_base_is_not_deleted_while_it_is_branched(shared_graph: CommitContext)
     other.finish()
     assert isinstance(other.error, Conflict)
     assert ids(again(shared_graph), STAFF, "kid") == ["eve"]
+
+
+class AfterReadingTheRef(FaultyStore):
+    """A store where something happens right after the ref of `feature` was read for the nth time."""
+
+    def __init__(self, context: CommitContext, nth: int, action: Callable[[], object]) -> None:
+        super().__init__(open_store(context.root))
+        self._left = nth
+        self._action = action
+
+    def get_tagged(self, path: str) -> tuple[bytes, str]:
+        found = super().get_tagged(path)
+        if path.endswith("/feature.json"):
+            self._left -= 1
+            if self._left == 0:
+                self._action()
+        return found
+
+
+@pytest.mark.parametrize(
+    ("read", "nth"),
+    [
+        pytest.param(lambda c: c.manifest.load("feature").head, 1, id="state"),
+        pytest.param(lambda c: c.manifest.load_at("feature", 2).head, 1, id="old state, before the branch is read"),
+        pytest.param(lambda c: c.manifest.load_at("feature", 2).head, 3, id="old state, before the version is read"),
+        pytest.param(lambda c: history(c.manifest, "feature")[0].id, 1, id="history"),
+    ],
+)
+@pytest.mark.parametrize("created_again", [False, True])
+def test_a_branch_that_is_deleted_while_it_is_read(
+    graph: CommitContext, read: Callable[[CommitContext], str], nth: int, created_again: bool
+) -> None:
+    """It is not found, or it is what it is now; never damaged, and never a mixture."""
+    create_branch(graph, "feature", MAIN)
+    for name in ("ada", "ben"):
+        insert(graph, {STAFF: staff([name])}, branch="feature")
+
+    def pull_away() -> None:
+        delete_branch(graph, "feature")
+        if created_again:
+            create_branch(graph, "feature", MAIN)
+            for name in ("eve", "fay"):
+                insert(graph, {STAFF: staff([name])}, branch="feature")
+
+    reader = connect(graph.root.uri, store=AfterReadingTheRef(graph, nth, pull_away))
+    if not created_again:
+        with pytest.raises(BranchNotFound):
+            read(reader)
+    else:
+        assert read(reader) == read(again(graph))
 
 
 # --- interrupted work -------------------------------------------------------------------------------------------------

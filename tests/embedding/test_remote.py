@@ -153,6 +153,13 @@ def test_gemini_without_vectors(service: Service) -> None:
         embedder(service, "gemini").embed_query("river", 2)
 
 
+def test_every_batch_must_be_complete(service: Service) -> None:
+    batches = [Answer(body=b'{"embeddings": [%s]}' % b",".join([b'{"values": [1, 2]}'] * size)) for size in (99, 51)]
+    service.answers = batches
+    with pytest.raises(EmbeddingError, match="99 vectors for 100 texts"):
+        embedder(service, "gemini").embed_documents(["x"] * 150, 2)
+
+
 def test_the_key_is_never_shown(service: Service) -> None:
     service.answers = [Answer(401, f"wrong key {KEY}".encode())]
     with pytest.raises(EmbeddingError, match=r"wrong key \*\*\*"):
@@ -214,8 +221,8 @@ def test_a_slow_answer_is_cut_at_the_deadline(service: Service, answer: Answer) 
 @pytest.mark.parametrize("answer", [Answer(slow=True), Answer(body=b" " * 1000, drip=True)], ids=["late", "dripping"])
 def test_a_request_that_times_out_is_asked_again(service: Service, answer: Answer) -> None:
     service.answers = [answer]
-    assert embedder(service, timeout_ms=150).embed_query("river", 3)
-    assert len(service.asked) == 2
+    assert embedder(service, timeout_ms=150, retry_attempts=50).embed_query("river", 3)
+    assert len(service.asked) >= 2  # a busy machine may be late once more
 
 
 def test_every_attempt_may_time_out(service: Service) -> None:
@@ -239,8 +246,8 @@ def test_retry_after_is_waited_for(service: Service) -> None:
 
 
 LATER = {
-    "seconds": lambda: "10",
-    "date": lambda: format_datetime(datetime.now(UTC) + timedelta(seconds=10), usegmt=True),
+    "seconds": lambda: "30",
+    "date": lambda: format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True),
     "absurd": lambda: "9" * 400,
 }
 
@@ -251,7 +258,7 @@ def test_retry_after_past_the_deadline_is_not_waited_for(service: Service, when:
     with pytest.raises(
         EmbeddingError, match="429 Too Many Requests: later; waiting to ask again would pass the deadline"
     ):
-        embedder(service, deadline_ms=5000).embed_query("river", 3)
+        embedder(service, deadline_ms=20_000).embed_query("river", 3)
     assert len(service.asked) == 1
 
 

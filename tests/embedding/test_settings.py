@@ -190,3 +190,6 @@ def test_a_changed_environment_counts_at_once(monkeypatch: pytest.MonkeyPatch) -
         embedder.embed_query("river", 4)
     monkeypatch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
     assert embedder.embed_query("river", 4) == Embedder("mock").embed_query("river", 4)
+    for model in ("a", "b"):
+        monkeypatch.setenv("OMNIGRAPH_EMBED_MODEL", model)
+        assert embedder.embed_query("river", 4, model)

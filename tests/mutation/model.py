@@ -23,7 +23,11 @@ edge MemberOf: Staff -> Team @card(0..1)
 
 
 class Refused(Exception):
-    """The final image breaks a rule."""
+    """The final image breaks rules; which of them is reported is not said."""
+
+    def __init__(self, rules: tuple[str, ...]) -> None:
+        super().__init__(*rules)
+        self.rules = rules
 
 
 @dataclass
@@ -150,16 +154,19 @@ def carry_out(content: Content, statements: Iterable[Statement]) -> Outcome:
 
 def _judge(content: Content) -> None:
     levels = [level for level, _ in content.staff.values() if level is not None]
-    if any(not 0 <= level <= 9 for level in levels):
-        raise Refused("@range violation")
     badges = [badge for _, badge in content.staff.values() if badge is not None]
-    if len(badges) != len(set(badges)):
-        raise Refused("@unique violation")
-    for edges, targets in ((content.mentors, set(content.staff)), (content.members, content.teams)):
-        if any(source not in content.staff or target not in targets for source, target in +edges):
-            raise Refused("not found")
-    if any(count > 1 for count in Counter(source for source, _ in content.members.elements()).values()):
-        raise Refused("@card violation")
+    ends = ((content.mentors, set(content.staff)), (content.members, content.teams))
+    teams = Counter(source for source, _ in content.members.elements())
+    broken = {
+        "@range violation": any(not 0 <= level <= 9 for level in levels),
+        "@unique violation": len(badges) != len(set(badges)),
+        "not found": any(
+            source not in content.staff or target not in targets for edges, targets in ends for source, target in edges
+        ),
+        "@card violation": any(count > 1 for count in teams.values()),
+    }
+    if any(broken.values()):
+        raise Refused(tuple(rule for rule, is_broken in broken.items() if is_broken))
 
 
 def _take(edges: Counter[tuple[str, str]], value: str, ends: tuple[int, ...]) -> int:

@@ -16,7 +16,8 @@ from tests.embedding.provider_server import Answer, Asked, Service, running_serv
 from tests.mutation.org_graph import ids, rows
 
 SCHEMA = """node Doc { slug: String @key body: String? note: String? emb: Vector(4) @embed(body) }
-node Memo { text: String? title: String? emb: Vector(4)? @embed(text) head: Vector(3)? @embed(title) }"""
+node Memo { text: String? title: String? emb: Vector(4)? @embed(text) head: Vector(3)? @embed(title) }
+node Card { slug: String @key body: String? emb: Vector(4)? @embed(body) }"""
 PUT = "query put($s: String, $t: String?) { insert Doc { slug: $s, body: $t } }"
 PUT_VECTOR = "query put($s: String, $t: String, $v: Vector(4)) { insert Doc { slug: $s, body: $t, emb: $v } }"
 MEMO = "query memo($t: String?) { insert Memo { text: $t } }"
@@ -105,6 +106,16 @@ def test_the_last_of_several_rows_with_one_key_counts(graph: og.Graph) -> None:
         params={"v": VECTOR},
     )
     assert vectors(graph) == {"a": mock("last"), "b": VECTOR, "c": mock("last")}
+
+
+def test_the_last_row_may_ask_for_null(graph: og.Graph) -> None:
+    graph.mutate(
+        """query q($v: Vector(4)?) {
+          insert Card { slug: "a", body: "first" } insert Card { slug: "a", body: "last", emb: $v }
+        }""",
+        params={"v": None},
+    )
+    assert [(row["body"], row["emb"]) for row in rows(graph, "node:Card")] == [("last", None)]
 
 
 def test_later_statements_change_what_is_embedded(graph: og.Graph) -> None:

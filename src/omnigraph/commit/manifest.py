@@ -17,6 +17,7 @@ from omnigraph.commit.legacy import legacy_commits, legacy_head
 from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.errors import BranchNotFound, CommitNotFound, HistoricalVersionReclaimed, StorageError
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.round_trips import at_once
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import Missing, translated
 from omnigraph.storage.tables.location import Location
@@ -52,11 +53,13 @@ class Manifest:
 
     def warm(self, branch: str = MAIN) -> Warm:
         """The handle and state of a branch, brought up to date."""
-        incarnation = self._incarnation(branch)
         with self._lock:
             known = self._warm.get(branch)
+        with at_once(self.tables.root) as requests:
+            moved = requests.submit(self._moved, known, branch)
+            incarnation = self._incarnation(branch)
         try:
-            if known is not None and known.state.incarnation == incarnation and not self._moved(known, branch):
+            if known is not None and known.state.incarnation == incarnation and not moved.result():
                 return known
             return self._remember(self._open(branch), branch, incarnation)
         except StorageError:
@@ -81,7 +84,9 @@ class Manifest:
         with self._lock:
             self._warm[warm.state.branch] = warm
 
-    def _moved(self, known: Warm, branch: str) -> bool:
+    def _moved(self, known: Warm | None, branch: str) -> bool:
+        if known is None:
+            return True
         if is_newest_on_disk(self.tables.root, manifest_location(branch), known.state.version):
             return False
         with translated(MANIFEST_PATH, "read"):

@@ -25,7 +25,8 @@ def unit_vectors(answer: Sequence[object], count: int, dimension: int, provider:
     for row, vector in enumerate(answer):
         matrix[row] = _numbers(vector, dimension, provider)
     norms = _norms(matrix)
-    usable = np.isfinite(matrix).all(axis=1) & np.isfinite(norms) & (norms > 0)
+    # A component that is not finite makes the norm not finite.
+    usable = np.isfinite(norms) & (norms > 0)
     if not usable.all():
         raise EmbeddingError(
             f"embedding provider '{provider}' answered a vector that can not be normalised: "
