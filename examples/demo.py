@@ -107,7 +107,9 @@ def tour(place: Path) -> None:
     print(f"The writer died (signal {-killed.returncode}). Readers still see Ada at {age_of(graph, 'Ada')}.")
     graph = og.open(place)
     recovered = graph.recoveries()[-1]
-    print(f"After reopening: {recovered.recovery_kind}, for {recovered.recovery_for_actor}; Ada is {age_of(graph, 'Ada')}.")
+    print(
+        f"After reopening: {recovered.recovery_kind}, for {recovered.recovery_for_actor}; Ada is {age_of(graph, 'Ada')}."
+    )
 
     heading("7. Every commit is there, and every state can be read again")
     for commit in graph.commits():

@@ -53,7 +53,9 @@ def assert_healthy(context: CommitContext) -> None:
     for path in {location.path for location in published}:
         forks = set(context.tables.open_dataset(Location(path)).branches.list())
         assert forks == {location.branch for location in published if location.path == path and location.branch}
-    stored = {"/".join(info.path.split("/")[:2]) for folder in ("nodes", "edges") for info in context.store.list(folder)}
+    stored = {
+        "/".join(info.path.split("/")[:2]) for folder in ("nodes", "edges") for info in context.store.list(folder)
+    }
     assert stored == {location.path for location in published}, "left-over tables"
     for location, pin in published.items():
         assert context.tables.head_version(location) == pin, f"{location} is not where it is published"

@@ -105,10 +105,13 @@ class Twins(RuleBasedStateMachine):
         self._write("main", statements, ())
 
     def teardown(self) -> None:
-        if hasattr(self, "folder"):
+        if not hasattr(self, "folder"):
+            return
+        try:
             # A record that could not be removed is left for whoever comes next.
             og.open(self.graph.uri)
             assert_healthy(connect(self.graph.uri))
+        finally:
             shutil.rmtree(self.folder)
 
     # --- rules ------------------------------------------------------------------------------------------------------
