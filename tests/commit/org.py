@@ -114,7 +114,7 @@ def effect(context: CommitContext, state: ManifestState, key: str, *steps: Step)
 
 def needs_fork(context: CommitContext, state: ManifestState, entry: TableEntry) -> bool:
     """A table is shared until the branch writes it: main owns the main line, a branch owns the forks it made."""
-    return entry.location in context.manifest.inherited(state.branch)
+    return context.forks.is_shared(state, entry)
 
 
 def lineage(kind: Kind = Kind.MUTATION, actor: str | None = "act-test", merged_parent: str | None = None) -> Lineage:

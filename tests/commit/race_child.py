@@ -17,14 +17,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.commit.branch_refs import read_ref
 from omnigraph.commit.branches import create_branch, delete_branch
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN, ManifestState
 from omnigraph.commit.protocol import Step, Write, execute
 from omnigraph.commit.sidecar import Kind
-from omnigraph.errors import AlreadyExists, BranchNotFound, OmnigraphError
+from omnigraph.errors import AlreadyExists, BranchNotFound, OmnigraphError, StorageError
 from omnigraph.graph.lifecycle import connect, create, open_for_writing
-from omnigraph.storage.tables.lance_errors import Missing
 from omnigraph.storage.tables.staged import stage_append, stage_delete
 from tests.commit.lawless import lawless
 from tests.commit.org import (
@@ -203,6 +203,7 @@ def churn(worker: Worker) -> None:
     context = worker.context()
     for number in worker.rounds():
         action = worker.random.choice(["create", "delete", "write", "write", "write"])
+        before = read_ref(context.store, "hot")
         try:
             if action == "create":
                 create_branch(context, "hot", MAIN)
@@ -210,8 +211,12 @@ def churn(worker: Worker) -> None:
                 delete_branch(context, "hot")
             else:
                 worker.add(context, {STAFF: staff([f"w{worker.number}-{number}"])}, "hot")
-        except (AlreadyExists, BranchNotFound, Missing):
-            # Also while it prepares a write: the branch is deleted under it, and its tables with it.
+        except (AlreadyExists, BranchNotFound):
+            worker.note(refused=action)
+        except StorageError:
+            # Staging fails in many ways when the branch is deleted meanwhile, and its forks with it.
+            if read_ref(context.store, "hot") == before:
+                raise
             worker.note(refused=action)
         else:
             worker.note(did=action)

@@ -163,9 +163,11 @@ class Manifest:
 
     def inherited(self, branch: str) -> frozenset[Location]:
         """Where the tables lay that a branch was made with. It forks one before it writes it, so these are not its own."""
-        ref = read_ref(self.store, branch) if branch != MAIN else None
-        if ref is None:
+        if branch == MAIN:
             return frozenset()
+        ref = read_ref(self.store, branch)
+        if ref is None:
+            raise branch_not_found(branch)
         return frozenset(entry.location for entry in self.load_at(branch, ref.parent_version).tables.values())
 
     # --- history ----------------------------------------------------------------------------------------------------

@@ -202,9 +202,23 @@ def _enter(context: CommitContext, write: Write) -> Warm:
         base = migrated(context, write.branch)
     check(write.requirements(), base.state)
     check_receipts(base, write.updates)
+    _refuse_shared(context, write, base.state)
     for entry, head in look.heads:
         refuse_drift(context, write.branch, entry, head.result())
     return base
+
+
+def _refuse_shared(context: CommitContext, write: Write, state: ManifestState) -> None:
+    """A branch writes only what is its own. One that was deleted and created anew shares what its namesake had forked."""
+    for effect in write.effects:
+        if effect.has_pin and context.forks.is_shared(state, effect.entry):
+            raise ExpectedVersionMismatch(
+                f"{effect.entry.key} does not belong to branch '{write.branch}': the branch was created anew while this write "
+                "was prepared; repeat the write",
+                table_key=effect.entry.key,
+                expected=effect.entry.version,
+                actual=effect.entry.version,
+            )
 
 
 @dataclass(frozen=True, slots=True)
