@@ -45,8 +45,7 @@ def create_branch(context: CommitContext, name: str, base: str) -> ManifestState
         failpoints.hit("branch_create.before_ref")
         create_lance_branch(warm.dataset, name, warm.state.version)
         context.make_durable(MANIFEST_PATH)
-        context.manifest.forget(name)
-        return context.manifest.load(name)
+        return context.manifest.inherit(warm, name)
 
 
 def _involved(name: str, base: str) -> list[str]:

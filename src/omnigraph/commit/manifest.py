@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import lance
@@ -67,6 +67,14 @@ class Manifest:
             if self._incarnation(branch) == incarnation:
                 raise
         return self.warm(branch)
+
+    def inherit(self, base: Warm, branch: str) -> ManifestState:
+        """The state of a branch that was just made from `base`: the same, so it is not read again."""
+        if base.state.stamp < HISTORY_IN_MANIFEST:
+            return self.load(branch)
+        state = replace(base.state, branch=branch, incarnation=self._incarnation(branch))
+        self.adopt(Warm(self._open(branch), state))
+        return state
 
     def last_seen(self, branch: str = MAIN) -> Warm:
         """A branch as this process read or published it last, which may be behind; read now if it never was."""
