@@ -12,21 +12,16 @@ import pyarrow as pa
 from omnigraph.commit import audit
 from omnigraph.commit.audit import Recovery
 from omnigraph.commit.branches import branch_names, create_branch, delete_branch
-from omnigraph.commit.context import CommitContext
 from omnigraph.commit.history import history
-from omnigraph.commit.model import COMMIT_KINDS, MAIN, Commit, ManifestState
+from omnigraph.commit.model import COMMIT_KINDS, MAIN, Commit
 from omnigraph.commit.recovery import heal, pending
 from omnigraph.commit.sidecar import Sidecar, discard_sidecar
-from omnigraph.embedding.embedder import Embedder
 from omnigraph.errors import BadRequest, CommitNotFound, Conflict
 from omnigraph.graph.blobs import BlobValue, find_blob
-from omnigraph.graph.contract import Contract
-from omnigraph.graph.schema_watch import SchemaWatch
+from omnigraph.graph.handle import Handle
 from omnigraph.graph.snapshot import Reference, Snapshot, resolve
-from omnigraph.graph.sources import CompiledQueries
 from omnigraph.language.query.compile import CompiledQuery
 from omnigraph.language.query.params import bind_params
-from omnigraph.query.caches import Caches
 from omnigraph.query.execute import answer, explain, refuse_engine, start
 from omnigraph.query.explain import Explanation
 from omnigraph.query.result import Result
@@ -39,37 +34,8 @@ if TYPE_CHECKING:
 Moment = datetime | int
 
 
-class Graph:
+class Graph(Handle):
     """An open graph. `mode` "ro" writes nothing at all; "rw" heals what a dead writer left before it writes."""
-
-    def __init__(
-        self,
-        context: CommitContext,
-        watch: SchemaWatch,
-        *,
-        mode: Literal["rw", "ro"],
-        actor: str | None = None,
-        branch: str = MAIN,
-        external_blobs: tuple[str, ...] = (),
-        caches: Caches | None = None,
-        embedder: Embedder | None = None,
-    ) -> None:
-        self._context = context
-        self._watch = watch
-        self._external_blobs = external_blobs
-        self._queries = CompiledQueries()
-        self._caches = caches or Caches()
-        self._embedder = embedder or Embedder()
-        self.mode = mode
-        self.actor = actor
-        self.branch = branch
-
-    @property
-    def uri(self) -> str:
-        return self._context.root.uri
-
-    def __repr__(self) -> str:
-        return f"Graph({self.uri!r}, mode={self.mode!r}, branch={self.branch!r})"
 
     def at(self, branch: str) -> Graph:
         """A handle on the same graph that is bound to another branch."""
@@ -84,16 +50,6 @@ class Graph:
             caches=self._caches,
             embedder=self._embedder,
         )
-
-    # --- schema -----------------------------------------------------------------------------------------------------
-
-    def contract(self) -> Contract:
-        """The accepted schema, checked against the files on disk when they changed."""
-        return self._watch.current()
-
-    def schema(self) -> str:
-        """The accepted schema source."""
-        return self.contract().source
 
     # --- branches ---------------------------------------------------------------------------------------------------
 
@@ -114,15 +70,6 @@ class Graph:
         delete_branch(self._context, name)
 
     # --- history ----------------------------------------------------------------------------------------------------
-
-    def snapshot(self, branch: str | None = None, at: Reference = None) -> Snapshot:
-        """The graph now, or at a commit id, manifest version or snapshot id."""
-        if isinstance(at, Snapshot):
-            return at
-        return self._snapshot(resolve(self._context.manifest, branch or self.branch, at))
-
-    def _snapshot(self, state: ManifestState) -> Snapshot:
-        return Snapshot(state, self._context.tables, self.contract().names())
 
     def head(self, branch: str | None = None) -> Commit:
         """The newest commit of a branch; a fresh branch has its fork point."""
@@ -307,10 +254,6 @@ class Graph:
         """Set a recovery record aside that can not be settled; returns where it went. Nothing is destroyed."""
         self._refuse_read_only()
         return discard_sidecar(self._context.store, operation_id)
-
-    def _refuse_read_only(self) -> None:
-        if self.mode != "rw":
-            raise BadRequest('this handle is read-only; open the graph with mode="rw" to write')
 
 
 def _micros(moment: Moment | None) -> int | None:
