@@ -45,11 +45,25 @@ def test_what_is_missing_is_not_found(store: ObjectStore) -> None:
     assert store.get_tagged_or_none("a/c") is None
 
 
-@pytest.mark.parametrize("verb", ["get", "put", "create", "swap", "delete", "exists", "list", "delete_prefix"])
+@pytest.mark.parametrize("verb", ["get", "stamp", "put", "create", "swap", "delete", "exists", "list", "delete_prefix"])
 def test_a_path_outside_is_refused(store: ObjectStore, verb: str) -> None:
     arguments = {"put": (b"",), "create": (b"",), "swap": (b"", "tag")}.get(verb, ())
     with pytest.raises(BadRequest, match="is not a path below a graph"):
         getattr(store, verb)("../x", *arguments)
+
+
+def test_a_stamp_changes_with_every_write(store: ObjectStore) -> None:
+    assert store.stamp("a/b") is None
+    seen = []
+    for content in (b"1", b"2", b"33", b"44"):
+        store.put("a/b", content)
+        seen.append(store.stamp("a/b"))
+        assert store.stamp("a/b") == seen[-1] is not None
+    assert len(set(seen)) == len(seen)
+    assert store.stamp("a") is None
+    assert store.stamp("a/b/c") is None
+    store.delete("a/b")
+    assert store.stamp("a/b") is None
 
 
 def test_create_refuses_what_exists(store: ObjectStore) -> None:

@@ -23,15 +23,11 @@ class SchemaWatch:
     def current(self) -> Contract:
         """The accepted schema now. Raises when the files on disk contradict each other or belong to another graph."""
         with at_once(self._context.root) as requests:
-            tags = tuple(requests.map(self._tag, FILES))
+            stamps = tuple(requests.map(self._context.store.stamp, FILES))
         with self._lock:
-            if tags != self._seen:
+            if stamps != self._seen:
                 contract = checked_contract(self._context)
                 check_domain(contract, self._contract)
                 self._contract = contract
-                self._seen = tags
+                self._seen = stamps
             return self._contract
-
-    def _tag(self, name: str) -> str | None:
-        found = self._context.store.get_tagged_or_none(name)
-        return None if found is None else found[1]

@@ -96,6 +96,9 @@ class FaultyStore(ObjectStore):
     def get_tagged(self, path: str) -> tuple[bytes, str]:
         return self._call("get", path, lambda: self.inner.get_tagged(path))
 
+    def stamp(self, path: str) -> str | None:
+        return self._call("head", path, lambda: self.inner.stamp(path))
+
     def put(self, path: str, data: bytes) -> None:
         self._call("put", path, lambda: self.inner.put(path, data))
 

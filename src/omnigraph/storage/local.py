@@ -6,6 +6,7 @@ import hashlib
 import os
 import random
 import shutil
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +29,8 @@ failpoints.declare("objects.swap_compared")
 WRITE_LOCK = "__locks/.objects"
 
 _LOCK_SECONDS = 30.0
+# Two writes within one tick of the file system's clock look alike, so a file that was just written is read instead.
+_AT_REST_NS = 1_000_000_000
 
 
 class LocalObjects(ObstoreObjects):
@@ -39,6 +42,16 @@ class LocalObjects(ObstoreObjects):
 
     def __init__(self, root: Root, files: LocalStore) -> None:
         super().__init__(root, files, files)
+
+    def stamp(self, path: str) -> str | None:
+        """What the file system says about a file that has been at rest; otherwise its content."""
+        found = self._status(path)
+        if found is None:
+            return None
+        if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < _AT_REST_NS:
+            tagged = self.get_tagged_or_none(path)
+            return None if tagged is None else tagged[1]
+        return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}-{found.st_ctime_ns}"
 
     def put(self, path: str, data: bytes) -> None:
         with self._writing(relative(path)):
@@ -91,6 +104,18 @@ class LocalObjects(ObstoreObjects):
 
     def _listed_tag(self, e_tag: str | None) -> str | None:
         return None
+
+    def _has_object(self, path: str) -> bool:
+        return self._status(path) is not None
+
+    def _status(self, path: str) -> os.stat_result | None:
+        """What the file system says about a file; None when there is none."""
+        with self._files("head", "look for", path, writes=False):
+            try:
+                found = self._root.local_path(path).stat()
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+        return found if stat.S_ISREG(found.st_mode) else None
 
     def _below(self, prefix: str) -> Iterator[ObjectInfo]:
         try:
@@ -145,13 +170,13 @@ class LocalObjects(ObstoreObjects):
             raise from_os(error, action=action, location=self._location(path), writes=False) from error
 
     @contextmanager
-    def _files(self, verb: str, action: str, path: str) -> Iterator[None]:
+    def _files(self, verb: str, action: str, path: str, *, writes: bool = True) -> Iterator[None]:
         """Count one request that is made without obstore and turn its failure into ours."""
-        with self._request(verb, action, path, writes=True):
+        with self._request(verb, action, path, writes=writes):
             try:
                 yield
             except OSError as error:
-                raise from_os(error, action=action, location=self._location(path), writes=True) from error
+                raise from_os(error, action=action, location=self._location(path), writes=writes) from error
 
 
 def _remove(entry: Path) -> None:

@@ -48,6 +48,10 @@ class ObjectStore(ABC):
         """The content of an object and the tag to swap it by."""
 
     @abstractmethod
+    def stamp(self, path: str) -> str | None:
+        """A cheap sign of an object that is another one after any write to it; None when there is no object."""
+
+    @abstractmethod
     def put(self, path: str, data: bytes) -> None:
         """Write an object, whatever was there; readers see the old content or the new, never a part."""
 

@@ -49,6 +49,15 @@ class ObstoreObjects(ObjectStore):
             data = bytes(result.bytes())
             return data, self._tag(data, result.meta["e_tag"])
 
+    def stamp(self, path: str) -> str | None:
+        try:
+            with self._request("head", "look for", path):
+                return obstore.head(self._client, self._key(path))["e_tag"]
+        except StorageError as error:
+            if error.kind != "not_found":
+                raise
+            return None
+
     def put(self, path: str, data: bytes) -> None:
         with self._request("put", "write", path, writes=True):
             # One request whatever the size: a multipart upload costs three and is not atomic everywhere.
@@ -102,14 +111,7 @@ class ObstoreObjects(ObjectStore):
         return e_tag
 
     def _has_object(self, path: str) -> bool:
-        try:
-            with self._request("head", "look for", path):
-                obstore.head(self._client, self._key(path))
-        except StorageError as error:
-            if error.kind != "not_found":
-                raise
-            return False
-        return True
+        return self.stamp(path) is not None
 
     def _below(self, prefix: str) -> Iterator[ObjectInfo]:
         """The objects below a prefix, as the store lists them."""

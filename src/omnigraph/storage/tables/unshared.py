@@ -1,0 +1,165 @@
+"""Which rows two versions of a table do not physically share: all that can differ, found without reading values.
+
+A data file is never written twice, so a fragment that both versions have, with the same deletion marks, holds the same rows.
+Where only the marks differ, a row is shared that both versions still show. Compaction puts unchanged rows into new files;
+there the stable row id and the version that wrote the row last tell, if both versions have a history in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from lance import LanceFragment
+
+from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.table import BATCH_ROWS, ROW_ADDRESS, Table
+
+ROW_ID = "_rowid"
+_LAST_UPDATED = "_row_last_updated_at_version"
+#: Row ids and versions of at most this many rewritten rows are held to be matched (16 bytes each).
+MATCHED_ROWS = 16_000_000
+
+_Numbers = npt.NDArray[np.uint64]
+_NO_ROWS: _Numbers = np.zeros(0, np.uint64)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a table: all live ones of some fragments, and single ones by row id."""
+
+    table: Table
+    fragments: tuple[LanceFragment, ...] = ()
+    row_ids: _Numbers = field(default_factory=lambda: _NO_ROWS)
+
+    def __len__(self) -> int:
+        return sum(fragment.count_rows() for fragment in self.fragments) + len(self.row_ids)
+
+    def scan(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """These columns of the rows with their row ids, in no particular order."""
+        if self.fragments:
+            yield from _scan(self.table, self.fragments, [*columns, ROW_ID])
+        for start in range(0, len(self.row_ids), BATCH_ROWS):
+            found = take_rows(self.table, pa.array(self.row_ids[start : start + BATCH_ROWS]), columns)
+            yield from found.to_batches()
+
+
+def all_rows(table: Table) -> Rows:
+    """Every row of a table."""
+    return Rows(table, tuple(table.dataset.get_fragments()))
+
+
+def take_rows(
+    table: Table,
+    row_ids: pa.Array | pa.ChunkedArray,
+    columns: Sequence[str] | None = None,
+    *,
+    blob_values: bool = False,
+) -> pa.Table:
+    """The rows with these row ids, in no particular order, with their row ids."""
+    # Lance reads a list of row ids as a direct take; it is given as text because expressions know no unsigned integers.
+    among = f"{ROW_ID} in ({', '.join(map(str, row_ids.to_pylist()))})" if len(row_ids) else "false"
+    return table.read(columns, among, with_row_id=True, blobs="values" if blob_values else "descriptors")
+
+
+def unshared(before: Table, after: Table, shared_until: int | None) -> tuple[Rows, Rows]:
+    """The rows of each version that the other does not have as they are.
+
+    `shared_until`: the last version of the history that both have in common; None when there is none.
+    """
+    old, new = _by_files(before), _by_files(after)
+    single_before: list[_Numbers] = []
+    single_after: list[_Numbers] = []
+    for files in old.keys() & new.keys():
+        if _marks(old[files]) != _marks(new[files]):
+            only_before, only_after = _marked_on_one_side(before, old[files], after, new[files])
+            single_before.append(only_before)
+            single_after.append(only_after)
+    gone = tuple(fragment for files, fragment in old.items() if files not in new)
+    come = tuple(fragment for files, fragment in new.items() if files not in old)
+    if shared_until is not None and gone and come and _can_match(gone) and _can_match(come):
+        rewritten_before, rewritten_after = _rewritten(before, gone, after, come, shared_until)
+        single_before.append(rewritten_before)
+        single_after.append(rewritten_after)
+        gone = come = ()
+    return (
+        Rows(before, gone, np.concatenate([_NO_ROWS, *single_before])),
+        Rows(after, come, np.concatenate([_NO_ROWS, *single_after])),
+    )
+
+
+_Files = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def _by_files(table: Table) -> dict[_Files, LanceFragment]:
+    """Fragments by the data files they are made of; the names of files are unique, whichever line they lie on."""
+    return {
+        tuple((file.path, tuple(file.fields)) for file in fragment.metadata.files): fragment
+        for fragment in table.dataset.get_fragments()
+    }
+
+
+def _marks(fragment: LanceFragment) -> tuple[object, ...] | None:
+    """The deletion file of a fragment, without the line it lies on."""
+    marks = fragment.metadata.deletion_file
+    return None if marks is None else (fragment.fragment_id, marks.read_version, marks.id, marks.num_deleted_rows)
+
+
+def _marked_on_one_side(
+    before: Table, old: LanceFragment, after: Table, new: LanceFragment
+) -> tuple[_Numbers, _Numbers]:
+    """The row ids of rows that only one side of the same files shows."""
+    old_ids, old_places = _ids_and_places(before, old)
+    new_ids, new_places = _ids_and_places(after, new)
+    return (
+        old_ids[np.isin(old_places, new_places, assume_unique=True, invert=True)],
+        new_ids[np.isin(new_places, old_places, assume_unique=True, invert=True)],
+    )
+
+
+def _ids_and_places(table: Table, fragment: LanceFragment) -> tuple[_Numbers, _Numbers]:
+    read = pa.Table.from_batches(
+        _scan(table, [fragment], [ROW_ID, ROW_ADDRESS]), pa.schema([(ROW_ID, pa.uint64()), (ROW_ADDRESS, pa.uint64())])
+    )
+    return read[ROW_ID].to_numpy(), read[ROW_ADDRESS].to_numpy() & np.uint64(0xFFFFFFFF)
+
+
+def _can_match(fragments: Sequence[LanceFragment]) -> bool:
+    """Whether Lance knows row ids and versions of these rows, and there are not too many of them."""
+    if sum(fragment.count_rows() for fragment in fragments) > MATCHED_ROWS:
+        return False
+    described = (fragment.metadata.to_json() for fragment in fragments)
+    return all(known["row_id_meta"] and known["last_updated_at_version_meta"] for known in described)
+
+
+def _rewritten(
+    before: Table, gone: Sequence[LanceFragment], after: Table, come: Sequence[LanceFragment], shared_until: int
+) -> tuple[_Numbers, _Numbers]:
+    """The row ids of rows in other files that are not the same row, last written by the same commit, on both sides."""
+    old_ids, old_versions = _ids_and_versions(before, gone)
+    new_ids, new_versions = _ids_and_versions(after, come)
+    places = np.searchsorted(old_ids, new_ids)
+    places[places == len(old_ids)] = 0
+    same = (old_ids[places] == new_ids) & (old_versions[places] == new_versions) & (new_versions <= shared_until)
+    kept = np.zeros(len(old_ids), np.bool_)
+    kept[places[same]] = True
+    return old_ids[~kept], new_ids[~same]
+
+
+def _ids_and_versions(table: Table, fragments: Sequence[LanceFragment]) -> tuple[_Numbers, _Numbers]:
+    """Row ids in ascending order, and the versions that wrote these rows last."""
+    read = pa.Table.from_batches(
+        _scan(table, fragments, [ROW_ID, _LAST_UPDATED]),
+        pa.schema([(ROW_ID, pa.uint64()), (_LAST_UPDATED, pa.uint64())]),
+    )
+    ids, versions = read[ROW_ID].to_numpy(), read[_LAST_UPDATED].to_numpy()
+    order = np.argsort(ids, kind="stable")
+    return ids[order], versions[order]
+
+
+def _scan(table: Table, fragments: Sequence[LanceFragment], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    with translated(str(table.location), "read"):
+        yield from table.dataset.scanner(columns=list(columns), fragments=list(fragments)).to_batches()
