@@ -27,6 +27,7 @@ from omnigraph.commit.model import RECOVERY_ACTOR
 from omnigraph.commit.protocol import Step, Write, execute
 from omnigraph.commit.publisher import COMPACT_ABOVE_FRAGMENTS
 from omnigraph.commit.sidecar import Kind
+from omnigraph.commit.staging_jobs import staging_job as _declares_failpoints_of_jobs  # noqa: F401
 from omnigraph.errors import AlreadyInitialized, GraphNotFound
 from omnigraph.graph.lifecycle import connect, create, open_for_writing
 from omnigraph.mutation import execute as _declares_its_failpoints  # noqa: F401
@@ -43,6 +44,8 @@ TESTS = Path(__file__).parents[1]
 EXERCISED_ELSEWHERE = {
     "objects.swap_compared": "storage",
     "mutation.prepared": "mutation",
+    "staging.job_written": "commit/test_staging_jobs.py",
+    "staging.job_removed": "commit/test_staging_jobs.py",
     "migration.v2_to_v3.before_stamp": "commit/test_migrations.py",
     "migration.v3_to_v4.legacy_open": "commit/test_migrations.py",
     "migration.v3_to_v4.before_overwrite": "commit/test_migrations.py",

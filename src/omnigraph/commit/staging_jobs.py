@@ -1,0 +1,152 @@
+"""Records of running jobs that stage files: `__staging/<job id>.json`, written before the first file.
+
+Staged files that no version references yet look like garbage. While a job runs, its record says for which tables it stages;
+cleanup leaves those alone until the record's lease has run out. The folder `__staging/<job id>/` is the job's scratch.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+
+import orjson
+
+from omnigraph import failpoints
+from omnigraph.commit.record_fields import Fields
+from omnigraph.errors import OmnigraphError
+from omnigraph.ids import is_ulid, now_micros
+from omnigraph.storage.lease import this_process
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.tables.location import Location
+
+FOLDER = "__staging"
+FORMAT = 1
+#: A record is renewed three times within its lease, so only a dead job's runs out.
+LEASE_SECONDS = 900.0
+
+failpoints.declare("staging.job_written", "staging.job_removed")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StagingJob:
+    """One running job: which tables (and which of their Lance branches) it stages files for, and until when it counts."""
+
+    job_id: str
+    kind: str
+    branch: str
+    process: str
+    started_at: int
+    expires_at: int
+    tables: tuple[Location, ...]
+
+    @property
+    def path(self) -> str:
+        return f"{FOLDER}/{self.job_id}.json"
+
+    def is_expired(self, now: int | None = None) -> bool:
+        """Whether the lease has run out: the job is dead, and what it staged is garbage."""
+        return self.expires_at < (now_micros() if now is None else now)
+
+    def to_json(self) -> bytes:
+        return orjson.dumps({"format": FORMAT, **asdict(self)}, option=orjson.OPT_INDENT_2)
+
+
+def scratch_folder(job_id: str) -> str:
+    """Where a job may keep objects of its own, such as the keys its tasks exchange; it goes with the record."""
+    return f"{FOLDER}/{job_id}"
+
+
+def list_jobs(store: ObjectStore) -> list[StagingJob]:
+    """Every record, oldest first, expired ones too; one that can not be read is an error, never taken for none."""
+    names = (info.path.removeprefix(f"{FOLDER}/") for info in store.list(FOLDER))
+    ids = sorted(name.removesuffix(".json") for name in names if name.endswith(".json") and "/" not in name)
+    found = (read_job(store, job_id) for job_id in ids if is_ulid(job_id))
+    return [job for job in found if job is not None]
+
+
+def read_job(store: ObjectStore, job_id: str) -> StagingJob | None:
+    """The record of a job; None when it has ended."""
+    data = store.get_or_none(f"{FOLDER}/{job_id}.json")
+    return None if data is None else parse_job(data, job_id)
+
+
+def parse_job(data: bytes, job_id: str) -> StagingJob:
+    """A record from its JSON; what can not be read is refused with the file's name: cleanup must not guess."""
+    try:
+        fields = Fields(orjson.loads(data), "the record")
+        if fields.number("format") > FORMAT:
+            raise ValueError("it was written by a newer OmniGraph")
+        return StagingJob(
+            job_id=job_id,
+            kind=fields.text("kind"),
+            branch=fields.text("branch"),
+            process=fields.text("process"),
+            started_at=fields.number("started_at"),
+            expires_at=fields.number("expires_at"),
+            tables=tuple(_location(Fields(table, "a table")) for table in fields.list("tables")),
+        )
+    except (ValueError, TypeError) as error:
+        raise OmnigraphError(
+            f"the staging record {FOLDER}/{job_id}.json can not be read ({error}); remove it when no load is running"
+        ) from None
+
+
+def _location(fields: Fields) -> Location:
+    return Location(fields.text("path"), fields.optional_text("branch"))
+
+
+def remove_job(store: ObjectStore, job_id: str) -> None:
+    """Remove a job's scratch and its record, in this order: while there is anything, something says whose it is."""
+    store.delete_prefix(scratch_folder(job_id))
+    store.delete(f"{FOLDER}/{job_id}.json")
+
+
+@contextmanager
+def staging_job(
+    store: ObjectStore,
+    job_id: str,
+    kind: str,
+    branch: str,
+    tables: Sequence[Location],
+    *,
+    lease_seconds: float = LEASE_SECONDS,
+) -> Iterator[StagingJob]:
+    """A job's record for a block: written at its start, renewed while it lasts, removed at its end."""
+    now = now_micros()
+    job = StagingJob(job_id, kind, branch, this_process(), now, now + int(lease_seconds * 1e6), tuple(tables))
+    store.put(job.path, job.to_json())
+    ended = threading.Event()
+    keeper = threading.Thread(
+        target=_keep, args=(store, job, lease_seconds, ended), name=f"staging {job_id}", daemon=True
+    )
+    keeper.start()
+    try:
+        failpoints.hit("staging.job_written")
+        yield job
+    finally:
+        ended.set()
+        keeper.join()
+        _remove_quietly(store, job_id)
+
+
+def _keep(store: ObjectStore, job: StagingJob, lease_seconds: float, ended: threading.Event) -> None:
+    """Renew a record until its job has ended; a renewal that fails is tried again in time."""
+    while not ended.wait(lease_seconds / 3):
+        try:
+            store.put(job.path, replace(job, expires_at=now_micros() + int(lease_seconds * 1e6)).to_json())
+        except OmnigraphError as error:
+            _log.warning("staging record %s could not be renewed: %s", job.path, error)
+
+
+def _remove_quietly(store: ObjectStore, job_id: str) -> None:
+    """The job is over, well or not; a record that stays runs out by itself."""
+    try:
+        remove_job(store, job_id)
+        failpoints.hit("staging.job_removed")
+    except OmnigraphError as error:
+        _log.warning("staging record of job %s could not be removed: %s", job_id, error)
