@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,10 +21,10 @@ from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import Commit, Lineage, ManifestState
 from omnigraph.commit.protocol import Write, execute
-from omnigraph.commit.recovery import heal
 from omnigraph.commit.rows import Receipt
-from omnigraph.commit.sidecar import Kind, list_sidecars
+from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.updates import HeadIs, RecordReceipt, check
+from omnigraph.commit.window import effect_window
 from omnigraph.embedding.embedder import Embedder
 from omnigraph.errors import BadRequest, Conflict, ExpectedVersionMismatch, ReadSetChanged
 from omnigraph.ids import new_ulid, now_micros
@@ -105,7 +104,7 @@ def mutate(context: CommitContext, request: Request) -> MutationResult:
     restarts = 0
     while True:
         try:
-            with _window(context, request.branch, lost_before=restarts > 0) as held:
+            with effect_window(context, request.branch, lost_before=restarts > 0) as held:
                 return _attempt(context, request, lineage, constants, vectors, held)
         except Conflict as conflict:
             # What came in between may have been an earlier sending of this very request.
@@ -120,19 +119,6 @@ def mutate(context: CommitContext, request: Request) -> MutationResult:
 def _may_restart(request: Request, conflict: Conflict) -> bool:
     moved = isinstance(conflict, ReadSetChanged | ExpectedVersionMismatch)
     return moved and request.only_inserts and request.if_commit is None
-
-
-@contextmanager
-def _window(context: CommitContext, branch: str, *, lost_before: bool) -> Iterator[HeldLock | None]:
-    """Where an attempt is prepared: with the branch's lock and all healed that waited there, or without (None)."""
-    if not lost_before and not list_sidecars(context.store):
-        yield None
-        return
-    # A branch that is not there has no lock either.
-    context.manifest.load(branch)
-    with context.locks.hold(branch) as held:
-        heal(context, holding={branch})
-        yield held
 
 
 def _attempt(
