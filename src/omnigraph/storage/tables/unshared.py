@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance import LanceFragment
 
 from omnigraph.storage.tables.lance_errors import translated
-from omnigraph.storage.tables.table import BATCH_ROWS, ROW_ADDRESS, Table
+from omnigraph.storage.tables.table import BATCH_ROWS, ROW_ADDRESS, Blobs, Table
 
 ROW_ID = "_rowid"
 _LAST_UPDATED = "_row_last_updated_at_version"
@@ -57,12 +57,12 @@ def take_rows(
     row_ids: pa.Array | pa.ChunkedArray,
     columns: Sequence[str] | None = None,
     *,
-    blob_values: bool = False,
+    blobs: Blobs = "descriptors",
 ) -> pa.Table:
     """The rows with these row ids, in no particular order, with their row ids."""
     # Lance reads a list of row ids as a direct take; it is given as text because expressions know no unsigned integers.
     among = f"{ROW_ID} in ({', '.join(map(str, row_ids.to_pylist()))})" if len(row_ids) else "false"
-    return table.read(columns, among, with_row_id=True, blobs="values" if blob_values else "descriptors")
+    return table.read(columns, among, with_row_id=True, blobs=blobs)
 
 
 def unshared(before: Table, after: Table, shared_until: int | None) -> tuple[Rows, Rows]:
@@ -114,10 +114,10 @@ def _marked_on_one_side(
     """The row ids of rows that only one side of the same files shows."""
     old_ids, old_places = _ids_and_places(before, old)
     new_ids, new_places = _ids_and_places(after, new)
-    return (
-        old_ids[np.isin(old_places, new_places, assume_unique=True, invert=True)],
-        new_ids[np.isin(new_places, old_places, assume_unique=True, invert=True)],
-    )
+    shown_before, shown_after = (np.zeros(old.physical_rows, np.bool_) for _ in range(2))
+    shown_before[old_places] = True
+    shown_after[new_places] = True
+    return old_ids[~shown_after[old_places]], new_ids[~shown_before[new_places]]
 
 
 def _ids_and_places(table: Table, fragment: LanceFragment) -> tuple[_Numbers, _Numbers]:

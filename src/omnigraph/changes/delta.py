@@ -1,0 +1,206 @@
+"""What changed in one table between two of its versions: `table_delta` says where to look, `Delta.batches` looks.
+
+Rows are paired by id. What can differ is found physically first (`storage.tables.unshared`), so the cost follows the change;
+where nothing is known to be shared, every row is compared, in id order and in bounded memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.changes.columns import Columns, has_values, match_columns
+from omnigraph.changes.compare import Mask, differing
+from omnigraph.changes.lineage import shared_until
+from omnigraph.changes.ordered import ID, id_ranges, in_id_order
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import TableEntry
+from omnigraph.errors import HistoricalVersionReclaimed
+from omnigraph.storage.tables.blobs import blob_columns
+from omnigraph.storage.tables.lance_errors import Missing
+from omnigraph.storage.tables.table import Blobs, Table
+from omnigraph.storage.tables.unshared import ROW_ID, Rows, all_rows, take_rows, unshared
+
+#: How many ids are looked at together; fewer where rows carry blobs.
+BATCH_ROWS = 4096
+BATCH_ROWS_WITH_BLOBS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison: a table as a snapshot publishes it."""
+
+    entry: TableEntry
+
+
+@dataclass(frozen=True)
+class DeltaBatch:
+    """The changes of one range of ids; batches follow each other in id order, and each table here is in id order too.
+
+    An image has the columns its side stores, under the names of the later side. `updated_before` and `updated_after`
+    are aligned.
+    """
+
+    inserted: pa.Table
+    updated_before: pa.Table
+    updated_after: pa.Table
+    deleted: pa.Table
+
+    def __len__(self) -> int:
+        return int(self.inserted.num_rows + self.updated_after.num_rows + self.deleted.num_rows)
+
+
+@dataclass(frozen=True)
+class Delta:
+    """The changes of one table. Making it opens at most the two versions and reads no values."""
+
+    columns: Columns
+    before: Rows | None
+    after: Rows | None
+
+    @cached_property
+    def candidates(self) -> int:
+        """How many rows there are to look at, both sides together; 0 means that nothing changed."""
+        return sum(len(rows) for rows in (self.before, self.after) if rows is not None)
+
+    def batches(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        batch_rows: int | None = None,
+        blobs: Blobs = "descriptors",
+        after_id: str | None = None,
+    ) -> Iterator[DeltaBatch]:
+        """The changes in id order. `columns`: which columns images have, by their newest names; the id always.
+
+        `after_id`: only entities whose id comes after this one.
+        """
+        wanted = None if columns is None else frozenset((ID, *columns))
+        rows = batch_rows or (BATCH_ROWS_WITH_BLOBS if self._has_blobs(wanted) else BATCH_ROWS)
+        streams = [_ids(side, rows, after_id) for side in (self.before, self.after)]
+        for old, new in id_ranges(streams):
+            batch = self._compare(old, new, wanted, blobs)
+            if len(batch):
+                yield batch
+
+    def _has_blobs(self, wanted: frozenset[str] | None) -> bool:
+        sides = (self.before, self.after)
+        names = {name for side in sides if side is not None for name in blob_columns(side.table.schema)}
+        return bool(names if wanted is None else names & wanted)
+
+    def _compare(self, old: pa.Table, new: pa.Table, wanted: frozenset[str] | None, blobs: Blobs) -> DeltaBatch:
+        """`old`, `new`: all candidates of one range of ids, with their row ids."""
+        in_old, in_new = (pc.is_in(one[ID], value_set=_array(other[ID])) for one, other in ((new, old), (old, new)))
+        paired = new.filter(in_old)
+        pairs = old.take(pc.index_in(paired[ID], value_set=_array(old[ID]))), paired
+        changed = self._changed(*pairs)
+        return DeltaBatch(
+            inserted=self._images(self.after, new.filter(pc.invert(in_old)), wanted, blobs),
+            updated_before=self._images(self.before, pairs[0].filter(changed), wanted, blobs),
+            updated_after=self._images(self.after, pairs[1].filter(changed), wanted, blobs),
+            deleted=self._images(self.before, old.filter(pc.invert(in_new)), wanted, blobs),
+        )
+
+    def _changed(self, old: pa.Table, new: pa.Table) -> pa.Array:
+        """Which of these aligned rows differ in value."""
+        if not new.num_rows or self.before is None or self.after is None:
+            return pa.array([], pa.bool_())
+        before = self._images(self.before, old, None, "descriptors")
+        after = self._images(self.after, new, None, "descriptors")
+        shared = [column.name for column in self.columns.shared if column.name != ID]
+        mask = differing(before, after, shared, partial(self._blob_values, old, new))
+        for column in self.columns.one_sided:
+            image = after if column.before is None else before
+            mask |= _present(image[column.name])
+        return pa.array(mask)
+
+    def _blob_values(
+        self, old: pa.Table, new: pa.Table, name: str, places: npt.NDArray[np.int64]
+    ) -> tuple[pa.Array, pa.Array]:
+        """The bytes of one blob column in some of these aligned rows."""
+        wanted, chosen = frozenset((ID, name)), pa.array(places)
+        old_values = self._images(self.before, old.take(chosen), wanted, "bytes")
+        new_values = self._images(self.after, new.take(chosen), wanted, "bytes")
+        return _array(old_values[name]), _array(new_values[name])
+
+    def _images(self, side: Rows | None, rows: pa.Table, wanted: frozenset[str] | None, blobs: Blobs) -> pa.Table:
+        """The images of some rows of a side, in the order of their ids."""
+        if side is None:
+            return pa.table({ID: pa.array([], pa.string())})
+        stored = self.columns.stored_before(wanted) if side is self.before else self.columns.stored_after(wanted)
+        if list(stored) == [ID]:
+            return rows.select([ID])
+        found = take_rows(side.table, rows[ROW_ID], list(stored), blobs=blobs).drop_columns([ROW_ID])
+        order = pc.index_in(rows[ID], value_set=_array(found[ID]))
+        return found.rename_columns([stored[name] for name in found.column_names]).take(order)
+
+
+def table_delta(context: CommitContext, before: Side | None, after: Side | None) -> Delta:
+    """What changed in a table between two sides; None: the table does not exist on that side."""
+    if before is not None and after is not None and _same(before.entry, after.entry):
+        return Delta(Columns(()), None, None)
+    old, new = (None if side is None else _open(context, side.entry) for side in (before, after))
+    columns = match_columns(old, new)
+    if old is None or new is None or before is None or after is None:
+        return Delta(columns, None if old is None else all_rows(old), None if new is None else all_rows(new))
+    if _comparable(old, new, columns):
+        points = [(side.entry.location, side.entry.version) for side in (before, after)]
+        left, right = unshared(old, new, shared_until(context.store, points[0], points[1]))
+    else:
+        left, right = all_rows(old), all_rows(new)
+    return Delta(columns, left, right)
+
+
+def _same(one: TableEntry, other: TableEntry) -> bool:
+    return one.location == other.location and one.version == other.version
+
+
+def _open(context: CommitContext, entry: TableEntry) -> Table:
+    try:
+        return context.tables.open(entry.location, entry.version)
+    except Missing as error:
+        raise HistoricalVersionReclaimed(
+            f"version {entry.version} of {entry.key} ({entry.location}) is gone: it was cleaned up, or its branch was "
+            "deleted",
+            version=f"{entry.location} v{entry.version}",
+        ) from error
+
+
+def _comparable(old: Table, new: Table, columns: Columns) -> bool:
+    """Whether equal files mean equal rows: not when a column with values is on one side only, or has another type."""
+    for column in columns.one_sided:
+        table, name = (old, column.before) if column.after is None else (new, column.after)
+        if name is not None and has_values(table, name):
+            return False
+    return all(
+        column.before is None
+        or column.after is None
+        or old.schema.field(column.before).type == new.schema.field(column.after).type
+        for column in columns.shared
+    )
+
+
+def _ids(side: Rows | None, batch_rows: int, after_id: str | None) -> Iterator[pa.Table]:
+    """Ids and row ids of the candidates of a side, in id order."""
+    if side is None:
+        return
+    batches = side.scan([ID])
+    if after_id is not None:
+        batches = (batch.filter(pc.greater(batch[ID], after_id)) for batch in batches)
+    yield from in_id_order((batch.select([ID, ROW_ID]) for batch in batches), block_rows=batch_rows)
+
+
+def _present(column: pa.ChunkedArray) -> Mask:
+    found: Mask = _array(column).is_valid().to_numpy(zero_copy_only=False)
+    return found
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
