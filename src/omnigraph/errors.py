@@ -3,13 +3,13 @@
     OmnigraphError
       BadRequest
         ParseError  CatalogError  TypecheckError        (LanguageError: they know their place in a source text)
-        SchemaContractError  ValidationError  LoadRejected  ResourceLimit
+        SchemaContractError  SchemaChangeRefused  ValidationError  LoadRejected  ResourceLimit
         ChangeCursorRejected  BlobRangeNotSatisfiable  ExternalBlobDenied
       NotFound: BranchNotFound  CommitNotFound  EntityNotFound  GraphNotFound
       AlreadyExists: AlreadyInitialized
       Denied
       Conflict: KeyConflict  ExpectedVersionMismatch  ReadSetChanged  ManifestContention
-                PreconditionFailed  MergeConflicts  CommitHasNoParent  ChangeSchemaBoundary
+                PreconditionFailed  MergeConflicts  CommitHasNoParent  ChangeSchemaBoundary  SchemaChanged
       RecoveryRequired  CommitStateUnknown  DriftNeedsRepair  GraphMoved
       FormatTooNew  FormatTooOld  StorageError  ExternalBlobSource  EmbeddingError
       HistoricalVersionReclaimed  ChangeFeedGap  SparkFailed
@@ -113,6 +113,14 @@ class SchemaContractError(BadRequest):
         super().__init__(message)
         self.reason = reason
         self.path = path
+
+
+class SchemaChangeRefused(BadRequest):
+    """A wanted schema can not be applied; `refusals` are the steps that stand in the way, each with its code."""
+
+    def __init__(self, message: str, *, refusals: Sequence[Any]) -> None:
+        super().__init__(message)
+        self.refusals = list(refusals)
 
 
 class ValidationError(BadRequest):
@@ -272,6 +280,15 @@ class ReadSetChanged(Conflict):
     def __init__(self, message: str, *, table_key: str) -> None:
         super().__init__(message)
         self.table_key = table_key
+
+
+class SchemaChanged(Conflict):
+    """The accepted schema is no longer the one a write was prepared under; nothing was written."""
+
+    def __init__(self, message: str, *, expected: str | None, actual: str | None) -> None:
+        super().__init__(message)
+        self.expected = expected
+        self.actual = actual
 
 
 class ManifestContention(Conflict):

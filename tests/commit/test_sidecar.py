@@ -82,6 +82,7 @@ FULL = Sidecar(
     branch_created_from="main",
     dropped=("nodes/0000000000000003-00000000000000a1",),
     renamed=(("nodes/0000000000000004-00000000000000a1", "node:Human"),),
+    purged=("nodes/0000000000000003-00000000000000a1",),
     published=True,
 )
 

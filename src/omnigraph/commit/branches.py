@@ -5,14 +5,23 @@ from __future__ import annotations
 import logging
 
 from omnigraph import failpoints
-from omnigraph.commit.branch_refs import MANIFEST_PATH, RESERVED, check_name, list_refs, prefix_clash, read_ref
+from omnigraph.commit.branch_refs import (
+    MANIFEST_PATH,
+    RESERVED,
+    SCHEMA_APPLY_LOCK,
+    check_name,
+    list_refs,
+    prefix_clash,
+    read_ref,
+)
 from omnigraph.commit.branch_removal import drop_own_forks, remove_ref
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.manifest import branch_not_found
 from omnigraph.commit.model import MAIN, ManifestState
 from omnigraph.commit.moved_root import record_root
-from omnigraph.commit.recovery import heal
-from omnigraph.errors import AlreadyExists, BadRequest, Conflict, OmnigraphError
+from omnigraph.commit.recovery import heal, pending
+from omnigraph.commit.sidecar import Kind, list_sidecars
+from omnigraph.errors import AlreadyExists, BadRequest, Conflict, OmnigraphError, RecoveryRequired
 from omnigraph.storage.tables.commit import create_lance_branch
 
 failpoints.declare("branch_create.before_ref", "branch_delete.before_ref", "branch_delete.after_ref")
@@ -25,11 +34,21 @@ def branch_names(context: CommitContext) -> list[str]:
     return [MAIN, *(ref.name for ref in list_refs(context.store))]
 
 
+def refuse_other_branches(context: CommitContext) -> None:
+    """A schema change needs a graph with only main: the schema is one per graph, and branches hold data of the old one."""
+    others = [ref.name for ref in list_refs(context.store)]
+    if others:
+        raise Conflict(
+            f"schema apply requires a graph with only main; merge or delete {', '.join(repr(name) for name in others)} first"
+        )
+
+
 def create_branch(context: CommitContext, name: str, base: str) -> ManifestState:
     """Make a branch at the current head of another one."""
     check_name(name)
     involved = _involved(name, base)
-    with context.locks.hold_all(involved):
+    # A schema change holds the last one: no branch comes into being with data of the schema that it replaces.
+    with context.locks.hold_all([*involved, SCHEMA_APPLY_LOCK]):
         existing = [ref.name for ref in list_refs(context.store)]
         if name in existing:
             raise AlreadyExists(f"branch '{name}' already exists", name=name)
@@ -38,14 +57,26 @@ def create_branch(context: CommitContext, name: str, base: str) -> ManifestState
             raise AlreadyExists(
                 f"cannot create branch '{name}': its name overlaps with the path of branch '{clash}'", name=clash
             )
-        # A record that an earlier branch of this name left must not be judged on the new one.
-        heal(context, holding=involved)
+        if list_sidecars(context.store):
+            # A record that an earlier branch of this name left must not be judged on the new one.
+            heal(context, holding=involved)
+            _refuse_pending_schema_change(context)
         record_root(context)
         warm = context.manifest.warm(base)
         failpoints.hit("branch_create.before_ref")
         create_lance_branch(warm.dataset, name, warm.state.version)
         context.make_durable(MANIFEST_PATH)
         return context.manifest.inherit(warm, name)
+
+
+def _refuse_pending_schema_change(context: CommitContext) -> None:
+    """One that died and can not be settled now may still be published, and then this branch would hold older tables."""
+    for sidecar in pending(context):
+        if sidecar.kind is Kind.SCHEMA_APPLY:
+            raise RecoveryRequired(
+                f"a schema change (operation {sidecar.operation_id}) is half done; create the branch when it is settled",
+                operation_id=sidecar.operation_id,
+            )
 
 
 def _involved(name: str, base: str) -> list[str]:

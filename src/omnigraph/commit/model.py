@@ -97,6 +97,8 @@ class ManifestState:
     #: The newest commit, where this process has just made it; else it is to be looked for by its id, `head`.
     newest: Commit | None = field(default=None, repr=False, compare=False)
     fragment_count: int = 1
+    #: The hash of the compiled schema this state was written under; None in graphs of formats that did not keep it.
+    schema_hash: str | None = None
 
     @cached_property
     def by_key(self) -> Mapping[str, TableEntry]:

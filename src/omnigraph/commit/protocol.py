@@ -27,6 +27,7 @@ from omnigraph.commit.migrations import migrated
 from omnigraph.commit.model import Lineage, ManifestState, TableEntry
 from omnigraph.commit.publisher import Draft, check_receipts, compact_when_due, draft, publish
 from omnigraph.commit.recovery import Attempt, heal, recover
+from omnigraph.commit.rollforward import purge
 from omnigraph.commit.schema_files import SchemaFiles
 from omnigraph.commit.sidecar import (
     ForkedFrom,
@@ -59,7 +60,7 @@ from omnigraph.errors import (
     RecoveryRequired,
 )
 from omnigraph.ids import new_ulid
-from omnigraph.storage.locks import HeldLock
+from omnigraph.storage.locks import HeldLock, HeldLocks
 from omnigraph.storage.round_trips import at_once
 from omnigraph.storage.tables.commit import commit_staged, fork
 from omnigraph.storage.tables.location import Location
@@ -136,8 +137,12 @@ class Write:
     reads: tuple[TableEntry, ...] = ()
     #: Other things this commit makes true.
     updates: tuple[Update, ...] = ()
+    #: Whatever else must still be true.
+    requires: tuple[Requirement, ...] = ()
     if_commit: str | None = None
     schema: SchemaFiles | None = None
+    #: Tables (by path) that this commit drops and whose files go with it.
+    purges: tuple[str, ...] = ()
     branch_created_from: str | None = None
     operation_id: str = field(default_factory=new_ulid)
 
@@ -147,13 +152,13 @@ class Write:
             entry = effect.entry
             needed.append(created(entry.key, entry.identity) if effect.creates else written(entry))
         needed += [read(entry) for entry in self.reads]
-        return needed
+        return [*needed, *self.requires]
 
 
-def execute(context: CommitContext, write: Write, held: HeldLock | None = None) -> ManifestState:
+def execute(context: CommitContext, write: Write, held: HeldLock | HeldLocks | None = None) -> ManifestState:
     """Carry a prepared write through the protocol, or leave nothing of it behind.
 
-    `held`: the lock of the branch, for a writer that has prepared inside the effect window.
+    `held`: the lock of the branch, for a writer that has prepared inside the effect window; a schema change holds others too.
     """
     writer = WRITERS[write.kind]
     with nullcontext(held) if held is not None else context.locks.hold(write.branch) as lock:
@@ -182,6 +187,7 @@ def execute(context: CommitContext, write: Write, held: HeldLock | None = None) 
             failpoints.hit(f"{writer}.post_phase_c")
             if write.schema is not None:
                 _promote(context, sidecar)
+                purge(context, sidecar)
         except OmnigraphError as error:
             return _settle(context, write, sidecar, frozenset(moved), error)
         delete_sidecar(context.store, sidecar.operation_id)
@@ -288,6 +294,7 @@ def _plan(write: Write) -> Sidecar:
         schema_target=schema_files.target_hash(compiled) if compiled is not None else None,
         branch_created_from=write.branch_created_from,
         dropped=tuple(update.entry.path for update in write.updates if isinstance(update, DropTable)),
+        purged=write.purges,
         renamed=tuple(
             (update.entry.path, update.entry.key)
             for update in write.updates

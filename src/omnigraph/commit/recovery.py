@@ -21,7 +21,7 @@ from omnigraph.commit.judge import Judged, judge
 from omnigraph.commit.manifest import manifest_location
 from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.commit.rollback import drop_leftovers, roll_back
-from omnigraph.commit.rollforward import can_roll_forward, roll_forward
+from omnigraph.commit.rollforward import can_roll_forward, purge, roll_forward
 from omnigraph.commit.sidecar import Kind, Sidecar, delete_sidecar, list_sidecars, read_sidecar
 from omnigraph.errors import ExpectedVersionMismatch, OmnigraphError, RecoveryRequired, StorageError
 from omnigraph.ids import now_micros
@@ -160,6 +160,7 @@ def finish_promotion(context: CommitContext, sidecar: Sidecar) -> None:
     else:
         # The live files are the target already (part of the staged set was removed), or nothing was staged.
         schema_files.drop_staged(context.store)
+    purge(context, sidecar)
 
 
 def _undone_before(context: CommitContext, sidecar: Sidecar) -> Commit | None:

@@ -18,11 +18,13 @@ from omnigraph.commit.updates import (
     ImportCommits,
     RecordReceipt,
     Requirement,
+    SetSchema,
     SetTable,
     Update,
     created,
     written,
 )
+from omnigraph.storage.tables.commit import drop_table
 
 failpoints.declare("recovery.before_roll_forward", "recovery.after_roll_forward")
 
@@ -75,7 +77,16 @@ def roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState,
     failpoints.hit("recovery.after_roll_forward")
     if sidecar.kind is Kind.SCHEMA_APPLY:
         schema_files.promote(context.store)
+        purge(context, sidecar)
     return sidecar.commit.id
+
+
+def purge(context: CommitContext, sidecar: Sidecar) -> None:
+    """Remove the files of tables that were dropped for good. Only once that is published; may be repeated."""
+    live = context.manifest.load(sidecar.branch).by_path
+    for path in sidecar.purged:
+        if path not in live:
+            drop_table(context.tables, path, context.store.delete_prefix)
 
 
 def _further_updates(context: CommitContext, sidecar: Sidecar, state: ManifestState) -> list[Update]:
@@ -84,6 +95,8 @@ def _further_updates(context: CommitContext, sidecar: Sidecar, state: ManifestSt
         SetTable(replace(state.by_path[path], key=key)) for path, key in sidecar.renamed if path in state.by_path
     ]
     updates += [DropTable(state.by_path[path]) for path in sidecar.dropped if path in state.by_path]
+    if sidecar.kind is Kind.SCHEMA_APPLY and sidecar.schema_target is not None:
+        updates.append(SetSchema(sidecar.schema_target))
     commit = sidecar.commit
     if commit.merged_parent is not None:
         updates.append(ImportCommits(tuple(missing_commits(context.manifest, sidecar.branch, commit.merged_parent))))

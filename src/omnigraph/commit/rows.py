@@ -139,9 +139,13 @@ def head_row(branch: str, commit_id: str) -> Row:
     }
 
 
-def fence_row(count: int, head: str) -> Row:
-    """The row every publish updates. It also names the newest commit, which a fresh branch inherits as its fork point."""
-    return {"object_id": FENCE, "object_type": FENCE, "metadata": _dump({"count": count, "head": head})}
+def fence_row(count: int, head: str, schema_hash: str | None = None) -> Row:
+    """The row every publish updates. It also names the newest commit, which a fresh branch inherits as its fork point.
+
+    `schema_hash`: the compiled schema that the state is written under.
+    """
+    metadata = {"count": count, "head": head} | ({} if schema_hash is None else {"schema": schema_hash})
+    return {"object_id": FENCE, "object_type": FENCE, "metadata": _dump(metadata)}
 
 
 def tag_row(name: str, commit_id: str) -> Row:
@@ -252,6 +256,7 @@ def decode_state(
         tags=tags,
         addresses=addresses,
         fragment_count=fragment_count,
+        schema_hash=fence.get("schema"),
     )
 
 

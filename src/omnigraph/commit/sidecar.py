@@ -95,6 +95,8 @@ class Sidecar:
     #: A schema change also drops tables (by path) and gives tables new keys (path → key) without moving them.
     dropped: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
+    #: Those of the dropped tables whose files go too, once the drop is published.
+    purged: tuple[str, ...] = ()
     #: Set between phases C and D by a schema change: the manifest names the new schema, its files may lag.
     published: bool = False
 
@@ -176,6 +178,7 @@ def _decode(fields: Fields, version: int, path: str) -> Sidecar:
         branch_created_from=fields.optional_text("branch_created_from"),
         dropped=tuple(_table_path(path) for path in fields.optional_list("dropped")),
         renamed=tuple((_table_path(path), str(key)) for path, key in fields.optional_list("renamed")),
+        purged=tuple(_table_path(path) for path in fields.optional_list("purged")),
         published=fields.flag("published"),
     )
 

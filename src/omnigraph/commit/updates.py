@@ -11,7 +11,7 @@ from typing import Any
 
 from omnigraph.commit import rows
 from omnigraph.commit.model import Commit, Identity, Lineage, ManifestState, TableEntry
-from omnigraph.errors import ExpectedVersionMismatch, PreconditionFailed, ReadSetChanged
+from omnigraph.errors import ExpectedVersionMismatch, PreconditionFailed, ReadSetChanged, SchemaChanged
 
 # --- requirements -----------------------------------------------------------------------------------------------------
 
@@ -43,7 +43,17 @@ class HeadIs:
     commit: str
 
 
-Requirement = TableAt | TableUnchanged | HeadIs
+@dataclass(frozen=True, slots=True)
+class SchemaIs:
+    """The schema a write was prepared under must still be the accepted one.
+
+    None: a graph of an older format, which does not say so until its first schema change.
+    """
+
+    schema_hash: str | None
+
+
+Requirement = TableAt | TableUnchanged | HeadIs | SchemaIs
 
 
 def written(entry: TableEntry) -> TableAt:
@@ -72,6 +82,14 @@ def check(requirements: Iterable[Requirement], state: ManifestState) -> None:
                     branch=state.branch,
                     expected=requirement.commit,
                     actual=state.head,
+                )
+            continue
+        if isinstance(requirement, SchemaIs):
+            if state.schema_hash != requirement.schema_hash:
+                raise SchemaChanged(
+                    "the schema was changed while this write was being prepared; repeat the write",
+                    expected=requirement.schema_hash,
+                    actual=state.schema_hash,
                 )
             continue
         entry = state.tables.get(requirement.identity)
@@ -131,7 +149,14 @@ class ImportCommits:
     commits: tuple[Commit, ...]
 
 
-Update = SetTable | DropTable | SetTag | RecordReceipt | ImportCommits
+@dataclass(frozen=True, slots=True)
+class SetSchema:
+    """The compiled schema with this hash is the accepted one."""
+
+    schema_hash: str
+
+
+Update = SetTable | DropTable | SetTag | RecordReceipt | ImportCommits | SetSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +171,7 @@ def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Line
     """What a publish of these updates on this state writes, and the state after it."""
     tables = dict(state.tables)
     tags = dict(state.tags)
+    schema_hash = state.schema_hash
     written_rows: list[rows.Row] = []
     for update in updates:
         match update:
@@ -165,8 +191,18 @@ def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Line
                 written_rows.append(rows.idempotency_row(key, commit_id=lineage.id, request=request, receipt=receipt))
             case ImportCommits(commits):
                 written_rows.extend(rows.copied_commit_row(commit) for commit in commits)
+            case SetSchema(accepted):
+                schema_hash = accepted
     written_rows.append(rows.commit_row(lineage, branch=state.branch, parent=state.head or None))
     written_rows.append(rows.head_row(state.branch, lineage.id))
-    written_rows.append(rows.fence_row(state.fence + 1, lineage.id))
-    after = replace(state, fence=state.fence + 1, head=lineage.id, tables=tables, tags=tags, newest=None)
+    written_rows.append(rows.fence_row(state.fence + 1, lineage.id, schema_hash))
+    after = replace(
+        state,
+        fence=state.fence + 1,
+        head=lineage.id,
+        tables=tables,
+        tags=tags,
+        newest=None,
+        schema_hash=schema_hash,
+    )
     return Publication(written_rows, after)

@@ -92,7 +92,7 @@ def create(context: CommitContext, source: str, *, force: bool = False, actor: s
         context.make_durable("")
         if not lock.still_held():
             raise ManifestContention(f"the lock of {context.root.uri} was lost while it was being created; try again")
-        _create_manifest(context, entries, actor)
+        _create_manifest(context, entries, actor, contract.ir_hash)
         context.make_durable(MANIFEST_PATH)
         failpoints.hit("init.after_manifest")
         context.store.delete(CLAIM)
@@ -187,13 +187,13 @@ def _create_tables(context: CommitContext, contract: Contract) -> list[TableEntr
     return entries
 
 
-def _create_manifest(context: CommitContext, entries: list[TableEntry], actor: str | None) -> None:
+def _create_manifest(context: CommitContext, entries: list[TableEntry], actor: str | None, schema_hash: str) -> None:
     """The first manifest version: every table and the genesis commit, which has no parent."""
     genesis = Lineage(id=new_ulid(), created_at=now_micros(), kind="init", actor=actor)
     first = [row for entry in entries for row in (rows.table_row(entry), rows.version_row(entry))]
     first.append(rows.commit_row(genesis, branch=MAIN, parent=None))
     first.append(rows.head_row(MAIN, genesis.id))
-    first.append(rows.fence_row(0, genesis.id))
+    first.append(rows.fence_row(0, genesis.id, schema_hash))
     schema = rows.manifest_schema(CURRENT)
     try:
         create_dataset(context.root, MANIFEST_PATH, schema, rows.to_arrow(first, schema))
