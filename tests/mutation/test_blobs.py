@@ -18,7 +18,7 @@ from omnigraph.errors import (
     ResourceLimit,
 )
 from omnigraph.language.schema.build import compile_schema
-from omnigraph.mutation.blobs import blob_value
+from omnigraph.values.blobs import blob_value
 from tests.mutation.org_graph import rows
 
 SCHEMA = """node Doc { title: String @key content: Blob? note: String? }

@@ -21,10 +21,10 @@ from omnigraph.language.query.ir import (
 )
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.mutation.base import Base
-from omnigraph.mutation.blobs import blob_value
 from omnigraph.mutation.constants import Constants, default_of
 from omnigraph.mutation.staging import Entity, Staging
 from omnigraph.storage.tables.table import Filter
+from omnigraph.values.blobs import blob_value
 from omnigraph.values.build import repeated, table_of
 from omnigraph.values.compare import Coerced, Comparison, coerce, matches, scan_filter
 from omnigraph.values.identity import derive_ids

@@ -1,4 +1,4 @@
-"""Blob values as mutations give them: `base64:…` text is the bytes themselves, anything else is a URI."""
+"""Blob values as writers give them: `base64:…` text is the bytes themselves, any other text is a URI."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ import pyarrow as pa
 
 from omnigraph.errors import BadRequest, ExternalBlobDenied, ResourceLimit
 from omnigraph.language.literals import PlainValue
-from omnigraph.mutation.staging import Entity
+from omnigraph.language.schema.catalog import EdgeType, NodeType
+
+Entity = NodeType | EdgeType
 
 BASE64 = "base64:"
 LONGEST_URI = 65_536
 
 
-def blob_value(entity: Entity, name: str, given: PlainValue, allowed: tuple[str, ...]) -> pa.Array | None:
+def blob_value(entity: Entity, name: str, given: PlainValue | bytes, allowed: tuple[str, ...]) -> pa.Array | None:
     """A one-row blob column, or None for null. `allowed`: the URIs an external value may lie under."""
     if given is None:
         return None
+    if isinstance(given, bytes):
+        return lance.blob_array([given])
     text = str(given)
     if not text.startswith(BASE64):
         return _external(entity, name, text, allowed)

@@ -1,0 +1,174 @@
+"""From a JSON value to the plain value of a property type: the exact rule, one value at a time, with the reason of a refusal.
+
+Nothing is coerced: a text is not a number, 2.0 is not an integer. A Date is `YYYY-MM-DD` or days, a DateTime ISO text or
+milliseconds. Values of Python programs (dates, tuples, NumPy scalars) are taken for what they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+
+from omnigraph.language.literals import PlainValue, round_to_f32
+from omnigraph.language.temporal import DATE_DAYS, DATETIME_MILLISECONDS, parse_date, parse_datetime
+from omnigraph.language.types import PropType, Scalar
+
+#: What each integer type stores. A U64 uses its whole range here, other than in a query.
+STORED_RANGES = {
+    Scalar.I32: range(-(2**31), 2**31),
+    Scalar.I64: range(-(2**63), 2**63),
+    Scalar.U32: range(2**32),
+    Scalar.U64: range(2**64),
+}
+_LONGEST_SHOWN = 40
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def from_json(value: object, kind: PropType) -> PlainValue | bytes:
+    """The plain value of a property; ValueError says why there is none. Whether a text is in an enum is not asked here."""
+    if value is None:
+        return None
+    if kind.is_vector:
+        return _vector(value, kind)
+    if kind.is_list:
+        return tuple(_element(item, kind) for item in _items(value))
+    found: PlainValue | bytes = _SCALARS[kind.scalar](_unwrapped(value), kind.scalar)
+    return found
+
+
+def shown(value: object) -> str:
+    """A value in a message: its JSON kind, and a short text of it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int() if value.bit_length() > 64:
+            return f"an integer of {value.bit_length()} bits"
+        case int() | float():
+            return str(value)
+        case str():
+            return f"the text '{value if len(value) <= _LONGEST_SHOWN else value[:_LONGEST_SHOWN] + '…'}'"
+        case Mapping():
+            return "an object"
+        case list() | tuple():
+            return "an array"
+        case _:
+            return f"a {type(value).__name__}"
+
+
+def _unwrapped(value: object) -> object:
+    """A NumPy scalar or zero-dimensional array as the Python value it holds."""
+    item: Callable[[], object] | None = getattr(value, "item", None)
+    return item() if item is not None and type(value).__module__ == "numpy" else value
+
+
+def _items(value: object) -> Sequence[object]:
+    to_list: Callable[[], Sequence[object]] | None = getattr(value, "tolist", None)
+    value = to_list() if to_list is not None else value
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"expected an array, got {shown(value)}")
+    return value
+
+
+def _element(value: object, kind: PropType) -> PlainValue:
+    if value is None:
+        raise ValueError("null is not accepted as an element")
+    found: PlainValue = _SCALARS[kind.scalar](_unwrapped(value), kind.scalar)
+    return found
+
+
+def _vector(value: object, kind: PropType) -> tuple[float, ...]:
+    items = [_unwrapped(item) for item in _items(value)]
+    if any(isinstance(item, bool) or not isinstance(item, int | float) for item in items):
+        raise ValueError("elements must be numeric")
+    if len(items) != kind.dimension:
+        raise ValueError(f"expects {kind.dimension} dimensions, got {len(items)}")
+    return round_to_f32([_number(item) for item in items])
+
+
+def _text(value: object, scalar: Scalar) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected a text, got {shown(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("the text holds half of a surrogate pair") from None
+    return value
+
+
+def _blob(value: object, scalar: Scalar) -> str | bytes:
+    return value if isinstance(value, bytes) else _text(value, scalar)
+
+
+def _bool(value: object, scalar: Scalar) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, got {shown(value)}")
+    return value
+
+
+def _integer(value: object, scalar: Scalar) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"expected an integer, got {shown(value)}")
+    if value not in STORED_RANGES[scalar]:
+        raise ValueError(f"{shown(value)} is outside the range of {scalar}")
+    return value
+
+
+def _float(value: object, scalar: Scalar) -> float:
+    number = _number(value)
+    return round_to_f32([number])[0] if scalar is Scalar.F32 and math.isfinite(number) else number
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"expected a number, got {shown(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("an integer is outside the range of F64") from None
+
+
+def _date(value: object, scalar: Scalar) -> int:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value.toordinal() - _EPOCH
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError(f"expected YYYY-MM-DD or days since 1970-01-01, got {shown(value)}")
+    days = parse_date(value) if isinstance(value, str) else value
+    if days not in DATE_DAYS:
+        raise ValueError(f"{shown(value)} days since 1970-01-01 lie outside the years 0001 to 9999")
+    return days
+
+
+def _datetime(value: object, scalar: Scalar) -> int:
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        if aware.microsecond % 1000:
+            raise ValueError(f"'{value.isoformat()}' is finer than a millisecond")
+        whole = aware.astimezone(UTC)
+        days = whole.toordinal() - _EPOCH
+        seconds = (whole.hour * 60 + whole.minute) * 60 + whole.second
+        return (days * 86_400 + seconds) * 1000 + whole.microsecond // 1000
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError(f"expected an ISO date and time or milliseconds since 1970-01-01, got {shown(value)}")
+    instant = parse_datetime(value) if isinstance(value, str) else value
+    if instant not in DATETIME_MILLISECONDS:
+        raise ValueError(f"{shown(value)} ms since 1970-01-01 lie outside the years 0001 to 9999")
+    return instant
+
+
+_SCALARS: dict[Scalar, Callable[[Any, Scalar], Any]] = {
+    Scalar.STRING: _text,
+    Scalar.BLOB: _blob,
+    Scalar.BOOL: _bool,
+    Scalar.I32: _integer,
+    Scalar.I64: _integer,
+    Scalar.U32: _integer,
+    Scalar.U64: _integer,
+    Scalar.F32: _float,
+    Scalar.F64: _float,
+    Scalar.DATE: _date,
+    Scalar.DATETIME: _datetime,
+}
