@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from omnigraph.commit.branch_refs import list_refs
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import MAIN, Commit
+from omnigraph.commit.model import MAIN, Commit, ManifestState
+from omnigraph.errors import HistoricalVersionReclaimed, NotFound
 
 
 def parents(commit: Commit) -> tuple[str, ...]:
@@ -61,6 +62,21 @@ def children_first(commits: Mapping[str, Commit]) -> list[Commit]:
     return ordered
 
 
+def state_of(manifest: Manifest, commit: Commit) -> ManifestState:
+    """The state a commit led to. The branch it was made on may be gone, or be another branch of the same name now."""
+    try:
+        state = manifest.load_at(commit.branch, commit.manifest_version)
+    except NotFound:
+        state = None
+    if state is None or state.head != commit.id:
+        raise HistoricalVersionReclaimed(
+            f"the state of commit {commit.id} is gone with branch '{commit.branch}' it was made on "
+            "(incarnation witness: that branch was deleted or created anew)",
+            version=commit.id,
+        )
+    return state
+
+
 def missing_commits(manifest: Manifest, branch: str, tip: str) -> list[Commit]:
     """The commits reachable from a tip (on any branch) that a branch's manifest does not have, oldest first."""
     known = manifest.commits(branch)
@@ -69,6 +85,11 @@ def missing_commits(manifest: Manifest, branch: str, tip: str) -> list[Commit]:
     for ref in [MAIN, *(ref.name for ref in list_refs(manifest.store))]:
         others = manifest.commits(ref)
         if tip in others:
-            found = [commit for commit in reachable(others, tip) if commit.id not in known]
-            return sorted(found, key=lambda commit: commit.id)
+            return lacking(known, others, tip)
     return []
+
+
+def lacking(known: Mapping[str, Commit], others: Mapping[str, Commit], tip: str) -> list[Commit]:
+    """The commits reachable from a tip among others that are not known, oldest first."""
+    found = [commit for commit in reachable(others, tip) if commit.id not in known]
+    return sorted(found, key=lambda commit: commit.id)

@@ -48,11 +48,13 @@ def publish(
     branch: str,
     updates: Sequence[Update],
     requirements: Sequence[Requirement],
-    lineage: Lineage,
+    lineage: Lineage | None,
     base: Warm | None = None,
     drafted: Draft | None = None,
 ) -> ManifestState:
     """Make updates visible in one commit, or raise. Contention is retried, a broken requirement never.
+
+    `lineage`: the commit; None for what is no change of the graph, such as a tag.
 
     `base`: the branch as the caller has loaded it inside the effect window; the first attempt starts from it.
     `drafted`: what the caller has staged ahead on that base; it is used if it is what is to be published.
@@ -66,7 +68,9 @@ def publish(
             warm = base if base is not None and not attempt else migrated(context, branch)
         except (StaleCommit, ManifestContention, failpoints.FailpointError):
             continue
-        if warm.state.head == lineage.id or (attempt and manifest.find_commit(branch, lineage.id)):
+        if lineage is not None and (
+            warm.state.head == lineage.id or (attempt and manifest.find_commit(branch, lineage.id))
+        ):
             # An earlier attempt, or recovery, has published this very commit.
             return warm.state
         check(requirements, warm.state)
@@ -94,10 +98,11 @@ class Draft:
     staged: Staged
 
 
-def draft(context: CommitContext, base: Warm, updates: Sequence[Update], lineage: Lineage) -> Draft:
+def draft(context: CommitContext, base: Warm, updates: Sequence[Update], lineage: Lineage | None) -> Draft:
     """Stage the rows of a publish, and marks on the rows they replace, whose addresses are known."""
     publication = apply_updates(base.state, updates, lineage)
-    known = (base.state.addresses.get(row["object_id"]) for row in publication.rows)
+    written = (row["object_id"] for row in publication.rows)
+    known = map(base.state.addresses.get, (*written, *publication.removed))
     replaced = pa.array([address for address in known if address is not None], pa.uint64())
     table = Table(manifest_location(base.state.branch), base.dataset)
     with at_once(context.root) as requests:
@@ -111,7 +116,7 @@ def check_receipts(warm: Warm, updates: Sequence[Update]) -> None:
             raise BadRequest(f"idempotency key '{update.key}' has been used on branch '{warm.state.branch}' already")
 
 
-def _commit(context: CommitContext, drafted: Draft, lineage: Lineage) -> ManifestState:
+def _commit(context: CommitContext, drafted: Draft, lineage: Lineage | None) -> ManifestState:
     manifest, before = context.manifest, drafted.base.state
     failpoints.hit("publisher.before_commit")
     try:
@@ -120,6 +125,8 @@ def _commit(context: CommitContext, drafted: Draft, lineage: Lineage) -> Manifes
     except (StorageError, failpoints.FailpointError) as error:
         if isinstance(error, StorageError) and error.kind != "unknown":
             raise
+        if lineage is None:
+            return _settle_unnamed(manifest, drafted.publication.state, error)
         return _settle_unknown(manifest, before.branch, lineage, error)
     state = _state_after(drafted.publication, before, dataset, lineage)
     if state is None:
@@ -129,7 +136,7 @@ def _commit(context: CommitContext, drafted: Draft, lineage: Lineage) -> Manifes
 
 
 def _state_after(
-    publication: Publication, before: ManifestState, dataset: object, lineage: Lineage
+    publication: Publication, before: ManifestState, dataset: object, lineage: Lineage | None
 ) -> ManifestState | None:
     """The state after a publish, without reading it back; None when something else came in between."""
     version: int = dataset.version  # type: ignore[attr-defined]
@@ -138,7 +145,7 @@ def _state_after(
         return None
     first = fragments[-1].fragment_id << 32
     addresses = {
-        **before.addresses,
+        **{name: address for name, address in before.addresses.items() if name not in publication.removed},
         **{
             row["object_id"]: first + offset
             for offset, row in enumerate(publication.rows)
@@ -148,9 +155,9 @@ def _state_after(
     return replace(
         publication.state,
         version=version,
-        commit_version=version,
+        commit_version=before.commit_version if lineage is None else version,
         addresses=addresses,
-        newest=_commit_made(lineage, before, version),
+        newest=before.newest if lineage is None else _commit_made(lineage, before, version),
         fragment_count=len(fragments),
     )
 
@@ -168,6 +175,15 @@ def _commit_made(lineage: Lineage, before: ManifestState, version: int) -> Commi
         recovery_for_actor=lineage.recovery_for_actor,
         recovers=lineage.recovers,
     )
+
+
+def _settle_unnamed(manifest: Manifest, wanted: ManifestState, error: OmnigraphError) -> ManifestState:
+    """The same for a publish without a commit: what it wanted to be true either is, or can be asked for again."""
+    manifest.forget(wanted.branch)
+    state = manifest.load(wanted.branch)
+    if state.fence >= wanted.fence and state.tags == wanted.tags:
+        return state
+    raise StorageError(f"the store failed ({error}); look at the tags and repeat it", kind="unknown") from error
 
 
 def _settle_unknown(manifest: Manifest, branch: str, lineage: Lineage, error: OmnigraphError) -> ManifestState:

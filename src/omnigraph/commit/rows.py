@@ -139,17 +139,25 @@ def head_row(branch: str, commit_id: str) -> Row:
     }
 
 
-def fence_row(count: int, head: str, schema_hash: str | None = None) -> Row:
+def fence_row(count: int, head: str, schema_hash: str | None = None, commit_version: int | None = None) -> Row:
     """The row every publish updates. It also names the newest commit, which a fresh branch inherits as its fork point.
 
-    `schema_hash`: the compiled schema that the state is written under.
+    `schema_hash`: the compiled schema that the state is written under. `commit_version`: the manifest version of that
+    commit, where the publish makes none itself.
     """
     metadata = {"count": count, "head": head} | ({} if schema_hash is None else {"schema": schema_hash})
+    if commit_version is not None:
+        metadata["commit_version"] = commit_version
     return {"object_id": FENCE, "object_type": FENCE, "metadata": _dump(metadata)}
 
 
-def tag_row(name: str, commit_id: str) -> Row:
-    return {"object_id": f"tag:{name}", "object_type": TAG, "metadata": _dump({"commit": commit_id})}
+def tag_object_id(name: str) -> str:
+    return f"tag:{name}"
+
+
+def tag_row(name: str, commit_id: str, actor: str | None = None) -> Row:
+    metadata = {"commit": commit_id} | ({} if actor is None else {"actor": actor})
+    return {"object_id": tag_object_id(name), "object_type": TAG, "metadata": _dump(metadata)}
 
 
 def idempotency_object_id(key: str) -> str:
@@ -209,7 +217,7 @@ def decode_state(
         addresses[object_id] = row["_rowaddr"]
         if object_type == FENCE:
             fence = orjson.loads(row["metadata"])
-            commit_version = row["_row_created_at_version"]
+            commit_version = fence.get("commit_version", row["_row_created_at_version"])
         elif object_type == GRAPH_HEAD:
             if object_id == own_head:
                 head = orjson.loads(row["metadata"])["commit"]

@@ -1,13 +1,66 @@
-"""Tags: names of commits, kept in main's manifest whatever branch a commit was made on. Cleanup keeps what is tagged."""
+"""Tags: names of commits, kept in main's manifest whatever branch a commit was made on. Cleanup keeps what is tagged.
+
+A tag is published like everything else, but it is no commit: the head and the history stay as they are.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
+from omnigraph.commit.branch_refs import LONGEST_NAME
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.history import state_of
 from omnigraph.commit.model import MAIN
+from omnigraph.commit.publisher import compact_when_due, publish
+from omnigraph.commit.recovery import heal
+from omnigraph.commit.updates import DropTag, Requirement, SetTag, TagIs, Update
+from omnigraph.errors import BadRequest, NotFound
+from omnigraph.ids import is_ulid
+
+_NAME = re.compile(r"[\w.-]+(/[\w.-]+)*")
+_NUMBER = re.compile(r"-?[0-9]+")
 
 
 def tagged_commits(context: CommitContext) -> Mapping[str, str]:
     """The tagged commits by tag name, in name order."""
     return dict(sorted(context.manifest.load(MAIN).tags.items()))
+
+
+def set_tag(context: CommitContext, name: str, commit_id: str, actor: str | None = None) -> None:
+    """Name a commit whose state is still there; refused when the name is taken."""
+    _check_name(name)
+    # What is tagged can be read for good, so it must be readable now.
+    state_of(context.manifest, context.manifest.commit_near(commit_id))
+    _publish(context, SetTag(name, commit_id, actor), TagIs(name, None))
+
+
+def drop_tag(context: CommitContext, name: str) -> None:
+    """Forget a tag; the commit stays until cleanup may take it."""
+    commit = tagged_commits(context).get(name)
+    if commit is None:
+        raise NotFound(f"tag '{name}' not found")
+    _publish(context, DropTag(name), TagIs(name, commit))
+
+
+def _publish(context: CommitContext, update: Update, requirement: Requirement) -> None:
+    with context.locks.hold(MAIN):
+        heal(context, holding={MAIN})
+        publish(context, MAIN, [update], [requirement], None)
+        compact_when_due(context.manifest, MAIN)
+
+
+def _check_name(name: str) -> None:
+    """Refuse a name that could be mistaken for a commit id, a version or a branch, or that has odd characters."""
+    if (
+        _NAME.fullmatch(name) is None
+        or ".." in name
+        or _NUMBER.fullmatch(name) is not None
+        or is_ulid(name)
+        or name == MAIN
+        or len(name.encode()) > LONGEST_NAME
+    ):
+        raise BadRequest(
+            f"'{name}' can not be a tag: a name is made of letters, digits, `.`, `-` and `_`, in parts separated by `/`, "
+            f"has no `..` and at most {LONGEST_NAME} bytes, and is neither a number, a commit id nor `{MAIN}`"
+        )

@@ -11,7 +11,16 @@ from typing import Any
 
 from omnigraph.commit import rows
 from omnigraph.commit.model import Commit, Identity, Lineage, ManifestState, TableEntry
-from omnigraph.errors import ExpectedVersionMismatch, PreconditionFailed, ReadSetChanged, SchemaChanged
+from omnigraph.errors import (
+    AlreadyExists,
+    Conflict,
+    ExpectedVersionMismatch,
+    NotFound,
+    OmnigraphError,
+    PreconditionFailed,
+    ReadSetChanged,
+    SchemaChanged,
+)
 
 # --- requirements -----------------------------------------------------------------------------------------------------
 
@@ -53,7 +62,15 @@ class SchemaIs:
     schema_hash: str | None
 
 
-Requirement = TableAt | TableUnchanged | HeadIs | SchemaIs
+@dataclass(frozen=True, slots=True)
+class TagIs:
+    """A tag must still name this commit; None: there must be no such tag."""
+
+    name: str
+    commit: str | None
+
+
+Requirement = TableAt | TableUnchanged | HeadIs | SchemaIs | TagIs
 
 
 def written(entry: TableEntry) -> TableAt:
@@ -92,6 +109,10 @@ def check(requirements: Iterable[Requirement], state: ManifestState) -> None:
                     actual=state.schema_hash,
                 )
             continue
+        if isinstance(requirement, TagIs):
+            if state.tags.get(requirement.name) != requirement.commit:
+                raise _other_tag(requirement, state)
+            continue
         entry = state.tables.get(requirement.identity)
         actual = (entry.version, entry.branch) if entry else (None, None)
         if actual == (requirement.version, requirement.branch):
@@ -108,6 +129,17 @@ def check(requirements: Iterable[Requirement], state: ManifestState) -> None:
             expected=requirement.version,
             actual=actual[0],
         )
+
+
+def _other_tag(required: TagIs, state: ManifestState) -> OmnigraphError:
+    if required.commit is None:
+        return AlreadyExists(
+            f"tag '{required.name}' already exists and names commit {state.tags[required.name]}; delete it first to move it",
+            name=required.name,
+        )
+    if required.name not in state.tags:
+        return NotFound(f"tag '{required.name}' not found")
+    return Conflict(f"tag '{required.name}' names another commit by now ({state.tags[required.name]}); look again")
 
 
 # --- updates ----------------------------------------------------------------------------------------------------------
@@ -131,6 +163,12 @@ class DropTable:
 class SetTag:
     name: str
     commit: str
+    actor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropTag:
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +194,7 @@ class SetSchema:
     schema_hash: str
 
 
-Update = SetTable | DropTable | SetTag | RecordReceipt | ImportCommits | SetSchema
+Update = SetTable | DropTable | SetTag | DropTag | RecordReceipt | ImportCommits | SetSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +203,17 @@ class Publication:
 
     rows: list[rows.Row]
     state: ManifestState
+    #: Rows that go, by object id.
+    removed: tuple[str, ...] = ()
 
 
-def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Lineage) -> Publication:
-    """What a publish of these updates on this state writes, and the state after it."""
+def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Lineage | None) -> Publication:
+    """What a publish of these updates on this state writes, and the state after it. Without a lineage it is no commit."""
     tables = dict(state.tables)
     tags = dict(state.tags)
     schema_hash = state.schema_hash
     written_rows: list[rows.Row] = []
+    removed: list[str] = []
     for update in updates:
         match update:
             case SetTable(entry):
@@ -184,15 +225,24 @@ def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Line
             case DropTable(entry):
                 written_rows.append(rows.tombstone_row(entry))
                 tables.pop(entry.identity, None)
-            case SetTag(name, commit):
-                written_rows.append(rows.tag_row(name, commit))
+            case SetTag(name, commit, actor):
+                written_rows.append(rows.tag_row(name, commit, actor))
                 tags[name] = commit
+            case DropTag(name):
+                removed.append(rows.tag_object_id(name))
+                tags.pop(name, None)
             case RecordReceipt(key, request, receipt):
+                assert lineage is not None, "a receipt is the receipt of a commit"
                 written_rows.append(rows.idempotency_row(key, commit_id=lineage.id, request=request, receipt=receipt))
             case ImportCommits(commits):
                 written_rows.extend(rows.copied_commit_row(commit) for commit in commits)
             case SetSchema(accepted):
                 schema_hash = accepted
+    if lineage is None:
+        # The version that the newest commit made stays known although this publish makes one too.
+        written_rows.append(rows.fence_row(state.fence + 1, state.head, schema_hash, state.commit_version))
+        same_head = replace(state, fence=state.fence + 1, tables=tables, tags=tags, schema_hash=schema_hash)
+        return Publication(written_rows, same_head, tuple(removed))
     written_rows.append(rows.commit_row(lineage, branch=state.branch, parent=state.head or None))
     written_rows.append(rows.head_row(state.branch, lineage.id))
     written_rows.append(rows.fence_row(state.fence + 1, lineage.id, schema_hash))
@@ -205,4 +255,4 @@ def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Line
         newest=None,
         schema_hash=schema_hash,
     )
-    return Publication(written_rows, after)
+    return Publication(written_rows, after, tuple(removed))

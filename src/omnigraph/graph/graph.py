@@ -19,6 +19,8 @@ from omnigraph.commit.sidecar import Sidecar, discard_sidecar
 from omnigraph.errors import BadRequest, CommitNotFound, Conflict
 from omnigraph.graph.blobs import BlobValue, find_blob
 from omnigraph.graph.handle import Handle
+from omnigraph.graph.history import History
+from omnigraph.graph.merging import Merging
 from omnigraph.graph.snapshot import Reference, Snapshot, resolve
 from omnigraph.language.query.compile import CompiledQuery
 from omnigraph.language.query.params import bind_params
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 Moment = datetime | int
 
 
-class Graph(Handle):
+class Graph(Merging, History, Handle):
     """An open graph. `mode` "ro" writes nothing at all; "rw" heals what a dead writer left before it writes."""
 
     def at(self, branch: str) -> Graph:

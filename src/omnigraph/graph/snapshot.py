@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from omnigraph.commit.history import state_of
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import Commit, Identity, ManifestState, TableEntry, sorted_entries
+from omnigraph.commit.model import MAIN, Identity, ManifestState, TableEntry, sorted_entries
 from omnigraph.errors import BadRequest, HistoricalVersionReclaimed, NotFound
 from omnigraph.ids import is_ulid
 from omnigraph.storage.tables.handles import Tables
@@ -88,7 +89,7 @@ Reference = Snapshot | str | int | None
 
 
 def resolve(manifest: Manifest, branch: str, reference: str | int | None) -> ManifestState:
-    """The state that a caller names: nothing (the branch now), a commit id, a manifest version or a snapshot id."""
+    """The state that a caller names: nothing (the branch now), a commit id, a tag, a manifest version or a snapshot id."""
     if reference is None:
         return manifest.load(branch)
     text = str(reference)
@@ -96,22 +97,10 @@ def resolve(manifest: Manifest, branch: str, reference: str | int | None) -> Man
     if named is not None:
         return manifest.load_at(named.groupdict().get("branch", branch), int(named["version"]))
     if is_ulid(text):
-        return _state_of(manifest, manifest.commit_near(text, branch))
+        return state_of(manifest, manifest.commit_near(text, branch))
+    tagged = manifest.load(MAIN).tags.get(text)
+    if tagged is not None:
+        return state_of(manifest, manifest.commit_near(tagged, branch))
     raise BadRequest(
-        f"'{text}' names no snapshot: give a commit id, a manifest version or a snapshot id such as manifest:main:v7"
+        f"'{text}' names no snapshot: give a commit id, a tag, a manifest version or a snapshot id such as manifest:main:v7"
     )
-
-
-def _state_of(manifest: Manifest, commit: Commit) -> ManifestState:
-    """The state a commit led to. The branch it was made on may be gone, or be another branch of the same name now."""
-    try:
-        state = manifest.load_at(commit.branch, commit.manifest_version)
-    except NotFound:
-        state = None
-    if state is None or state.head != commit.id:
-        raise HistoricalVersionReclaimed(
-            f"the state of commit {commit.id} is gone with branch '{commit.branch}' it was made on "
-            "(incarnation witness: that branch was deleted or created anew)",
-            version=commit.id,
-        )
-    return state
