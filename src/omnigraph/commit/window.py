@@ -11,6 +11,10 @@ from omnigraph.commit.sidecar import list_sidecars
 from omnigraph.storage.locks import HeldLock
 
 
+#: How often an attempt whose base moved before its first effect is started over.
+WRITE_RESTART_BUDGET = 5
+
+
 @contextmanager
 def effect_window(context: CommitContext, branch: str, *, lost_before: bool) -> Iterator[HeldLock | None]:
     """The branch's lock with all healed that waited there, after a lost attempt or next to a writer at work; else None."""

@@ -24,7 +24,7 @@ from omnigraph.commit.protocol import Write, execute
 from omnigraph.commit.rows import Receipt
 from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.updates import HeadIs, RecordReceipt, check
-from omnigraph.commit.window import effect_window
+from omnigraph.commit.window import WRITE_RESTART_BUDGET, effect_window
 from omnigraph.embedding.embedder import Embedder
 from omnigraph.errors import BadRequest, Conflict, ExpectedVersionMismatch, ReadSetChanged
 from omnigraph.ids import new_ulid, now_micros
@@ -41,8 +41,6 @@ from omnigraph.mutation.statements import Affected, Run
 from omnigraph.storage.locks import HeldLock
 from omnigraph.validation.rows import check_rows
 from omnigraph.validation.sets import check_sets
-
-WRITE_RESTART_BUDGET = 5
 
 failpoints.declare("mutation.prepared")
 

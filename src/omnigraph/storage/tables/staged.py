@@ -136,6 +136,11 @@ def stage_replace(
     return _replacement(table, written.result(), marks)
 
 
+def write_rows(table: Table, data: Data) -> list[FragmentMetadata]:
+    """New rows written as fragments that belong to no version yet; `stage_fragments` makes a write of them."""
+    return _write(table, Incoming(data, table.schema, str(table.location)))
+
+
 def stage_fragments(
     table: Table, fragments: Sequence[FragmentMetadata], removed: pa.Array | pa.ChunkedArray | None = None
 ) -> Staged:

@@ -1,0 +1,74 @@
+"""Carrying out a caller's decisions: the chosen image of each entity becomes a row that is written, or a deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.errors import BadRequest
+from omnigraph.merge.combine import align
+from omnigraph.merge.difference import Difference
+from omnigraph.merge.part import Part
+from omnigraph.merge.resolutions import Resolution, laid_over
+from omnigraph.merge.rules import row_conflicts, rule_columns
+from omnigraph.storage.tables.table import ROW_ADDRESS
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What the decisions about one table come to; the rows they write are in memory, there are few."""
+
+    part: Part
+    rows: pa.Table | None
+
+
+def carry_out(difference: Difference, resolutions: Mapping[str, Resolution]) -> Decided:
+    """The entities of one table that a caller has decided about."""
+    entity = difference.spec.entity
+    ids = pa.array(resolutions, pa.string())
+    base, in_base = align(difference.rows("base", ids, blobs="values"), ids)
+    theirs, in_theirs = align(difference.rows("theirs", ids, blobs="values"), ids)
+    ours, in_ours = align(difference.rows("ours", ids, blobs="values", with_row_address=True), ids)
+    addresses = ours[ROW_ADDRESS].to_numpy()
+    images = {
+        "base": (base, in_base),
+        "theirs": (theirs, in_theirs),
+        "ours": (ours.drop_columns([ROW_ADDRESS]), in_ours),
+    }
+    written: list[pa.Table] = []
+    replaced = np.zeros(len(ids), np.bool_)
+    removed: list[str] = []
+    for place, (entity_id, resolution) in enumerate(resolutions.items()):
+        if not any(present[place] for _, present in images.values()):
+            raise BadRequest(f"resolution: neither side nor their base has {entity.type_key} {entity_id!r}")
+        if resolution.take == "ours":
+            continue
+        patch = resolution.value
+        taken = resolution.take if patch is None else "ours" if in_ours[place] else "theirs"
+        rows, present = images[taken]
+        if not present[place] and patch is not None:
+            raise BadRequest(
+                f"resolution: no side has {entity.type_key} {entity_id!r} that the value could be laid over"
+            )
+        replaced[place] = in_ours[place]
+        if present[place]:
+            row = rows.slice(place, 1)
+            written.append(row if patch is None else laid_over(entity, row, patch))
+        elif in_ours[place]:
+            removed.append(entity_id)
+    table = pa.concat_tables(written) if written else None
+    count = 0 if table is None else table.num_rows
+    updated = int(replaced.sum()) - len(removed)
+    part = Part(
+        inserted=count - updated,
+        updated=updated,
+        deleted=len(removed),
+        marked=addresses[replaced].astype(np.uint64),
+        removed=pa.array(removed, pa.string()),
+        checked=None if table is None else table.select(rule_columns(entity)),
+        conflicts=() if table is None else tuple(row_conflicts(entity, table)),
+    )
+    return Decided(part, table)

@@ -1,0 +1,211 @@
+"""From a request to its commit: capture, plan, stage, commit; start over when the target has moved.
+
+A first attempt is prepared while others write. One that follows a lost attempt is prepared inside the effect window of the
+target, where nothing moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from omnigraph import failpoints
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.history import lacking
+from omnigraph.commit.model import Lineage, ManifestState
+from omnigraph.commit.protocol import Write, execute
+from omnigraph.commit.rows import Receipt
+from omnigraph.commit.sidecar import Kind
+from omnigraph.commit.updates import ImportCommits, RecordReceipt, Update
+from omnigraph.commit.window import WRITE_RESTART_BUDGET, effect_window
+from omnigraph.errors import (
+    BadRequest,
+    Conflict,
+    ExpectedVersionMismatch,
+    HistoricalVersionReclaimed,
+    MergeConflicts,
+    PreconditionFailed,
+    ReadSetChanged,
+    StorageError,
+)
+from omnigraph.ids import new_ulid, now_micros
+from omnigraph.language.schema.catalog import Catalog
+from omnigraph.merge.ancestry import ALREADY_UP_TO_DATE, relate
+from omnigraph.merge.effects import stage
+from omnigraph.merge.options import Options
+from omnigraph.merge.plan import Plan, Sides, make_plan
+from omnigraph.merge.result import MergeResult
+from omnigraph.merge.states import readable_base
+from omnigraph.storage.locks import HeldLock
+
+failpoints.declare("branch_merge.prepared")
+
+#: How many conflicts the message of the error names.
+NAMED_CONFLICTS = 3
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What an attempt is going to publish; without a plan there is nothing to do."""
+
+    outcome: str
+    plan: Plan | None = None
+    merged_parent: str | None = None
+    updates: tuple[Update, ...] = ()
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call: how its commit is called, where it goes, and how an attempt at it is prepared from the target's state."""
+
+    kind: str
+    branch: str
+    #: The request in words, for messages.
+    words: str
+    options: Options
+    fingerprint: str
+    prepare: Callable[[ManifestState], Prepared]
+
+
+def merge(context: CommitContext, catalog: Catalog, source: str, into: str, options: Options) -> MergeResult:
+    """Merge the head of one branch into another."""
+    if source == into:
+        raise BadRequest(f"a merge needs a distinct source and target; both are '{source}'")
+
+    def prepare(ours: ManifestState) -> Prepared:
+        try:
+            return _prepare(context, catalog, source, ours, options)
+        except (StorageError, HistoricalVersionReclaimed):
+            # Was the source deleted while it was read? Then that is the answer.
+            context.manifest.load(source)
+            raise
+
+    words = f"merge of '{source}' into '{into}'"
+    fingerprint = options.fingerprint("merge", source, into)
+    return run(context, Request("merge", into, words, options, fingerprint, prepare))
+
+
+def _prepare(context: CommitContext, catalog: Catalog, source: str, ours: ManifestState, options: Options) -> Prepared:
+    theirs = context.manifest.load(source)
+    known, of_source = context.manifest.commits(ours.branch), context.manifest.commits(source)
+    relation = relate({**of_source, **known}, ours.head, theirs.head)
+    if relation.outcome == ALREADY_UP_TO_DATE:
+        return Prepared(ALREADY_UP_TO_DATE)
+    base = readable_base(context, relation.bases, theirs)
+    stats: dict[str, Any] = {"base": base.commit.id}
+    if base.reclaimed:
+        stats["reclaimed_bases"] = list(base.reclaimed)
+    plan = make_plan(context, catalog, Sides(base.state, ours, theirs), options)
+    imported = ImportCommits(tuple(lacking(known, of_source, theirs.head)))
+    return Prepared(relation.outcome, plan, theirs.head, (imported,), stats)
+
+
+def run(context: CommitContext, request: Request) -> MergeResult:
+    """Carry a request out as one commit; none when there is nothing to do or it is a dry run."""
+    if request.options.dry_run:
+        return _foreseen(request, request.prepare(context.manifest.load(request.branch)))
+    lineage = Lineage(new_ulid(), now_micros(), request.kind, request.options.actor)
+    restarts = 0
+    while True:
+        try:
+            with _window(context, request.branch, restarts) as held:
+                return _attempt(context, request, lineage, held)
+        except (ReadSetChanged, ExpectedVersionMismatch, PreconditionFailed) as moved:
+            # What came in between may have been an earlier sending of this very request.
+            known = _earlier_receipt(context, request)
+            if known is not None:
+                return _repeated(context, request, known)
+            if restarts == WRITE_RESTART_BUDGET:
+                raise _contention(request, moved) from moved
+            restarts += 1
+
+
+def _window(context: CommitContext, branch: str, restarts: int) -> AbstractContextManager[HeldLock | None]:
+    return effect_window(context, branch, lost_before=restarts > 0)
+
+
+def _contention(request: Request, moved: Conflict) -> Conflict:
+    if not isinstance(moved, PreconditionFailed):
+        return moved
+    # The caller has set no precondition: what was lost is a race.
+    return ReadSetChanged(
+        f"the {request.words} was overtaken again and again by other writers; repeat it",
+        table_key=f"graph_head:{request.branch}",
+    )
+
+
+def _attempt(context: CommitContext, request: Request, lineage: Lineage, held: HeldLock | None) -> MergeResult:
+    ours = context.manifest.load(request.branch)
+    known = _earlier_receipt(context, request)
+    if known is not None:
+        return _repeated(context, request, known)
+    prepared = request.prepare(ours)
+    if prepared.plan is None:
+        return MergeResult(prepared.outcome, None, (), dict(prepared.stats))
+    foreseen = _foreseen(request, prepared)
+    if foreseen.conflicts:
+        raise _conflicts(request, foreseen)
+    write = Write(
+        kind=Kind.BRANCH_MERGE,
+        branch=request.branch,
+        lineage=replace(lineage, merged_parent=prepared.merged_parent),
+        effects=tuple(stage(context, ours, table) for table in prepared.plan.writing),
+        updates=(*prepared.updates, *_receipt(request, foreseen, lineage)),
+        # Whatever the target's head was when the sides were compared, the outcome holds for that head only.
+        if_commit=ours.head,
+    )
+    failpoints.hit("branch_merge.prepared")
+    after = execute(context, write, held)
+    made_here = after.newest is not None and after.newest.id == lineage.id
+    commit = after.newest if made_here else context.manifest.find_commit(request.branch, lineage.id)
+    return replace(foreseen, commit=commit)
+
+
+def _foreseen(request: Request, prepared: Prepared) -> MergeResult:
+    """The answer, but for the commit."""
+    if prepared.plan is None:
+        return MergeResult(prepared.outcome, None, (), dict(prepared.stats))
+    stats = {**prepared.stats, **prepared.plan.stats()}
+    return MergeResult(prepared.outcome, None, prepared.plan.conflicts, stats)
+
+
+def _conflicts(request: Request, foreseen: MergeResult) -> MergeConflicts:
+    named = "; ".join(f"{found.kind}: {found.message}" for found in foreseen.conflicts[:NAMED_CONFLICTS])
+    more = len(foreseen.conflicts) - NAMED_CONFLICTS
+    rest = f"; and {more} more" if more > 0 else ""
+    count = len(foreseen.conflicts)
+    return MergeConflicts(
+        f"the {request.words} has {count} conflict{'' if count == 1 else 's'}, nothing was written: {named}{rest}. "
+        "Change one side, or decide with a strategy or with resolutions",
+        conflicts=foreseen.conflicts,
+    )
+
+
+# --- exactly once -----------------------------------------------------------------------------------------------------
+
+
+def _receipt(request: Request, foreseen: MergeResult, lineage: Lineage) -> tuple[RecordReceipt, ...]:
+    key = request.options.idempotency_key
+    if key is None:
+        return ()
+    receipt = {"outcome": foreseen.outcome, "stats": dict(foreseen.stats), "commit": lineage.id}
+    return (RecordReceipt(key, request.fingerprint, receipt),)
+
+
+def _earlier_receipt(context: CommitContext, request: Request) -> Receipt | None:
+    key = request.options.idempotency_key
+    return None if key is None else context.manifest.receipt(request.branch, key)
+
+
+def _repeated(context: CommitContext, request: Request, known: Receipt) -> MergeResult:
+    """The answer to the first call, for a repeat of it."""
+    if known.request != request.fingerprint:
+        raise BadRequest(
+            f"idempotency key '{request.options.idempotency_key}' was used for another request on branch "
+            f"'{request.branch}'"
+        )
+    commit = context.manifest.find_commit(request.branch, known.commit_id)
+    return MergeResult(known.receipt["outcome"], commit, (), known.receipt["stats"])

@@ -1,0 +1,37 @@
+"""The three images of an entity in conflict, for those who want to look before they decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.merge.difference import Difference, Version
+from omnigraph.merge.result import Conflict
+from omnigraph.storage.tables.blobs import blob_columns
+
+
+def with_images(conflicts: Sequence[Conflict], differences: Mapping[str, Difference]) -> list[Conflict]:
+    """Conflicts with the entity as each version has it; blobs are left out."""
+    wanted: dict[str, list[str]] = {}
+    for conflict in conflicts:
+        if conflict.entity_id is not None and conflict.type_key in differences:
+            wanted.setdefault(conflict.type_key, []).append(conflict.entity_id)
+    images = {key: _images(differences[key], pa.array(ids, pa.string())) for key, ids in wanted.items()}
+    return [
+        replace(conflict, **images.get(conflict.type_key, {}).get(conflict.entity_id or "", {}))
+        for conflict in conflicts
+    ]
+
+
+def _images(difference: Difference, ids: pa.Array) -> dict[str, dict[str, Any]]:
+    blobs = blob_columns(difference.ours.schema)
+    columns = [name for name in difference.columns if name not in blobs]
+    versions: tuple[Version, ...] = ("base", "ours", "theirs")
+    found: dict[str, dict[str, Any]] = {}
+    for version in versions:
+        for row in difference.rows(version, ids, columns).to_pylist():
+            found.setdefault(row["id"], {})[version] = row
+    return found

@@ -1,0 +1,47 @@
+"""What a caller asks of a merge, a revert or a cherry-pick."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import get_args
+
+import orjson
+
+from omnigraph.errors import BadRequest
+from omnigraph.merge.classify import Strategy
+from omnigraph.merge.resolutions import Resolutions
+
+
+@dataclass(frozen=True)
+class Options:
+    """How conflicts are met. `strategy` decides those between two sides for one of them, never a broken rule."""
+
+    strategy: Strategy | None = None
+    resolutions: Resolutions = field(default_factory=dict)
+    #: Changes of different properties of one entity are combined.
+    property_level: bool = False
+    #: Conflicts carry the entity as base, ours and theirs have it.
+    images: bool = False
+    #: Everything but the writing; conflicts are part of the answer.
+    dry_run: bool = False
+    actor: str | None = None
+    idempotency_key: str | None = None
+
+    def fingerprint(self, *asked: str) -> str:
+        """What was asked, to tell a repeated request from another one under the same idempotency key."""
+        decided = [resolution.to_dict() for by_id in self.resolutions.values() for resolution in by_id.values()]
+        decided.sort(key=lambda item: (item["type_key"], item["id"]))
+        text = orjson.dumps([*asked, self.strategy, decided, self.property_level], option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(text).hexdigest()
+
+
+def read_strategy(given: str | None) -> Strategy | None:
+    """A strategy by its name."""
+    for known in get_args(Strategy):
+        if given == known:
+            strategy: Strategy = known
+            return strategy
+    if given is None:
+        return None
+    raise BadRequest(f"strategy is {' or '.join(get_args(Strategy))}, not {given!r}")

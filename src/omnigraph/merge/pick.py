@@ -1,0 +1,59 @@
+"""One commit taken back, or applied to another branch: a three-way merge with the commit and its parent as two of the sides."""
+
+from __future__ import annotations
+
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.history import state_of
+from omnigraph.commit.model import Commit, ManifestState
+from omnigraph.errors import CommitHasNoParent
+from omnigraph.language.schema.catalog import Catalog
+from omnigraph.merge.ancestry import ALREADY_UP_TO_DATE, MERGED
+from omnigraph.merge.execute import Prepared, Request, run
+from omnigraph.merge.options import Options
+from omnigraph.merge.plan import Sides, make_plan
+from omnigraph.merge.result import MergeResult
+
+
+def revert(context: CommitContext, catalog: Catalog, commit_id: str, branch: str, options: Options) -> MergeResult:
+    """Publish the inverse of a commit on a branch."""
+    commit, parent = _with_parent(context, commit_id, branch)
+    before, after = state_of(context.manifest, parent), state_of(context.manifest, commit)
+    return _apply(context, catalog, "revert", commit, (after, before), branch, options)
+
+
+def cherry_pick(context: CommitContext, catalog: Catalog, commit_id: str, onto: str, options: Options) -> MergeResult:
+    """Publish on a branch what a commit changed against its first parent."""
+    commit, parent = _with_parent(context, commit_id, onto)
+    before, after = state_of(context.manifest, parent), state_of(context.manifest, commit)
+    return _apply(context, catalog, "cherry_pick", commit, (before, after), onto, options)
+
+
+def _with_parent(context: CommitContext, commit_id: str, branch: str) -> tuple[Commit, Commit]:
+    commit = context.manifest.commit_near(commit_id, branch)
+    if commit.parent is None:
+        raise CommitHasNoParent(
+            f"commit {commit.id} is the first of the graph and has no parent to compare it with", commit=commit.id
+        )
+    return commit, context.manifest.commit_near(commit.parent, branch)
+
+
+def _apply(
+    context: CommitContext,
+    catalog: Catalog,
+    kind: str,
+    commit: Commit,
+    change: tuple[ManifestState, ManifestState],
+    branch: str,
+    options: Options,
+) -> MergeResult:
+    base, theirs = change
+
+    def prepare(ours: ManifestState) -> Prepared:
+        plan = make_plan(context, catalog, Sides(base, ours, theirs, commit.id), options)
+        if not plan.writing and not plan.conflicts:
+            return Prepared(ALREADY_UP_TO_DATE, stats={"of": commit.id, **plan.stats()})
+        return Prepared(MERGED, plan, stats={"of": commit.id})
+
+    words = f"{kind.replace('_', '-')} of commit {commit.id} on '{branch}'"
+    fingerprint = options.fingerprint(kind, commit.id, branch)
+    return run(context, Request(kind, branch, words, options, fingerprint, prepare))

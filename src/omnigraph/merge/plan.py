@@ -1,0 +1,151 @@
+"""A merge as a plan: what happens to every table that theirs has moved, and every conflict that stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import ManifestState, TableEntry, sorted_entries
+from omnigraph.errors import ChangeSchemaBoundary
+from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.merge.decided import carry_out
+from omnigraph.merge.difference import Difference, TableSpec, open_difference
+from omnigraph.merge.images import with_images
+from omnigraph.merge.judge import judge_table
+from omnigraph.merge.options import Options
+from omnigraph.merge.part import Part, together
+from omnigraph.merge.result import Conflict
+from omnigraph.merge.rules import image_conflicts, rule_columns
+from omnigraph.merge.states import same_table
+from omnigraph.merge.target import Target
+from omnigraph.validation.sets import TableChange
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """What happens to one table: the judgement on theirs, the decisions, both together."""
+
+    difference: Difference
+    #: The judgement on what theirs changed.
+    judged: Part
+    #: Rows that the caller has decided on.
+    decided_rows: pa.Table | None
+    #: All of it.
+    whole: Part
+
+    @property
+    def entity(self) -> NodeType | EdgeType:
+        return self.difference.spec.entity
+
+    @property
+    def entry(self) -> TableEntry:
+        """The table of the target."""
+        return self.difference.spec.ours
+
+    def change(self) -> TableChange:
+        """The change in the form the evaluator judges."""
+        checked = self.whole.checked
+        if checked is None:
+            checked = self.difference.ours.schema.empty_table().select(rule_columns(self.entity))
+        return TableChange(self.entity, checked, self.whole.removed)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a merge will write, or why it can not."""
+
+    tables: tuple[TablePlan, ...]
+    conflicts: tuple[Conflict, ...]
+
+    @property
+    def writing(self) -> tuple[TablePlan, ...]:
+        """The tables that change. One whose changes cancel out, or are there already, keeps its version."""
+        return tuple(table for table in self.tables if table.whole.writes)
+
+    def stats(self) -> dict[str, Any]:
+        """How many entities are inserted, updated and deleted, in all and by type."""
+        whole = together(table.whole for table in self.tables)
+        by_type = {table.entity.type_key: _counts(table.whole) for table in self.writing}
+        return {**_counts(whole), "identical": whole.identical, "tables": by_type}
+
+
+def _counts(part: Part) -> dict[str, int]:
+    return {"inserted": part.inserted, "updated": part.updated, "deleted": part.deleted}
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The three states of a merge. `commit`: the one that is reverted or picked, for messages."""
+
+    base: ManifestState
+    ours: ManifestState
+    theirs: ManifestState
+    commit: str = ""
+
+
+def make_plan(context: CommitContext, catalog: Catalog, sides: Sides, options: Options) -> Plan:
+    """Compare, classify and check; nothing is written."""
+    tables = [_plan_table(context, spec, options) for spec in _specs(catalog, sides, options)]
+    target = Target(context, sides.ours)
+    target.undecided = {table.entity.type_key: table.whole.undecided for table in tables}
+    target.settled = _settled(sides)
+    changes = {table.entity.type_key: table.change() for table in tables if table.whole.writes}
+    found = [conflict for table in tables for conflict in table.whole.conflicts]
+    found += image_conflicts(catalog, changes, target)
+    if options.images:
+        found = with_images(found, {table.entity.type_key: table.difference for table in tables})
+    return Plan(tuple(tables), tuple(sorted(found, key=lambda conflict: conflict.order)))
+
+
+def _settled(sides: Sides) -> frozenset[str]:
+    """The types whose table is the same on both sides: an edge of theirs finds its nodes there as it found them before."""
+    return frozenset(
+        entry.key
+        for identity, entry in sides.ours.tables.items()
+        if same_table(entry, sides.theirs.tables.get(identity))
+    )
+
+
+def _specs(catalog: Catalog, sides: Sides, options: Options) -> Iterator[TableSpec]:
+    """The tables to look at: those that theirs has moved and ours does not have just so, and those decided about."""
+    types: list[NodeType | EdgeType] = [*catalog.nodes.values(), *catalog.edges.values()]
+    entities = {(entity.id, entity.incarnation): entity for entity in types}
+    for boundary in _created_or_dropped(sides):
+        raise ChangeSchemaBoundary(
+            f"{boundary.key} does not exist on all sides: a change across a schema change can not be applied",
+            commit=sides.commit,
+            type_name=boundary.key.partition(":")[2],
+        )
+    for ours in sorted_entries(sides.ours.tables.values()):
+        base, theirs = sides.base.tables[ours.identity], sides.theirs.tables[ours.identity]
+        decisions = options.resolutions.get(ours.key, {})
+        if decisions or not (same_table(base, theirs) or same_table(ours, theirs)):
+            yield TableSpec(
+                entities[ours.identity],
+                base,
+                ours,
+                theirs,
+                options.strategy,
+                options.property_level,
+                tuple(decisions),
+            )
+
+
+def _created_or_dropped(sides: Sides) -> Iterable[TableEntry]:
+    everywhere = sides.base.tables.keys() & sides.ours.tables.keys() & sides.theirs.tables.keys()
+    for state in (sides.base, sides.ours, sides.theirs):
+        yield from (entry for identity, entry in state.tables.items() if identity not in everywhere)
+
+
+def _plan_table(context: CommitContext, spec: TableSpec, options: Options) -> TablePlan:
+    difference = open_difference(context, spec)
+    judged = judge_table(difference)
+    decisions = options.resolutions.get(spec.ours.key, {})
+    if not decisions:
+        return TablePlan(difference, judged, None, judged)
+    decided = carry_out(difference, decisions)
+    return TablePlan(difference, judged, decided.rows, together([judged, decided.part]))

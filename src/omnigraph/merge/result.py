@@ -1,0 +1,91 @@
+"""What a merge answers: how it went, the commit it made, and the conflicts it met."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from omnigraph.commit.model import Commit
+
+
+class ConflictKind(StrEnum):
+    """Why two sides can not be combined. The last four: the merged image breaks a rule of the schema."""
+
+    DIVERGENT_INSERT = "DivergentInsert"
+    DIVERGENT_UPDATE = "DivergentUpdate"
+    DELETE_VS_UPDATE = "DeleteVsUpdate"
+    ORPHAN_EDGE = "OrphanEdge"
+    UNIQUE_VIOLATION = "UniqueViolation"
+    CARDINALITY_VIOLATION = "CardinalityViolation"
+    VALUE_CONSTRAINT_VIOLATION = "ValueConstraintViolation"
+
+
+Image = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """One entity (or, without an id, one rule of a type) that needs a decision. The images are there when asked for."""
+
+    kind: str
+    type_key: str
+    entity_id: str | None
+    message: str
+    base: Image | None = None
+    ours: Image | None = None
+    theirs: Image | None = None
+
+    @property
+    def entity_kind(self) -> str:
+        return self.type_key.partition(":")[0]
+
+    @property
+    def type_name(self) -> str:
+        return self.type_key.partition(":")[2]
+
+    @property
+    def order(self) -> tuple[bool, str, bool, str, str, str]:
+        """Nodes before edges, then type, then id."""
+        return (
+            self.entity_kind != "node",
+            self.type_key,
+            self.entity_id is None,
+            self.entity_id or "",
+            self.kind,
+            self.message,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        images = {name: getattr(self, name) for name in ("base", "ours", "theirs") if getattr(self, name) is not None}
+        return {
+            "kind": self.kind,
+            "entity_kind": self.entity_kind,
+            "type_name": self.type_name,
+            "type_key": self.type_key,
+            "entity_id": self.entity_id,
+            "message": self.message,
+            **images,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """`outcome` is already_up_to_date, fast_forward or merged; `commit` is None when nothing was written.
+
+    `conflicts` is empty but in a dry run: a merge that meets one raises `MergeConflicts` instead.
+    """
+
+    outcome: str
+    commit: Commit | None
+    conflicts: tuple[Conflict, ...] = ()
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "outcome": self.outcome,
+            "commit": None if self.commit is None else self.commit.to_dict(),
+            "conflicts": [conflict.to_dict() for conflict in self.conflicts],
+            "stats": dict(self.stats),
+        }

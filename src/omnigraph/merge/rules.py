@@ -1,0 +1,72 @@
+"""The merged image, judged by the one evaluator: what breaks a rule is a conflict like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.merge.result import Conflict, ConflictKind
+from omnigraph.merge.target import Target
+from omnigraph.validation.rows import check_rows
+from omnigraph.validation.sets import Changes, check_sets
+from omnigraph.validation.violation import Violation
+
+_KINDS = {
+    "unique": ConflictKind.UNIQUE_VIOLATION,
+    "endpoint": ConflictKind.ORPHAN_EDGE,
+    "cardinality": ConflictKind.CARDINALITY_VIOLATION,
+}
+
+
+def rule_columns(entity: NodeType | EdgeType) -> tuple[str, ...]:
+    """The columns that the rules about many rows look at; all that is kept of a row while a merge is checked."""
+    ends = ("src", "dst") if isinstance(entity, EdgeType) else ()
+    return tuple(dict.fromkeys(["id", *ends, *(name for columns in entity.uniques for name in columns)]))
+
+
+def row_conflicts(entity: NodeType | EdgeType, rows: pa.Table) -> Iterator[Conflict]:
+    """The rows that break a rule about one row."""
+    return map(_conflict, check_rows(entity, rows))
+
+
+def image_conflicts(catalog: Catalog, changes: Changes, committed: Target) -> Iterator[Conflict]:
+    """What breaks a rule about many rows once these changes are made."""
+    yield from _once(map(_conflict, check_sets(changes, committed)))
+    yield from _once(_orphans(catalog, changes, committed))
+
+
+def _conflict(violation: Violation) -> Conflict:
+    kind = _KINDS.get(violation.kind, ConflictKind.VALUE_CONSTRAINT_VIOLATION)
+    return Conflict(kind.value, violation.type_key, violation.entity_id, violation.message)
+
+
+def _once(conflicts: Iterable[Conflict]) -> Iterator[Conflict]:
+    """One conflict of a kind for each entity: an edge may lack both of its ends."""
+    seen = set()
+    for conflict in conflicts:
+        named = (conflict.kind, conflict.type_key, conflict.entity_id)
+        if conflict.entity_id is None or named not in seen:
+            seen.add(named)
+            yield conflict
+
+
+def _orphans(catalog: Catalog, changes: Changes, committed: Target) -> Iterator[Conflict]:
+    """Edges of the target that these changes leave alone and whose node they delete."""
+    for edge in catalog.edges.values():
+        if edge.type_key in committed.settled:
+            continue
+        own = changes.get(edge.type_key)
+        for end, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
+            nodes = changes.get(f"node:{type_name}")
+            if nodes is None or not len(nodes.deleted):
+                continue
+            kept = committed.by_value(edge.type_key, end, nodes.deleted, ["id", end])
+            if own is not None:
+                kept = kept.filter(pc.invert(pc.is_in(kept["id"], value_set=own.touched())))
+            side = "from" if end == "src" else "to"
+            for edge_id, node_id in zip(kept["id"].to_pylist(), kept[end].to_pylist(), strict=True):
+                message = f"edge {edge.name}: its `{side}` node {type_name} {node_id!r} was deleted by the other side"
+                yield Conflict(ConflictKind.ORPHAN_EDGE.value, edge.type_key, edge_id, message)

@@ -1,0 +1,65 @@
+"""The states that a merge compares: what a commit led to, as far as cleanup and deleted branches have left it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.history import state_of
+from omnigraph.commit.model import Commit, Identity, ManifestState, TableEntry
+from omnigraph.errors import HistoricalVersionReclaimed
+from omnigraph.storage.tables.lance_errors import Missing
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The state two sides are compared with. `reclaimed`: better ancestors whose state can not be read any more."""
+
+    commit: Commit
+    state: ManifestState
+    reclaimed: tuple[str, ...] = ()
+
+
+def readable_base(context: CommitContext, candidates: Iterable[Commit], theirs: ManifestState) -> Base:
+    """The first of some ancestors whose state is there, with every table that theirs has moved since."""
+    reclaimed: list[str] = []
+    for commit in candidates:
+        try:
+            state = state_of(context.manifest, commit)
+            require_tables(context, state, moved(state, theirs))
+        except HistoricalVersionReclaimed:
+            reclaimed.append(commit.id)
+            continue
+        return Base(commit, state, tuple(reclaimed))
+    raise HistoricalVersionReclaimed(
+        "no common ancestor of the two branches can be read any more: they were cleaned up or deleted with their "
+        "branches; export one side and load it into the other",
+        version=reclaimed[0] if reclaimed else "",
+    )
+
+
+def require_tables(context: CommitContext, state: ManifestState, identities: Iterable[Identity]) -> None:
+    """See that some tables of a state can be opened."""
+    for entry in (state.tables[identity] for identity in identities if identity in state.tables):
+        try:
+            context.tables.open(entry.location, entry.version)
+        except Missing as error:
+            raise HistoricalVersionReclaimed(
+                f"version {entry.version} of {entry.key} at commit {state.head} has been cleaned up, or its branch was deleted",
+                version=state.head,
+            ) from error
+
+
+def moved(before: ManifestState, after: ManifestState) -> Iterator[Identity]:
+    """The tables that are not the same in two states."""
+    for identity in before.tables.keys() | after.tables.keys():
+        if not same_table(before.tables.get(identity), after.tables.get(identity)):
+            yield identity
+
+
+def same_table(one: TableEntry | None, other: TableEntry | None) -> bool:
+    """Whether two entries publish the same version of the same line of a table."""
+    if one is None or other is None:
+        return one is other
+    return (one.location, one.version) == (other.location, other.version)
