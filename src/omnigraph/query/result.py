@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -13,9 +12,9 @@ import orjson
 import pyarrow as pa
 
 from omnigraph.errors import BadRequest
-from omnigraph.language.temporal import render_date, render_datetime
-from omnigraph.language.types import FLOATS, PropType, Scalar
+from omnigraph.language.types import PropType
 from omnigraph.query.show import html_table, text_table
+from omnigraph.values.render import plain
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Result:
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """The rows as dicts of plain JSON values: dates are ISO texts, non-finite floats are texts too."""
-        columns = [_plain(self.table.column(place), kind) for place, kind in enumerate(self.types)]
+        columns = [plain(self.table.column(place), kind) for place, kind in enumerate(self.types)]
         names = self.columns
         return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)] if columns else []
 
@@ -100,40 +99,3 @@ class Result:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
-
-
-# --- plain values -----------------------------------------------------------------------------------------------------
-
-
-def _plain(column: pa.ChunkedArray, kind: PropType) -> list[Any]:
-    """A column as JSON values."""
-    if kind.is_vector:
-        return [None if row is None else [_number(value) for value in row] for row in column.to_pylist()]
-    if kind.is_list:
-        render = _RENDER.get(kind.scalar, _same)
-        numbers = column.cast(pa.list_(_TRANSPORT[kind.scalar])) if kind.scalar in _TRANSPORT else column
-        return [
-            None if row is None else [None if item is None else render(item) for item in row]
-            for row in numbers.to_pylist()
-        ]
-    render = _RENDER.get(kind.scalar, _same)
-    values = (column.cast(_TRANSPORT[kind.scalar]) if kind.scalar in _TRANSPORT else column).to_pylist()
-    return values if render is _same else [None if value is None else render(value) for value in values]
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _number(value: float) -> float | str:
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-_RENDER: Mapping[Scalar, Callable[[Any], Any]] = {
-    Scalar.DATE: render_date,
-    Scalar.DATETIME: render_datetime,
-    **dict.fromkeys(FLOATS, _number),
-}
-_TRANSPORT = {Scalar.DATE: pa.int32(), Scalar.DATETIME: pa.int64()}

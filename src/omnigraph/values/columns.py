@@ -11,7 +11,7 @@ from omnigraph.language.types import PropType, Scalar
 #: The field metadata that ties a column to its property for good, whatever either is called later.
 PROPERTY_ID = b"omnigraph:property_id"
 
-_SCALARS: dict[Scalar, pa.DataType] = {
+SCALARS: dict[Scalar, pa.DataType] = {
     Scalar.STRING: pa.string(),
     Scalar.BOOL: pa.bool_(),
     Scalar.I32: pa.int32(),
@@ -29,7 +29,7 @@ def arrow_type(kind: PropType) -> pa.DataType:
     """The Arrow type that stores a property type; blobs are Lance's own type and not among these."""
     if kind.is_vector:
         return pa.list_(pa.float32(), kind.dimension)
-    scalar = _SCALARS[kind.scalar]
+    scalar = SCALARS[kind.scalar]
     return pa.list_(pa.field("item", scalar, nullable=True)) if kind.is_list else scalar
 
 

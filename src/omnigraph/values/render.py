@@ -1,0 +1,83 @@
+"""Property values as plain JSON values: the one rendering of results, exports and change images.
+
+Dates and instants are ISO texts, floats that are not finite are texts too, blobs are `base64:…` or their reference.
+"""
+
+from __future__ import annotations
+
+import math
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from lance.blob import BlobType
+
+from omnigraph.language.temporal import render_date, render_datetime
+from omnigraph.language.types import FLOATS, PropType, Scalar
+from omnigraph.values.blobs import BASE64
+from omnigraph.values.columns import SCALARS
+
+Column: TypeAlias = pa.Array | pa.ChunkedArray
+
+
+def plain(column: Column, kind: PropType) -> list[Any]:
+    """A column of a property type as JSON values. A blob column holds values, not Lance's descriptors."""
+    if kind.is_blob:
+        return [_blob(value) for value in _storage(column).to_pylist()]
+    if kind.is_vector:
+        return [None if row is None else [_number(value) for value in row] for row in column.to_pylist()]
+    render = _RENDER.get(kind.scalar, _same)
+    if kind.is_list:
+        numbers = column.cast(pa.list_(_TRANSPORT[kind.scalar])) if kind.scalar in _TRANSPORT else column
+        return [
+            None if row is None else [None if item is None else render(item) for item in row]
+            for row in numbers.to_pylist()
+        ]
+    values = (column.cast(_TRANSPORT[kind.scalar]) if kind.scalar in _TRANSPORT else column).to_pylist()
+    return values if render is _same else [None if value is None else render(value) for value in values]
+
+
+def stored_kind(stored: pa.DataType) -> PropType:
+    """The property type that a stored column has, as far as its values go: an enum is text."""
+    if isinstance(stored, BlobType):
+        return PropType(Scalar.BLOB, nullable=True)
+    if pa.types.is_fixed_size_list(stored):
+        return PropType(Scalar.VECTOR, nullable=True, dimension=stored.list_size)
+    if pa.types.is_list(stored):
+        return PropType(_STORED[stored.value_type], is_list=True, nullable=True)
+    return PropType(_STORED[stored], nullable=True)
+
+
+_STORED = {stored: scalar for scalar, stored in SCALARS.items()}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _number(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _storage(column: Column) -> Column:
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    return column.storage
+
+
+def _blob(value: Mapping[str, Any] | None) -> str | None:
+    if value is None:
+        return None
+    uri: str | None = value["uri"]
+    return uri if uri is not None else f"{BASE64}{b64encode(value['data']).decode()}"
+
+
+_RENDER: Mapping[Scalar, Callable[[Any], Any]] = {
+    Scalar.DATE: render_date,
+    Scalar.DATETIME: render_datetime,
+    **dict.fromkeys(FLOATS, _number),
+}
+_TRANSPORT = {Scalar.DATE: pa.int32(), Scalar.DATETIME: pa.int64()}
