@@ -20,12 +20,15 @@ _LOST = (
     "OutOfMemoryError",
     "NullPointerException",
 )
-_REASON = re.compile(r"^(?:Caused by: )?(?:[\w.$]+\.)?(?P<kind>\w+(?:Exception|Error)): (?P<reason>.+)$", re.MULTILINE)
+_REASON = re.compile(
+    r"^(?:Caused by: |Exception in thread \S+ )?(?:[\w.$]+\.)?(?P<kind>\w+(?:Exception|Error)): (?P<reason>.+)$",
+    re.MULTILINE,
+)
 
 
 def job_failure(error: BaseException, what: str) -> SparkFailed:
     """Why a job did not finish."""
-    text = str(error)
+    text = _text(error)
     if any(sign in text for sign in _CRASHED):
         return SparkFailed(
             f"a Spark worker process died while it ran {what} (killed, or out of memory); nothing was published, try again",
@@ -42,19 +45,27 @@ def job_failure(error: BaseException, what: str) -> SparkFailed:
     return SparkFailed(f"Spark failed while it ran {what}: {_reason(text)}", kind="task", detail=text)
 
 
-def start_failure(error: Exception, settings: Mapping[str, str], log: str) -> SparkFailed:
-    """Why a session did not start."""
-    text = str(error)
+def start_failure(error: Exception | str, settings: Mapping[str, str]) -> SparkFailed:
+    """Why a session did not start: from the error, or from what its JVM had to say."""
+    text = error if isinstance(error, str) else _text(error)
     if "BindException" in text or "Address already in use" in text:
         ports = ", ".join(f"{key}={value}" for key, value in settings.items() if key.endswith("port"))
         return SparkFailed(
             f"Spark cannot start: a port it was told to use is taken ({ports or 'see spark.driver.port'}); "
             "free it or leave the setting out",
             kind="start",
-            detail=text + log,
+            detail=text,
         )
     where = settings["spark.master"]
-    return SparkFailed(f"Spark cannot start with master '{where}': {_reason(text)}", kind="start", detail=text + log)
+    return SparkFailed(f"Spark cannot start with master '{where}': {_reason(text)}", kind="start", detail=text)
+
+
+def _text(error: BaseException) -> str:
+    """What an error says; py4j asks the JVM for it, which may be gone."""
+    try:
+        return str(error)
+    except Exception as silent:
+        return f"{type(silent).__name__}: Connection refused"
 
 
 def _reason(text: str) -> str:
@@ -62,5 +73,5 @@ def _reason(text: str) -> str:
     causes = [found for found in _REASON.finditer(text) if found["kind"] != "Py4JJavaError"]
     if causes:
         return f"{causes[-1]['kind']}: {causes[-1]['reason'].strip()}"
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0] if lines else "no reason given"
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("WARNING")]
+    return "; ".join(lines[:2]) if lines else "no reason given"

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import SparkFailed
+from omnigraph.spark.failures import start_failure
 from omnigraph.spark.java import Java
 from omnigraph.spark.settings import is_local
 
@@ -106,7 +107,10 @@ def start_gateway(java: Java, settings: Mapping[str, str], folder: Path) -> Gate
         except OSError as error:
             raise SparkFailed(f"cannot start {java.program}: {error.strerror or error}", kind="start") from error
     try:
-        return Gateway(process, folder, _connect(*_port_and_secret(process, port_file, log)))
+        port, secret = _port_and_secret(process, port_file)
+        if port is None:
+            raise start_failure(log.read_text(errors="replace"), settings)
+        return Gateway(process, folder, _connect(port, secret))
     except BaseException:
         process.kill()
         process.wait()
@@ -159,22 +163,15 @@ def _environment(settings: Mapping[str, str], port_file: Path) -> dict[str, str]
     return environment
 
 
-def _port_and_secret(process: subprocess.Popen[bytes], port_file: Path, log: Path) -> tuple[int, str]:
-    """Where the JVM listens; it renames a finished file into place."""
+def _port_and_secret(process: subprocess.Popen[bytes], port_file: Path) -> tuple[int | None, str]:
+    """Where the JVM listens, which renames a finished file into place; nowhere when it has ended."""
     while not port_file.exists():
         if process.poll() is not None:
-            raise _not_started(log)
+            return None, ""
         time.sleep(0.01)
     data = port_file.read_bytes()
     length = int.from_bytes(data[4:8], "big")
     return int.from_bytes(data[:4], "big"), data[8 : 8 + length].decode()
-
-
-def _not_started(log: Path) -> SparkFailed:
-    text = log.read_text(errors="replace")
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("\t", "WARNING"))]
-    reason = next((line for line in lines if "rror" in line or "xception" in line), lines[-1] if lines else "no output")
-    return SparkFailed(f"the Java virtual machine of Spark did not start: {reason}", kind="start", detail=text)
 
 
 _CONNECTING = threading.Lock()

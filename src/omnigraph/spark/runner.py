@@ -6,14 +6,21 @@ our own errors; data that it rejects is part of its result.
 
 from __future__ import annotations
 
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from omnigraph.errors import OmnigraphError, SparkFailed
+from omnigraph.ids import new_ulid
 from omnigraph.spark.failures import job_failure
 from omnigraph.spark.session import Session
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -76,25 +83,69 @@ class OnSpark:
     def _outcomes(
         self, task: _Task[S, R], specs: list[tuple[int, S]], on_result: Callable[[R], None] | None, what: str
     ) -> list[_Outcome[R]]:
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
         context = self.session.context
         slices = len(specs) if self.at_once is None else self.parallelism
         # Dealt out like cards: a slice runs its specs in turn, and neighbours, often of one size, go to different ones.
         dealt = [spec for start in range(slices) for spec in specs[start::slices]]
-        arrivals: Any = None
-        if on_result is not None:
-            param: Any = _Arrivals(on_result)
-            arrivals = context.accumulator([], param)
+        group = new_ulid()
+
+        def job() -> list[_Outcome[R]]:
+            with _spark_errors(self.session, what), _arriving(context, on_result) as told:
+                context.setJobGroup(group, what)
+                return list(context.parallelize(dealt, slices).mapPartitions(_Slice(task, told)).collect())
+
+        return _interruptible(job, lambda: context.cancelJobGroup(group))
+
+
+def _interruptible(job: Callable[[], R], cancel: Callable[[], None]) -> R:
+    """Carry out a job on a thread of its own: an interrupt must not cut a conversation with the JVM in half."""
+    outcome: Future[R] = Future()
+
+    def carry_out() -> None:
         try:
-            return list(context.parallelize(dealt, slices).mapPartitions(_Slice(task, arrivals)).collect())
-        except (Py4JError, PySparkException, OSError, AttributeError) as error:
-            # An AttributeError is what a context gives that was stopped under way: its Java half is None.
-            raise job_failure(error, what) from error
-        finally:
-            if arrivals is not None:
-                _forget_accumulator(arrivals.aid)
+            outcome.set_result(job())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=carry_out, name="omnigraph-spark-job", daemon=True).start()
+    try:
+        return outcome.result()
+    finally:
+        if not outcome.done():
+            cancel()
+
+
+@contextmanager
+def _spark_errors(session: Session, what: str) -> Iterator[None]:
+    """Whatever Spark raises becomes one of ours."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException, OSError) as error:
+        raise job_failure(error, what) from error
+    except Exception as error:
+        # A context that was stopped under way has lost its Java half, and fails in ways of its own.
+        if session.is_alive():
+            raise
+        raise job_failure(ConnectionError(str(error)), what) from error
+
+
+@contextmanager
+def _arriving(context: SparkContext, on_result: Callable[[R], None] | None) -> Iterator[Any]:
+    """What tasks tell their results to, each as it is there; None when nobody wants to know."""
+    if on_result is None:
+        yield None
+        return
+    from pyspark.accumulators import _accumulatorRegistry
+
+    param: Any = _Arrivals(on_result)
+    arrivals: Any = context.accumulator([], param)
+    try:
+        yield arrivals
+    finally:
+        _accumulatorRegistry.pop(arrivals.aid, None)
 
 
 @dataclass(frozen=True)
@@ -156,12 +207,6 @@ class _Arrivals(Generic[R]):
         for result in arrived:
             self._on_result(result)
         return value
-
-
-def _forget_accumulator(number: int) -> None:
-    from pyspark.accumulators import _accumulatorRegistry
-
-    _accumulatorRegistry.pop(number, None)
 
 
 def _error_of(outcome: _Outcome[Any], what: str) -> BaseException:

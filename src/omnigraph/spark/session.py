@@ -5,10 +5,13 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import BadRequest, SparkFailed
@@ -40,13 +43,15 @@ class Session:
 
     context: SparkContext
     gateway: Gateway | None = None
+    #: The SparkSession that a caller gave.
+    given: SparkSession | None = None
 
     @property
     def sql(self) -> SparkSession:
-        """Spark SQL on the same context; it costs a second to start, so only what needs it asks."""
+        """Spark SQL on the same context; it takes seconds to start, so only what needs it asks."""
         from pyspark.sql import SparkSession
 
-        return SparkSession(self.context) if _sql_session() is None else SparkSession.builder.getOrCreate()
+        return self.given or SparkSession.builder.getOrCreate()
 
     @property
     def parallelism(self) -> int:
@@ -118,7 +123,7 @@ def _callers(given: Any) -> Session:
     context = getattr(given, "sparkContext", None)
     if not isinstance(context, SparkContext):
         raise BadRequest(f"`spark` is a SparkSession or a SparkContext, not a {type(given).__name__}")
-    return Session(context)
+    return Session(context, given=given)
 
 
 def _running() -> Session | None:
@@ -144,15 +149,15 @@ def _start(master: str, conf: dict[str, str]) -> Session:
     try:
         gateway = start_gateway(find_java(), settings, folder)
         SparkContext._ensure_initialized(gateway=gateway.connection)
-        context = SparkContext(conf=SparkConf().setAll(list(settings.items())))
-    except BaseException as error:
-        _disconnect()
-        detail = (folder / "log").read_text(errors="replace") if (folder / "log").exists() else ""
-        if gateway is not None:
-            gateway.close()
-        shutil.rmtree(folder, ignore_errors=True)
-        if isinstance(error, Exception) and not isinstance(error, SparkFailed):
-            raise start_failure(error, settings, detail) from error
+        with _own_interrupts():
+            context = SparkContext(conf=SparkConf().setAll(list(settings.items())))
+    except Exception as error:
+        # Java's account of it has to be fetched while the JVM is there.
+        failure = error if isinstance(error, SparkFailed) else start_failure(error, settings)
+        _close(gateway, folder)
+        raise failure from None
+    except BaseException:
+        _close(gateway, folder)
         raise
     # PySpark takes it from the environment of this process, which is the caller's to set.
     context.pythonExec = settings["spark.pyspark.python"]
@@ -171,31 +176,42 @@ def _forget() -> None:
     owner, session = _own
     _own = None
     if owner != os.getpid():
-        # A forked child: the JVM, its sockets and its threads belong to the parent.
-        _disconnect()
+        # A forked child: the JVM and the sockets to it belong to the parent, and are not to be closed here.
+        _detach()
         return
-    if "pyspark.sql.session" in sys.modules:
-        from pyspark.sql import SparkSession
-
-        SparkSession._instantiatedSession = None
     _disconnect()
     if session.gateway is not None:
         session.gateway.close()
 
 
+def _close(gateway: Gateway | None, folder: Path) -> None:
+    _disconnect()
+    if gateway is not None:
+        gateway.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def _disconnect() -> None:
-    """PySpark keeps one context and one JVM in its classes; without this it would go on using a dead one."""
+    """Close the connection to a JVM that PySpark still holds."""
+    connection = _detach()
+    if connection is not None:
+        with suppress(Exception):  # py4j raises many kinds of errors for a peer that is gone, and none matters here
+            connection.shutdown()
+
+
+def _detach() -> Any:
+    """PySpark keeps one context and one JVM in its classes, and would go on using a dead one; returns what it held."""
     from pyspark import SparkContext
 
+    connection = SparkContext._gateway
     SparkContext._active_spark_context = None
-    gateway = SparkContext._gateway
     SparkContext._gateway = None
     SparkContext._jvm = None
-    if gateway is not None:
-        try:
-            gateway.shutdown()
-        except Exception:  # py4j raises many kinds of errors for a peer that is gone, and none matters here
-            return
+    if "pyspark.sql.session" in sys.modules:
+        from pyspark.sql import SparkSession
+
+        SparkSession._instantiatedSession = None
+    return connection
 
 
 def _context_is_alive(context: Any) -> bool:
@@ -208,14 +224,19 @@ def _context_is_alive(context: Any) -> bool:
         return False
 
 
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keep this process's answer to Ctrl-C: PySpark puts its own in place, which outlives the context it asks."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and before is not None:
+            signal.signal(signal.SIGINT, before)
+
+
 def _nothing(*_: object) -> None:
     return None
-
-
-def _sql_session() -> Any:
-    from pyspark.sql import SparkSession
-
-    return SparkSession._instantiatedSession
 
 
 atexit.register(stop_session)

@@ -1,0 +1,114 @@
+"""What every runner promises, and what the Spark one survives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from omnigraph.errors import KeyConflict, SparkFailed
+from omnigraph.spark.runner import Inline, OnSpark, Runner
+from omnigraph.spark.session import spark_session
+from tests.spark import tasks
+
+
+@pytest.fixture(params=["inline", "spark", "spark, one at once"])
+def runner(request: pytest.FixtureRequest) -> Runner:
+    if request.param == "inline":
+        return Inline()
+    return OnSpark(spark_session(), at_once=None if request.param == "spark" else 1)
+
+
+@pytest.fixture
+def on_spark() -> OnSpark:
+    return OnSpark(spark_session())
+
+
+def test_results_are_in_the_order_of_the_specs(runner: Runner) -> None:
+    arrived: list[int] = []
+    assert runner.run(tasks.square, [3, 1, 2, 5, 4], on_result=arrived.append) == [9, 1, 4, 25, 16]
+    assert sorted(arrived) == [1, 4, 9, 16, 25]
+    assert runner.run(tasks.square, []) == []
+
+
+def test_our_errors_arrive_as_they_were_raised(runner: Runner) -> None:
+    with pytest.raises(KeyConflict, match="two is taken") as raised:
+        runner.run(tasks.conflict_at_two, [1, 2, 3])
+    assert raised.value.entity_id == "2"
+
+
+def test_another_error_of_a_task_is_one_line_that_names_it(on_spark: OnSpark) -> None:
+    with pytest.raises(SparkFailed) as raised:
+        on_spark.run(tasks.divide, [1, 0])
+    assert str(raised.value) == "tests.spark.tasks.divide failed: ZeroDivisionError: division by zero"
+    assert raised.value.kind == "task"
+    assert "Traceback" in (raised.value.detail or "")
+
+
+def test_tasks_run_in_workers_of_the_same_python(on_spark: OnSpark) -> None:
+    [(pid, python, lance_log)] = on_spark.run(tasks.where, [0])
+    assert pid != os.getpid()
+    assert (python, lance_log) == (sys.executable, "error")
+
+
+def test_at_most_so_many_tasks_at_once(tmp_path: Path) -> None:
+    OnSpark(spark_session(), at_once=1).run(tasks.log_run, [(str(tmp_path), number) for number in range(4)])
+    spans = sorted(tuple(map(int, path.read_text().split())) for path in tmp_path.iterdir())
+    assert len(spans) == 4
+    assert all(earlier[1] <= later[0] for earlier, later in pairwise(spans))
+
+
+def test_the_limit_is_the_parallelism(on_spark: OnSpark) -> None:
+    most = on_spark.parallelism
+    assert most >= 1
+    assert OnSpark(on_spark.session, at_once=most + 5).parallelism == most
+    assert OnSpark(on_spark.session, at_once=1).parallelism == 1
+
+
+def test_a_killed_worker_is_a_clear_error_and_the_session_goes_on(on_spark: OnSpark) -> None:
+    with pytest.raises(SparkFailed, match="a Spark worker process died while it ran tests.spark.tasks.die") as raised:
+        on_spark.run(tasks.die, [0])
+    assert raised.value.kind == "worker"
+    assert "\n" not in str(raised.value)
+    assert on_spark.session.is_alive()
+    assert on_spark.run(tasks.square, [7]) == [49]
+
+
+def test_a_dead_java_is_a_clear_error_and_the_next_need_starts_another(on_spark: OnSpark) -> None:
+    gateway = on_spark.session.gateway
+    assert gateway is not None
+    gateway.process.kill()
+    gateway.process.wait()
+    with pytest.raises(SparkFailed, match="Spark's Java process was lost") as raised:
+        on_spark.run(tasks.square, [7])
+    assert raised.value.kind == "lost"
+    revived = spark_session()
+    assert revived is not on_spark.session
+    assert not gateway.folder.exists()
+    assert OnSpark(revived).run(tasks.square, [7]) == [49]
+
+
+def test_a_stopped_context_is_a_clear_error_and_the_next_need_starts_another() -> None:
+    session = spark_session()
+    session.context.stop()
+    with pytest.raises(SparkFailed) as raised:
+        OnSpark(session).run(tasks.square, [7])
+    assert raised.value.kind == "lost"
+    assert OnSpark(spark_session()).run(tasks.square, [7]) == [49]
+
+
+def test_an_interrupt_ends_the_job_and_nothing_else(on_spark: OnSpark) -> None:
+    on_spark.run(tasks.square, [1])
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        on_spark.run(tasks.nap, [300.0])
+    assert on_spark.run(tasks.square, [7]) == [49]
+    tracker = on_spark.session.context.statusTracker()
+    while tracker.getActiveJobsIds():
+        time.sleep(0.05)
