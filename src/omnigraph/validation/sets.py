@@ -50,34 +50,60 @@ def check_sets(changes: Changes, committed: Committed) -> Iterator[Violation]:
 
 def _unique(change: TableChange, columns: tuple[str, ...], committed: Committed) -> Iterator[Violation]:
     """Two rows of the final image with equal values in these columns; a null is equal to nothing."""
-    incoming = _comparable(change.upserts.select(_once(("id", *columns))), columns)
-    if not incoming.num_rows:
+    if not comparable(change.upserts.select(_once(("id", *columns))), columns).num_rows:
         return
-    schema = change.upserts.schema
-    probe = min(columns, key=lambda name: pa.types.is_nested(schema.field(name).type))
+    probe = probe_of(columns, change.upserts.schema)
     stored = committed.by_value(change.entity.type_key, probe, _flat(change.upserts[probe]), _once(("id", *columns)))
     stored = stored.filter(pc.invert(pc.is_in(stored["id"], value_set=change.touched())))
-    image = pa.concat_tables([_comparable(stored, columns), incoming])
-    groups = image.group_by(list(columns)).aggregate([("id", "list")])
-    clashing = groups.filter(pc.greater(pc.list_value_length(groups["id_list"]), 1))
-    name = f"{change.entity.name}.{columns[0]}" if len(columns) == 1 else f"{change.entity.name}({', '.join(columns)})"
+    yield from unique_clashes(change.entity, columns, stored, change.upserts)
+
+
+def unique_clashes(
+    entity: NodeType | EdgeType, columns: tuple[str, ...], stored: pa.Table, upserts: pa.Table
+) -> Iterator[Violation]:
+    """Different rows with equal values in these columns; `row` is the last one of them among the upserts."""
+    names = _once(("id", *columns))
+    image = pa.concat_tables(
+        [
+            comparable(_placed(stored.select(names), stored=True), columns),
+            comparable(_placed(upserts.select(names)), columns),
+        ]
+    )
+    groups = image.group_by(list(columns)).aggregate(
+        [("id", "count_distinct"), ("id", "min"), ("id", "max"), (_PLACE, "max")]
+    )
+    clashing = groups.filter(pc.greater(groups["id_count_distinct"], 1))
+    name = f"{entity.name}.{columns[0]}" if len(columns) == 1 else f"{entity.name}({', '.join(columns)})"
     for row in clashing.to_pylist():
-        ids = sorted(row["id_list"])
         shown = ", ".join(repr(row[column]) for column in columns)
         yield Violation(
             "unique",
-            change.entity.type_key,
-            f"@unique violation on {name}: {shown} belongs to {ids[0]!r} and to {ids[1]!r}",
+            entity.type_key,
+            f"@unique violation on {name}: {shown} belongs to {row['id_min']!r} and to {row['id_max']!r}",
             property=columns[0] if len(columns) == 1 else None,
-            entity_id=ids[1],
+            row=row[f"{_PLACE}_max"],
+            entity_id=row["id_max"],
         )
+
+
+_PLACE = "__place"
+
+
+def _placed(rows: pa.Table, *, stored: bool = False) -> pa.Table:
+    places = pa.array([-1] * rows.num_rows if stored else range(rows.num_rows), pa.int64())
+    return rows.append_column(_PLACE, places)
+
+
+def probe_of(columns: tuple[str, ...], schema: pa.Schema) -> str:
+    """The column by which rows are looked up that may be equal in all of these: one that can be looked up, if any."""
+    return min(columns, key=lambda name: pa.types.is_nested(schema.field(name).type))
 
 
 def _once(columns: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys(columns))
 
 
-def _comparable(table: pa.Table, columns: tuple[str, ...]) -> pa.Table:
+def comparable(table: pa.Table, columns: tuple[str, ...]) -> pa.Table:
     """The rows without a null in these columns, in a form that Arrow groups by value."""
     for name in columns:
         table = table.filter(pc.is_valid(table[name]))
@@ -108,14 +134,14 @@ def _endpoints(change: TableChange, edge: EdgeType, changes: Changes, committed:
             continue
         broken = change.upserts.filter(pc.is_in(change.upserts[end], value_set=absent))
         for entity_id, missing in zip(broken["id"].to_pylist(), broken[end].to_pylist(), strict=True):
-            side = "from" if end == "src" else "to"
-            yield Violation(
-                "endpoint",
-                edge.type_key,
-                f"edge {edge.name}: `{side}` node {type_name} {missing!r} not found",
-                property=side,
-                entity_id=entity_id,
-            )
+            yield missing_end(edge, end, missing, entity_id)
+
+
+def missing_end(edge: EdgeType, end: str, missing: str, entity_id: str | None = None) -> Violation:
+    """The violation of an edge whose `src` or `dst` is no node."""
+    side, type_name = ("from", edge.from_type) if end == "src" else ("to", edge.to_type)
+    message = f"edge {edge.name}: `{side}` node {type_name} {missing!r} not found"
+    return Violation("endpoint", edge.type_key, message, property=side, entity_id=entity_id)
 
 
 def _absent(node_key: str, ids: pa.Array, changes: Changes, committed: Committed) -> pa.Array:
@@ -149,17 +175,27 @@ def _cardinality(change: TableChange, edge: EdgeType, changes: Changes, committe
     kept = committed.by_value(edge.type_key, "src", sources, ["id", "src"])
     kept = kept.filter(pc.invert(pc.is_in(kept["id"], value_set=touched)))
     final = pa.chunked_array([*kept["src"].chunks, *change.upserts["src"].chunks], pa.string())
-    counted = {item["values"]: item["counts"] for item in pc.value_counts(final).to_pylist()}
-    for source in sources.to_pylist():
-        count = counted.get(source, 0)
-        if count < low or (high is not None and count > high):
-            bound = f"min {low}" if count < low else f"max {high}"
-            yield Violation(
-                "cardinality",
-                edge.type_key,
-                f"@card violation on {edge.name}: {edge.from_type} {source!r} would have {count} edge(s), {bound}",
-                property="from",
-            )
+    yield from cardinality_breaks(edge, sources, final)
+
+
+def cardinality_breaks(edge: EdgeType, sources: pa.Array, final: pa.ChunkedArray) -> Iterator[Violation]:
+    """Those of some sources that too few or too many edges leave; `final` are the sources of all edges that remain."""
+    low, high = edge.cardinality.minimum, edge.cardinality.maximum
+    groups = pc.value_counts(final)
+    found = pc.index_in(sources, value_set=groups.field("values"))
+    counts = pc.fill_null(groups.field("counts").take(found), 0)
+    broken = pc.less(counts, low)
+    if high is not None:
+        broken = pc.or_(broken, pc.greater(counts, high))
+    for source, count in zip(sources.filter(broken).to_pylist(), counts.filter(broken).to_pylist(), strict=True):
+        bound = f"min {low}" if count < low else f"max {high}"
+        yield Violation(
+            "cardinality",
+            edge.type_key,
+            f"@card violation on {edge.name}: {edge.from_type} {source!r} would have {count} edge(s), {bound}",
+            property="from",
+            entity_id=None,
+        )
 
 
 def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
