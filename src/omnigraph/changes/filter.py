@@ -1,0 +1,64 @@
+"""Which changes are wanted: by kind, type and operation."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import orjson
+
+from omnigraph.changes.model import KINDS, OPS, Change
+from omnigraph.commit.model import ManifestState
+from omnigraph.errors import BadRequest
+
+Names = str | Collection[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What is wanted; None means all. Types are given by name, which may be one of a node and of an edge type."""
+
+    kinds: frozenset[str] | None = None
+    types: frozenset[str] | None = None
+    ops: frozenset[str] | None = None
+
+    def wants_type(self, kind: str, names: Iterable[str]) -> bool:
+        """Whether changes of a type can be wanted, that has had these names."""
+        if self.kinds is not None and kind not in self.kinds:
+            return False
+        return self.types is None or any(name in self.types or f"{kind}:{name}" in self.types for name in names)
+
+    def wants(self, change: Change) -> bool:
+        """Whether a change of a wanted type is wanted."""
+        return self.ops is None or change.op in self.ops
+
+    def fingerprint(self) -> str:
+        """The same for the same filter, to tell a cursor of another one."""
+        asked = [None if part is None else sorted(part) for part in (self.kinds, self.types, self.ops)]
+        return hashlib.sha256(orjson.dumps(asked)).hexdigest()[:16]
+
+    def refuse_unknown_types(self, *states: ManifestState) -> None:
+        """A type that is in none of these states is a mistake."""
+        known = {key for state in states for key in state.by_key}
+        names = known | {key.partition(":")[2] for key in known}
+        unknown = sorted((self.types or frozenset()) - names)
+        if unknown:
+            raise BadRequest(f"unknown type '{unknown[0]}'; the types are {', '.join(sorted(known))}")
+
+
+def read_filter(kinds: Names = None, types: Names = None, ops: Names = None) -> Filter:
+    """A filter from what a caller gives: one word or several."""
+    return Filter(_words(kinds, "kind", KINDS), _words(types, "type"), _words(ops, "op", OPS))
+
+
+def _words(given: Names, what: str, allowed: Collection[str] | None = None) -> frozenset[str] | None:
+    if given is None:
+        return None
+    words = frozenset([given] if isinstance(given, str) else given)
+    for word in sorted(words, key=str):
+        if not isinstance(word, str) or (allowed is not None and word not in allowed):
+            hint = f"; it is one of {', '.join(allowed)}" if allowed is not None else ""
+            raise BadRequest(f"{word!r} is no {what} of change{hint}")
+    # Nothing named is nothing asked for, the same as no filter.
+    return words or None
