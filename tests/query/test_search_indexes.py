@@ -125,3 +125,17 @@ def test_the_same_rows_are_nearest(graphs: dict[str, og.Graph]) -> None:
 def test_an_index_is_used_where_there_is_one(graphs: dict[str, og.Graph], source: str, kind: str) -> None:
     assert f"({kind}" in graphs["half"].explain(source).steps
     assert "index:" not in graphs["none"].explain(source).steps
+
+
+@pytest.mark.parametrize("state", ["none", "half", "all"])
+@pytest.mark.parametrize("text", ["river", "cafe 42", "the", "nothing such", "below"])
+@pytest.mark.parametrize("pattern", ["$t: T", '$t: T $t.k > "k2"', '$t: T $t.text != "river"', '$t: T { k: "k7" }'])
+@pytest.mark.parametrize("limit", [1, 3, 25, 299])
+def test_the_best_are_the_first_of_all(
+    graphs: dict[str, og.Graph], state: str, text: str, pattern: str, limit: int
+) -> None:
+    """A limit lets the index choose; what it chooses is what ordering everything would have put first."""
+    source = f"""query q($x: String) {{ match {{ {pattern} }} return {{ $t.k, bm25($t.text, $x) as s }}
+      order {{ bm25($t.text, $x) }} %s }}"""
+    everything = graphs[state].query(source % "", params={"x": text}).rows
+    assert graphs[state].query(source % f"limit {limit}", params={"x": text}).rows == everything[:limit]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any
-
 import numpy as np
 
 from omnigraph.query.csr import Adjacency
+from omnigraph.query.loops import compiled, is_worth_compiling, without_compiling
 from omnigraph.query.rows import Integers, Mask
 
-#: Sources times positions: below, the compiled search costs more to load than it saves.
-_SMALL = 2_000_000
 #: How many marks (sources times positions) the plain search holds at once.
 _MARKS = 16_000_000
 
@@ -23,10 +18,20 @@ def search(adjacency: Adjacency, sources: Integers, least: int, most: int) -> tu
     The source itself counts only through a self-loop, as something one hop away. Sources of -1 reach nothing.
     """
     most = min(most, adjacency.size + 1)
-    if len(sources) * adjacency.size <= _SMALL:
+    if is_worth_compiling(len(sources) * adjacency.size):
+        counts, found = compiled().search_each(adjacency.starts, adjacency.indices, sources, least, most)
+        return counts, found
+    with without_compiling():
         return _plain(adjacency, sources, least, most)
-    counts, found = _compiled()(adjacency.starts, adjacency.indices, sources, least, most)
-    return counts, found
+
+
+def count_reached(adjacency: Adjacency, sources: Integers, least: int, most: int) -> Integers:
+    """How many positions each source reaches, as `search` does."""
+    most = min(most, adjacency.size + 1)
+    if is_worth_compiling(len(sources) * adjacency.size):
+        counts: Integers = compiled().count_each(adjacency.starts, adjacency.indices, sources, least, most)
+        return counts
+    return search(adjacency, sources, least, most)[0]
 
 
 def _plain(adjacency: Adjacency, sources: Integers, least: int, most: int) -> tuple[Integers, Integers]:
@@ -75,11 +80,3 @@ def _fresh(codes: Integers, marks: Mask) -> Integers:
     before = marks.copy()
     marks[codes] = True
     return np.flatnonzero(marks & ~before)
-
-
-@cache
-def _compiled() -> Callable[..., Any]:
-    """The search of one source after the other as machine code; loaded on first use because loading takes a while."""
-    from omnigraph.query.compiled import search_each
-
-    return search_each

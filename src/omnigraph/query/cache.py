@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
 from typing import Generic, TypeVar
 
 from omnigraph.storage.tables.table import Table
@@ -20,6 +22,34 @@ Key = tuple[object, ...]
 def identity_of(table: Table) -> Key:
     """What a table version is, physically."""
     return (table.location.path, table.location.branch, table.version)
+
+
+class Spending:
+    """How long the slow way has taken so far, by what would be worth making to spare it.
+
+    Whoever makes the thing once the slow way has cost as much never pays more than twice what would have been best.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._milliseconds: OrderedDict[Key, float] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, key: Key) -> float:
+        """The milliseconds spent so far."""
+        with self._lock:
+            return self._milliseconds.get(key, 0.0)
+
+    @contextmanager
+    def measured(self, key: Key) -> Iterator[None]:
+        """Add what happens inside."""
+        start = perf_counter()
+        yield
+        spent = (perf_counter() - start) * 1000
+        with self._lock:
+            self._milliseconds[key] = self._milliseconds.pop(key, 0.0) + spent
+            while len(self._milliseconds) > self._most:
+                self._milliseconds.popitem(last=False)
 
 
 class Bounded(Generic[Value]):

@@ -10,10 +10,11 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def search_each(starts: Any, indices: Any, sources: Any, least: int, most: int) -> Any:  # pragma: no cover
-    """Breadth-first search from each source; `seen` holds the number of the last source that reached a position."""
+    """Breadth-first search from each source: how many positions each reaches, and all of them in turn."""
     size = len(starts) - 1
-    seen = np.zeros(size, np.int64)
-    queue = np.empty(size, np.int64)
+    # Holds the number of the last source that reached a position, so that it is cleared only once.
+    seen = np.zeros(size, np.int32)
+    queue = np.empty(size, np.int32)
     counts = np.zeros(len(sources), np.int64)
     found = np.empty(max(1024, len(sources)), np.int64)
     total = 0
@@ -22,7 +23,8 @@ def search_each(starts: Any, indices: Any, sources: Any, least: int, most: int) 
         if source < 0:
             continue
         before = total
-        seen[source] = number + 1
+        mark = np.int32(number + 1)
+        seen[source] = mark
         queue[0] = source
         begin, end = 0, 1
         for hop in range(1, most + 1):
@@ -31,22 +33,95 @@ def search_each(starts: Any, indices: Any, sources: Any, least: int, most: int) 
                 position = queue[place]
                 for slot in range(starts[position], starts[position + 1]):
                     neighbour = indices[slot]
-                    loops = hop == 1 and least == 1 and neighbour == source
-                    if seen[neighbour] == number + 1 and not loops:
+                    if seen[neighbour] == mark:
                         continue
-                    if not loops:
-                        seen[neighbour] = number + 1
-                        queue[end] = neighbour
-                        end += 1
-                    if hop >= least:
-                        if total == len(found):
-                            larger = np.empty(2 * total, np.int64)
-                            larger[:total] = found
-                            found = larger
-                        found[total] = neighbour
-                        total += 1
+                    seen[neighbour] = mark
+                    queue[end] = neighbour
+                    end += 1
+            if hop == 1 and least == 1:
+                total, found = _append_loop(starts, indices, source, total, found)
+            if hop >= least:
+                found = _room(found, total, end - level_end)
+                for place in range(level_end, end):
+                    found[total] = queue[place]
+                    total += 1
             begin = level_end
             if begin == end:
                 break
         counts[number] = total - before
     return counts, found[:total].copy()
+
+
+@njit(cache=True, nogil=True)
+def _append_loop(starts: Any, indices: Any, source: Any, total: Any, found: Any) -> Any:  # pragma: no cover
+    """The source itself, when an edge leads from it to itself."""
+    for slot in range(starts[source], starts[source + 1]):
+        if indices[slot] == source:
+            found = _room(found, total, 1)
+            found[total] = source
+            return total + 1, found
+    return total, found
+
+
+@njit(cache=True, nogil=True)
+def _room(found: Any, total: Any, more: Any) -> Any:  # pragma: no cover
+    """The same array, or a copy that is large enough for more."""
+    if total + more <= len(found):
+        return found
+    larger = np.empty(max(2 * len(found), total + more), np.int64)
+    larger[:total] = found[:total]
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def count_each(starts: Any, indices: Any, sources: Any, least: int, most: int) -> Any:  # pragma: no cover
+    """As `search_each`, without saying which positions are reached."""
+    size = len(starts) - 1
+    seen = np.zeros(size, np.int32)
+    queue = np.empty(size, np.int32)
+    counts = np.zeros(len(sources), np.int64)
+    for number in range(len(sources)):
+        source = sources[number]
+        if source < 0:
+            continue
+        mark = np.int32(number + 1)
+        seen[source] = mark
+        queue[0] = source
+        begin, end = 0, 1
+        first = 1
+        for hop in range(1, most + 1):
+            level_end = end
+            if hop == least:
+                first = end
+            last = hop == most
+            for place in range(begin, level_end):
+                position = queue[place]
+                for slot in range(starts[position], starts[position + 1]):
+                    neighbour = indices[slot]
+                    if hop == 1 and least == 1 and neighbour == source:
+                        counts[number] += 1
+                    if seen[neighbour] != mark:
+                        seen[neighbour] = mark
+                        # Nobody goes on from the last level.
+                        if not last:
+                            queue[end] = neighbour
+                        end += 1
+            begin = level_end
+            if begin == end:
+                break
+            if hop < least:
+                first = end
+        counts[number] += end - first
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def sum_neighbours(starts: Any, indices: Any, values: Any) -> Any:  # pragma: no cover
+    """For each position the sum of the values of its neighbours."""
+    sums = np.zeros(len(starts) - 1, np.int64)
+    for position in range(len(sums)):
+        total = np.int64(0)
+        for slot in range(starts[position], starts[position + 1]):
+            total += values[indices[slot]]
+        sums[position] = total
+    return sums

@@ -53,6 +53,21 @@ class TableIds:
         return np.searchsorted(self.addresses, addresses)
 
 
+class NodeIndex:
+    """Where the node with an id lies, without asking the table."""
+
+    def __init__(self, nodes: TableIds) -> None:
+        order = pc.sort_indices(nodes.ids)
+        self._sorted = SortedIds(("by id", *nodes.key), nodes.ids.take(order))
+        self._addresses = nodes.addresses[order.to_numpy()]
+
+    def find(self, ids: pa.Array) -> pa.Table:
+        """Those of some ids that there are, with the address of each."""
+        places = self._sorted.positions(ids)
+        there = places >= 0
+        return pa.table({"id": ids.filter(pa.array(there)), ROW_ADDRESS: pa.array(self._addresses[places[there]])})
+
+
 def read_table_ids(table: Table) -> TableIds:
     """All ids of a node table."""
     found = table.read(["id"], with_row_address=True)

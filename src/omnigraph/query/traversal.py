@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import BadRequest
 from omnigraph.language.query.ir import Direction, EdgePattern
 from omnigraph.language.schema.catalog import EdgeType
+from omnigraph.query.cache import identity_of
 from omnigraph.query.csr import EdgeGraph, edge_graph
 from omnigraph.query.domain import passing_key
 from omnigraph.query.entities import Entities
@@ -26,8 +27,6 @@ INDEXED, CSR = "indexed", "csr"
 _LOOKUP = 1.5
 _PER_ID = 0.02
 _PER_EDGE = 0.0006
-#: An adjacency is kept, so building it pays off when this many traversals like this one cost as much.
-_USES = 10
 
 #: Which columns of an edge hold the ends a step in a direction starts from.
 START_COLUMNS = {Direction.OUT: ("src",), Direction.IN: ("dst",), Direction.BOTH: ("src", "dst")}
@@ -48,7 +47,8 @@ def graph_for(edge: EdgePattern, start: Points, run: Run) -> EdgeGraph:
     same_type = is_same_type(edges)
     mode = forced_mode()
     if mode != CSR and (mode == INDEXED or _affordable(edges, edge, start.count, run)):
-        nearby = _nearby(edges, edge, start.ids, run, bounded=mode is None)
+        with run.caches.spending.measured(identity_of(edges.table)):
+            nearby = _nearby(edges, edge, start.ids, run, bounded=mode is None)
         if nearby is not None:
             run.note(f"traversal: {INDEXED}")
             return nearby
@@ -63,11 +63,15 @@ def is_same_type(edges: Entities) -> bool:
 
 
 def _affordable(edges: Entities, edge: EdgePattern, frontier: int, run: Run) -> bool:
-    """Whether following the index costs less than building the adjacency would."""
+    """Whether following the index costs less than building the adjacency would, with what it has cost so far."""
     if run.caches.has_edge_graph(edges.table) or not _is_indexed(edges, edge.direction, run):
         return False
-    hops = min(edge.max_hops, 8)
-    return _USES * (_LOOKUP * hops + _PER_ID * frontier) < _PER_EDGE * edges.rows
+    return _LOOKUP * min(edge.max_hops, 8) + _PER_ID * frontier < _left_to_spend(edges, run)
+
+
+def _left_to_spend(edges: Entities, run: Run) -> float:
+    """An adjacency is kept, so it is built as soon as the index has cost as much as building it does."""
+    return _PER_EDGE * edges.rows - run.caches.spending.of(identity_of(edges.table))
 
 
 def _is_indexed(edges: Entities, direction: Direction, run: Run) -> bool:
@@ -83,7 +87,7 @@ def _nearby(edges: Entities, edge: EdgePattern, start: pa.ChunkedArray, run: Run
     for hop in range(edge.max_hops):
         if not len(frontier):
             break
-        if bounded and hop and _USES * _PER_ID * len(frontier) > _PER_EDGE * edges.rows:
+        if bounded and hop and _PER_ID * len(frontier) > _left_to_spend(edges, run):
             return None
         reached = []
         for column in START_COLUMNS[edge.direction]:

@@ -27,7 +27,7 @@ def indexed_bm25(ranking: Bm25, rows: Rows, run: Run) -> pa.Array | None:
     if node_type is None or address_name(variable) not in rows.table.column_names or not isinstance(text, str):
         return None
     entities = run.nodes(node_type)
-    index = _index(entities, name, run)
+    index = inverted_index(entities, name, run)
     if index is None or not tokens(text):
         return None
     run.note(f"index: {index.name} ({index.kind})")
@@ -46,7 +46,8 @@ def indexed_bm25(ranking: Bm25, rows: Rows, run: Run) -> pa.Array | None:
     return pa.array(values)
 
 
-def _index(entities: Entities, name: str, run: Run) -> TableIndex | None:
+def inverted_index(entities: Entities, name: str, run: Run) -> TableIndex | None:
+    """The inverted index on a property."""
     column = entities.stored[name]
     found = (index for index in run.caches.indices(entities.table) if index.kind == "INVERTED")
     return next((index for index in found if index.columns == (column,)), None)

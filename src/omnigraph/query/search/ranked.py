@@ -1,4 +1,4 @@
-"""RankedScan: the nodes that can be among the nearest."""
+"""RankedScan: the nodes that can be among the best, by distance or by how well they answer a text."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.language.query.ir import RankedScan
+from omnigraph.language.query.ir import Bm25, RankedScan
 from omnigraph.query.entities import Entities
 from omnigraph.query.pushdown import push
 from omnigraph.query.rows import Rows
 from omnigraph.query.run import Run
 from omnigraph.query.scan import Request, name_batch, node_columns, read_parts, scan_nodes
+from omnigraph.query.search.ranked_text import best_by_index
 from omnigraph.query.search.scores import score_name, scores
 from omnigraph.query.search.vectors import Vector, query_vector
 from omnigraph.storage.tables.lance_errors import translated
@@ -29,13 +30,17 @@ _PROBED_PART = 10
 
 
 def ranked_scan(plan: RankedScan, run: Run) -> Rows:
-    """The rows among the nearest, every row that ties with the last one included, each with its distance."""
+    """The rows among the best, every row that ties with the last one included, each with its distance or score."""
     field = plan.ranking.field.property
     columns = tuple(dict.fromkeys((*node_columns(plan.node, run), field)))
     node = replace(plan.node, columns=columns)
+    if isinstance(plan.ranking, Bm25):
+        # A score depends on all texts it is compared with, so without an index they are read together.
+        scored = best_by_index(plan, plan.ranking, columns, run)
+        return _nearest(_scored(scan_nodes(node, run), plan, run) if scored is None else scored, plan)
     vector = query_vector(plan.ranking, run)
     if plan.limit and node.lookup is None and vector is not None:
-        found = _searched(plan, columns, vector, run)
+        found = _searched(plan, columns, vector, plan.ranking.metric, run)
         if found is not None:
             return found
     if node.lookup is not None:
@@ -71,15 +76,16 @@ def _nearest(rows: Rows, plan: RankedScan) -> Rows:
 
 
 def _distances(rows: Rows, plan: RankedScan) -> npt.NDArray[np.float64]:
-    """Unranked rows are infinitely far away."""
+    """Unranked rows are infinitely far away; a score is the closer the higher it is."""
     column = rows.table[score_name(plan.ranking)].to_numpy(zero_copy_only=False)
-    return np.asarray(np.nan_to_num(column.astype(np.float64), nan=np.inf))
+    values = -column if isinstance(plan.ranking, Bm25) else column
+    return np.asarray(np.nan_to_num(values.astype(np.float64), nan=np.inf))
 
 
 # --- Lance's own search -----------------------------------------------------------------------------------------------
 
 
-def _searched(plan: RankedScan, columns: tuple[str, ...], vector: Vector, run: Run) -> Rows | None:
+def _searched(plan: RankedScan, columns: tuple[str, ...], vector: Vector, metric: str, run: Run) -> Rows | None:
     """The nearest by Lance's search; None when it can not know all conditions or found too few."""
     entities = run.nodes(plan.node.node_type)
     column = entities.stored[plan.ranking.field.property]
@@ -89,7 +95,7 @@ def _searched(plan: RankedScan, columns: tuple[str, ...], vector: Vector, run: R
     request = Request(entities, plan.node.variable, columns, plan.node.predicates)
     asked = plan.limit + _SPARE
     while True:
-        search = _search(entities, column, vector, plan.ranking.metric, asked, run)
+        search = _search(entities, column, vector, metric, asked, run)
         with translated(str(entities.table.location), "search"):
             found = entities.table.dataset.scanner(
                 columns=[name for name in map(entities.stored.__getitem__, columns) if name is not None],

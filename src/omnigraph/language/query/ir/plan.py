@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from omnigraph.language.query.ir.expressions import (
     AggregateCall,
+    Bm25,
     Column,
     Constant,
     Expr,
@@ -85,13 +86,13 @@ class NodeScan:
 
 @dataclass(frozen=True, slots=True)
 class RankedScan:
-    """The rows of a NodeScan that can be among the `limit` nearest: those, and every row that ties with the last one.
+    """The rows of a NodeScan that can be among the `limit` best: those, and every row that ties with the last one.
 
     Rows without a vector come after all others.
     """
 
     node: NodePattern
-    ranking: Nearest
+    ranking: Nearest | Bm25
     limit: int
 
 

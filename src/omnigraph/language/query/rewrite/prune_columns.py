@@ -9,6 +9,7 @@ from omnigraph.language.query.ir import (
     STRING,
     Aggregate,
     AntiJoin,
+    Bm25,
     Column,
     CountPaths,
     CrossJoin,
@@ -35,20 +36,20 @@ Needed = frozenset[Column]
 def prune_columns(plan: Plan) -> Plan:
     """Going down, each operator adds the columns it reads to those that are needed above it.
 
-    Conditions inside a pattern are answered where it is matched, so their columns are not counted. A distance that a
-    RankedScan has computed is not computed again, so its vector is not either.
+    Conditions inside a pattern are answered where it is matched, so their columns are not counted. A rank that a
+    RankedScan has computed is not computed again, so its vector or text is not read for it.
     """
     return _prune(plan, frozenset(), _ranking(plan))
 
 
-def _ranking(plan: Plan) -> Nearest | None:
-    """The distance that the scan at the bottom of a plan hands up with its rows."""
+def _ranking(plan: Plan) -> Nearest | Bm25 | None:
+    """The rank that the scan at the bottom of a plan hands up with its rows."""
     while isinstance(plan, Project | Order):
         plan = plan.input
     return plan.ranking if isinstance(plan, RankedScan) else None
 
 
-def _prune(plan: Plan, needed: Needed, ranking: Nearest | None = None) -> Plan:
+def _prune(plan: Plan, needed: Needed, ranking: Nearest | Bm25 | None = None) -> Plan:
     match plan:
         case Project():
             below = _read((column.expr for column in plan.columns), ranking)
@@ -97,7 +98,7 @@ def _id(variable: str) -> Column:
 
 
 def _read(
-    exprs: Iterable[Expr | UnknownAlias], ranking: Nearest | None = None, among: tuple[str, ...] | None = None
+    exprs: Iterable[Expr | UnknownAlias], ranking: Nearest | Bm25 | None = None, among: tuple[str, ...] | None = None
 ) -> Needed:
     """The columns some expressions read, of all variables or only `among` some."""
     columns = frozenset().union(*(columns_of(expr) for expr in exprs if expr != ranking))
