@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-
-import pyarrow as pa
 
 from omnigraph.commit import audit
 from omnigraph.commit.audit import Recovery
@@ -18,10 +16,13 @@ from omnigraph.commit.recovery import heal, pending
 from omnigraph.commit.sidecar import Sidecar, discard_sidecar
 from omnigraph.errors import BadRequest, CommitNotFound, Conflict
 from omnigraph.graph.blobs import BlobValue, find_blob
-from omnigraph.graph.handle import Handle
+from omnigraph.graph.entities import read_entity
+from omnigraph.graph.evolution import Evolution
+from omnigraph.graph.handle import NOW, Handle, SchemaOf
 from omnigraph.graph.history import History
 from omnigraph.graph.merging import Merging
-from omnigraph.graph.snapshot import Reference, Snapshot, resolve
+from omnigraph.graph.snapshot import Reference, Snapshot
+from omnigraph.graph.upkeep import Upkeep
 from omnigraph.language.query.compile import CompiledQuery
 from omnigraph.language.query.params import bind_params
 from omnigraph.query.execute import answer, explain, refuse_engine, start
@@ -30,13 +31,14 @@ from omnigraph.query.result import Result
 from omnigraph.query.run import Run
 
 if TYPE_CHECKING:
-    from omnigraph.maintenance.indexes import IndexReport
+    from omnigraph.commit.updates import SchemaIs
+    from omnigraph.graph.contract import Contract
     from omnigraph.mutation.execute import MutationResult
 
 Moment = datetime | int
 
 
-class Graph(Merging, History, Handle):
+class Graph(Merging, History, Upkeep, Evolution, Handle):
     """An open graph. `mode` "ro" writes nothing at all; "rw" heals what a dead writer left before it writes."""
 
     def at(self, branch: str) -> Graph:
@@ -111,12 +113,17 @@ class Graph(Merging, History, Handle):
     # --- entities ---------------------------------------------------------------------------------------------------
 
     def entity(
-        self, kind: Literal["node", "edge"], type_name: str, entity_id: str, *, snapshot: Reference = None
+        self,
+        kind: Literal["node", "edge"],
+        type_name: str,
+        entity_id: str,
+        *,
+        snapshot: Reference = None,
+        schema: SchemaOf = NOW,
     ) -> dict[str, Any] | None:
         """One entity as a dict, or None when there is none with this id."""
-        table = self.snapshot(at=snapshot).open(f"{kind}:{type_name}")
-        found = table.take_ids(pa.array([entity_id], pa.string())).to_pylist()
-        return found[0] if found else None
+        contract, view = self._view(None, snapshot, schema)
+        return read_entity(contract.catalog, view, kind, type_name, entity_id)
 
     def read_blob(
         self,
@@ -154,20 +161,24 @@ class Graph(Merging, History, Handle):
         from omnigraph.mutation.execute import Request, mutate
 
         self._refuse_read_only()
-        contract = self.contract()
-        compiled = self._queries.get(source, name, contract)
-        request = Request(
-            compiled=compiled,
-            catalog=contract.catalog,
-            params=bind_params(compiled.query.params, params),
-            branch=branch or self.branch,
-            embedder=self._embedder,
-            actor=actor or self.actor,
-            if_commit=if_commit,
-            idempotency_key=idempotency_key,
-            external_blobs=self._external_blobs,
-        )
-        return mutate(self._context, request)
+
+        def attempt(contract: Contract, accepted: SchemaIs) -> MutationResult:
+            compiled = self._queries.get(source, name, contract)
+            request = Request(
+                compiled=compiled,
+                catalog=contract.catalog,
+                params=bind_params(compiled.query.params, params),
+                branch=branch or self.branch,
+                embedder=self._embedder,
+                actor=actor or self.actor,
+                if_commit=if_commit,
+                idempotency_key=idempotency_key,
+                external_blobs=self._external_blobs,
+                requires=(accepted,),
+            )
+            return mutate(self._context, request)
+
+        return self._under_schema(attempt)
 
     # --- queries ----------------------------------------------------------------------------------------------------
 
@@ -180,10 +191,14 @@ class Graph(Merging, History, Handle):
         branch: str | None = None,
         snapshot: Reference = None,
         engine: str = "local",
+        schema: SchemaOf = NOW,
     ) -> Result:
-        """Run a read query on a branch as it is now, or on a snapshot."""
+        """Run a read query on a branch as it is now, or on a snapshot.
+
+        `schema`: a snapshot is read with the schema of today, or with that of `"then"`, which has what was dropped since.
+        """
         refuse_engine(engine)
-        return answer(*self._prepared(source, name, params, branch, snapshot))
+        return answer(*self._prepared(source, name, params, branch, snapshot, schema))
 
     def explain(
         self,
@@ -194,9 +209,10 @@ class Graph(Merging, History, Handle):
         branch: str | None = None,
         snapshot: Reference = None,
         analyze: bool = False,
+        schema: SchemaOf = NOW,
     ) -> Explanation:
         """How a read query is answered: its plan, what is pushed down, indexes and traversals; times with `analyze`."""
-        compiled, run = self._prepared(source, name, params, branch, snapshot, explaining=True)
+        compiled, run = self._prepared(source, name, params, branch, snapshot, schema, explaining=True)
         return explain(compiled, run, analyze=analyze)
 
     def _prepared(
@@ -206,33 +222,14 @@ class Graph(Merging, History, Handle):
         params: Mapping[str, object] | None,
         branch: str | None,
         snapshot: Reference,
+        schema: SchemaOf,
         *,
         explaining: bool = False,
     ) -> tuple[CompiledQuery, Run]:
-        contract = self.contract()
+        contract, view = self._view(branch, snapshot, schema)
         compiled = self._queries.get(source, name, contract)
         bound = bind_params(compiled.query.params, params)
-        # The same contract for the query and for its snapshot: one look at the schema files.
-        view = snapshot
-        if not isinstance(view, Snapshot):
-            state = resolve(self._context.manifest, branch or self.branch, view)
-            view = Snapshot(state, self._context.tables, contract.names())
         return compiled, start(view, contract.catalog, bound, self._caches, self._embedder.embed_query, explaining)
-
-    # --- maintenance ------------------------------------------------------------------------------------------------
-
-    def ensure_indices(
-        self, branch: str | None = None, *, types: Collection[str] | None = None, actor: str | None = None
-    ) -> IndexReport:
-        """Build the indexes that are declared and missing, in one commit; a second call does nothing.
-
-        `types`: only those of some types, such as `node:Person` or `edge:Knows`.
-        """
-        from omnigraph.maintenance.indexes import ensure_indices
-
-        self._refuse_read_only()
-        catalog = self.contract().catalog
-        return ensure_indices(self._context, catalog, branch or self.branch, types, actor or self.actor)
 
     # --- recovery ---------------------------------------------------------------------------------------------------
 

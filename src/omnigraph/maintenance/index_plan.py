@@ -15,6 +15,8 @@ from omnigraph.query.search.analyser import INDEX_OPTIONS
 from omnigraph.storage.tables.staged import Staged, stage_index, stage_indexes
 from omnigraph.storage.tables.table import Table, TableIndex
 
+Entity = NodeType | EdgeType
+
 
 @dataclass(frozen=True, slots=True)
 class Build:
@@ -42,7 +44,7 @@ class TablePlan:
     waiting: tuple[Waiting, ...]
 
 
-def plan_indexes(entity: NodeType | EdgeType, table: Table) -> TablePlan:
+def plan_indexes(entity: Entity, table: Table) -> TablePlan:
     """Compare what a type declares with what its table has. An index with other settings is as good as none."""
     existing = table.indices()
     stored = stored_columns(entity, table)

@@ -8,23 +8,24 @@ stands still is held for the last attempt.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.model import Lineage, TableEntry
+from omnigraph.commit.model import Lineage, ManifestState, TableEntry
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.recovery import heal
 from omnigraph.commit.sidecar import Kind, list_sidecars
+from omnigraph.commit.staging_jobs import staging_job
 from omnigraph.errors import BadRequest, ExpectedVersionMismatch
 from omnigraph.ids import new_ulid, now_micros
-from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.language.schema.catalog import Catalog
 from omnigraph.language.suggest import did_you_mean, nearest_name
-from omnigraph.maintenance.index_plan import Build, TablePlan, plan_indexes, stage_builds
+from omnigraph.maintenance.index_plan import Build, Entity, TablePlan, plan_indexes, stage_builds
 from omnigraph.storage.locks import HeldLock
+from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged
-
-Entity = NodeType | EdgeType
 
 #: How often indexes are built while others may write, before the branch is held for it.
 UNLOCKED_ATTEMPTS = 3
@@ -63,13 +64,20 @@ def ensure_indices(
     lineage = Lineage(new_ulid(), now_micros(), "maintenance", actor)
     reconciliation = _Reconciliation(context, _chosen(catalog, types), branch, lineage)
     _settle_pending(context, branch)
-    for _ in range(UNLOCKED_ATTEMPTS):
-        try:
-            return reconciliation.attempt()
-        except ExpectedVersionMismatch:
-            continue
-    with context.locks.hold(branch) as lock:
-        return reconciliation.attempt(lock)
+    # An index takes long to build, and until it is committed its files look like garbage.
+    locations = reconciliation.locations()
+    with (
+        staging_job(context.store, new_ulid(), Kind.ENSURE_INDICES.value, branch, locations)
+        if locations
+        else nullcontext()
+    ):
+        for _ in range(UNLOCKED_ATTEMPTS):
+            try:
+                return reconciliation.attempt()
+            except ExpectedVersionMismatch:
+                continue
+        with context.locks.hold(branch) as lock:
+            return reconciliation.attempt(lock)
 
 
 def _chosen(catalog: Catalog, types: Collection[str] | None) -> tuple[Entity, ...]:
@@ -100,16 +108,25 @@ class _Reconciliation:
         self._lineage = lineage
         self._staged: dict[TableEntry, Staged] = {}
 
+    def locations(self) -> list[Location]:
+        """The tables that lack an index."""
+        return [entry.location for entry, plan in self._plans(self._context.manifest.load(self._branch)) if plan.builds]
+
+    def _plans(self, state: ManifestState) -> list[tuple[TableEntry, TablePlan]]:
+        tables = self._context.tables
+        # None: a schema change has dropped the type since the catalog was read.
+        entries = ((entity, state.tables.get((entity.id, entity.incarnation))) for entity in self._entities)
+        return [
+            (entry, plan_indexes(entity, tables.open(entry.location, entry.version)))
+            for entity, entry in entries
+            if entry is not None
+        ]
+
     def attempt(self, held: HeldLock | None = None) -> IndexReport:
         """Build what is missing now and commit it; a conflict when a table moved in between."""
         context = self._context
         state = context.manifest.load(self._branch)
-        plans: list[tuple[TableEntry, TablePlan]] = []
-        for entity in self._entities:
-            # None: a schema change has dropped the type since the catalog was read.
-            entry = state.tables.get((entity.id, entity.incarnation))
-            if entry is not None:
-                plans.append((entry, plan_indexes(entity, context.tables.open(entry.location, entry.version))))
+        plans = self._plans(state)
         effects = [
             self._effect(entry, plan.builds, shared=context.forks.is_shared(state, entry))
             for entry, plan in plans

@@ -6,7 +6,8 @@ the pin, the version reached must be the next one and carry our transaction id; 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ from lance.commit import CommitConflictError
 from lance.optimize import Compaction
 
 from omnigraph import failpoints
-from omnigraph.errors import AlreadyExists, BadRequest, ExpectedVersionMismatch, OmnigraphError
+from omnigraph.errors import AlreadyExists, BadRequest, ExpectedVersionMismatch, OmnigraphError, StorageError
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.handles import TRANSACTION_ID, UNDO, Tables, own_id, read_transaction_id
 from omnigraph.storage.tables.incoming import Data
@@ -45,7 +46,10 @@ failpoints.declare(
     "table_commit.before_commit", "table_commit.lost_acknowledgement", "undo.before_commit", "undo.before_restore"
 )
 
+_log = logging.getLogger(__name__)
+
 UNDO_RETRY_BUDGET = 5
+_ALL_SEGMENTS = 1_000_000
 APPEND_RETRY_BUDGET = 20
 
 # --- staged writes ----------------------------------------------------------------------------------------------------
@@ -125,6 +129,8 @@ def _undo_rebased(tables: Tables, location: Location, reached: int) -> None:
 
 
 def _commit_rewrites(tables: Tables, location: Location, pin: int, work: Rewrites) -> int:
+    if not work.results:
+        return pin
     # Lance moves the handle it is given, so it must not be one that is shared.
     dataset = tables.open_dataset(location, pin)
     try:
@@ -138,11 +144,27 @@ def _commit_rewrites(tables: Tables, location: Location, pin: int, work: Rewrite
 def _commit_index_fold(tables: Tables, location: Location, pin: int, work: IndexFold) -> int:
     dataset = tables.open_dataset(location, pin)
     try:
-        with translated(str(location), "fold new rows into the indexes of"):
-            dataset.optimize.optimize_indices(index_names=list(work.names))
+        if not _fold(dataset, location, work.names):
+            # One of them can not be folded; it must not keep the others from it.
+            for name in work.names:
+                _fold(dataset, location, [name])
     except StaleCommit as stale:
         raise _moved(location, pin, tables.head_version(location)) from stale
-    return _require_steps(location, pin, dataset.version, steps=1)
+    return _require_steps(location, pin, dataset.version, steps=len(work.names))
+
+
+def _fold(dataset: LanceDataset, location: Location, names: Sequence[str]) -> bool:
+    """Fold new rows into some indexes. Where Lance can not, the index lags: that is said, and nothing fails."""
+    try:
+        with translated(str(location), f"fold new rows into the indexes {', '.join(names)} of"):
+            # Into one segment: what lies in several can not be compacted together.
+            dataset.optimize.optimize_indices(index_names=list(names), num_indices_to_merge=_ALL_SEGMENTS)
+    except StorageError as error:
+        if isinstance(error, StaleCommit) or error.kind == "unknown":
+            raise
+        _log.warning("%s", error)
+        return False
+    return True
 
 
 def _require_steps(location: Location, pin: int, reached: int, *, steps: int) -> int:

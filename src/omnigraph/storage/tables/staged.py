@@ -9,7 +9,7 @@ commit them to another one without an error and leave it unreadable.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,11 +18,12 @@ import pyarrow as pa
 from lance import LanceOperation, Transaction
 from lance.dataset import Index
 from lance.fragment import FragmentMetadata, write_fragments
-from lance.optimize import Compaction, CompactionOptions, CompactionTask, RewriteResult
+from lance.optimize import CompactionTask, RewriteResult
 
 from omnigraph.errors import BadRequest
 from omnigraph.storage.round_trips import ONE_BY_ONE
 from omnigraph.storage.tables.blobs import blob_columns
+from omnigraph.storage.tables.compaction import make_task, plan_groups, segment_covers, still_good
 from omnigraph.storage.tables.deletions import Marks, mark_deleted
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.incoming import Data, Incoming
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 DATA_STORAGE_VERSION = "2.2"
 ROWS_PER_FRAGMENT = 1024 * 1024
 
-Kind = Literal["create", "append", "upsert", "replace", "delete", "overwrite", "index", "compaction", "index_fold"]
+Kind = Literal[
+    "create", "append", "upsert", "replace", "delete", "overwrite", "columns", "index", "compaction", "index_fold"
+]
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,12 @@ def stage_append(table: Table, data: Data) -> Staged:
     """New rows, without looking for rows that have the same id."""
     incoming = Incoming(data, table.schema, str(table.location))
     return stage_fragments(table, _write(table, incoming))
+
+
+def staged_files(location: Location, fragments: Sequence[FragmentMetadata]) -> list[str]:
+    """The files and folders of fragments that were never committed, below the graph: what is to be removed with them."""
+    names = [file.path for fragment in fragments for file in fragment.files]
+    return [f"{location.dataset_path}/data/{part}" for name in names for part in (name, name.removesuffix(".lance"))]
 
 
 def stage_upsert(table: Table, data: Data, on: str = "id") -> Staged:
@@ -199,6 +208,15 @@ def stage_overwrite(table: Table, data: Data, schema: pa.Schema | None = None) -
     return Staged("overwrite", table.location, table.version, transaction, stats)
 
 
+def stage_overwrite_fragments(table: Table, fragments: Sequence[FragmentMetadata]) -> Staged:
+    """The whole content replaced by fragments that were written against this table (`write_rows`). All indexes are lost."""
+    _require_fields_of(table, fragments)
+    # The schema as Lance numbers it: the fragments have its field ids, which an Arrow schema does not.
+    operation = LanceOperation.Overwrite(table.dataset.lance_schema, list(fragments))
+    stats = Stats(inserted=_row_count(fragments), deleted=table.count_rows())
+    return Staged("overwrite", table.location, table.version, Transaction(table.version, operation), stats)
+
+
 # --- derived state ----------------------------------------------------------------------------------------------------
 
 
@@ -263,24 +281,38 @@ def stage_index_fold(table: Table, names: Sequence[str]) -> Staged:
     return Staged("index_fold", table.location, table.version, IndexFold(tuple(names)))
 
 
-def compaction_tasks(table: Table, *, target_rows_per_fragment: int = ROWS_PER_FRAGMENT) -> tuple[CompactionTask, ...]:
-    """The independent tasks of a compaction; none when there is nothing to gain. They can run in other processes."""
+def compaction_tasks(
+    table: Table, *, folded: Collection[str] = (), target_rows_per_fragment: int = ROWS_PER_FRAGMENT
+) -> tuple[CompactionTask, ...]:
+    """The independent tasks of a compaction; none when there is nothing to gain. They can run in other processes.
+
+    `folded`: indexes that will cover all fragments by the time the compaction is committed.
+    """
+    covers = segment_covers(index for index in table.indices() if index.name not in folded)
     with translated(str(table.location), "plan the compaction of"):
-        options = CompactionOptions(target_rows_per_fragment=target_rows_per_fragment)
-        return tuple(Compaction.plan(table.dataset, options=options).tasks)
+        dataset = table.dataset
+        groups = plan_groups((part.metadata for part in dataset.get_fragments()), covers, target_rows_per_fragment)
+        made = [
+            make_task(table.version, group, target_rows_per_fragment, dataset.data_storage_version) for group in groups
+        ]
+    return tuple(made)
+
+
+def execute_compaction(table: Table, task: CompactionTask) -> RewriteResult:
+    """Write the fragments of one task."""
+    with translated(str(table.location), "compact"):
+        return task.execute(table.dataset)
 
 
 def stage_compaction(table: Table, *, target_rows_per_fragment: int = ROWS_PER_FRAGMENT) -> Staged | None:
     """Small fragments and deletion marks rewritten into full fragments; None when there is nothing to gain."""
     tasks = compaction_tasks(table, target_rows_per_fragment=target_rows_per_fragment)
-    with translated(str(table.location), "compact"):
-        results = [task.execute(table.dataset) for task in tasks]
-    return stage_rewrites(table, results) if results else None
+    return stage_rewrites(table, [execute_compaction(table, task) for task in tasks]) if tasks else None
 
 
 def stage_rewrites(table: Table, results: Sequence[RewriteResult]) -> Staged:
-    """Executed compaction tasks, ready to commit."""
-    return Staged("compaction", table.location, table.version, Rewrites(tuple(results)))
+    """Executed compaction tasks, ready to commit; those whose fragments have changed since are left out."""
+    return Staged("compaction", table.location, table.version, Rewrites(still_good(table, results)))
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -46,6 +46,8 @@ class TableIndex:
     fragments: frozenset[int]
     segments: int
     rows: int
+    #: The fragments that each of its segments covers.
+    segment_fragments: tuple[frozenset[int], ...] = field(default=(), compare=False)
     #: The settings it was built with, as Lance tells them.
     details: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
@@ -89,6 +91,7 @@ class Table:
                 fragments=frozenset(id_ for segment in index.segments for id_ in segment.fragment_ids),
                 segments=len(index.segments),
                 rows=index.num_rows_indexed,
+                segment_fragments=tuple(frozenset(segment.fragment_ids) for segment in index.segments),
                 details=index.details or {},
             )
             for index in sorted(found, key=lambda index: index.name)
@@ -99,6 +102,12 @@ class Table:
         with translated(str(self.location), "count rows of"):
             return self.dataset.count_rows(filter)
 
+    def count_rows_in(self, fragment_ids: Collection[int], filter: str) -> int:
+        """The number of rows of some fragments that pass a filter."""
+        with translated(str(self.location), "count rows of"):
+            wanted = [part for part in self.dataset.get_fragments() if part.fragment_id in fragment_ids]
+            return sum(fragment.count_rows(filter) for fragment in wanted)
+
     def scan(
         self,
         columns: Sequence[str] | None = None,
@@ -108,10 +117,12 @@ class Table:
         with_row_id: bool = False,
         with_row_address: bool = False,
         blobs: Blobs = "descriptors",
+        fragments: Collection[int] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows as a stream of batches."""
+        """The rows as a stream of batches; of some fragments only when they are named."""
         carried = self._carried(columns, blobs)
-        scanner = self._scanner(columns, filter, batch_size, with_row_id, with_row_address or bool(carried), blobs)
+        located = with_row_address or bool(carried)
+        scanner = self._scanner(columns, filter, batch_size, with_row_id, located, blobs, fragments)
         with translated(str(self.location), "read"):
             for batch in scanner.to_batches():
                 if carried:
@@ -133,8 +144,8 @@ class Table:
             scanner = self._scanner(columns, filter, BATCH_ROWS, with_row_id, with_row_address, blobs)
             with translated(str(self.location), "read"):
                 return scanner.to_table()
-        options = {"with_row_id": with_row_id, "with_row_address": with_row_address}
-        batches = list(self.scan(columns, filter, blobs=blobs, **options))
+        scanned = self.scan(columns, filter, blobs=blobs, with_row_id=with_row_id, with_row_address=with_row_address)
+        batches = list(scanned)
         if batches:
             return pa.Table.from_batches(batches)
         empty = self._scanner(columns, None, BATCH_ROWS, with_row_id, with_row_address, blobs).projected_schema
@@ -188,9 +199,12 @@ class Table:
         with_row_id: bool,
         with_row_address: bool,
         blobs: Blobs,
+        fragments: Collection[int] | None = None,
     ) -> LanceScanner:
         with translated(str(self.location), "read"):
+            parts = [part for part in self.dataset.get_fragments() if fragments and part.fragment_id in fragments]
             return self.dataset.scanner(
+                fragments=None if fragments is None else parts,
                 columns=None if columns is None else list(columns),
                 filter=filter,
                 batch_size=batch_size,

@@ -1,0 +1,37 @@
+"""The verbs of maintenance: indexes, compaction, repair, cleanup, statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from omnigraph.graph.handle import Handle
+
+if TYPE_CHECKING:
+    from omnigraph.maintenance.indexes import IndexReport
+    from omnigraph.maintenance.optimize import OptimizeReport
+
+
+class Upkeep(Handle):
+    """Derived state and storage of a graph. No answer depends on any of it."""
+
+    def ensure_indices(
+        self, branch: str | None = None, *, types: Collection[str] | None = None, actor: str | None = None
+    ) -> IndexReport:
+        """Build the indexes that are declared and missing, in one commit; a second call does nothing.
+
+        `types`: only those of some types, such as `node:Person` or `edge:Knows`.
+        """
+        # The writers are loaded when something is written: a reader starts faster without them.
+        from omnigraph.maintenance.indexes import ensure_indices
+
+        self._refuse_read_only()
+        catalog = self.contract().catalog
+        return ensure_indices(self._context, catalog, branch or self.branch, types, actor or self.actor)
+
+    def optimize(self, branch: str | None = None, *, actor: str | None = None) -> OptimizeReport:
+        """Compact the tables of a branch and complete their indexes, in one commit; a second call does nothing."""
+        from omnigraph.maintenance.optimize import optimize
+
+        self._refuse_read_only()
+        return optimize(self._context, self.contract().catalog, branch or self.branch, actor or self.actor)

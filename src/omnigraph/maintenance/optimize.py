@@ -1,0 +1,261 @@
+"""`optimize`: compact the tables of a branch and bring their indexes up to date, in one commit.
+
+Building indexes and rewriting fragments takes long, so it is done while others write, under a staging record. Only the
+commits, and folding the newest rows into existing indexes, happen inside the effect window. What a writer changed meanwhile
+drops out and is left for the next run: nobody has to wait or start over because of maintenance.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lance.optimize import CompactionTask, RewriteResult
+
+from omnigraph.commit.audit import AUDIT_PATH
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.manifest import manifest_location
+from omnigraph.commit.model import Lineage, ManifestState, TableEntry, sorted_entries
+from omnigraph.commit.protocol import TableEffect, Write, execute
+from omnigraph.commit.publisher import ROWS_PER_FRAGMENT
+from omnigraph.commit.recovery import heal
+from omnigraph.commit.sidecar import Kind
+from omnigraph.commit.staging_jobs import staging_job
+from omnigraph.errors import Conflict, ExpectedVersionMismatch
+from omnigraph.ids import new_ulid, now_micros
+from omnigraph.language.schema.catalog import Catalog
+from omnigraph.maintenance.index_plan import Entity
+from omnigraph.maintenance.rewriting import InProcess, Rewriter
+from omnigraph.maintenance.table_upkeep import Prepared, Survey, adapted, prepare, survey
+from omnigraph.storage.locks import HeldLock
+from omnigraph.storage.tables.commit import commit_staged
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.staged import stage_compaction
+from omnigraph.storage.tables.table import Table
+
+#: How often the commit is tried anew when a program that does not respect the locks gets in between.
+ATTEMPTS = 3
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingIndex:
+    """A declared index that can not be built yet, and why."""
+
+    property: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizedTable:
+    """What happened to one table. `skipped` says why nothing could be done about it."""
+
+    type_key: str
+    fragments_before: int
+    fragments_removed: int
+    fragments_added: int
+    committed: bool
+    skipped: str | None
+    published_dataset_version: int
+    lance_head_version: int | None
+    pending_indexes: tuple[PendingIndex, ...]
+
+    @property
+    def fragments_after(self) -> int:
+        return self.fragments_before - self.fragments_removed + self.fragments_added
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "type_key": self.type_key,
+            "fragments_removed": self.fragments_removed,
+            "fragments_added": self.fragments_added,
+            "committed": self.committed,
+            "skipped": self.skipped,
+            "published_dataset_version": self.published_dataset_version,
+            "lance_head_version": self.lance_head_version,
+            "pending_indexes": [{"property": one.property, "reason": one.reason} for one in self.pending_indexes],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeReport:
+    """What `optimize` did to each table. `commit` is None when no table needed anything."""
+
+    datasets: tuple[OptimizedTable, ...]
+    commit: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"datasets": [table.to_dict() for table in self.datasets], "commit": self.commit}
+
+
+def optimize(
+    context: CommitContext,
+    catalog: Catalog,
+    branch: str,
+    actor: str | None = None,
+    rewriter: Rewriter | None = None,
+) -> OptimizeReport:
+    """Compact every table that a branch owns and complete its indexes; a second run does nothing."""
+    # A branch that is not there has no lock either.
+    context.manifest.load(branch)
+    with context.locks.hold(branch):
+        heal(context, holding={branch})
+    state = context.manifest.load(branch)
+    run = _Run(context, catalog, branch, Lineage(new_ulid(), now_micros(), "maintenance", actor))
+    tables = [run.look(entry) for entry in sorted_entries(state.tables.values())]
+    needing = [table for table in tables if table.found is not None and table.found.has_work]
+    if needing:
+        with staging_job(
+            context.store, new_ulid(), Kind.OPTIMIZE.value, branch, [table.entry.location for table in needing]
+        ):
+            prepared = [run.prepare(table, rewriter or InProcess()) for table in needing]
+            committed = run.commit(prepared)
+    else:
+        committed = {}
+    _compact_own_datasets(context, branch)
+    return OptimizeReport(
+        tuple(_report(context, table, committed.get(table.entry.path)) for table in tables),
+        run.lineage.id if committed else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """A table before the work: what it needs, or why it is left alone."""
+
+    entry: TableEntry
+    fragments: int
+    head: int | None
+    found: Survey | None
+    skipped: str | None = None
+
+
+class _Run:
+    """One call, from the first look to the commit."""
+
+    def __init__(self, context: CommitContext, catalog: Catalog, branch: str, lineage: Lineage) -> None:
+        self._context = context
+        self._branch = branch
+        self.lineage = lineage
+        entities: Iterable[Entity] = [*catalog.nodes.values(), *catalog.edges.values()]
+        self._entities = {(entity.id, entity.incarnation): entity for entity in entities}
+
+    def look(self, entry: TableEntry) -> _Looked:
+        """What a table needs; drifted tables and those the branch shares with its parent are left alone."""
+        context = self._context
+        state = context.manifest.load(self._branch)
+        table = context.tables.open(entry.location, entry.version)
+        if context.forks.is_shared(state, entry):
+            return _Looked(entry, table.fragment_count, None, None, "shared with the branch it was made from")
+        head = context.tables.head_version(entry.location, likely=entry.version)
+        entity = self._entities.get(entry.identity)
+        if head != entry.version:
+            return _Looked(entry, table.fragment_count, head, None, _drifted(entry, head))
+        if entity is None:
+            return _Looked(entry, table.fragment_count, head, None, "the schema has changed meanwhile")
+        return _Looked(entry, table.fragment_count, head, survey(entity, table))
+
+    def prepare(self, looked: _Looked, rewriter: Rewriter) -> Prepared:
+        """Do the long part of the work on one table."""
+        assert looked.found is not None
+        entry = looked.entry
+        table = self._context.tables.open(entry.location, entry.version)
+        context = self._context
+
+        def rewrite(of: Table, tasks: Sequence[CompactionTask]) -> Sequence[RewriteResult]:
+            return rewriter.rewrite(context.root, of, tasks)
+
+        return prepare(entry, table, looked.found, rewrite)
+
+    def commit(self, prepared: Sequence[Prepared]) -> dict[str, TableEntry]:
+        """Commit what still fits; returns, by path, the tables as they are published then."""
+        for _ in range(ATTEMPTS):
+            try:
+                with self._context.locks.hold(self._branch) as held:
+                    heal(self._context, holding={self._branch})
+                    return self._commit_held(prepared, held)
+            except ExpectedVersionMismatch as moved:
+                _log.info("maintenance of branch '%s' starts over: %s", self._branch, moved)
+        return {}
+
+    def _commit_held(self, prepared: Sequence[Prepared], held: HeldLock) -> dict[str, TableEntry]:
+        context = self._context
+        state = context.manifest.load(self._branch)
+        effects = [effect for work in prepared if (effect := self._effect(state, work)) is not None]
+        if not effects:
+            return {}
+        after = execute(context, Write(Kind.OPTIMIZE, self._branch, self.lineage, tuple(effects)), held)
+        return {effect.entry.path: after.tables[effect.entry.identity] for effect in effects}
+
+    def _effect(self, state: ManifestState, work: Prepared) -> TableEffect | None:
+        """The effect on a table as it is now; None when it was dropped, drifted, or nothing that was done fits."""
+        tables = self._context.tables
+        entry = state.tables.get(work.entry.identity)
+        if entry is None or entry.location != work.entry.location:
+            return None
+        if tables.head_version(entry.location, likely=entry.version) != entry.version:
+            return None
+        steps = adapted(work, tables.open(entry.location, entry.version))
+        return TableEffect(entry, steps) if steps else None
+
+
+def _drifted(entry: TableEntry, head: int | None) -> str:
+    return (
+        f"drift: storage is at version {head}, the graph publishes {entry.version}; look at it with `omnigraph repair`"
+    )
+
+
+def _report(context: CommitContext, looked: _Looked, after: TableEntry | None) -> OptimizedTable:
+    entry, found = looked.entry, looked.found
+    report = OptimizedTable(
+        type_key=entry.key,
+        fragments_before=looked.fragments,
+        fragments_removed=0,
+        fragments_added=0,
+        committed=False,
+        skipped=looked.skipped,
+        published_dataset_version=entry.version,
+        lance_head_version=looked.head,
+        pending_indexes=tuple(PendingIndex(one.index.column, one.reason) for one in found.indexes.waiting)
+        if found
+        else (),
+    )
+    if after is None:
+        if found is not None and found.has_work:
+            return replace(report, skipped="it was being written at the same time; run optimize again")
+        return report
+    before = set(context.tables.open(entry.location, entry.version).fragment_ids)
+    now = set(context.tables.open(after.location, after.version).fragment_ids)
+    return replace(
+        report,
+        fragments_removed=len(before - now),
+        fragments_added=len(now - before),
+        committed=True,
+        published_dataset_version=after.version,
+        lance_head_version=after.version,
+    )
+
+
+# --- datasets without a pin -------------------------------------------------------------------------------------------
+
+
+def _compact_own_datasets(context: CommitContext, branch: str) -> None:
+    """`__manifest` on this branch and the audit log; whoever writes them at the same time goes first."""
+    with context.locks.hold(branch):
+        _compact(context, manifest_location(branch), ROWS_PER_FRAGMENT)
+        context.manifest.forget(branch)
+    _compact(context, Location(AUDIT_PATH), ROWS_PER_FRAGMENT)
+
+
+def _compact(context: CommitContext, location: Location, rows: int) -> None:
+    table = context.tables.open_head(location)
+    staged = None if table is None else stage_compaction(table, target_rows_per_fragment=rows)
+    if staged is None:
+        return
+    try:
+        commit_staged(context.tables, staged, expected_version=staged.read_version, transaction_id=new_ulid())
+    except Conflict as moved:
+        _log.info("%s is compacted another time: %s", location, moved)

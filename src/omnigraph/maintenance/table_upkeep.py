@@ -1,0 +1,131 @@
+"""What one table needs: indexes to build, indexes to fold new fragments into, fragments to rewrite.
+
+The work is prepared on the published version while others write. When its turn to commit comes the table may have moved
+on: `adapted` keeps what still fits. The order is build, fold, compact: Lance compacts together only what the same indexes
+cover, and compaction carries the indexes along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from lance import LanceOperation, Transaction
+from lance.optimize import CompactionTask, RewriteResult
+
+from omnigraph.commit.model import TableEntry
+from omnigraph.commit.protocol import Step
+from omnigraph.maintenance.index_plan import Entity, TablePlan, plan_indexes, stage_builds
+from omnigraph.storage.tables.staged import (
+    Staged,
+    compaction_tasks,
+    stage_index_fold,
+    stage_rewrites,
+)
+from omnigraph.storage.tables.table import Table, TableIndex
+
+BETWEEN = "optimize.between_compact_and_index"
+
+#: Carries out the tasks of a compaction, here or elsewhere.
+Rewrite = Callable[[Table, Sequence[CompactionTask]], Sequence[RewriteResult]]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a table lacks, without having done anything about it."""
+
+    indexes: TablePlan
+    stale: tuple[str, ...]
+    tasks: tuple[CompactionTask, ...]
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.indexes.builds or self.stale or self.tasks)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Work on one table that is done but for its commit."""
+
+    entry: TableEntry
+    builds: Staged | None
+    #: The fragments and the names of the indexes that there were when it was done.
+    fragments: frozenset[int]
+    indexes: frozenset[str]
+    results: tuple[RewriteResult, ...]
+
+
+def survey(entity: Entity, table: Table) -> Survey:
+    """Look at what a table needs."""
+    indexes = plan_indexes(entity, table)
+    replaced = {build.index.name for build in indexes.builds}
+    stale = tuple(index.name for index in table.indices() if index.name not in replaced and _is_stale(table, index))
+    return Survey(indexes, stale, compaction_tasks(table, folded=replaced | set(stale)))
+
+
+def prepare(entry: TableEntry, table: Table, found: Survey, rewrite: Rewrite) -> Prepared:
+    """Build the missing indexes and rewrite the fragments; nothing becomes visible."""
+    builds = stage_builds(table, found.indexes.builds) if found.indexes.builds else None
+    results = tuple(rewrite(table, found.tasks)) if found.tasks else ()
+    return Prepared(entry, builds, frozenset(table.fragment_ids), _names(table), results)
+
+
+def adapted(work: Prepared, table: Table) -> tuple[Step, ...]:
+    """The steps that bring prepared work into a table as it is published now."""
+    steps: list[Step] = []
+    built: frozenset[str] = frozenset()
+    builds = _fitting_builds(work, table)
+    if builds is not None:
+        built = frozenset(index.name for index in _operation(builds).new_indices)
+        steps.append(Step(builds))
+    behind = {index.name for index in table.indices() if index.name not in built and _is_stale(table, index)}
+    if built and not work.fragments.issuperset(table.fragment_ids):
+        # Rows came after the indexes were built.
+        behind |= built
+    if behind:
+        names = tuple(sorted(behind))
+        steps.append(Step(lambda head: stage_index_fold(head, names)))
+    if work.results:
+        steps.append(Step(lambda head: stage_rewrites(head, work.results)))
+    return tuple(replace(step, failpoint=BETWEEN) if step is not steps[-1] else step for step in steps)
+
+
+def _fitting_builds(work: Prepared, table: Table) -> Staged | None:
+    """The indexes that were built, for a table that may have moved on; None when somebody else built or replaced some."""
+    builds = work.builds
+    if builds is None or builds.read_version == table.version:
+        return builds
+    operation = _operation(builds)
+    fits = work.fragments.issubset(table.fragment_ids) and _names(table) == work.indexes
+    if not fits or operation.removed_indices:
+        return None
+    return replace(builds, read_version=table.version, work=Transaction(table.version, operation))
+
+
+def _operation(builds: Staged) -> LanceOperation.CreateIndex:
+    operation = builds.transaction.operation
+    assert isinstance(operation, LanceOperation.CreateIndex)
+    return operation
+
+
+def _names(table: Table) -> frozenset[str]:
+    return frozenset(index.name for index in table.indices())
+
+
+def _is_stale(table: Table, index: TableIndex) -> bool:
+    """Whether there are fragments with something to index that an index does not cover."""
+    missing = set(table.fragment_ids) - index.fragments
+    if not missing or not index.kind.startswith("IVF_"):
+        return bool(missing)
+    # Lance can not fold fragments without a single vector in them.
+    (column,) = index.columns
+    return table.count_rows_in(missing, f"`{column}` is not null") > 0
+
+
+def missing_rows(table: Table, index: TableIndex) -> int:
+    """How many rows lie in fragments that an index does not cover."""
+    return sum(
+        fragment.metadata.num_rows
+        for fragment in table.dataset.get_fragments()
+        if fragment.fragment_id not in index.fragments
+    )
