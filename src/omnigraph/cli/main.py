@@ -29,6 +29,13 @@ COMMANDS = {
         "omnigraph.cli.ensure_indices", "ensure_indices", "Build the indexes that are declared and missing."
     ),
     "recovery": Lazy("omnigraph.cli.recovery", "recovery", "Look at recoveries and at what is waiting for one."),
+    "alias": Lazy("omnigraph.cli.alias", "alias", "Run a stored query by its short name."),
+    "graphs": Lazy("omnigraph.cli.graphs", "graphs", "Look at the graphs of a server."),
+    "cluster": Lazy("omnigraph.cli.cluster", "cluster", "Declare and apply the graphs of a cluster."),
+    "policy": Lazy("omnigraph.cli.policy", "policy", "Check the policy of a cluster."),
+    "queries": Lazy("omnigraph.cli.queries", "queries", "Look at the stored queries of a cluster."),
+    "login": Lazy("omnigraph.cli.session", "login", "Keep a credential for a server."),
+    "logout": Lazy("omnigraph.cli.session", "logout", "Forget the credential for a server."),
     "profile": Lazy("omnigraph.cli.profile", "profile", "Show the profiles of the configuration."),
     "config": Lazy("omnigraph.cli.config", "config", "Show what flags, environment and configuration come to."),
     "completion": Lazy("omnigraph.cli.completion", "completion", "Print the completion script of a SHELL."),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from omnigraph.cli.output import warn
 from omnigraph.cli.settings import OUTPUTS
 from omnigraph.errors import BadRequest
 from omnigraph.language.suggest import did_you_mean, nearest_name
+
+_Entry = TypeVar("_Entry")
 
 LAYOUTS = ("truncate", "wrap")
 _SCOPES = ("server", "cluster", "store")
@@ -41,6 +43,19 @@ class Profile:
 
 
 @dataclass(frozen=True)
+class Alias:
+    """A short name for a stored query of a server: `args` are the parameters that are given by position."""
+
+    name: str
+    server: str
+    query: str
+    graph: str | None = None
+    args: tuple[str, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
+    format: str | None = None
+
+
+@dataclass(frozen=True)
 class Defaults:
     """What holds where neither flags nor a profile say otherwise."""
 
@@ -54,24 +69,34 @@ class Defaults:
 
 @dataclass(frozen=True)
 class OperatorConfig:
-    """The configuration as it was read; profiles are checked when they are used."""
+    """The configuration as it was read; profiles and aliases are checked when they are used."""
 
     path: Path
     actor: str | None = None
     servers: Mapping[str, str] = field(default_factory=dict)
     clusters: Mapping[str, str] = field(default_factory=dict)
     profiles: Mapping[str, object] = field(default_factory=dict)
+    aliases: Mapping[str, object] = field(default_factory=dict)
     defaults: Defaults = field(default_factory=Defaults)
 
     def profile(self, name: str) -> Profile:
         """A profile by its name; one that is missing or does not hold together is an error."""
-        if name not in self.profiles:
-            defined = f"defined are: {', '.join(sorted(self.profiles))}" if self.profiles else "none is defined"
-            raise BadRequest(f"profile '{name}' is not in {self.path}; {defined}")
+        return self._named("profile", name, self.profiles, _profile)
+
+    def alias(self, name: str) -> Alias:
+        """An alias by its name; one that is missing or does not hold together is an error."""
+        return self._named("alias", name, self.aliases, _alias)
+
+    def _named(
+        self, what: str, name: str, defined: Mapping[str, object], build: Callable[[str, object], _Entry]
+    ) -> _Entry:
+        if name not in defined:
+            known = f"defined are: {', '.join(sorted(defined))}" if defined else "none is defined"
+            raise BadRequest(f"{what} '{name}' is not in {self.path}; {known}")
         try:
-            return _profile(name, self.profiles[name])
+            return build(name, defined[name])
         except ValueError as problem:
-            raise BadRequest(f"profile '{name}' in {self.path}: {problem}") from None
+            raise BadRequest(f"{what} '{name}' in {self.path}: {problem}") from None
 
 
 def config_path() -> Path:
@@ -126,6 +151,7 @@ def _build(path: Path, document: Mapping[str, Any]) -> OperatorConfig:
         servers=_named(servers, "servers", "url"),
         clusters=_named(clusters, "clusters", "root"),
         profiles=sections["profiles"],
+        aliases=sections["aliases"],
         defaults=_defaults(sections["defaults"]),
     )
 
@@ -143,6 +169,26 @@ def _profile(name: str, entry: object) -> Profile:
     if scope == "store" and default_graph is not None:
         raise ValueError("its store is already a single graph; remove default_graph")
     return Profile(name, scope, endpoint, default_graph, _choice(given, "output", where, OUTPUTS))
+
+
+def _alias(name: str, entry: object) -> Alias:
+    where = f"aliases.{name}"
+    given = _mapping(entry, where)
+    server, query = _text(given, "server", where), _text(given, "query", where)
+    if server is None or query is None:
+        raise ValueError("it needs a server and a query")
+    args = given.get("args") or []
+    if not isinstance(args, list) or not all(isinstance(arg, str) and arg for arg in args):
+        raise ValueError(f"{where}.args is a list of parameter names, not {args!r}")
+    return Alias(
+        name,
+        server,
+        query,
+        _text(given, "graph", where),
+        tuple(args),
+        _mapping(given.get("params"), f"{where}.params"),
+        _choice(given, "format", where, OUTPUTS),
+    )
 
 
 def _defaults(given: Mapping[str, Any]) -> Defaults:

@@ -25,6 +25,13 @@ WRITE = Scope("data", _ADDRESS | {"as"})
 DIRECT = Scope("direct (storage-native)", frozenset({"graph", "store", "profile", "cluster"}))
 #: Making a graph: it is named by its URI alone.
 NEW = Scope("direct (storage-native)")
+#: What only a server can answer.
+SERVED = Scope("served", frozenset({"server", "profile"}))
+#: The declaration of a cluster, named by its folder alone; some of it is done by an actor.
+CLUSTER_CONTROL = Scope("cluster control")
+CLUSTER_ACTOR = Scope("cluster control", frozenset({"as"}))
+#: What a cluster declares about one graph.
+CLUSTER_GRAPH = Scope("cluster control", frozenset({"cluster", "graph", "profile"}))
 #: Works on this machine only, with no graph.
 LOCAL = Scope("local")
 #: Shows what the flags and the configuration come to.

@@ -110,11 +110,17 @@ def _read_params(params: str | None, params_file: str | None) -> dict[str, Any] 
     refuse_both(params=params, params_file=params_file)
     if params is None and params_file is None:
         return None
+    if params_file is not None:
+        return params_object(read_source(params_file), params_file)
+    return params_object(params or "", "--params")
+
+
+def params_object(text: str, where: str) -> dict[str, Any]:
+    """Parameters as they are written: a JSON object."""
     import orjson
 
-    text, where = (params, "--params") if params_file is None else (read_source(params_file), params_file)
     try:
-        value = orjson.loads(text or "")
+        value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise BadRequest(f"{where} is not valid JSON: {error}") from None
     if not isinstance(value, dict):
