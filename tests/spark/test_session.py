@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import BadRequest
+from omnigraph.spark.options import SparkOptions
 from omnigraph.spark.runner import OnSpark
-from omnigraph.spark.session import SparkOptions, is_running, spark_session, stop_session
+from omnigraph.spark.session import is_running, spark_session, stop_session
 from tests.spark import tasks
 
 ROOT = Path(__file__).resolve().parents[2]

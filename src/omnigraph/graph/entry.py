@@ -14,6 +14,7 @@ from omnigraph.errors import BadRequest
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.lifecycle import connect, create, open_for_reading, open_for_writing
 from omnigraph.graph.schema_watch import SchemaWatch
+from omnigraph.spark.options import SparkArgument, spark_options
 
 
 def init(
@@ -26,11 +27,13 @@ def init(
     storage_options: Mapping[str, str] | None = None,
     external_blobs: Sequence[str] = (),
     embedding: EmbeddingArgument | None = None,
+    spark: SparkArgument | None = None,
 ) -> Graph:
     """Create a graph and open it; refuses a place that holds one.
 
     `external_blobs`: URI prefixes blobs may refer to. `embedding`: the kind of provider that turns texts into vectors, or
     a mapping with its `kind`, `model`, `base_url`, `api_key` and more; the environment says what this leaves open.
+    `spark`: what large work runs on: a Spark session, a master URL, or a mapping of `master` and `spark.*` settings.
     """
     embedder = Embedder(embedding)
     context = connect(_text(uri), storage_options=storage_options, durability=_durability(durability))
@@ -42,6 +45,7 @@ def init(
         actor=actor,
         external_blobs=tuple(external_blobs),
         embedder=embedder,
+        spark=spark_options(spark),
     )
 
 
@@ -54,6 +58,7 @@ def open(
     storage_options: Mapping[str, str] | None = None,
     external_blobs: Sequence[str] = (),
     embedding: EmbeddingArgument | None = None,
+    spark: SparkArgument | None = None,
 ) -> Graph:
     """Open a graph. "rw" heals what a dead writer left, "ro" writes nothing at all. The options are those of `init`."""
     if mode not in ("rw", "ro"):
@@ -68,6 +73,7 @@ def open(
         actor=actor,
         external_blobs=tuple(external_blobs),
         embedder=embedder,
+        spark=spark_options(spark),
     )
 
 

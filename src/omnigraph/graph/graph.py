@@ -18,6 +18,7 @@ from omnigraph.errors import BadRequest, CommitNotFound, Conflict
 from omnigraph.graph.blobs import BlobValue, find_blob
 from omnigraph.graph.entities import read_entity
 from omnigraph.graph.evolution import Evolution
+from omnigraph.graph.exporting import Exporting
 from omnigraph.graph.handle import NOW, Handle, SchemaOf
 from omnigraph.graph.history import History
 from omnigraph.graph.merging import Merging
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 Moment = datetime | int
 
 
-class Graph(Merging, History, Upkeep, Evolution, Handle):
+class Graph(Merging, History, Upkeep, Evolution, Exporting, Handle):
     """An open graph. `mode` "ro" writes nothing at all; "rw" heals what a dead writer left before it writes."""
 
     def at(self, branch: str) -> Graph:
@@ -53,6 +54,7 @@ class Graph(Merging, History, Upkeep, Evolution, Handle):
             external_blobs=self._external_blobs,
             caches=self._caches,
             embedder=self._embedder,
+            spark=self._spark,
         )
 
     # --- branches ---------------------------------------------------------------------------------------------------

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Final, Literal, TypeVar
 
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN, ManifestState
+from omnigraph.commit.recovery import heal
+from omnigraph.commit.updates import SchemaIs
 from omnigraph.embedding.embedder import Embedder
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, SchemaChanged
 from omnigraph.graph.contract import Contract
 from omnigraph.graph.schema_watch import SchemaWatch
 from omnigraph.graph.snapshot import Reference, Snapshot, resolve
 from omnigraph.graph.sources import CompiledQueries
 from omnigraph.query.caches import Caches
+from omnigraph.spark.options import SparkOptions
+
+SchemaOf = Literal["now", "then"]
+NOW: Final = "now"
+THEN: Final = "then"
+
+#: How often a write that lost to a schema change is prepared again.
+SCHEMA_RESTART_BUDGET = 5
+
+_Result = TypeVar("_Result")
 
 
 class Handle:
@@ -29,6 +42,7 @@ class Handle:
         external_blobs: tuple[str, ...] = (),
         caches: Caches | None = None,
         embedder: Embedder | None = None,
+        spark: SparkOptions | None = None,
     ) -> None:
         self._context = context
         self._watch = watch
@@ -36,6 +50,7 @@ class Handle:
         self._queries = CompiledQueries()
         self._caches = caches or Caches()
         self._embedder = embedder or Embedder()
+        self._spark = spark or SparkOptions()
         self.mode = mode
         self.actor = actor
         self.branch = branch
@@ -55,14 +70,43 @@ class Handle:
         """The accepted schema source."""
         return self.contract().source
 
-    def snapshot(self, branch: str | None = None, at: Reference = None) -> Snapshot:
-        """The graph now, or at a commit id, manifest version or snapshot id."""
+    def snapshot(self, branch: str | None = None, at: Reference = None, *, schema: SchemaOf = NOW) -> Snapshot:
+        """The graph now, or at a commit id, manifest version or snapshot id.
+
+        `schema`: what its types are called, today or `"then"`, when it was written.
+        """
+        return at if isinstance(at, Snapshot) else self._view(branch, at, schema)[1]
+
+    def _view(self, branch: str | None, at: Reference, schema: SchemaOf) -> tuple[Contract, Snapshot]:
+        """What is read, and the schema it is read with: one view for all of a query."""
+        if schema not in (NOW, THEN):
+            raise BadRequest(f"schema is {NOW!r} or {THEN!r}, not {schema!r}")
+        # The schema first: one that is accepted meanwhile comes with a newer state, which is noticed.
+        captured = self._watch.captured()
+        contract, then = captured[0], schema == THEN
         if isinstance(at, Snapshot):
-            return at
-        return self._snapshot(resolve(self._context.manifest, branch or self.branch, at))
+            state, then = at.state, at.then or then
+        else:
+            state = resolve(self._context.manifest, branch or self.branch, at)
+        if then:
+            contract = self._watch.of(state, captured)
+        elif at is None:
+            contract = self._watch.of_head(state, captured)
+        return contract, Snapshot(state, self._context.tables, contract.names(), then)
 
     def _snapshot(self, state: ManifestState) -> Snapshot:
         return Snapshot(state, self._context.tables, self.contract().names())
+
+    def _under_schema(self, write: Callable[[Contract, SchemaIs], _Result]) -> _Result:
+        """Run a write with the accepted schema; when that changes before its first effect, with the one that is then."""
+        for _ in range(SCHEMA_RESTART_BUDGET):
+            try:
+                return write(*self._watch.captured())
+            except SchemaChanged:
+                # The change holds the lock until its files are in place; a dead one is settled.
+                with self._context.locks.hold(MAIN):
+                    heal(self._context, holding={MAIN})
+        return write(*self._watch.captured())
 
     def _refuse_read_only(self) -> None:
         if self.mode != "rw":

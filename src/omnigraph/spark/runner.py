@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from omnigraph.errors import OmnigraphError, SparkFailed
 from omnigraph.ids import new_ulid
 from omnigraph.spark.failures import job_failure
-from omnigraph.spark.session import Session
+from omnigraph.spark.options import SparkOptions, refuse_unknown_engine
+from omnigraph.spark.session import Session, is_running, spark_session
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -146,6 +147,15 @@ def _arriving(context: SparkContext, on_result: Callable[[R], None] | None) -> I
         yield arrivals
     finally:
         _accumulatorRegistry.pop(arrivals.aid, None)
+
+
+def choose_runner(
+    engine: str, options: SparkOptions, *, is_large: Callable[[], bool], at_once: int | None = None
+) -> Runner:
+    """The runner for a piece of work: in this process, or on Spark when that is asked for, running, or pays off."""
+    refuse_unknown_engine(engine)
+    wanted = engine == "spark" or (engine == "auto" and (options.given is not None or is_running() or is_large()))
+    return OnSpark(spark_session(options=options), at_once) if wanted else Inline()
 
 
 @dataclass(frozen=True)

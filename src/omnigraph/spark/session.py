@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from omnigraph.errors import BadRequest, SparkFailed
 from omnigraph.spark.failures import start_failure
 from omnigraph.spark.gateway import Gateway, private_folder, start_gateway
 from omnigraph.spark.java import find_java
+from omnigraph.spark.options import SparkOptions
 from omnigraph.spark.settings import LOCAL, checked_settings, default_settings
 
 if TYPE_CHECKING:
@@ -26,15 +27,6 @@ if TYPE_CHECKING:
 
 MASTER = "OMNIGRAPH_SPARK_MASTER"
 REMOTE = "OMNIGRAPH_SPARK_REMOTE"
-
-
-@dataclass(frozen=True)
-class SparkOptions:
-    """What a caller says about Spark: a session of its own, or where and how to start one."""
-
-    given: Any = None
-    master: str | None = None
-    conf: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

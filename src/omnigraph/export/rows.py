@@ -1,0 +1,73 @@
+"""The rows of a table in the order of their ids, under the names of today, with the values of their blobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.export.plan import ExportTable
+from omnigraph.storage.tables.blobs import EXTERNAL, carry_blobs
+from omnigraph.storage.tables.table import BATCH_ROWS, Table
+from omnigraph.values.columns import arrow_type
+from omnigraph.values.ordered import in_id_order
+
+#: What the blobs of the rows that are rendered together have at most, unless one alone has more.
+BLOB_BYTES = 8 * 1024 * 1024
+#: What the vectors of one batch have at most.
+_VECTOR_BYTES = 8 * 1024 * 1024
+
+
+def ordered_rows(planned: ExportTable, table: Table) -> Iterator[pa.RecordBatch]:
+    """Batches with `id` (edges: `id`, `src`, `dst`) and one column per property; blobs are values, not descriptors."""
+    fixed = ("id", "src", "dst") if planned.kind == "edge" else ("id",)
+    stored = [column.stored for column in planned.columns if column.stored is not None]
+    blobs = tuple(column.stored for column in planned.columns if column.kind.is_blob and column.stored is not None)
+    scanned = table.scan(
+        [*fixed, *stored],
+        batch_size=_batch_rows(planned),
+        with_row_address=bool(blobs),
+        fragments=planned.fragments,
+    )
+    # Blobs travel as descriptors while rows are put in order; their bytes are read when a row is written.
+    for block in in_id_order(scanned):
+        for batch in block.to_batches():
+            for part in _bounded(batch, blobs):
+                yield _named(carry_blobs(table.dataset, part, blobs) if blobs else part, planned, fixed)
+
+
+def _batch_rows(planned: ExportTable) -> int:
+    width = 4 * sum(column.kind.dimension or 0 for column in planned.columns)
+    return BATCH_ROWS if not width else max(1, min(BATCH_ROWS, _VECTOR_BYTES // width))
+
+
+def _bounded(batch: pa.RecordBatch, blobs: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """Pieces of a batch whose stored blobs fit into memory together."""
+    if not blobs:
+        yield batch
+        return
+    sizes = np.zeros(batch.num_rows, np.int64)
+    for name in blobs:
+        descriptors = batch.column(name)
+        inside = pc.not_equal(descriptors.field("kind"), EXTERNAL)
+        size = pc.if_else(inside, descriptors.field("size"), pa.scalar(0, pa.uint64()))
+        sizes += pc.fill_null(size, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    group = np.cumsum(sizes) // BLOB_BYTES
+    cuts = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), batch.num_rows]
+    for start, end in pairwise(cuts):
+        if end > start:
+            yield batch.slice(start, end - start)
+
+
+def _named(batch: pa.RecordBatch, planned: ExportTable, fixed: tuple[str, ...]) -> pa.RecordBatch:
+    columns = [batch.column(name) for name in fixed]
+    for column in planned.columns:
+        if column.stored is not None:
+            columns.append(batch.column(column.stored))
+        else:
+            kind = pa.string() if column.kind.is_blob else arrow_type(column.kind)
+            columns.append(pa.nulls(batch.num_rows, kind))
+    return pa.RecordBatch.from_arrays(columns, [*fixed, *(column.name for column in planned.columns)])

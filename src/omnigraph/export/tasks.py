@@ -1,0 +1,69 @@
+"""One file of an export that has many: which rows it holds, and the task that writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from omnigraph.export.lines import table_lines
+from omnigraph.export.parquet import parquet_stream
+from omnigraph.export.plan import ExportTable
+from omnigraph.storage.outputs import Output
+from omnigraph.storage.tables.table import Table
+
+Format = Literal["jsonl", "parquet"]
+
+#: A file has the fragments that together reach this many rows.
+ROWS_PER_FILE = 1_048_576
+
+STREAMS: dict[str, Callable[[ExportTable, Table], Iterator[bytes]]] = {
+    "jsonl": table_lines,
+    "parquet": parquet_stream,
+}
+
+
+@dataclass(frozen=True)
+class ExportFile:
+    """A file to be written: some rows of one table, in one format."""
+
+    planned: ExportTable
+    format: Format
+    output: Output
+
+
+def write_file(file: ExportFile) -> int:
+    """Write one file; returns how many rows it has."""
+    table = file.planned.open()
+    file.output.write(STREAMS[file.format](file.planned, table), parents=True)
+    return file.planned.rows
+
+
+def plan_files(tables: Sequence[ExportTable], format: Format, folder: Output, *, many: bool) -> list[ExportFile]:
+    """The files of an export: a folder for each type, in it one file, or one for each group of fragments."""
+    files = []
+    for planned in tables:
+        if format == "jsonl" and not planned.rows:
+            continue
+        for number, part in enumerate(_parts(planned) if many else [planned]):
+            place = folder.child(f"{planned.kind}s", planned.name, f"part-{number:05d}.{format}")
+            files.append(ExportFile(part, format, place))
+    return files
+
+
+def _parts(planned: ExportTable) -> Iterator[ExportTable]:
+    """A table as groups of its fragments; one that has none is a part as it is."""
+    group: list[int] = []
+    rows = 0
+    found = False
+    for fragment in planned.open().dataset.get_fragments():
+        found = True
+        group.append(fragment.fragment_id)
+        rows += fragment.count_rows()
+        if rows >= ROWS_PER_FILE:
+            yield planned.only(tuple(group), rows)
+            group, rows = [], 0
+    if group:
+        yield planned.only(tuple(group), rows)
+    if not found:
+        yield planned

@@ -1,0 +1,81 @@
+"""The verbs of export: a branch or a snapshot as files, or as a stream."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Literal
+
+from omnigraph.errors import BadRequest
+from omnigraph.graph.handle import NOW, Handle, SchemaOf
+from omnigraph.graph.snapshot import Reference
+
+if TYPE_CHECKING:
+    from omnigraph.export.plan import ExportTable
+
+
+class Exporting(Handle):
+    """Everything a graph holds at one snapshot, written down so that it loads back to an equal graph."""
+
+    def export(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        branch: str | None = None,
+        snapshot: Reference = None,
+        types: Collection[str] | None = None,
+        format: Literal["jsonl", "parquet"] = "jsonl",
+        files: Literal["one", "many"] = "one",
+        engine: Literal["auto", "local", "spark"] = "auto",
+        schema: SchemaOf = NOW,
+    ) -> int:
+        """Write the nodes and edges of a snapshot; returns how many there are.
+
+        `out`: a path, an `s3://` URI, or `-` for standard output. JSON lines are one file, ordered by type and id; Parquet,
+        and `files="many"`, make a folder with a folder for each type. Nothing is there until all of it is.
+        `schema="then"`: a snapshot as it was called when it was written, with types that are gone since.
+        """
+        from omnigraph.export.run import export_file, export_folder, export_stream, refuse_export
+        from omnigraph.storage.outputs import Output
+
+        refuse_export(format, files, engine)
+        place = os.fspath(out)
+        in_folder = format == "parquet" or files == "many"
+        if place == "-" and in_folder:
+            raise BadRequest("standard output takes one stream of JSON lines; name a folder for Parquet or many files")
+        tables = self._exported(branch, snapshot, types, schema)
+        if place == "-":
+            count = 0
+            for piece in export_stream(tables):
+                sys.stdout.buffer.write(piece)
+                count += piece.count(b"\n")
+            sys.stdout.buffer.flush()
+            return count
+        output = Output.parse(place, self._context.root.storage_options)
+        if not in_folder:
+            return export_file(tables, output)
+        return export_folder(tables, output, format, files, engine, self._spark)
+
+    def export_chunks(
+        self,
+        *,
+        branch: str | None = None,
+        snapshot: Reference = None,
+        types: Collection[str] | None = None,
+        schema: SchemaOf = NOW,
+    ) -> Iterator[bytes]:
+        """The lines of an export as chunks of at most 65,536 bytes, each valid UTF-8."""
+        from omnigraph.export.chunks import chunked
+        from omnigraph.export.run import export_stream
+
+        return chunked(export_stream(self._exported(branch, snapshot, types, schema)))
+
+    def _exported(
+        self, branch: str | None, snapshot: Reference, types: Collection[str] | None, schema: SchemaOf
+    ) -> list[ExportTable]:
+        from omnigraph.export.plan import plan_export
+
+        contract, shown = self._view(branch, snapshot, schema)
+        named = [types] if isinstance(types, str) else types
+        return plan_export(shown, contract.catalog, self._context.root, named)

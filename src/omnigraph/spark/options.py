@@ -1,0 +1,44 @@
+"""What a caller says about Spark, before any of it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from omnigraph.errors import BadRequest
+
+#: A session is Spark's own object, which is not loaded to be named here.
+SparkArgument: TypeAlias = "str | Mapping[str, object] | SparkOptions | Any"
+
+ENGINES = ("auto", "local", "spark")
+
+
+@dataclass(frozen=True)
+class SparkOptions:
+    """A session of the caller's own, or where and how to start one."""
+
+    given: Any = None
+    master: str | None = None
+    conf: Mapping[str, object] = field(default_factory=dict)
+
+
+def spark_options(spark: SparkArgument | None) -> SparkOptions:
+    """What `open(spark=…)` takes: a session, a master URL, or a mapping of `master` and `spark.*` settings."""
+    if spark is None:
+        return SparkOptions()
+    if isinstance(spark, SparkOptions):
+        return spark
+    if isinstance(spark, str):
+        return SparkOptions(master=spark)
+    if isinstance(spark, Mapping):
+        settings = dict(spark)
+        master = settings.pop("master", None)
+        return SparkOptions(master=None if master is None else str(master), conf=settings)
+    return SparkOptions(given=spark)
+
+
+def refuse_unknown_engine(engine: str) -> None:
+    """An engine that does not exist is a mistake, not a default."""
+    if engine not in ENGINES:
+        raise BadRequest(f"engine is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}, not {engine!r}")

@@ -1,0 +1,161 @@
+"""Files that are made for people: on this machine or on S3. There is nothing under their names until they are whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import obstore
+from obstore.exceptions import BaseError
+
+from omnigraph import failpoints
+from omnigraph.errors import BadRequest
+from omnigraph.ids import new_ulid
+from omnigraph.storage.object_errors import from_obstore, from_os
+from omnigraph.storage.objects import s3_client
+from omnigraph.storage.root import Root
+
+failpoints.declare("outputs.written", "outputs.folder_written")
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where something is to be written: a file or a folder here, or an object or a prefix on S3."""
+
+    uri: str
+    root: Root
+
+    @classmethod
+    def parse(cls, uri: str, storage_options: Mapping[str, str] | None = None) -> Output:
+        """Read a place as a user writes it: a path, file:// or s3://."""
+        root = Root.parse(uri, storage_options if uri.startswith("s3://") else None)
+        if root.scheme == "memory":
+            raise BadRequest(f"can not write to {uri!r}; use a local path, file://… or s3://bucket/key")
+        if root.scheme == "s3" and not root.prefix:
+            raise BadRequest(f"{uri!r} names a bucket only; write s3://bucket/key")
+        return cls(uri, root)
+
+    @property
+    def path(self) -> Path:
+        return Path(self.root.uri)
+
+    def child(self, *names: str) -> Output:
+        """A place below this one."""
+        below = "/".join([self.root.uri, *names])
+        return Output(below, Root(below, self.root.options))
+
+    def write(self, chunks: Iterable[bytes], *, parents: bool = False) -> None:
+        """Write a file as a whole, in place of whatever file stood there; `parents` makes the folders it lies in."""
+        if self.root.is_local:
+            if parents:
+                with _local_errors(self.path):
+                    self.path.parent.mkdir(parents=True, exist_ok=True)
+            _write_file(self.path, chunks)
+            return
+        stream = _Stream(chunks)
+        try:
+            obstore.put(s3_client(self.root), self.root.prefix, stream)
+        except (BaseError, OSError, ValueError) as error:
+            if stream.error is not None:
+                # What failed is the content, not the store.
+                raise stream.error from None
+            raise from_obstore(error, action="write", location=self.uri, writes=True) from error
+
+    @contextmanager
+    def folder(self) -> Iterator[Output]:
+        """A folder to be filled: it takes its name when the block ends well; on S3 what was written goes when it does not."""
+        if self.root.is_local:
+            with _folder(self.path) as filled:
+                yield Output(str(filled), Root(str(filled)))
+            return
+        client = s3_client(self.root)
+        with _s3_errors(self.uri):
+            found = next((batch for batch in obstore.list(client, self.root.prefix) if len(batch)), None)
+        if found is not None:
+            raise BadRequest(f"'{self.uri}' is not empty; choose another place, or remove what is there")
+        try:
+            yield self
+        except BaseException:
+            with suppress(BaseError, OSError):  # the first error says more
+                for batch in obstore.list(client, self.root.prefix):
+                    obstore.delete(client, [meta["path"] for meta in batch])
+            raise
+
+
+class _Stream:
+    """An iterator that remembers what it raised: the client that consumes it only says that something did."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+        self.error: BaseException | None = None
+
+    def __iter__(self) -> _Stream:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            return next(self._chunks)
+        except StopIteration:
+            raise
+        except BaseException as error:
+            self.error = error
+            raise
+
+
+def _write_file(path: Path, chunks: Iterable[bytes]) -> None:
+    if path.is_dir():
+        raise BadRequest(f"cannot write '{path}': it is a folder; name a file")
+    if path.exists() and not path.is_file():
+        # A device or a pipe can not be replaced.
+        with _local_errors(path), path.open("wb") as pipe:
+            pipe.writelines(chunks)
+        return
+    temporary = path.with_name(f".{path.name}.{new_ulid()}.part")
+    try:
+        with _local_errors(path):
+            file = temporary.open("xb")
+        with file:
+            for chunk in chunks:
+                with _local_errors(path):
+                    file.write(chunk)
+        failpoints.hit("outputs.written")
+        with _local_errors(path):
+            temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[Path]:
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise BadRequest(f"'{path}' exists and is not an empty folder; choose another place, or remove it")
+    temporary = path.with_name(f".{path.name}.{new_ulid()}.part")
+    with _local_errors(path):
+        temporary.mkdir()
+    try:
+        yield temporary
+        failpoints.hit("outputs.folder_written")
+        with _local_errors(path):
+            os.rename(temporary, path)  # noqa: PTH104 — replaces an empty folder, which Path.replace does not promise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _local_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise from_os(error, action="write", location=str(path), writes=False) from error
+
+
+@contextmanager
+def _s3_errors(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except (BaseError, OSError, ValueError) as error:
+        raise from_obstore(error, action="write", location=uri, writes=False) from error

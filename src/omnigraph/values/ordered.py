@@ -1,0 +1,171 @@
+"""Rows in the order of their ids, however many: runs that fit into memory are sorted and set down on disk, then merged.
+
+Ids are ordered by their UTF-8 bytes, which is the order of their code points.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from itertools import pairwise
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.storage.object_errors import from_os
+
+ID = "id"
+#: What is sorted in memory at once.
+RUN_BYTES = 128 * 1024 * 1024
+#: What is held of each run while they are merged.
+BLOCK_BYTES = 512 * 1024
+
+
+def in_id_order(
+    batches: Iterable[pa.RecordBatch], *, run_bytes: int = RUN_BYTES, block_bytes: int = BLOCK_BYTES
+) -> Iterator[pa.Table]:
+    """The rows of a stream with a column `id`, sorted by it, in blocks."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    with closing(_Spill()) as spill:
+        for batch in batches:
+            held.append(batch)
+            size += batch.nbytes
+            if size >= run_bytes:
+                spill.add(_blocks(_sorted(held), block_bytes))
+                held, size = [], 0
+        rest = _blocks(_sorted(held), block_bytes) if held else iter(())
+        held = []
+        runs = [*spill.runs(), rest]
+        if len(runs) == 1:
+            yield from rest
+            return
+        yield from _merged([_Cursor(run) for run in runs])
+
+
+def _sorted(batches: list[pa.RecordBatch]) -> pa.Table:
+    table = pa.Table.from_batches(batches).combine_chunks()
+    ids = table[ID]
+    if len(ids) > 1 and not pc.all(pc.less_equal(ids.slice(0, len(ids) - 1), ids.slice(1))).as_py():
+        table = table.take(pc.sort_indices(ids))
+    return table
+
+
+def _blocks(table: pa.Table, block_bytes: int) -> Iterator[pa.Table]:
+    rows = max(1, table.num_rows * block_bytes // max(table.nbytes, 1))
+    for start in range(0, table.num_rows, rows):
+        yield table.slice(start, rows)
+
+
+def _merged(cursors: list[_Cursor]) -> Iterator[pa.Table]:
+    """Each step gives all rows up to the nearest end of a waiting block, so that it uses up at least one block."""
+    while waiting := [cursor for cursor in cursors if cursor.rows is not None]:
+        bound = min(cursor.last for cursor in waiting)
+        parts = [part for part in (cursor.take_until(bound) for cursor in waiting) if part.num_rows]
+        yield parts[0] if len(parts) == 1 else _sorted([b for part in parts for b in part.to_batches()])
+
+
+class _Cursor:
+    """A sorted run and the rows of it that are waiting; None when it is used up."""
+
+    def __init__(self, run: Iterator[pa.Table]) -> None:
+        self._run = run
+        self.rows: pa.Table | None = None
+        self.last = b""
+        self._refill()
+
+    def take_until(self, bound: bytes) -> pa.Table:
+        """The waiting rows up to an id."""
+        assert self.rows is not None
+        count = bisect_right(_Ids(self.rows[ID]), bound)
+        taken = self.rows.slice(0, count)
+        self.rows = self.rows.slice(count)
+        if not self.rows.num_rows:
+            self._refill()
+        return taken
+
+    def _refill(self) -> None:
+        self.rows = next((block for block in self._run if block.num_rows), None)
+        if self.rows is not None:
+            self.last = _Ids(self.rows[ID])[len(self.rows) - 1]
+
+
+class _Ids:
+    """A column of ids as a sequence of bytes, for a binary search."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        self._column = column
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    def __getitem__(self, place: int) -> bytes:
+        text: str = self._column[place].as_py()
+        return text.encode()
+
+
+class _Spill:
+    """Sorted runs in one file that has no name: whatever happens to this process, nothing of it is left."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._ends = [0]
+
+    def add(self, blocks: Iterator[pa.Table]) -> None:
+        """Set down one run."""
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115 — closed by `close`
+            first = next(blocks)
+            options = pa.ipc.IpcWriteOptions(compression="lz4")
+            with pa.ipc.new_stream(pa.PythonFile(self._file, "w"), first.schema, options=options) as writer:
+                writer.write_table(first)
+                for block in blocks:
+                    writer.write_table(block)
+            self._file.flush()
+            self._ends.append(self._file.tell())
+        except OSError as error:
+            folder = tempfile.gettempdir()
+            raise from_os(error, action="sort rows in", location=folder, writes=False) from error
+
+    def runs(self) -> list[Iterator[pa.Table]]:
+        """The runs that were set down, each a stream of blocks."""
+        if self._file is None:
+            return []
+        number = self._file.fileno()
+        spans = pairwise(self._ends)
+        return [_read(_Part(number, start, end)) for start, end in spans]
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _read(part: _Part) -> Iterator[pa.Table]:
+    for batch in pa.ipc.open_stream(pa.PythonFile(part, "r")):
+        yield pa.Table.from_batches([batch])
+
+
+class _Part(io.RawIOBase):
+    """A span of a file as a file of its own; the spans of one file are read side by side."""
+
+    def __init__(self, number: int, start: int, end: int) -> None:
+        super().__init__()
+        self._number = number
+        self._place = start
+        self._end = end
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        wanted = min(len(target), self._end - self._place)
+        data = os.pread(self._number, wanted, self._place)
+        target[: len(data)] = data
+        self._place += len(data)
+        return len(data)
