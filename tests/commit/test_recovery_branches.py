@@ -180,6 +180,7 @@ def test_a_branch_made_for_a_write_goes_with_it(small: CommitContext, used: str)
     """Unless it is somebody else's by now."""
     create_branch(small, FEATURE, MAIN)
     prepared = write(small, {STAFF: staff(["eve"]), TEAM: team(["labs"])}, branch=FEATURE)
+    delete_branch(small, FEATURE)
     doomed = replace(prepared, branch_created_from=MAIN)
     crash(small, doomed, "mutation.mid_phase_b")
     hidden = take_record(small, doomed.operation_id)
@@ -196,6 +197,7 @@ def test_a_branch_made_for_a_write_goes_with_it(small: CommitContext, used: str)
 def test_a_branch_made_for_a_write_stays_when_it_goes_forward(small: CommitContext) -> None:
     create_branch(small, FEATURE, MAIN)
     prepared = replace(write(small, {STAFF: staff(["eve"])}, branch=FEATURE), branch_created_from=MAIN)
+    delete_branch(small, FEATURE)
     crash(small, prepared, "mutation.post_phase_b_pre_manifest_commit")
     fresh = reopen(small)
     assert ids(fresh, STAFF, FEATURE) == ["ada", "eve"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from omnigraph import failpoints
 from omnigraph.commit.branch_refs import (
@@ -16,12 +18,13 @@ from omnigraph.commit.branch_refs import (
 )
 from omnigraph.commit.branch_removal import drop_own_forks, remove_ref
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.manifest import branch_not_found
+from omnigraph.commit.manifest import Warm, branch_not_found
 from omnigraph.commit.model import MAIN, ManifestState
 from omnigraph.commit.moved_root import record_root
 from omnigraph.commit.recovery import heal, pending
 from omnigraph.commit.sidecar import Kind, list_sidecars
 from omnigraph.errors import AlreadyExists, BadRequest, Conflict, OmnigraphError, RecoveryRequired
+from omnigraph.storage.locks import HeldLocks
 from omnigraph.storage.tables.commit import create_lance_branch
 
 failpoints.declare("branch_create.before_ref", "branch_delete.before_ref", "branch_delete.after_ref")
@@ -45,10 +48,17 @@ def refuse_other_branches(context: CommitContext) -> None:
 
 def create_branch(context: CommitContext, name: str, base: str) -> ManifestState:
     """Make a branch at the current head of another one."""
+    with creating(context, name, base) as (_, warm):
+        return make_branch(context, warm, name)
+
+
+@contextmanager
+def creating(context: CommitContext, name: str, base: str) -> Iterator[tuple[HeldLocks, Warm]]:
+    """Where a branch can be made: the name is free and locked, nothing is pending, and this is the base it starts from."""
     check_name(name)
     involved = _involved(name, base)
     # A schema change holds the last one: no branch comes into being with data of the schema that it replaces.
-    with context.locks.hold_all([*involved, SCHEMA_APPLY_LOCK]):
+    with context.locks.hold_all([*involved, SCHEMA_APPLY_LOCK]) as locks:
         existing = [ref.name for ref in list_refs(context.store)]
         if name in existing:
             raise AlreadyExists(f"branch '{name}' already exists", name=name)
@@ -62,11 +72,15 @@ def create_branch(context: CommitContext, name: str, base: str) -> ManifestState
             heal(context, holding=involved)
             _refuse_pending_schema_change(context)
         record_root(context)
-        warm = context.manifest.warm(base)
-        failpoints.hit("branch_create.before_ref")
-        create_lance_branch(warm.dataset, name, warm.state.version)
-        context.make_durable(MANIFEST_PATH)
-        return context.manifest.inherit(warm, name)
+        yield locks, context.manifest.warm(base)
+
+
+def make_branch(context: CommitContext, base: Warm, name: str) -> ManifestState:
+    """The one step that brings a branch into being."""
+    failpoints.hit("branch_create.before_ref")
+    create_lance_branch(base.dataset, name, base.state.version)
+    context.make_durable(MANIFEST_PATH)
+    return context.manifest.inherit(base, name)
 
 
 def _refuse_pending_schema_change(context: CommitContext) -> None:

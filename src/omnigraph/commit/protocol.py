@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from omnigraph import failpoints
 from omnigraph.commit import schema_files
+from omnigraph.commit.branches import creating, make_branch
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.drift import refuse_drift
 from omnigraph.commit.format import CURRENT
@@ -143,6 +144,7 @@ class Write:
     schema: SchemaFiles | None = None
     #: Tables (by path) that this commit drops and whose files go with it.
     purges: tuple[str, ...] = ()
+    #: The branch does not exist yet: it comes into being with this write, from the branch that is named here.
     branch_created_from: str | None = None
     operation_id: str = field(default_factory=new_ulid)
 
@@ -160,39 +162,50 @@ def execute(context: CommitContext, write: Write, held: HeldLock | HeldLocks | N
 
     `held`: the lock of the branch, for a writer that has prepared inside the effect window; a schema change holds others too.
     """
-    writer = WRITERS[write.kind]
+    if write.branch_created_from is not None:
+        with creating(context, write.branch, write.branch_created_from) as (locks, parent):
+            check(write.requirements(), parent.state)
+            check_receipts(parent, write.updates)
+            return _carry_out(context, write, locks, parent)
     with nullcontext(held) if held is not None else context.locks.hold(write.branch) as lock:
-        base = _enter(context, write)
-        failpoints.hit(f"{writer}.pre_phase_a")
-        if not lock.still_held():
-            raise ManifestContention(
-                f"the lock of branch '{write.branch}' was lost; nothing was written, repeat the write"
-            )
-        sidecar = _plan(write)
-        drafted = _draft_ahead(context, write, sidecar, base)
-        _phase_a(context, write, sidecar)
-        moved: dict[str, int] = {}
-        try:
-            failpoints.hit(f"{writer}.post_phase_a")
-            updates = _phase_b(context, write, sidecar, moved)
-            if write.kind is Kind.BRANCH_MERGE:
-                sidecar = sidecar.confirmed(moved)
-                _put_record(context, sidecar)
-                failpoints.hit("branch_merge.post_confirm")
-            context.make_durable(*(effect.entry.path for effect in write.effects))
-            failpoints.hit(f"{writer}.post_phase_b_pre_manifest_commit")
-            updates += write.updates
-            ahead = drafted.result() if drafted is not None else None
-            state = publish(context, write.branch, updates, write.requirements(), write.lineage, base, ahead)
-            failpoints.hit(f"{writer}.post_phase_c")
-            if write.schema is not None:
-                _promote(context, sidecar)
-                purge(context, sidecar)
-        except OmnigraphError as error:
-            return _settle(context, write, sidecar, frozenset(moved), error)
-        delete_sidecar(context.store, sidecar.operation_id)
-        compact_when_due(context.manifest, write.branch)
-        return state
+        return _carry_out(context, write, lock, _enter(context, write))
+
+
+def _carry_out(context: CommitContext, write: Write, lock: HeldLock | HeldLocks, base: Warm) -> ManifestState:
+    """The phases, under the lock. `base`: the branch, or the one that it is created from."""
+    writer = WRITERS[write.kind]
+    failpoints.hit(f"{writer}.pre_phase_a")
+    if not lock.still_held():
+        raise ManifestContention(f"the lock of branch '{write.branch}' was lost; nothing was written, repeat the write")
+    sidecar = _plan(write)
+    creates_branch = write.branch_created_from is not None
+    drafted = None if creates_branch else _draft_ahead(context, write, sidecar, base)
+    _phase_a(context, write, sidecar)
+    moved: dict[str, int] = {}
+    try:
+        failpoints.hit(f"{writer}.post_phase_a")
+        if creates_branch:
+            make_branch(context, base, write.branch)
+            base = context.manifest.warm(write.branch)
+        updates = _phase_b(context, write, sidecar, moved)
+        if write.kind is Kind.BRANCH_MERGE:
+            sidecar = sidecar.confirmed(moved)
+            _put_record(context, sidecar)
+            failpoints.hit("branch_merge.post_confirm")
+        context.make_durable(*(effect.entry.path for effect in write.effects))
+        failpoints.hit(f"{writer}.post_phase_b_pre_manifest_commit")
+        updates += write.updates
+        ahead = drafted.result() if drafted is not None else None
+        state = publish(context, write.branch, updates, write.requirements(), write.lineage, base, ahead)
+        failpoints.hit(f"{writer}.post_phase_c")
+        if write.schema is not None:
+            _promote(context, sidecar)
+            purge(context, sidecar)
+    except OmnigraphError as error:
+        return _settle(context, write, sidecar, frozenset(moved), error)
+    delete_sidecar(context.store, sidecar.operation_id)
+    compact_when_due(context.manifest, write.branch)
+    return state
 
 
 # --- before the first effect ------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from threading import Lock
+from typing import Any
 
-from omnigraph.embedding.config import EmbeddingArgument, from_argument
+from omnigraph.embedding.config import EmbeddingArgument, EmbeddingConfig, from_argument
 from omnigraph.embedding.kinds import LOCAL, MOCK, REMOTE
 from omnigraph.embedding.local import LocalProvider
 from omnigraph.embedding.mock import MockProvider
@@ -25,6 +26,10 @@ class Embedder:
         self._argument = from_argument(embedding)
         self._made: tuple[EmbeddingSettings, Provider] | None = None
         self._making = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What is sent to another process is the configuration; the provider is made there."""
+        return _configured, (self._argument,)
 
     def embed_documents(self, texts: Sequence[str], dimension: int, model: str | None = None) -> Matrix:
         """The vectors of texts that are stored. `model`: the one recorded in the schema, which must be the provider's."""
@@ -56,6 +61,12 @@ class Embedder:
             if self._made is None or self._made[0] != settings:
                 self._made = (settings, provider_of(settings))
             return self._made[1]
+
+
+def _configured(config: EmbeddingConfig) -> Embedder:
+    embedder = Embedder()
+    embedder._argument = config
+    return embedder
 
 
 def provider_of(settings: EmbeddingSettings) -> Provider:
