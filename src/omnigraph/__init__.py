@@ -15,15 +15,28 @@ if TYPE_CHECKING:
     from omnigraph.graph.entry import init, open
     from omnigraph.graph.graph import Graph
     from omnigraph.graph.snapshot import Snapshot
+    from omnigraph.merge.result import MergeResult
     from omnigraph.mutation.execute import MutationResult
 
 __version__ = "0.1.0"
 
-__all__ = ["Commit", "Graph", "MutationResult", "OmnigraphError", "Snapshot", "__version__", "errors", "init", "open"]
+__all__ = [
+    "Commit",
+    "Graph",
+    "MergeResult",
+    "MutationResult",
+    "OmnigraphError",
+    "Snapshot",
+    "__version__",
+    "errors",
+    "init",
+    "open",
+]
 
 _HOMES = {
     "Commit": "omnigraph.commit.model",
     "Graph": "omnigraph.graph.graph",
+    "MergeResult": "omnigraph.merge.result",
     "MutationResult": "omnigraph.mutation.execute",
     "OmnigraphError": "omnigraph.errors",
     "Snapshot": "omnigraph.graph.snapshot",

@@ -30,6 +30,7 @@ from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.staging_jobs import staging_job as _declares_failpoints_of_jobs  # noqa: F401
 from omnigraph.errors import AlreadyInitialized, GraphNotFound
 from omnigraph.graph.lifecycle import connect, create, open_for_writing
+from omnigraph.merge import execute as _merges_declare_theirs  # noqa: F401
 from omnigraph.mutation import execute as _declares_its_failpoints  # noqa: F401
 from omnigraph.storage.tables.staged import stage_delete
 from tests.commit.crash_cases import COMPACTING, Case, Death, Outcome, is_representative, matrix
@@ -44,6 +45,7 @@ TESTS = Path(__file__).parents[1]
 EXERCISED_ELSEWHERE = {
     "objects.swap_compared": "storage",
     "mutation.prepared": "mutation",
+    "branch_merge.prepared": "merge",
     "staging.job_written": "commit/test_staging_jobs.py",
     "staging.job_removed": "commit/test_staging_jobs.py",
     "migration.v2_to_v3.before_stamp": "commit/test_migrations.py",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from omnigraph.commit.history import parents, reachable
@@ -15,10 +15,15 @@ MERGED = "merged"
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What a merge of `theirs` into `ours` amounts to, and its possible bases, the best first."""
+    """What a merge of `theirs` into `ours` amounts to, and its possible bases, the best first.
+
+    `crossed`: after criss-cross merges, the other common ancestors that are no ancestor of a common one, each with the
+    best ancestor that it has in common with the base.
+    """
 
     outcome: str
     bases: tuple[Commit, ...]
+    crossed: tuple[tuple[Commit, Commit], ...] = ()
 
 
 def relate(commits: Mapping[str, Commit], ours: str, theirs: str) -> Relation:
@@ -29,7 +34,21 @@ def relate(commits: Mapping[str, Commit], ours: str, theirs: str) -> Relation:
     common = [commit for commit in reachable(commits, theirs) if commit.id in of_ours]
     depth = generations(commits, common)
     bases = tuple(sorted(common, key=lambda commit: (depth[commit.id], commit.id), reverse=True))
-    return Relation(FAST_FORWARD if bases and bases[0].id == ours else MERGED, bases)
+    if bases and bases[0].id == ours:
+        return Relation(FAST_FORWARD, bases)
+    return Relation(MERGED, bases, tuple(_crossed(commits, bases)))
+
+
+def _crossed(commits: Mapping[str, Commit], bases: tuple[Commit, ...]) -> Iterator[tuple[Commit, Commit]]:
+    covered = {commit.id for commit in reachable(commits, bases[0].id)} if bases else set()
+    for commit in bases[1:]:
+        if commit.id in covered:
+            continue
+        # Bases come the best first, so whatever is an ancestor of one has been met before.
+        roots = relate(commits, bases[0].id, commit.id).bases
+        if roots:
+            yield commit, roots[0]
+        covered |= {ancestor.id for ancestor in reachable(commits, commit.id)}
 
 
 def generations(commits: Mapping[str, Commit], wanted: list[Commit]) -> dict[str, int]:

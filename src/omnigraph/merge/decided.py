@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequest
 from omnigraph.merge.combine import align
@@ -27,12 +28,12 @@ class Decided:
 
 def carry_out(difference: Difference, resolutions: Mapping[str, Resolution]) -> Decided:
     """The entities of one table that a caller has decided about."""
-    entity = difference.spec.entity
+    entity, columns = difference.spec.entity, difference.columns
     ids = pa.array(resolutions, pa.string())
-    base, in_base = align(difference.rows("base", ids, blobs="values"), ids)
-    theirs, in_theirs = align(difference.rows("theirs", ids, blobs="values"), ids)
-    ours, in_ours = align(difference.rows("ours", ids, blobs="values", with_row_address=True), ids)
-    addresses = ours[ROW_ADDRESS].to_numpy()
+    base, in_base = align(difference.base.rows(ids, columns, blobs="values"), ids)
+    theirs, in_theirs = align(difference.theirs.rows(ids, columns, blobs="values"), ids)
+    ours, in_ours = align(difference.ours.rows(ids, columns, blobs="values", with_row_address=True), ids)
+    addresses = pc.fill_null(ours[ROW_ADDRESS], 0).to_numpy()
     images = {
         "base": (base, in_base),
         "theirs": (theirs, in_theirs),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -17,7 +17,7 @@ from omnigraph.errors import ChangeSchemaBoundary
 from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.merge.classify import Op, Strategy
 from omnigraph.merge.states import same_table
-from omnigraph.merge.target import find
+from omnigraph.merge.view import View
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.table import Blobs, Table
 from omnigraph.storage.tables.unshared import ROW_ID
@@ -45,8 +45,12 @@ class TableSpec:
     theirs: TableEntry
     strategy: Strategy | None = None
     property_level: bool = False
+    #: The commit that is reverted or picked, for messages.
+    commit: str = ""
     #: Ids that the caller has decided about.
     decided: tuple[str, ...] = ()
+    #: After criss-cross merges: the table at each other base, and where that and the base have it from.
+    crossed: tuple[tuple[TableEntry, TableEntry], ...] = ()
     #: Only ids after the first and up to the second.
     after_id: str | None = None
     until_id: str | None = None
@@ -59,20 +63,20 @@ class TableSpec:
 
 @dataclass(frozen=True)
 class Difference:
-    """The three versions of a table, opened, and the changes of theirs. All rows have the names ours uses."""
+    """The versions of a table, opened, and the changes of theirs. All rows have the names ours uses."""
 
     spec: TableSpec
-    base: Table
-    ours: Table
-    theirs: Table
+    base: View
+    ours: View
+    theirs: View
     delta: Delta
-    #: By version, the columns that ours calls otherwise.
-    renamed: Mapping[Version, Mapping[str, str]]
+    #: After criss-cross merges: each other base, and where that and the base come from.
+    crossed: tuple[tuple[View, View], ...] = ()
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of all columns."""
-        return tuple(self.ours.schema.names)
+        return tuple(self.ours.table.schema.names)
 
     @cached_property
     def _only_new(self) -> bool:
@@ -80,12 +84,12 @@ class Difference:
         delta, ranged = self.delta, self.spec.after_id is not None or self.spec.until_id is not None
         if ranged or delta.after is None or (delta.before is not None and len(delta.before)):
             return False
-        return not len(delta.after.row_ids) and not blob_columns(self.theirs.schema)
+        return not len(delta.after.row_ids) and not blob_columns(self.theirs.table.schema)
 
     @cached_property
     def _kept(self) -> list[Change] | None:
         """All changes, where they are few and without blobs."""
-        if self.delta.candidates > KEPT_ROWS or blob_columns(self.theirs.schema):
+        if self.delta.candidates > KEPT_ROWS or blob_columns(self.theirs.table.schema):
             return None
         return list(self._read("descriptors"))
 
@@ -96,10 +100,10 @@ class Difference:
     def _read(self, blobs: Blobs) -> Iterator[Change]:
         if self._only_new:
             assert self.delta.after is not None
-            for batch in self.delta.after.scan(self.theirs.schema.names):
-                yield "insert", None, self._named(pa.table(batch.drop_columns([ROW_ID])))
+            for batch in self.delta.after.scan(self.theirs.table.schema.names):
+                yield "insert", None, self.theirs.named(pa.table(batch.drop_columns([ROW_ID])))
             return
-        heavy = blobs != "descriptors" and blob_columns(self.theirs.schema)
+        heavy = blobs != "descriptors" and blob_columns(self.theirs.table.schema)
         rows = BATCH_ROWS_WITH_BLOBS if heavy else BATCH_ROWS
         for batch in self.delta.batches(batch_rows=rows, blobs=blobs, after_id=self.spec.after_id):
             found = list(self._within(batch))
@@ -112,59 +116,43 @@ class Difference:
         inserted, deleted = self._cut(batch.inserted), self._cut(batch.deleted)
         before, after = self._cut(batch.updated_before), self._cut(batch.updated_after)
         if inserted.num_rows:
-            yield "insert", None, self._named(inserted)
+            yield "insert", None, self.theirs.named(inserted)
         if after.num_rows:
-            yield "update", self._named(before), self._named(after)
+            yield "update", self.theirs.named(before), self.theirs.named(after)
         if deleted.num_rows:
-            yield "delete", self._named(deleted), None
+            yield "delete", self.theirs.named(deleted), None
 
     def _cut(self, rows: pa.Table) -> pa.Table:
         until = self.spec.until_id
         return rows if until is None else rows.filter(pc.less_equal(rows["id"], until))
 
-    def _named(self, rows: pa.Table, version: Version = "theirs") -> pa.Table:
-        """Rows under the names of ours. A delta has the names of theirs on both sides."""
-        names = self.renamed[version]
-        return rows.rename_columns([names.get(name, name) for name in rows.column_names]) if names else rows
-
-    def rows(
-        self,
-        version: Version,
-        ids: pa.Array,
-        columns: Sequence[str] | None = None,
-        *,
-        with_row_address: bool = False,
-        blobs: Blobs = "descriptors",
-    ) -> pa.Table:
-        """The rows that a version has with these ids, in no particular order."""
-        table = {"base": self.base, "ours": self.ours, "theirs": self.theirs}[version]
-        stored = {name: old for old, name in self.renamed[version].items()}
-        wanted = [stored.get(name, name) for name in columns or self.columns]
-        found = find(table, "id", ids, wanted, with_row_address=with_row_address, blobs=blobs)
-        return self._named(found, version)
+    def view(self, version: Version) -> View:
+        """One of the three versions, by its name."""
+        return {"base": self.base, "ours": self.ours, "theirs": self.theirs}[version]
 
 
 def open_difference(context: CommitContext, spec: TableSpec) -> Difference:
-    """Open the three versions of a table and find where theirs can differ from the base."""
-    base, ours, theirs = (
-        context.tables.open(entry.location, entry.version) for entry in (spec.base, spec.ours, spec.theirs)
-    )
-    of_base, of_theirs = _renamed(base, ours), _renamed(theirs, ours)
-    if of_base is None or of_theirs is None:
-        raise ChangeSchemaBoundary(
-            f"{spec.entity.type_key} had other properties then; a change across a schema change can not be applied",
-            commit="",
-            type_name=spec.entity.name,
-        )
+    """Open the versions of a table and find where theirs can differ from the base."""
+
+    def opened(entry: TableEntry) -> Table:
+        return context.tables.open(entry.location, entry.version)
+
+    ours = opened(spec.ours)
+    base, theirs = (View(table, _renamed(table, ours, spec)) for table in map(opened, (spec.base, spec.theirs)))
     delta = table_delta(context, Side(spec.base), Side(spec.theirs))
-    return Difference(spec, base, ours, theirs, delta, {"base": of_base, "ours": {}, "theirs": of_theirs})
+    crossed = tuple((View(opened(other)), View(opened(root))) for other, root in spec.crossed)
+    return Difference(spec, base, View(ours), theirs, delta, crossed)
 
 
-def _renamed(table: Table, ours: Table) -> dict[str, str] | None:
-    """Which columns ours calls otherwise; None when the columns are not the same properties of the same types."""
+def _renamed(table: Table, ours: Table, spec: TableSpec) -> dict[str, str]:
+    """Which columns ours calls otherwise. That they are not the same properties of the same types is refused."""
     mine, other = _properties(ours.schema), _properties(table.schema)
     if {key: field.type for key, field in mine.items()} != {key: field.type for key, field in other.items()}:
-        return None
+        raise ChangeSchemaBoundary(
+            f"{spec.entity.type_key} had other properties then; a change across a schema change can not be applied",
+            commit=spec.commit,
+            type_name=spec.entity.name,
+        )
     return {other[key].name: mine[key].name for key in other if other[key].name != mine[key].name}
 
 

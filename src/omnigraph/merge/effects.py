@@ -33,7 +33,7 @@ def stage(context: CommitContext, target: ManifestState, plan: TablePlan) -> Tab
 
     if context.forks.is_shared(target, plan.entry):
         return TableEffect(plan.entry, (Step(transaction),), forks=True)
-    return TableEffect(plan.entry, (Step(transaction(plan.difference.ours)),))
+    return TableEffect(plan.entry, (Step(transaction(plan.difference.ours.table)),))
 
 
 def _transaction(table: Table, plan: TablePlan) -> Staged:
@@ -79,7 +79,7 @@ def _combined(difference: Difference, combined: pa.Table) -> Iterator[pa.RecordB
     for start in range(0, combined.num_rows, BATCH_ROWS_WITH_BLOBS):
         part = combined.slice(start, BATCH_ROWS_WITH_BLOBS)
         ids = flat(part["id"])
-        ours, _ = align(difference.rows("ours", ids, blobs="values"), ids)
-        theirs, _ = align(difference.rows("theirs", ids, blobs="values"), ids)
+        ours, _ = align(difference.ours.rows(ids, difference.columns, blobs="values"), ids)
+        theirs, _ = align(difference.theirs.rows(ids, difference.columns, blobs="values"), ids)
         marks = {name: part[name].to_numpy() for name in part.column_names if name != "id"}
         yield from mix(ours, theirs, marks).to_batches()

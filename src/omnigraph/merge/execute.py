@@ -37,7 +37,7 @@ from omnigraph.merge.effects import stage
 from omnigraph.merge.options import Options
 from omnigraph.merge.plan import Plan, Sides, make_plan
 from omnigraph.merge.result import MergeResult
-from omnigraph.merge.states import readable_base
+from omnigraph.merge.states import readable_base, readable_pairs
 from omnigraph.storage.locks import HeldLock
 
 failpoints.declare("branch_merge.prepared")
@@ -98,7 +98,9 @@ def _prepare(context: CommitContext, catalog: Catalog, source: str, ours: Manife
     stats: dict[str, Any] = {"base": base.commit.id}
     if base.reclaimed:
         stats["reclaimed_bases"] = list(base.reclaimed)
-    plan = make_plan(context, catalog, Sides(base.state, ours, theirs), options)
+    # The other bases belong to the best one; where that is gone, the older one that took its place stands alone.
+    crossed = () if base.reclaimed else tuple(readable_pairs(context, relation.crossed))
+    plan = make_plan(context, catalog, Sides(base.state, ours, theirs, crossed=crossed), options)
     imported = ImportCommits(tuple(lacking(known, of_source, theirs.head)))
     return Prepared(relation.outcome, plan, theirs.head, (imported,), stats)
 

@@ -27,11 +27,11 @@ def with_images(conflicts: Sequence[Conflict], differences: Mapping[str, Differe
 
 
 def _images(difference: Difference, ids: pa.Array) -> dict[str, dict[str, Any]]:
-    blobs = blob_columns(difference.ours.schema)
+    blobs = blob_columns(difference.ours.table.schema)
     columns = [name for name in difference.columns if name not in blobs]
     versions: tuple[Version, ...] = ("base", "ours", "theirs")
     found: dict[str, dict[str, Any]] = {}
     for version in versions:
-        for row in difference.rows(version, ids, columns).to_pylist():
+        for row in difference.view(version).rows(ids, columns).to_pylist():
             found.setdefault(row["id"], {})[version] = row
     return found

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.changes.compare import differing
 from omnigraph.merge.classify import (
     CONFLICTS,
     FIRST_CONFLICT,
@@ -22,15 +20,13 @@ from omnigraph.merge.classify import (
     unopposed,
 )
 from omnigraph.merge.combine import align, flat, mix
-from omnigraph.merge.difference import Change, Difference, Version
+from omnigraph.merge.difference import Change, Difference
 from omnigraph.merge.part import NO_ADDRESSES, NO_IDS, Addresses, Part, together
 from omnigraph.merge.result import Conflict
 from omnigraph.merge.rules import row_conflicts, rule_columns
 from omnigraph.merge.target import MOST_LOOKED_UP, find
+from omnigraph.merge.view import Image, View, alike
 from omnigraph.storage.tables.table import ROW_ADDRESS
-
-#: Rows, and the version of the table they are of.
-_Rows = tuple[pa.Table, Version]
 
 _MESSAGES = {
     Verdict.DIVERGENT_INSERT: "was inserted on both sides with different content",
@@ -43,12 +39,30 @@ def judge_table(difference: Difference) -> Part:
     """Judge everything that theirs changed in a table, or in a range of its ids."""
     if not difference.delta.candidates:
         return Part()
-    bench = _Judge(difference)
-    return together([Part(), *(bench.judge(change) for change in difference.changes())])
+    judge = _Judge(difference)
+    return together([Part(), *(judge.judge(change) for change in difference.changes())])
+
+
+@dataclass(frozen=True)
+class _Case:
+    """Some entities that theirs changed in one way: their images, and where ours has them."""
+
+    op: Op
+    base: Image
+    theirs: Image
+    addresses: Addresses
+    in_ours: Mask
+    ours: Image | None = None
+    #: Ids that the caller has decided about, which are not among these.
+    decided: pa.Array = field(default_factory=lambda: NO_IDS)
+
+    @property
+    def ids(self) -> pa.Array:
+        return self.base.ids
 
 
 class _Judge:
-    """Holds the three versions of a table while its changes are judged."""
+    """Holds the versions of a table while its changes are judged."""
 
     def __init__(self, difference: Difference) -> None:
         self._difference = difference
@@ -59,120 +73,101 @@ class _Judge:
 
     def _look_ahead(self) -> pa.Table | None:
         """Where ours has entities that theirs changed, when they are many: one scan instead of many look-ups."""
-        if self._difference.delta.candidates <= MOST_LOOKED_UP or self._spec.unopposed:
+        delta = self._difference.delta
+        if delta.candidates <= MOST_LOOKED_UP or self._spec.unopposed:
             return None
-        sides = [side for side in (self._difference.delta.before, self._difference.delta.after) if side is not None]
-        ids = [batch.column("id") for side in sides for batch in side.scan(["id"])]
-        wanted = pa.concat_arrays(ids) if ids else NO_IDS
-        return find(self._difference.ours, "id", wanted, ["id"], with_row_address=True)
+        sides = [side for side in (delta.before, delta.after) if side is not None]
+        ids = pa.concat_arrays([NO_IDS, *(batch.column("id") for side in sides for batch in side.scan(["id"]))])
+        return find(self._difference.ours.table, "id", ids, ["id"], with_row_address=True)
 
     def judge(self, change: Change) -> Part:
         """The judgement on one batch of changes of one kind."""
+        case = self._case(change)
+        if not len(case.ids):
+            return Part(skipped=case.decided)
+        if case.ours is None:
+            return self._part(case, unopposed(case.op, len(case.ids)), {})
+        as_theirs = case.in_ours & alike(case.ours, case.theirs, self._values)
+        as_base = case.in_ours & alike(case.ours, case.base, self._values)
+        verdicts = classify(case.op, case.in_ours, as_theirs, as_base)
+        for other, root in self._difference.crossed:
+            self._ask_other_base(case, verdicts, other, root)
+        marks = self._combine(case, verdicts) if self._spec.property_level and case.op == "update" else {}
+        if self._spec.strategy is not None:
+            verdicts = decide(self._spec.strategy, case.op, verdicts, case.in_ours)
+        return self._part(case, verdicts, marks)
+
+    # --- the sides --------------------------------------------------------------------------------------------------
+
+    def _case(self, change: Change) -> _Case:
         op, before, after = change
-        before, after, decided = self._undecided(before, after)
         rows = after if after is not None else before
-        assert rows is not None
+        assert rows is not None, "a change has a row on one side"
+        decided = NO_IDS
+        if len(self._decided):
+            is_decided = pc.is_in(rows["id"], value_set=self._decided)
+            left = pc.invert(is_decided)
+            decided = flat(rows["id"].filter(is_decided))
+            before, after, rows = (None if side is None else side.filter(left) for side in (before, after, rows))
+            assert rows is not None
         ids = flat(rows["id"])
-        if not len(ids):
-            return Part(skipped=decided)
-        stored, present = self._stored(op, ids)
-        marks: dict[str, Mask] = {}
-        ours: pa.Table | None = None
-        if self._spec.unopposed:
-            verdicts = unopposed(op, len(ids))
-        else:
-            if (present.any() and (op != "insert" or self._known is not None)) or present.any():
-                ours = self._ours(ids, present)
-            verdicts = classify(
-                op,
-                present,
-                self._equal(ours, after, "theirs", ids, present),
-                self._equal(ours, before, "base", ids, present),
-            )
-            if self._spec.property_level and op == "update" and ours is not None:
-                assert before is not None
-                assert after is not None
-                marks = self._combine(verdicts, before, ours, after, ids)
-            if self._spec.strategy is not None:
-                verdicts = decide(self._spec.strategy, op, verdicts, present)
-        return self._part(op, ids, verdicts, stored, after, ours, marks, decided)
+        base = Image(ids, before, np.full(len(ids), before is not None), self._difference.base)
+        theirs = Image(ids, after, np.full(len(ids), after is not None), self._difference.theirs)
+        addresses, in_ours = self._stored(op, ids)
+        ours = None if self._spec.unopposed else self._ours(ids, in_ours)
+        return _Case(op, base, theirs, addresses, in_ours, ours, decided)
 
-    def _undecided(
-        self, before: pa.Table | None, after: pa.Table | None
-    ) -> tuple[pa.Table | None, pa.Table | None, pa.Array]:
-        """The rows about which the caller has not decided, and the ids of the others."""
-        rows = after if after is not None else before
-        assert rows is not None
-        if not len(self._decided):
-            return before, after, NO_IDS
-        is_decided = pc.is_in(rows["id"], value_set=self._decided)
-        left = pc.invert(is_decided)
-        return (
-            None if before is None else before.filter(left),
-            None if after is None else after.filter(left),
-            flat(rows["id"].filter(is_decided)),
-        )
-
-    # --- what ours has ----------------------------------------------------------------------------------------------
-
-    def _stored(self, op: Op, ids: pa.Array) -> tuple[pa.Table, Mask]:
+    def _stored(self, op: Op, ids: pa.Array) -> tuple[Addresses, Mask]:
         """The addresses of these ids in ours, in their order, and which there are."""
-        if op == "insert" and self._spec.unopposed:
-            return pa.table({"id": ids, ROW_ADDRESS: np.zeros(len(ids), np.uint64)}), np.zeros(len(ids), np.bool_)
+        if self._spec.unopposed and op == "insert":
+            return np.zeros(len(ids), np.uint64), np.zeros(len(ids), np.bool_)
         if self._known is None:
-            found = find(self._difference.ours, "id", ids, ["id"], with_row_address=True)
+            found = find(self._difference.ours.table, "id", ids, ["id"], with_row_address=True)
         else:
             found = self._known.filter(pc.is_in(self._known["id"], value_set=ids))
-        return align(found, ids)
+        aligned, present = align(found, ids)
+        return pc.fill_null(flat(aligned[ROW_ADDRESS]), 0).to_numpy(), present
 
-    def _ours(self, ids: pa.Array, present: Mask) -> pa.Table:
-        """The rows of ours with these ids, in their order."""
-        return align(self._difference.rows("ours", ids.filter(pa.array(present))), ids)[0]
+    def _ours(self, ids: pa.Array, present: Mask) -> Image:
+        """These entities as ours has them."""
+        if not present.any():
+            return Image(ids, None, present, self._difference.ours)
+        rows = self._difference.ours.rows(ids.filter(pa.array(present)), self._difference.columns)
+        return Image(ids, *align(rows, ids), self._difference.ours)
 
-    def _equal(self, ours: pa.Table | None, rows: pa.Table | None, side: Version, ids: pa.Array, present: Mask) -> Mask:
-        """Where ours has the entity exactly as these rows of a version have it."""
-        equal = np.zeros(len(ids), np.bool_)
-        if ours is None or rows is None:
-            return equal
-        places = np.flatnonzero(present)
-        equal[places] = ~self._differ((ours, "ours"), (rows, side), ids, places, self._values)
-        return equal
+    # --- after criss-cross merges -----------------------------------------------------------------------------------
 
-    def _differ(self, one: _Rows, other: _Rows, ids: pa.Array, places: npt.NDArray[np.int64], names: list[str]) -> Mask:
-        """Which of the rows at these places differ in one of these columns."""
-        chosen = pa.array(places)
-        read = partial(self._blob_bytes, one[1], other[1], ids.take(chosen))
-        return differing(one[0].take(chosen), other[0].take(chosen), names, read)
+    def _ask_other_base(self, case: _Case, verdicts: Verdicts, other: View, root: View) -> None:
+        """Settle conflicts by another base, where that one and not the base has changed the entity since their root.
 
-    def _blob_bytes(
-        self, one: Version, other: Version, ids: pa.Array, name: str, places: npt.NDArray[np.int64]
-    ) -> tuple[pa.Array, pa.Array]:
-        """The bytes of one blob column in some of these entities, of two versions."""
-        wanted = ids.take(pa.array(places))
-        read = (self._difference.rows(version, wanted, ["id", name], blobs="bytes") for version in (one, other))
-        first, second = (flat(align(rows, wanted)[0][name]) for rows in read)
-        return first, second
+        Then what it has is what both sides started from: a side that still has it leaves the entity to the other.
+        """
+        places = np.flatnonzero(verdicts >= FIRST_CONFLICT)
+        if not len(places) or case.ours is None:
+            return
+        base, ours, theirs = (image.take(places) for image in (case.base, case.ours, case.theirs))
+        there, before = (view.image(base.ids, self._difference.columns) for view in (other, root))
+        moved = alike(base, before, self._values)
+        take = moved & alike(ours, there, self._values)
+        keep = moved & ~take & alike(theirs, there, self._values)
+        taken = np.where(theirs.present, np.where(ours.present, Verdict.REPLACE, Verdict.INSERT), Verdict.DELETE)
+        verdicts[places] = np.select([take, keep], [taken, np.uint8(Verdict.KEEP)], verdicts[places])
 
     # --- property by property ---------------------------------------------------------------------------------------
 
-    def _combine(
-        self, verdicts: Verdicts, before: pa.Table, ours: pa.Table, after: pa.Table, ids: pa.Array
-    ) -> dict[str, Mask]:
+    def _combine(self, case: _Case, verdicts: Verdicts) -> dict[str, Mask]:
         """Turn divergent updates of different properties into combinations; says which values come from theirs."""
         places = np.flatnonzero(verdicts == Verdict.DIVERGENT_UPDATE)
-        base: _Rows = (before, "base")
-        mine: _Rows = (ours, "ours")
-        other: _Rows = (after, "theirs")
+        if not len(places) or case.ours is None:
+            return {}
+        base, ours, theirs = (image.take(places) for image in (case.base, case.ours, case.theirs))
         marks: dict[str, Mask] = {}
         clashing = np.zeros(len(places), np.bool_)
         for name in self._values:
-            by_theirs = self._differ(base, other, ids, places, [name])
-            by_ours = self._differ(base, mine, ids, places, [name])
-            clash = by_theirs & by_ours & self._differ(mine, other, ids, places, [name])
-            clashing |= clash
-            taken = by_theirs & ~by_ours if self._spec.strategy != "theirs" else by_theirs
+            by_theirs, by_ours = ~alike(base, theirs, [name]), ~alike(base, ours, [name])
+            clashing |= by_theirs & by_ours & ~alike(ours, theirs, [name])
             marks[name] = np.zeros(len(verdicts), np.bool_)
-            marks[name][places] = taken
+            marks[name][places] = by_theirs if self._spec.strategy == "theirs" else by_theirs & ~by_ours
         if self._spec.strategy is not None:
             clashing[:] = False
         verdicts[places[~clashing]] = Verdict.COMBINE
@@ -180,61 +175,60 @@ class _Judge:
 
     # --- the outcome ------------------------------------------------------------------------------------------------
 
-    def _part(
-        self,
-        op: Op,
-        ids: pa.Array,
-        verdicts: Verdicts,
-        stored: pa.Table,
-        after: pa.Table | None,
-        ours: pa.Table | None,
-        marks: dict[str, Mask],
-        decided: pa.Array,
-    ) -> Part:
-        entity = self._spec.entity
-        written = (verdicts == Verdict.INSERT) | (verdicts == Verdict.REPLACE)
+    def _part(self, case: _Case, verdicts: Verdicts, marks: dict[str, Mask]) -> Part:
+        entity, ids = self._spec.entity, case.ids
+        as_they_are = (verdicts == Verdict.INSERT) | (verdicts == Verdict.REPLACE)
         mixed = verdicts == Verdict.COMBINE
-        outcome = [] if after is None else [after.filter(pa.array(written))]
+        written = [] if case.theirs.rows is None else [case.theirs.rows.filter(pa.array(as_they_are))]
         combined = None
         if mixed.any():
-            assert ours is not None
-            assert after is not None
-            chosen = pa.array(mixed)
-            of_mixed = {name: mask[mixed] for name, mask in marks.items()}
-            outcome.append(mix(ours.filter(chosen).select(after.column_names), after.filter(chosen), of_mixed))
-            combined = pa.table({"id": ids.filter(chosen), **{name: pa.array(mask) for name, mask in of_mixed.items()}})
-        replaced = (verdicts == Verdict.REPLACE) | (verdicts == Verdict.DELETE) | mixed
+            written.append(_mixed(case, mixed, marks))
+            takes = {name: pa.array(mask[mixed]) for name, mask in marks.items()}
+            combined = pa.table({"id": ids.filter(pa.array(mixed)), **takes})
         return Part(
             inserted=int((verdicts == Verdict.INSERT).sum()),
-            updated=int(((verdicts == Verdict.REPLACE) | mixed).sum()),
+            updated=int((verdicts == Verdict.REPLACE).sum() + mixed.sum()),
             deleted=int((verdicts == Verdict.DELETE).sum()),
             identical=int((verdicts == Verdict.KEEP).sum()),
-            new_rows=int(written.sum()) if op == "insert" else 0,
-            changed_rows=int(written.sum()) if op == "update" else 0,
-            skipped=decided if op == "delete" else pa.concat_arrays([decided, ids.filter(pa.array(~written))]),
+            new_rows=int(as_they_are.sum()) if case.op == "insert" else 0,
+            changed_rows=int(as_they_are.sum()) if case.op == "update" else 0,
+            skipped=_skipped(case, as_they_are),
             combined=combined,
-            marked=_addresses(stored, replaced),
+            marked=_marked(case, (verdicts == Verdict.REPLACE) | (verdicts == Verdict.DELETE) | mixed),
             removed=ids.filter(pa.array(verdicts == Verdict.DELETE)),
-            checked=pa.concat_tables([rows.select(rule_columns(entity)) for rows in outcome]) if outcome else None,
+            checked=pa.concat_tables([rows.select(rule_columns(entity)) for rows in written]) if written else None,
             conflicts=(
                 *self._conflicts(ids, verdicts),
-                *(conflict for rows in outcome for conflict in row_conflicts(entity, rows)),
+                *(conflict for rows in written for conflict in row_conflicts(entity, rows)),
             ),
             undecided=ids.filter(pa.array(verdicts >= FIRST_CONFLICT)),
         )
 
     def _conflicts(self, ids: pa.Array, verdicts: Verdicts) -> list[Conflict]:
         entity = self._spec.entity
-        found = []
-        for verdict, kind in CONFLICTS.items():
-            for entity_id in ids.filter(pa.array(verdicts == verdict)).to_pylist():
-                message = f"{entity.name} {entity_id!r} {_MESSAGES[verdict]}"
-                found.append(Conflict(kind.value, entity.type_key, entity_id, message))
-        return found
+        return [
+            Conflict(kind.value, entity.type_key, entity_id, f"{entity.name} {entity_id!r} {_MESSAGES[verdict]}")
+            for verdict, kind in CONFLICTS.items()
+            for entity_id in ids.filter(pa.array(verdicts == verdict)).to_pylist()
+        ]
 
 
-def _addresses(stored: pa.Table, chosen: Mask) -> Addresses:
-    if not chosen.any():
-        return NO_ADDRESSES
-    addresses: Addresses = stored[ROW_ADDRESS].to_numpy()[chosen].astype(np.uint64)
-    return addresses
+def _mixed(case: _Case, mixed: Mask, marks: dict[str, Mask]) -> pa.Table:
+    """The combined rows."""
+    assert case.ours is not None
+    assert case.ours.rows is not None
+    assert case.theirs.rows is not None
+    chosen = pa.array(mixed)
+    ours = case.ours.rows.filter(chosen).select(case.theirs.rows.column_names)
+    return mix(ours, case.theirs.rows.filter(chosen), {name: mask[mixed] for name, mask in marks.items()})
+
+
+def _skipped(case: _Case, as_they_are: Mask) -> pa.Array:
+    """The ids of rows of theirs that are not written as they are."""
+    if case.op == "delete" or as_they_are.all():
+        return case.decided
+    return pa.concat_arrays([case.decided, case.ids.filter(pa.array(~as_they_are))])
+
+
+def _marked(case: _Case, chosen: Mask) -> Addresses:
+    return case.addresses[chosen].astype(np.uint64) if chosen.any() else NO_ADDRESSES

@@ -50,7 +50,7 @@ class TablePlan:
         """The change in the form the evaluator judges."""
         checked = self.whole.checked
         if checked is None:
-            checked = self.difference.ours.schema.empty_table().select(rule_columns(self.entity))
+            checked = self.difference.ours.table.schema.empty_table().select(rule_columns(self.entity))
         return TableChange(self.entity, checked, self.whole.removed)
 
 
@@ -68,9 +68,9 @@ class Plan:
 
     def stats(self) -> dict[str, Any]:
         """How many entities are inserted, updated and deleted, in all and by type."""
-        whole = together(table.whole for table in self.tables)
         by_type = {table.entity.type_key: _counts(table.whole) for table in self.writing}
-        return {**_counts(whole), "identical": whole.identical, "tables": by_type}
+        sums = {name: sum(counts[name] for counts in by_type.values()) for name in _counts(Part())}
+        return {**sums, "identical": sum(table.whole.identical for table in self.tables), "tables": by_type}
 
 
 def _counts(part: Part) -> dict[str, int]:
@@ -79,12 +79,16 @@ def _counts(part: Part) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The three states of a merge. `commit`: the one that is reverted or picked, for messages."""
+    """The three states of a merge. `commit`: the one that is reverted or picked, for messages.
+
+    `crossed`: other bases, and where each and the base come from; a conflict asks them too.
+    """
 
     base: ManifestState
     ours: ManifestState
     theirs: ManifestState
     commit: str = ""
+    crossed: tuple[tuple[ManifestState, ManifestState], ...] = ()
 
 
 def make_plan(context: CommitContext, catalog: Catalog, sides: Sides, options: Options) -> Plan:
@@ -92,7 +96,9 @@ def make_plan(context: CommitContext, catalog: Catalog, sides: Sides, options: O
     tables = [_plan_table(context, spec, options) for spec in _specs(catalog, sides, options)]
     target = Target(context, sides.ours)
     target.undecided = {table.entity.type_key: table.whole.undecided for table in tables}
-    target.settled = _settled(sides)
+    if not options.resolutions:
+        # A decision may bring what neither side had; then everything is looked up.
+        target.settled = _settled(sides)
     changes = {table.entity.type_key: table.change() for table in tables if table.whole.writes}
     found = [conflict for table in tables for conflict in table.whole.conflicts]
     found += image_conflicts(catalog, changes, target)
@@ -131,7 +137,13 @@ def _specs(catalog: Catalog, sides: Sides, options: Options) -> Iterator[TableSp
                 theirs,
                 options.strategy,
                 options.property_level,
+                sides.commit,
                 tuple(decisions),
+                tuple(
+                    (other.tables[ours.identity], root.tables[ours.identity])
+                    for other, root in sides.crossed
+                    if ours.identity in other.tables and ours.identity in root.tables
+                ),
             )
 
 

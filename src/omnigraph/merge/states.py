@@ -39,6 +39,18 @@ def readable_base(context: CommitContext, candidates: Iterable[Commit], theirs: 
     )
 
 
+def readable_pairs(
+    context: CommitContext, pairs: Iterable[tuple[Commit, Commit]]
+) -> Iterator[tuple[ManifestState, ManifestState]]:
+    """The states of pairs of commits, those of them that are still there."""
+    for one, other in pairs:
+        try:
+            states = state_of(context.manifest, one), state_of(context.manifest, other)
+        except HistoricalVersionReclaimed:
+            continue
+        yield states
+
+
 def require_tables(context: CommitContext, state: ManifestState, identities: Iterable[Identity]) -> None:
     """See that some tables of a state can be opened."""
     for entry in (state.tables[identity] for identity in identities if identity in state.tables):
