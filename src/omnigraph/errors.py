@@ -116,9 +116,9 @@ class SchemaContractError(BadRequest):
 
 
 class SchemaChangeRefused(BadRequest):
-    """A wanted schema can not be applied; `refusals` are the steps that stand in the way, each with its code."""
+    """A wanted schema can not be applied; `refusals`: what stands in the way, with entity, reason and code."""
 
-    def __init__(self, message: str, *, refusals: Sequence[Any]) -> None:
+    def __init__(self, message: str, *, refusals: Sequence[dict[str, Any]]) -> None:
         super().__init__(message)
         self.refusals = list(refusals)
 

@@ -50,7 +50,7 @@ def test_promoting(store: ObjectStore) -> None:
     schema_files.promote(store)
     assert live(store) == NEW
     assert staged(store) == []
-    assert store.get(schema_files.archive_path(NEW[COMPILED])) == NEW[COMPILED]
+    assert store.get(schema_files.archive_path(schema_files.target_hash(NEW[COMPILED]))) == NEW[COMPILED]
 
 
 def test_dropping(store: ObjectStore) -> None:
@@ -80,7 +80,7 @@ def test_a_promotion_that_dies_anywhere_can_be_finished(
         schema_files.drop_staged(store)
     assert live(store) == NEW
     assert staged(store) == []
-    assert store.exists(schema_files.archive_path(NEW[COMPILED]))
+    assert store.exists(schema_files.archive_path(schema_files.target_hash(NEW[COMPILED])))
 
 
 def test_the_state_file_is_pinned() -> None:

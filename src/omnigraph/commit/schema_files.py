@@ -23,9 +23,9 @@ def target_hash(compiled: bytes) -> str:
     return hashlib.sha256(compiled).hexdigest()
 
 
-def archive_path(compiled: bytes) -> str:
-    """Where an accepted schema is kept for good, to read old snapshots with their own schema."""
-    return f"{ARCHIVE}/{target_hash(compiled)}.ir.json"
+def archive_path(target: str) -> str:
+    """Where the accepted schema with this hash is kept for good, to read old snapshots with their own schema."""
+    return f"{ARCHIVE}/{target}.ir.json"
 
 
 def staged_path(name: str) -> str:
@@ -59,7 +59,7 @@ def promote(store: ObjectStore) -> None:
         data = store.get_or_none(staged_path(name))
         if data is not None:
             if name == COMPILED:
-                store.put(archive_path(data), data)
+                store.put(archive_path(target_hash(data)), data)
             store.put(name, data)
     drop_staged(store)
 

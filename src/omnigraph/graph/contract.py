@@ -13,11 +13,12 @@ from typing import Any
 import orjson
 
 from omnigraph.commit.model import Identity, ManifestState
-from omnigraph.commit.schema_files import COMPILED, SOURCE, STATE, SchemaFiles
+from omnigraph.commit.schema_files import COMPILED, SOURCE, STATE, SchemaFiles, archive_path, staged_path
 from omnigraph.errors import LanguageError, SchemaContractError
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.schema.ir import SchemaIR, catalog_of, fingerprint
+from omnigraph.language.schema.printer import print_schema
 from omnigraph.storage.objects import ObjectStore
 
 CONTRACT_FORMAT = 1
@@ -96,6 +97,27 @@ def read_contract(store: ObjectStore) -> Contract:
     )
 
 
+def read_archived(store: ObjectStore, ir_hash: str, identity_domain: str) -> Contract:
+    """A schema that was accepted once, by the hash of its compiled form. Its source is made from that."""
+    compiled = store.get_or_none(archive_path(ir_hash)) or _staged(store, ir_hash)
+    if compiled is None:
+        raise SchemaContractError(
+            f"the schema {archive_path(ir_hash)} is missing; restore it, snapshots of its time can not be read without it",
+            reason="file_missing",
+            path=archive_path(ir_hash),
+        )
+    ir = _compiled(compiled, archive_path(ir_hash))
+    return accept(print_schema(ir), ir, schema_version=0, identity_domain=identity_domain)
+
+
+def _staged(store: ObjectStore, ir_hash: str) -> bytes | None:
+    """The compiled schema of a change that is published and being promoted: it is staged until it is archived."""
+    staged = store.get_or_none(staged_path(COMPILED))
+    if staged is not None and hashlib.sha256(staged).hexdigest() == ir_hash:
+        return staged
+    return store.get_or_none(archive_path(ir_hash))
+
+
 def check_identities(contract: Contract, state: ManifestState) -> None:
     """The compiled schema must name exactly the tables that the manifest publishes."""
     if contract.identities() != set(state.tables):
@@ -149,12 +171,12 @@ def _state(data: bytes) -> dict[str, Any]:
     return found
 
 
-def _compiled(data: bytes) -> SchemaIR:
+def _compiled(data: bytes, path: str = COMPILED) -> SchemaIR:
     try:
         return SchemaIR.from_json(data.decode())
     except (SchemaContractError, UnicodeDecodeError) as error:
         raise SchemaContractError(
-            f"the compiled schema {COMPILED} is corrupt ({error}); restore it", reason="compiled_corrupt", path=COMPILED
+            f"the compiled schema {path} is corrupt ({error}); restore it", reason="compiled_corrupt", path=path
         ) from None
 
 

@@ -86,8 +86,7 @@ def create(context: CommitContext, source: str, *, force: bool = False, actor: s
         failpoints.hit("init.after_tables")
         for name, data in contract.files().items():
             _put_new(context, name, data)
-        compiled = contract.files()[schema_files.COMPILED]
-        context.store.put(schema_files.archive_path(compiled), compiled)
+        context.store.put(schema_files.archive_path(contract.ir_hash), contract.files()[schema_files.COMPILED])
         failpoints.hit("init.after_schema_files")
         context.make_durable("")
         if not lock.still_held():
@@ -235,7 +234,7 @@ def open_for_reading(context: CommitContext) -> Contract:
     _refuse_missing(context)
     refuse_if_moved(context.store, context.root)
     context.manifest.load()
-    for sidecar in _readable_sidecars(context.store):
+    for sidecar in readable_sidecars(context.store):
         _refuse_unpromoted_schema(context, sidecar)
     return checked_contract(context)
 
@@ -265,7 +264,7 @@ def _refuse_missing(context: CommitContext) -> None:
     raise GraphNotFound(f"there is no graph at {uri}; create one with `omnigraph init`", uri=uri)
 
 
-def _readable_sidecars(store: ObjectStore) -> list[Sidecar]:
+def readable_sidecars(store: ObjectStore) -> list[Sidecar]:
     """A reader is not stopped by a record that it can not understand: it neither heals nor deletes any."""
     found = []
     for operation_id in list_sidecars(store):

@@ -5,9 +5,13 @@ from __future__ import annotations
 import threading
 
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import ManifestState
 from omnigraph.commit.schema_files import FILES
-from omnigraph.graph.contract import Contract, check_domain
-from omnigraph.graph.lifecycle import checked_contract
+from omnigraph.commit.sidecar import Kind
+from omnigraph.commit.updates import SchemaIs
+from omnigraph.errors import SchemaContractError
+from omnigraph.graph.contract import Contract, check_domain, read_archived
+from omnigraph.graph.lifecycle import checked_contract, readable_sidecars
 from omnigraph.storage.round_trips import at_once
 
 
@@ -17,17 +21,63 @@ class SchemaWatch:
     def __init__(self, context: CommitContext, contract: Contract) -> None:
         self._context = context
         self._contract = contract
+        #: What the manifest called the schema when the contract was read.
+        self._named: str | None = None
         self._seen: tuple[str | None, ...] | None = None
+        self._archived: dict[str, Contract] = {}
         self._lock = threading.Lock()
 
     def current(self) -> Contract:
         """The accepted schema now. Raises when the files on disk contradict each other or belong to another graph."""
+        return self.captured()[0]
+
+    def captured(self) -> tuple[Contract, SchemaIs]:
+        """The accepted schema now, and the requirement of a write that relies on it."""
         with at_once(self._context.root) as requests:
             stamps = tuple(requests.map(self._context.store.stamp, FILES))
         with self._lock:
             if stamps != self._seen:
-                contract = checked_contract(self._context)
-                check_domain(contract, self._contract)
-                self._contract = contract
-                self._seen = stamps
-            return self._contract
+                read = self._read()
+                if read is not None:
+                    contract, named = read
+                    check_domain(contract, self._contract)
+                    self._contract, self._named, self._seen = contract, named, stamps
+            return self._contract, SchemaIs(self._named)
+
+    def _read(self) -> tuple[Contract, str | None] | None:
+        """The contract on disk and what the manifest calls it; None while a change is between its publish and its end."""
+        try:
+            contract = checked_contract(self._context)
+            named = self._context.manifest.last_seen().state.schema_hash
+            if named in (None, contract.ir_hash):
+                return contract, named
+        except SchemaContractError:
+            pass
+        if self._is_changing():
+            return None
+        # It may have been completed between one look and the next. What still differs, somebody has put there.
+        contract = checked_contract(self._context)
+        return contract, self._context.manifest.last_seen().state.schema_hash
+
+    def _is_changing(self) -> bool:
+        return any(sidecar.kind is Kind.SCHEMA_APPLY for sidecar in readable_sidecars(self._context.store))
+
+    def of(self, state: ManifestState, captured: tuple[Contract, SchemaIs]) -> Contract:
+        """The schema that a state was written under, as it was then."""
+        contract, named = captured
+        if state.schema_hash in (None, contract.ir_hash, named.schema_hash):
+            return contract
+        with self._lock:
+            known = self._archived.get(state.schema_hash)
+        if known is None:
+            known = read_archived(self._context.store, state.schema_hash, contract.identity_domain)
+            with self._lock:
+                self._archived[state.schema_hash] = known
+        return known
+
+    def of_head(self, state: ManifestState, captured: tuple[Contract, SchemaIs]) -> Contract:
+        """The schema to read the newest state with. It is ahead of the files for as long as a change takes to promote them."""
+        contract, named = captured
+        if state.schema_hash in (contract.ir_hash, named.schema_hash) or not self._is_changing():
+            return contract
+        return self.of(state, captured)

@@ -29,6 +29,8 @@ class Snapshot:
     tables: Tables
     #: The tables by what their types are called now: a rename does not hide what an old snapshot holds.
     names: Mapping[str, Identity]
+    #: Whether it is read with the schema of its own time.
+    then: bool = False
 
     @property
     def id(self) -> str:

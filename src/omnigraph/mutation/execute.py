@@ -23,7 +23,7 @@ from omnigraph.commit.model import Commit, Lineage, ManifestState
 from omnigraph.commit.protocol import Write, execute
 from omnigraph.commit.rows import Receipt
 from omnigraph.commit.sidecar import Kind
-from omnigraph.commit.updates import HeadIs, RecordReceipt, check
+from omnigraph.commit.updates import HeadIs, RecordReceipt, Requirement, check
 from omnigraph.commit.window import WRITE_RESTART_BUDGET, effect_window
 from omnigraph.embedding.embedder import Embedder
 from omnigraph.errors import BadRequest, Conflict, ExpectedVersionMismatch, ReadSetChanged
@@ -71,6 +71,8 @@ class Request:
     idempotency_key: str | None = None
     #: URI prefixes that external blob values may have.
     external_blobs: tuple[str, ...] = ()
+    #: What must still be true when it is committed, such as the schema it was compiled under.
+    requires: tuple[Requirement, ...] = ()
 
     @property
     def plan(self) -> MutationPlan:
@@ -131,6 +133,7 @@ def _attempt(
     known = _earlier_receipt(context, request)
     if known is not None:
         return _repeated(context, request, known)
+    check(request.requires, state)
     if request.if_commit is not None:
         check([HeadIs(request.if_commit)], state)
     run = _run(context, state, request, constants)
@@ -181,6 +184,7 @@ def _write(context: CommitContext, request: Request, lineage: Lineage, run: Run)
         effects=effects,
         reads=run.base.read_only({effect.entry.key for effect in effects}),
         updates=() if key is None else (RecordReceipt(key, request.fingerprint(), receipt),),
+        requires=request.requires,
         if_commit=request.if_commit,
     )
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
-from omnigraph.language.schema.ast import Annotation, Cardinality, LiteralValue, Name
+from omnigraph.language.schema.ast import (
+    Annotation,
+    Cardinality,
+    CheckConstraint,
+    LiteralValue,
+    Name,
+    RangeConstraint,
+)
 from omnigraph.language.schema.catalog import Catalog, EdgeType, EntityType, InterfaceType, NodeType, Property
 from omnigraph.language.schema.ir import SchemaIR
 
@@ -29,14 +36,14 @@ def _interface(interface: InterfaceType) -> str:
 
 def _node(node: NodeType) -> str:
     implements = f"implements {', '.join(node.implements)}" if node.implements else ""
-    return _block(_words(f"node {node.name}", *_type_annotations(node), implements), _members(node))
+    return _block(_words(f"node {node.name}", *type_annotations(node), implements), _members(node))
 
 
 def _edge(edge: EdgeType) -> str:
     header = _words(
         f"edge {edge.name}: {edge.from_type} -> {edge.to_type}",
-        _cardinality(edge.cardinality),
-        *_type_annotations(edge),
+        print_cardinality(edge.cardinality),
+        *type_annotations(edge),
     )
     members = _members(edge)
     return _block(header, members) if members else f"{header}\n"
@@ -50,7 +57,8 @@ def _words(*words: str) -> str:
     return " ".join(word for word in words if word)
 
 
-def _cardinality(cardinality: Cardinality) -> str:
+def print_cardinality(cardinality: Cardinality) -> str:
+    """`@card(…)`; nothing for the default."""
     if cardinality == Cardinality():
         return ""
     maximum = "" if cardinality.maximum is None else cardinality.maximum
@@ -68,9 +76,16 @@ def _members(entity: NodeType | EdgeType) -> list[str]:
             short[columns[0]].append(f"@{keyword}")
         else:
             body.append(f"@{keyword}({', '.join(columns)})")
-    body += [f"@range({r.property}, {_bound(r.low)}..{_bound(r.high)})" for r in entity.ranges]
-    body += [f"@check({c.property}, {_literal(c.pattern)})" for c in entity.checks]
+    body += map(print_rule, entity.ranges)
+    body += map(print_rule, entity.checks)
     return [*(_property(prop, short[name]) for name, prop in entity.properties.items()), *body]
+
+
+def print_rule(rule: RangeConstraint | CheckConstraint) -> str:
+    """A rule about one property, as it stands in the body of a type."""
+    if isinstance(rule, RangeConstraint):
+        return f"@range({rule.property}, {_bound(rule.low)}..{_bound(rule.high)})"
+    return f"@check({rule.property}, {_literal(rule.pattern)})"
 
 
 def _column_constraints(entity: EntityType) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -91,10 +106,11 @@ def _has_short_form(keyword: str, columns: tuple[str, ...], entity: EntityType) 
 
 
 def _property(prop: Property, short_constraints: Iterable[str]) -> str:
-    return _words(f"{prop.name}: {prop.type}", *short_constraints, *_property_annotations(prop))
+    return _words(f"{prop.name}: {prop.type}", *short_constraints, *property_annotations(prop))
 
 
-def _property_annotations(prop: Property) -> Iterator[str]:
+def property_annotations(prop: Property) -> Iterator[str]:
+    """The annotations of a property, but for its constraints."""
     if prop.embed:
         model = f", model={_literal(prop.embed.model)}" if prop.embed.model is not None else ""
         yield f"@embed({_literal(prop.embed.source)}{model})"
@@ -107,7 +123,8 @@ def _property_annotations(prop: Property) -> Iterator[str]:
     yield from map(_annotation, prop.annotations)
 
 
-def _type_annotations(entity: EntityType) -> Iterator[str]:
+def type_annotations(entity: EntityType) -> Iterator[str]:
+    """The annotations of a type."""
     if entity.description is not None:
         yield f"@description({_literal(entity.description)})"
     if entity.instruction is not None:

@@ -1,0 +1,191 @@
+"""A schema change as one commit: judge the rows that are there, stage one transaction per table, publish, promote.
+
+    prepare     compare, refuse, validate, stage           no lock; nothing moves
+    window      the locks of a schema change               one at a time, no other branch, no writer on main
+    execute     sidecar, tables, manifest, schema files    `commit.protocol`
+
+What was prepared without the lock and lost to a writer is prepared again inside the window. One that lost to another
+schema change is not: it was meant for the schema that was accepted when it was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from omnigraph import failpoints
+from omnigraph.commit.branch_refs import SCHEMA_APPLY_LOCK
+from omnigraph.commit.branches import refuse_other_branches
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import MAIN, Commit, Lineage, ManifestState, TableEntry
+from omnigraph.commit.protocol import Step, TableEffect, Write, execute
+from omnigraph.commit.recovery import heal
+from omnigraph.commit.schema_files import COMPILED, SchemaFiles, target_hash
+from omnigraph.commit.sidecar import Kind
+from omnigraph.commit.updates import DropTable, SchemaIs, SetSchema, SetTable, Update
+from omnigraph.errors import ExpectedVersionMismatch, ReadSetChanged
+from omnigraph.evolution.compare import Entity, entities
+from omnigraph.evolution.existing import new_rules, refuse_broken
+from omnigraph.evolution.image import changes_table, wanted_columns
+from omnigraph.evolution.plan import Plan, plan_change
+from omnigraph.language.schema.ir import SchemaIR
+from omnigraph.storage.locks import HeldLocks
+from omnigraph.storage.tables.columns import stage_columns
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.staged import stage_create
+from omnigraph.values.columns import table_path, table_schema
+
+failpoints.declare("schema_apply.prepared")
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What an apply did; `commit` is None when there was nothing to change."""
+
+    plan: Plan
+    commit: Commit | None
+    graph_manifest_version: int
+
+    @property
+    def applied(self) -> bool:
+        return self.commit is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        about = {"applied": self.applied, "graph_manifest_version": self.graph_manifest_version}
+        return self.plan.to_dict() | about | {"commit": None if self.commit is None else self.commit.id}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A wanted schema next to the accepted one: both with stable ids, and the files that will say so."""
+
+    before: SchemaIR
+    after: SchemaIR
+    files: SchemaFiles
+    #: Which schema the manifest named when `before` was read.
+    base: str | None
+    allow_data_loss: bool = False
+
+
+def row_counts(state: ManifestState) -> Mapping[int, int]:
+    """How many rows each type has, by its stable id."""
+    return {identity[0]: entry.row_count for identity, entry in state.tables.items()}
+
+
+def plan(context: CommitContext, change: Change) -> Plan:
+    """What applying a schema would do."""
+    counts = row_counts(context.manifest.load(MAIN))
+    return plan_change(change.before, change.after, counts, allow_data_loss=change.allow_data_loss)
+
+
+def apply(context: CommitContext, change: Change, lineage: Lineage) -> Applied:
+    """Carry a schema change out as one commit; none when there is nothing to change."""
+    refuse_other_branches(context)
+    prepared = _prepare(context, change, lineage)
+    if prepared.write is None:
+        return Applied(prepared.plan, None, prepared.state.commit_version)
+    failpoints.hit("schema_apply.prepared")
+    with window(context) as held:
+        try:
+            after = execute(context, prepared.write, held)
+        except (ExpectedVersionMismatch, ReadSetChanged):
+            prepared = _prepare(context, change, lineage)
+            assert prepared.write is not None, "the steps of a plan do not depend on rows, only its refusals"
+            after = execute(context, prepared.write, held)
+    commit = after.newest if after.newest is not None and after.newest.id == lineage.id else None
+    commit = commit or context.manifest.find_commit(MAIN, lineage.id)
+    return Applied(prepared.plan, commit, after.commit_version)
+
+
+@contextmanager
+def window(context: CommitContext) -> Iterator[HeldLocks]:
+    """The locks of a schema change, with everything settled that waited: no writer, no other branch, no other change."""
+    with context.locks.hold_all([MAIN, SCHEMA_APPLY_LOCK]) as held:
+        heal(context, holding={MAIN})
+        refuse_other_branches(context)
+        yield held
+
+
+# --- preparing --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    plan: Plan
+    state: ManifestState
+    write: Write | None
+
+
+@dataclass
+class _Parts:
+    """What a write is put together from, type by type."""
+
+    effects: list[TableEffect] = field(default_factory=list)
+    updates: list[Update] = field(default_factory=list)
+    reads: list[TableEntry] = field(default_factory=list)
+    purges: list[str] = field(default_factory=list)
+
+
+def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepared:
+    state = context.manifest.load(MAIN)
+    planned = plan_change(change.before, change.after, row_counts(state), allow_data_loss=change.allow_data_loss)
+    planned.refuse_unsupported()
+    if not planned.steps:
+        return _Prepared(planned, state, None)
+    old, new = entities(change.before.catalog), entities(change.after.catalog)
+    # Every rule is judged before the first file is staged.
+    for id_, entity in new.items():
+        if id_ in old and new_rules(old[id_], entity):
+            entry = state.tables[entity.id, entity.incarnation]
+            refuse_broken(old[id_], entity, context.tables.open(entry.location, entry.version))
+    parts = _Parts()
+    for id_, entity in new.items():
+        if id_ in old:
+            _change(context, state, old[id_], entity, parts)
+        else:
+            _create(context, entity, parts)
+    for id_, entity in old.items():
+        if id_ not in new:
+            _drop(state.tables[entity.id, entity.incarnation], change, parts)
+    write = Write(
+        kind=Kind.SCHEMA_APPLY,
+        branch=MAIN,
+        lineage=lineage,
+        effects=tuple(parts.effects),
+        reads=tuple(parts.reads),
+        updates=(*parts.updates, SetSchema(target_hash(change.files[COMPILED]))),
+        requires=(SchemaIs(change.base),),
+        schema=change.files,
+        purges=tuple(parts.purges),
+    )
+    return _Prepared(planned, state, write)
+
+
+def _change(context: CommitContext, state: ManifestState, was: Entity, entity: Entity, parts: _Parts) -> None:
+    entry = state.tables[entity.id, entity.incarnation]
+    renamed = replace(entry, key=entity.type_key)
+    if changes_table(was, entity):
+        table = context.tables.open(entry.location, entry.version)
+        staged = stage_columns(table, wanted_columns(was, entity))
+        parts.effects.append(TableEffect(renamed, (Step(staged),)))
+        return
+    if renamed != entry:
+        parts.updates.append(SetTable(renamed))
+    if renamed != entry or was != entity:
+        parts.reads.append(entry)
+
+
+def _create(context: CommitContext, entity: Entity, parts: _Parts) -> None:
+    path = table_path(entity)
+    entry = TableEntry(entity.type_key, path, (entity.id, entity.incarnation), 0, None, 0)
+    staged = stage_create(context.tables, Location(path), table_schema(entity))
+    parts.effects.append(TableEffect(entry, (Step(staged),), creates=True))
+
+
+def _drop(entry: TableEntry, change: Change, parts: _Parts) -> None:
+    parts.updates.append(DropTable(entry))
+    parts.reads.append(entry)
+    if change.allow_data_loss:
+        parts.purges.append(entry.path)

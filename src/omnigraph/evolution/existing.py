@@ -1,0 +1,142 @@
+"""The rows that are there, judged by the rules a schema change adds, before anything of it is visible.
+
+The rules are those of `validation`. What only concerns one row is asked of every row, batch by batch. What concerns many
+rows is asked of those that could break it: Lance finds values that rows share, and sources with too many edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+import pyarrow as pa
+
+from omnigraph.errors import ValidationError
+from omnigraph.evolution.compare import Entity, kept_names
+from omnigraph.evolution.image import wanted_columns
+from omnigraph.evolution.rules import Rule, rules_of
+from omnigraph.language.schema.ast import Cardinality, CheckConstraint, RangeConstraint
+from omnigraph.language.schema.catalog import EdgeType
+from omnigraph.storage.tables.columns import Column
+from omnigraph.storage.tables.groups import counts_outside, repeated_rows
+from omnigraph.storage.tables.table import Table
+from omnigraph.validation.rows import check_rows
+from omnigraph.validation.sets import TableChange, check_sets
+from omnigraph.validation.violation import Violation
+
+#: How many of the rows in the way an error shows.
+EXAMPLES = 5
+
+
+def refuse_broken(was: Entity, entity: Entity, table: Table) -> None:
+    """Raise when a row of the table breaks a rule that the type does not have yet, with examples."""
+    found = list(islice(_violations(was, entity, table), EXAMPLES))
+    if not found:
+        return
+    first, shown = found[0], "; ".join(violation.message for violation in found)
+    raise ValidationError(
+        f"the schema can not be applied, rows of {entity.type_key} break it: {shown}; change them first",
+        kind=first.kind,
+        type_key=entity.type_key,
+        property=first.property,
+        entity_id=first.entity_id,
+    )
+
+
+def _violations(was: Entity, entity: Entity, table: Table) -> Iterator[Violation]:
+    if not table.count_rows():
+        return
+    columns = {column.field.name: column for column in wanted_columns(was, entity)}
+    added = new_rules(was, entity)
+    yield from _of_rows(entity, table, columns, added)
+    for rule in added:
+        if rule.kind == "unique":
+            yield from _of_shared_values(entity, table, [columns[name] for name in rule.columns])
+        elif isinstance(rule.rule, Cardinality) and isinstance(entity, EdgeType):
+            yield from _of_sources(entity, table, rule.rule)
+
+
+def new_rules(was: Entity, entity: Entity) -> list[Rule]:
+    """The rules of a type that it did not have."""
+    old = rules_of(was, kept_names(was, entity))
+    return [rule for text, rule in rules_of(entity).items() if text not in old]
+
+
+# --- one row ----------------------------------------------------------------------------------------------------------
+
+
+def _of_rows(entity: Entity, table: Table, columns: dict[str, Column], added: Sequence[Rule]) -> Iterator[Violation]:
+    ranges = tuple(rule.rule for rule in added if isinstance(rule.rule, RangeConstraint))
+    checks = tuple(rule.rule for rule in added if isinstance(rule.rule, CheckConstraint))
+    names = {rule.property for rule in ranges} | {rule.property for rule in checks}
+    if not names:
+        return
+    properties = {name: entity.properties[name] for name in sorted(names)}
+    judged = replace(entity, properties=properties, ranges=ranges, checks=checks)
+    wanted = [columns["id"], *(columns[name] for name in properties)]
+    for batch in table.scan([column.stored for column in wanted if column.stored is not None]):
+        yield from check_rows(judged, pa.Table.from_batches([_image(batch, wanted)]))
+
+
+def _image(batch: pa.RecordBatch, wanted: Sequence[Column]) -> pa.RecordBatch:
+    """A batch of stored rows as they will be."""
+    arrays = [
+        batch.column(column.stored)
+        if column.stored is not None
+        else pa.repeat(pa.scalar(None, column.field.type) if column.fill is None else column.fill, batch.num_rows)
+        for column in wanted
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=[column.field.name for column in wanted])
+
+
+# --- many rows --------------------------------------------------------------------------------------------------------
+
+
+class _Settled:
+    """What the judged rows refer to was there when they were written; no other row is looked at."""
+
+    def __init__(self, entity: Entity, rows: pa.Table) -> None:
+        self._type_key = entity.type_key
+        self._rows = rows
+
+    def by_id(self, type_key: str, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
+        if type_key == self._type_key:
+            return self._rows.schema.empty_table().select(list(columns))
+        return pa.table({"id": ids})
+
+    def by_value(self, type_key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
+        return self._rows.schema.empty_table().select(list(columns))
+
+
+def _judge(entity: Entity, rows: pa.Table) -> Iterator[Violation]:
+    return check_sets({entity.type_key: TableChange(entity, rows)}, _Settled(entity, rows))
+
+
+def _of_shared_values(entity: Entity, table: Table, columns: Sequence[Column]) -> Iterator[Violation]:
+    if any(column.stored is None and column.fill is None for column in columns):
+        # A null is equal to nothing.
+        return
+    stored = [column for column in columns if column.stored is not None]
+    if stored:
+        rows = repeated_rows(table, [column.stored for column in stored if column.stored is not None], EXAMPLES)
+        rows = rows.rename_columns(["id", *(column.field.name for column in stored)])
+    else:
+        rows = pa.Table.from_batches(list(islice(table.scan(["id"], batch_size=2), 1))).slice(0, 2)
+    for column in columns:
+        if column.stored is None:
+            rows = rows.append_column(column.field.name, pa.repeat(column.fill, rows.num_rows))
+    judged = replace(entity, uniques=(tuple(column.field.name for column in columns),))
+    if isinstance(judged, EdgeType):
+        judged = replace(judged, cardinality=Cardinality())
+        missing = [name for name in ("src", "dst") if name not in rows.column_names]
+        for name in missing:
+            rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.string()))
+    yield from _judge(judged, rows)
+
+
+def _of_sources(entity: EdgeType, table: Table, cardinality: Cardinality) -> Iterator[Violation]:
+    sources = counts_outside(table, "src", cardinality.minimum, cardinality.maximum, EXAMPLES)
+    if len(sources):
+        rows = table.take_by("src", sources, ["id", "src", "dst"])
+        yield from _judge(replace(entity, uniques=()), rows)

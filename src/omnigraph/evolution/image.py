@@ -1,0 +1,38 @@
+"""The table of a type as a schema change leaves it: which columns, under which names, with what in the rows there are."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from omnigraph.evolution.compare import Entity
+from omnigraph.language.schema.catalog import Property
+from omnigraph.language.schema.defaults import default_value
+from omnigraph.storage.tables.columns import Column
+from omnigraph.values.build import column_of
+from omnigraph.values.columns import table_schema
+
+
+def wanted_columns(was: Entity, entity: Entity) -> tuple[Column, ...]:
+    """The columns of the table: those that stay by the name they have, and new ones with what existing rows get."""
+    stored = {declared.id: name for name, declared in was.properties.items()}
+    columns = []
+    for field in table_schema(entity):
+        declared = entity.properties.get(field.name)
+        if declared is None:
+            columns.append(Column(field, field.name))
+        elif declared.id in stored:
+            columns.append(Column(field, stored[declared.id]))
+        else:
+            columns.append(Column(field, None, _fill(declared)))
+    return tuple(columns)
+
+
+def _fill(declared: Property) -> pa.Scalar | None:
+    if declared.default is None:
+        return None
+    return column_of([default_value(declared.type, declared.default)], declared.type)[0]
+
+
+def changes_table(was: Entity, entity: Entity) -> bool:
+    """Whether the table itself has to change, not only what is said about it."""
+    return not table_schema(was).equals(table_schema(entity), check_metadata=True)

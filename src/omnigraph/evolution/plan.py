@@ -1,0 +1,44 @@
+"""A plan: the steps from the accepted schema to a wanted one, and what stands in the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.errors import SchemaChangeRefused
+from omnigraph.evolution.compare import RowCounts, compare
+from omnigraph.evolution.steps import Step, UnsupportedChange
+from omnigraph.language.schema.ir import SchemaIR
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Ordered steps. A plan without steps changes nothing; one with refusals can not be applied."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def refusals(self) -> tuple[UnsupportedChange, ...]:
+        return tuple(step for step in self.steps if isinstance(step, UnsupportedChange))
+
+    @property
+    def supported(self) -> bool:
+        return not self.refusals
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "supported": self.supported,
+            "step_count": len(self.steps),
+            "steps": [step.to_dict() for step in self.steps],
+        }
+
+    def refuse_unsupported(self) -> None:
+        """Raise when a step is refused; every reason is in the message."""
+        if self.refusals:
+            reasons = "; ".join(f"{step.entity}: {step.reason} [{step.code}]" for step in self.refusals)
+            raise SchemaChangeRefused(f"the schema can not be applied: {reasons}", refusals=[step.to_dict() for step in self.refusals])
+
+
+def plan_change(before: SchemaIR, after: SchemaIR, rows: RowCounts, *, allow_data_loss: bool = False) -> Plan:
+    """Compare two accepted schemas; `rows` says which types are populated."""
+    return Plan(tuple(compare(before, after, rows, "hard" if allow_data_loss else "soft")))

@@ -1,0 +1,119 @@
+"""Other columns for a table, staged as one transaction. What is kept is never written again.
+
+Adding columns of nulls, dropping, renaming and allowing null only change the schema. A column that is new and filled is
+written beside the others. Lance does not take both a filled column and a newly allowed null in one transaction; then,
+and only then, the table is rewritten, and loses its indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from lance import LanceOperation, Transaction
+
+from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.lance_fields import (
+    StoredField,
+    largest_id,
+    new_field,
+    schema_of,
+    stored_fields,
+)
+from omnigraph.storage.tables.staged import Staged, stage_overwrite
+from omnigraph.storage.tables.table import Table
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as it is to be. `stored`: what it is called now, None for a new one, whose rows get `fill` or null."""
+
+    field: pa.Field
+    stored: str | None = None
+    fill: pa.Scalar | None = None
+
+
+def stage_columns(table: Table, columns: Sequence[Column]) -> Staged:
+    """The table with exactly these columns, in this order."""
+    filled = [column for column in columns if column.fill is not None]
+    if not filled or not table.fragment_count:
+        return _project(table, columns)
+    if any(_newly_nullable(table, column) for column in columns):
+        return _rewrite(table, columns)
+    return _write_beside(table, columns, filled)
+
+
+def _newly_nullable(table: Table, column: Column) -> bool:
+    return column.stored is not None and column.field.nullable and not table.schema.field(column.stored).nullable
+
+
+def _project(table: Table, columns: Sequence[Column]) -> Staged:
+    """Only the schema changes."""
+    dataset = table.dataset
+    stored, free = stored_fields(dataset.lance_schema), dataset.max_field_id + 1
+    fields: list[StoredField] = []
+    for column in columns:
+        if column.stored is None:
+            fields.append(new_field(column.field, free))
+            free += len(fields[-1].messages)
+        else:
+            fields.append(_kept(table, stored[column.stored], column))
+    operation = LanceOperation.Project(schema_of(fields, dataset.lance_schema))
+    return Staged("columns", table.location, table.version, Transaction(table.version, operation))
+
+
+def _kept(table: Table, field: StoredField, column: Column) -> StoredField:
+    if column.field.name != column.stored:
+        field = field.renamed(column.field.name)
+    return field.made_nullable() if _newly_nullable(table, column) else field
+
+
+def _write_beside(table: Table, columns: Sequence[Column], filled: Sequence[Column]) -> Staged:
+    """New data files for the filled columns, one per fragment, under names that clash with none."""
+    interim = {id(column): f"__column_{number}" for number, column in enumerate(filled)}
+    schema = pa.schema([column.field.with_name(interim[id(column)]) for column in filled])
+
+    def values(batch: pa.RecordBatch) -> pa.RecordBatch:
+        repeated = [pa.repeat(column.fill, batch.num_rows) for column in filled]
+        return pa.RecordBatch.from_arrays(repeated, schema=schema)
+
+    fragments = []
+    with translated(str(table.location), "write new columns of"):
+        for fragment in table.dataset.get_fragments():
+            metadata, widened = fragment.merge_columns(values, columns=["id"])
+            fragments.append(metadata)
+    stored, free = stored_fields(widened), largest_id(widened) + 1
+    fields: list[StoredField] = []
+    for column in columns:
+        if column.stored is not None:
+            fields.append(_kept(table, stored[column.stored], column))
+        elif id(column) in interim:
+            fields.append(stored[interim[id(column)]].renamed(column.field.name))
+        else:
+            fields.append(new_field(column.field, free))
+            free += len(fields[-1].messages)
+    operation = LanceOperation.Merge(fragments, schema_of(fields, widened))
+    return Staged("columns", table.location, table.version, Transaction(table.version, operation))
+
+
+def _rewrite(table: Table, columns: Sequence[Column]) -> Staged:
+    schema = pa.schema([column.field for column in columns])
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        kept = [column.stored for column in columns if column.stored is not None]
+        for batch in table.scan(kept, blobs="values"):
+            arrays = [_values(column, batch) for column in columns]
+            yield pa.RecordBatch.from_arrays(arrays, names=schema.names)
+
+    return stage_overwrite(table, rows(), schema)
+
+
+def _values(column: Column, batch: pa.RecordBatch) -> pa.Array:
+    if column.stored is not None:
+        return batch.column(column.stored)
+    if column.fill is not None:
+        return pa.repeat(column.fill, batch.num_rows)
+    # Arrow makes no nulls of an extension type; what is written takes plain ones for blobs.
+    kind = column.field.type
+    return pa.nulls(batch.num_rows) if isinstance(kind, pa.BaseExtensionType) else pa.nulls(batch.num_rows, kind)
