@@ -21,6 +21,7 @@ from omnigraph.storage.round_trips import at_once
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import Missing, translated
 from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.table import Filter
 from omnigraph.storage.tables.version_files import is_newest_on_disk
 
 _STATE_COLUMNS = [*(field.name for field in rows.COLUMNS if field.name != "base_objects"), "_row_created_at_version"]
@@ -180,9 +181,9 @@ class Manifest:
 
     # --- history ----------------------------------------------------------------------------------------------------
 
-    def commits(self, branch: str = MAIN) -> dict[str, Commit]:
-        """Every commit this branch's manifest knows, by id."""
-        return {commit.id: commit for commit in self._read_commits(branch, None)}
+    def commits(self, branch: str = MAIN, newer_than: int | None = None) -> dict[str, Commit]:
+        """Every commit this branch's manifest knows, by id, or only those that came to it after one of its versions."""
+        return {commit.id: commit for commit in self._read_commits(branch, None, newer_than)}
 
     def commit_near(self, commit_id: str, branch: str = MAIN) -> Commit:
         """A commit by id, looked for on a branch first and then on all others."""
@@ -203,13 +204,17 @@ class Manifest:
         found = self._read_commits(branch, commit_id)
         return found[0] if found else None
 
-    def _read_commits(self, branch: str, only: str | None) -> list[Commit]:
+    def _read_commits(self, branch: str, only: str | None, newer_than: int | None = None) -> list[Commit]:
         warm = self.warm(branch)
         if warm.state.stamp < HISTORY_IN_MANIFEST:
+            # The history of an old format is read whole.
             return [commit for commit in self._legacy(branch) if only is None or commit.id == only]
-        wanted = pc.field("object_type") == rows.GRAPH_COMMIT
+        wanted: Filter = pc.field("object_type") == rows.GRAPH_COMMIT
         if only is not None:
             wanted &= pc.field("object_id") == only
+        if newer_than is not None:
+            # As text: expressions know no unsigned integers.
+            wanted = f"object_type = '{rows.GRAPH_COMMIT}' and _row_created_at_version > {newer_than}"
         try:
             with translated(MANIFEST_PATH, "read"):
                 columns = ["object_id", "metadata", "_row_created_at_version"]
@@ -217,7 +222,7 @@ class Manifest:
         except StorageError:
             if self._incarnation(branch) == warm.state.incarnation:
                 raise
-        return self._read_commits(branch, only)
+        return self._read_commits(branch, only, newer_than)
 
     # --- idempotency ------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ from omnigraph.graph.handle import Handle
 from omnigraph.graph.snapshot import Reference, Snapshot, resolve
 
 if TYPE_CHECKING:
+    from omnigraph.changes.commits import CommitChanges
+    from omnigraph.changes.feed import FeedPage
     from omnigraph.changes.filter import Names
     from omnigraph.changes.model import ChangeSet
 
@@ -39,6 +41,51 @@ class History(Handle):
         from omnigraph.changes.filter import read_filter
 
         return diff(self._context, self._target(before), self._target(after), read_filter(kinds, types, ops))
+
+    def commit_changes(
+        self,
+        commit_id: str,
+        *,
+        limit: int | None = None,
+        page_token: str | None = None,
+        kinds: Names = None,
+        types: Names = None,
+        ops: Names = None,
+    ) -> CommitChanges:
+        """What one commit did against its first parent: all of it, or with `limit` or `page_token` a page."""
+        from omnigraph.changes.commits import commit_changes
+        from omnigraph.changes.filter import read_filter
+
+        commit = self._context.manifest.commit_near(commit_id, self.branch)
+        domain = self.contract().identity_domain
+        return commit_changes(self._context, domain, commit, read_filter(kinds, types, ops), limit, page_token)
+
+    # --- the feed ---------------------------------------------------------------------------------------------------
+
+    def changes(
+        self,
+        branch: str | None = None,
+        *,
+        cursor: str | None = None,
+        start: str | None = None,
+        page_token: str | None = None,
+        limit: int | None = None,
+        max_commits: int | None = None,
+        kinds: Names = None,
+        types: Names = None,
+        ops: Names = None,
+    ) -> FeedPage:
+        """The next page of a branch's change feed.
+
+        From a `cursor` of an earlier poll, from a `start` ("now" unless given, "beginning", "after:<commit id>"), or on
+        from the page that gave `page_token`. Follow `next_page_token` until there is none; then keep the cursor.
+        """
+        from omnigraph.changes.feed import Poll, poll
+        from omnigraph.changes.filter import read_filter
+
+        wanted = read_filter(kinds, types, ops)
+        asked = Poll(branch or self.branch, wanted, cursor, start, page_token, limit, max_commits)
+        return poll(self._context, self.contract().identity_domain, asked)
 
     def _target(self, target: ReadTarget) -> ManifestState:
         """The state that a read target names; a branch is meant before anything else of that name."""

@@ -1,0 +1,202 @@
+"""What one commit did against its first parent, as a whole or in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from omnigraph.changes.diff import TablePair, moved_tables, table_changes
+from omnigraph.changes.filter import Filter
+from omnigraph.changes.model import Change, Changes, ChangeSet
+from omnigraph.changes.position import Position, position_of, read_position
+from omnigraph.changes.tokens import rejected, seal, unseal
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.history import state_of
+from omnigraph.commit.model import MAIN, Commit, Identity
+from omnigraph.errors import (
+    BadRequest,
+    ChangeFeedGap,
+    ChangeSchemaBoundary,
+    CommitHasNoParent,
+    HistoricalVersionReclaimed,
+    ResourceLimit,
+)
+
+#: How many changes a page has, if nothing is asked for, and at most.
+PAGE_CHANGES = 1_000
+MOST_PAGE_CHANGES = 8_192
+#: A page ends early when its changes are larger than this as JSON; one change is always told.
+PAGE_BYTES = 4 * 1024 * 1024
+
+PAGE_TOKEN = "page token of a commit"
+
+
+def cause(commit: Commit) -> dict[str, Any]:
+    """What a block of changes says once about its commit; null as its branch means main."""
+    told = {
+        "graph_commit_id": commit.id,
+        "authored_branch": None if commit.branch == MAIN else commit.branch,
+        "parent_commit_id": commit.parent,
+        "merged_parent_commit_id": commit.merged_parent,
+        "actor_id": commit.actor,
+        "authored_at": commit.created_at,
+    }
+    return {name: value for name, value in told.items() if value is not None or name == "authored_branch"}
+
+
+@dataclass(frozen=True)
+class CommitChanges(ChangeSet):
+    """The changes of one commit, or a page of them; `next_page_token` when there are more."""
+
+    commit: Commit
+    next_page_token: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        told: dict[str, Any] = {"cause": cause(self.commit), "changes": [change.to_dict() for change in self.changes]}
+        return told if self.next_page_token is None else told | {"next_page_token": self.next_page_token}
+
+
+class CommitBlock:
+    """The tables that a commit moved, opened; its changes can then be read from any place."""
+
+    def __init__(self, context: CommitContext, commit: Commit, wanted: Filter) -> None:
+        if commit.parent is None:
+            raise CommitHasNoParent(
+                f"commit {commit.id} is the first of its graph: there is nothing to compare it with", commit=commit.id
+            )
+        self.commit = commit
+        self._wanted = wanted
+        self.after = state_of(context.manifest, commit)
+        self.before = state_of(context.manifest, context.manifest.commit_near(commit.parent, commit.branch))
+        pairs = [pair for pair in moved_tables(self.before, self.after, wanted) if not _dropped(commit, pair)]
+        self._deltas = [(pair, pair.delta(context)) for pair in pairs]
+        for pair, delta in self._deltas:
+            if pair.before is not None and delta.columns.one_sided:
+                raise _boundary(commit, pair)
+
+    def changes(
+        self, behind: Position | None = None, batch_rows: int | None = None
+    ) -> Iterator[tuple[Identity, Change]]:
+        """The changes: nodes before edges, then by type id and id, each with its type; only those behind a position."""
+        for pair, delta in self._deltas:
+            last_id = None
+            if behind is not None:
+                order = (pair.kind != "node", pair.identity)
+                if order < behind.order:
+                    continue
+                if order == behind.order:
+                    last_id = behind.last_id(delta)
+            for change in table_changes(pair, delta, self._wanted, after_id=last_id, batch_rows=batch_rows):
+                yield pair.identity, change
+
+
+def _dropped(commit: Commit, pair: TablePair) -> bool:
+    """Whether a commit dropped a type that held nothing; one that did is a boundary, its rows are not looked at."""
+    if pair.after is None and pair.before is not None and pair.before.row_count:
+        raise _boundary(commit, pair)
+    return pair.after is None
+
+
+def _boundary(commit: Commit, pair: TablePair) -> ChangeSchemaBoundary:
+    return ChangeSchemaBoundary(
+        f"commit {commit.id} changed the schema of {pair.kind}:{pair.names[0]}: its changes can not be told entity by "
+        "entity; take a baseline and go on behind it",
+        commit=commit.id,
+        type_name=pair.names[0],
+    )
+
+
+def open_block(context: CommitContext, commit: Commit, wanted: Filter, cursor: str | None = None) -> CommitBlock:
+    """The block of a commit; what cleanup has taken is a gap, said with the caller's cursor."""
+    try:
+        return CommitBlock(context, commit, wanted)
+    except HistoricalVersionReclaimed as gone:
+        raise ChangeFeedGap(
+            f"the changes of commit {commit.id} can not be told any more ({gone}); take a baseline and go on from there",
+            cursor=cursor,
+            first_unreadable_commit=commit.id,
+        ) from gone
+
+
+@dataclass
+class Budget:
+    """What still fits on a page."""
+
+    changes: int
+    size: int
+    taken: int = 0
+
+    def take(self, change: Change) -> bool:
+        """Whether a change fits; the first always does."""
+        size = len(orjson.dumps(change.to_dict()))
+        if self.taken and (self.changes < 1 or self.size < size):
+            return False
+        self.changes -= 1
+        self.size -= size
+        self.taken += 1
+        return True
+
+    @cached_property
+    def batch_rows(self) -> int:
+        """How many rows to look at together: no more than the page and what comes after it needs."""
+        return min(max(self.changes + 1, 16), PAGE_CHANGES)
+
+
+def page_budget(limit: int | None, resource: str) -> Budget:
+    """A page of the asked size."""
+    if limit is None:
+        return Budget(PAGE_CHANGES, PAGE_BYTES)
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise BadRequest(f"a page has 1 to {MOST_PAGE_CHANGES} changes, not {limit!r}")
+    if limit > MOST_PAGE_CHANGES:
+        raise ResourceLimit(
+            f"a page has at most {MOST_PAGE_CHANGES} changes, not {limit}; read it in several pages",
+            resource=resource,
+            limit=MOST_PAGE_CHANGES,
+            actual=limit,
+        )
+    return Budget(limit, PAGE_BYTES)
+
+
+def commit_changes(
+    context: CommitContext,
+    identity_domain: str,
+    commit: Commit,
+    wanted: Filter,
+    limit: int | None = None,
+    page_token: str | None = None,
+) -> CommitChanges:
+    """The changes of a commit; all of them, read while iterated, unless a limit or a page token asks for a page."""
+    budget = page_budget(limit, "commit_changes_page_changes")
+    behind = None if page_token is None else _resumed(identity_domain, page_token, commit, wanted)
+    block = open_block(context, commit, wanted)
+    wanted.refuse_unknown_types(block.before, block.after, context.manifest.load())
+    if limit is None and page_token is None:
+        return CommitChanges(Changes(lambda: (change for _, change in block.changes())), commit)
+    page: list[Change] = []
+    last: Position | None = None
+    for identity, change in block.changes(behind, budget.batch_rows):
+        if not budget.take(change):
+            assert last is not None
+            return CommitChanges(page, commit, _token(identity_domain, commit, wanted, last))
+        page.append(change)
+        last = position_of(change, identity)
+    return CommitChanges(page, commit)
+
+
+def _token(identity_domain: str, commit: Commit, wanted: Filter, behind: Position) -> str:
+    payload = {"for": PAGE_TOKEN, "commit": commit.id, "filter": wanted.fingerprint(), "at": behind.payload()}
+    return seal(identity_domain, payload)
+
+
+def _resumed(identity_domain: str, token: str, commit: Commit, wanted: Filter) -> Position | None:
+    payload = unseal(identity_domain, token, PAGE_TOKEN)
+    if payload["commit"] != commit.id:
+        raise rejected("other_commit", f"it belongs to commit {payload['commit']}")
+    if payload["filter"] != wanted.fingerprint():
+        raise rejected("other_filter", "it belongs to other filters")
+    return read_position(payload["at"])

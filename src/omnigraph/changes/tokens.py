@@ -1,0 +1,79 @@
+"""Cursors and page tokens: opaque texts that only the graph that made them reads, and that can not be altered.
+
+A token is a URL-safe base64 text of: format, fingerprint of the graph, check sum over the rest, JSON payload. The check sum is
+keyed with the graph's identity: it is no secret, it tells a token that was damaged or made up from one of ours.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from omnigraph.errors import ChangeCursorRejected
+
+LONGEST_TOKEN = 4096
+_FORMAT = b"\x01"
+_GRAPH_BYTES = 8
+_SUM_BYTES = 16
+
+Payload = Mapping[str, Any]
+
+
+def seal(identity_domain: str, payload: Payload) -> str:
+    """A payload as a token of a graph."""
+    body = orjson.dumps(payload, option=orjson.OPT_SORT_KEYS)
+    sealed = _FORMAT + _graph(identity_domain) + _check_sum(identity_domain, body) + body
+    return _encoded(sealed)
+
+
+def unseal(identity_domain: str, token: str, purpose: str) -> dict[str, Any]:
+    """The payload of a token that this graph has made for this purpose (its entry `for`)."""
+    sealed = _decoded(token)
+    start = len(_FORMAT) + _GRAPH_BYTES
+    if sealed[len(_FORMAT) : start] != _graph(identity_domain):
+        raise rejected("other_graph", "it belongs to another graph")
+    given, body = sealed[start : start + _SUM_BYTES], sealed[start + _SUM_BYTES :]
+    if not hmac.compare_digest(given, _check_sum(identity_domain, body)):
+        raise rejected("tampered", "it was altered or damaged")
+    payload: dict[str, Any] = orjson.loads(body)
+    if payload["for"] != purpose:
+        raise rejected("wrong_kind", f"it is a {payload['for']}, not a {purpose}")
+    return payload
+
+
+def rejected(reason: str, why: str) -> ChangeCursorRejected:
+    """The one error about tokens."""
+    return ChangeCursorRejected(f"change cursor rejected: {why}", reason=reason)
+
+
+def _encoded(sealed: bytes) -> str:
+    return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+
+
+def _decoded(token: str) -> bytes:
+    # A text of more than the longest token is not looked at.
+    if isinstance(token, str) and 0 < len(token) <= LONGEST_TOKEN:
+        try:
+            padded = token + "=" * (-len(token) % 4)
+            sealed = base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True)
+        except (UnicodeEncodeError, binascii.Error):
+            sealed = b""
+        # Base64 can spell the same bytes in several ways; ours is one of them.
+        long_enough = len(sealed) > len(_FORMAT) + _GRAPH_BYTES + _SUM_BYTES
+        if sealed.startswith(_FORMAT) and long_enough and _encoded(sealed) == token:
+            return sealed
+    raise rejected("malformed", "it is no cursor or page token of OmniGraph")
+
+
+def _graph(identity_domain: str) -> bytes:
+    return hashlib.sha256(b"graph\0" + identity_domain.encode()).digest()[:_GRAPH_BYTES]
+
+
+def _check_sum(identity_domain: str, body: bytes) -> bytes:
+    return hmac.digest(b"changes\0" + identity_domain.encode(), body, "sha256")[:_SUM_BYTES]
