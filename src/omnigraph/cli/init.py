@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import click
 
 from omnigraph.cli import output
 from omnigraph.cli.addressing import refuse_remote
+from omnigraph.cli.cluster_root import cluster_root
 from omnigraph.cli.commands import Command
 from omnigraph.cli.scope import NEW
 from omnigraph.cli.settings import Settings
 from omnigraph.cli.sources import naming, read_source
 from omnigraph.errors import BadRequest
-
-_GRAPH_OF_A_CLUSTER = re.compile(r"(?P<root>.+)/graphs/[^/]+\.omni")
 
 
 @click.command(cls=Command, scope=NEW)
@@ -36,13 +33,9 @@ def init(settings: Settings, uri: str, schema_path: str, force: bool) -> None:
 
 def _refuse_inside_cluster(uri: str) -> None:
     """A graph of a cluster is made by the cluster, which keeps account of it."""
-    from omnigraph.storage.objects import open_store
-    from omnigraph.storage.root import Root
-
-    place = Root.parse(uri)
-    inside = _GRAPH_OF_A_CLUSTER.fullmatch(place.uri)
-    if inside is not None and open_store(Root(inside["root"], place.options)).exists("__cluster/state.json"):
+    root = cluster_root(uri)
+    if root is not None:
         raise BadRequest(
-            f"{uri} lies under the cluster root {inside['root']}; "
+            f"{uri} lies under the cluster root {root}; "
             "declare the graph in cluster.yaml and run `omnigraph cluster apply`"
         )

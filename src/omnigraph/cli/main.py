@@ -23,7 +23,7 @@ COMMANDS = {
     "branch": Lazy("omnigraph.cli.branch", "branch", "Make, list and delete branches."),
     "commit": Lazy("omnigraph.cli.commit", "commit", "Look at the history of a graph."),
     "snapshot": Lazy("omnigraph.cli.snapshot", "snapshot", "Show the tables of a branch and their published versions."),
-    "schema": Lazy("omnigraph.cli.schema", "schema", "Look at schemas."),
+    "schema": Lazy("omnigraph.cli.schema", "schema", "Look at schemas and change them."),
     "blob": Lazy("omnigraph.cli.blob", "blob", "Read blob values."),
     "ensure-indices": Lazy(
         "omnigraph.cli.ensure_indices", "ensure_indices", "Build the indexes that are declared and missing."

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.cluster_root import cluster_root
 from omnigraph.cli.commands import Group
 from omnigraph.cli.options import json_option, positional_uri
-from omnigraph.cli.scope import LOCAL, WRITE
-from omnigraph.cli.sources import read_source
+from omnigraph.cli.scope import LOCAL, PREVIEW, WRITE
+from omnigraph.cli.settings import Settings
+from omnigraph.cli.sources import naming, read_source
+from omnigraph.cli.writing import echo_write
+from omnigraph.errors import BadRequest
+
+if TYPE_CHECKING:
+    from omnigraph.evolution.plan import Plan
+
+_wanted = click.option("--schema", "schema_path", metavar="FILE", required=True, help="The wanted schema, a .pg file.")
+_data_loss = click.option(
+    "--allow-data-loss", is_flag=True, help="What is dropped is gone for older snapshots too, not only from now on."
+)
 
 
 @click.group(cls=Group)
 def schema() -> None:
-    """Look at schemas."""
+    """Look at schemas and change them."""
 
 
 @schema.command(scope=WRITE)
@@ -31,6 +45,69 @@ def show(context: click.Context, uri: str | None, as_json: bool) -> None:
 
 
 schema.add_command(show, "get")
+
+
+@schema.command(scope=PREVIEW)
+@positional_uri
+@_wanted
+@_data_loss
+@json_option
+@click.pass_context
+def plan(context: click.Context, uri: str | None, schema_path: str, allow_data_loss: bool, as_json: bool) -> None:
+    """Show what applying a schema would do."""
+    target = resolve(context, uri)
+    wanted = read_source(schema_path)
+    graph = open_graph(target, "ro")
+    with naming(schema_path):
+        planned = graph.plan_schema(wanted, allow_data_loss=allow_data_loss)
+    if as_json:
+        output.json({"uri": target.uri} | planned.to_dict())
+        return
+    output.line(f"schema plan for {target.uri}")
+    output.line(f"supported: {_yes(planned.supported)}")
+    _show_steps(planned)
+
+
+@schema.command(scope=WRITE)
+@positional_uri
+@_wanted
+@_data_loss
+@json_option
+@click.pass_context
+def apply(context: click.Context, uri: str | None, schema_path: str, allow_data_loss: bool, as_json: bool) -> None:
+    """Make a schema the accepted one, in one commit."""
+    settings = context.ensure_object(Settings)
+    target = resolve(context, uri)
+    wanted = read_source(schema_path)
+    root = cluster_root(target.uri)
+    if root is not None:
+        raise BadRequest(
+            f"{target.uri} lies under the cluster root {root}; "
+            "change its schema in the cluster's folder and run `omnigraph cluster apply`"
+        )
+    echo_write(settings, "schema apply", target)
+    graph = open_graph(target, "rw", settings.actor)
+    with naming(schema_path):
+        result = graph.apply_schema(wanted, allow_data_loss=allow_data_loss)
+    if as_json:
+        output.json({"uri": target.uri} | result.to_dict())
+        return
+    output.line(f"schema apply for {target.uri}")
+    output.line(f"supported: {_yes(result.plan.supported)}")
+    output.line(f"applied: {_yes(result.applied)}")
+    output.line(f"graph_manifest_version: {result.graph_manifest_version}")
+    _show_steps(result.plan)
+
+
+def _show_steps(plan: Plan) -> None:
+    for step in plan.steps:
+        output.line(f"- {step}")
+    if not plan.steps:
+        output.line("no schema changes")
+
+
+def _yes(fact: bool) -> str:
+    return "yes" if fact else "no"
 
 
 @schema.command("show-ir", scope=LOCAL)
