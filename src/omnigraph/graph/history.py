@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from omnigraph.commit.branch_refs import LONGEST_NAME, read_ref
 from omnigraph.commit.model import MAIN, Commit, ManifestState
-from omnigraph.graph.handle import Handle
+from omnigraph.graph.handle import NOW, Handle
 from omnigraph.graph.snapshot import Reference, Snapshot, resolve
 
 if TYPE_CHECKING:
+    from omnigraph.changes.baseline import Baseline, Sink
     from omnigraph.changes.commits import CommitChanges
     from omnigraph.changes.feed import FeedPage
     from omnigraph.changes.filter import Names
@@ -86,6 +87,27 @@ class History(Handle):
         wanted = read_filter(kinds, types, ops)
         asked = Poll(branch or self.branch, wanted, cursor, start, page_token, limit, max_commits)
         return poll(self._context, self.contract().identity_domain, asked)
+
+    def baseline(
+        self,
+        branch: str | None = None,
+        out: Sink | None = None,
+        *,
+        kinds: Names = None,
+        types: Names = None,
+        ops: Names = None,
+    ) -> Baseline:
+        """All that a branch holds now, written to `out` as export lines, and the cursor of the changes behind it.
+
+        `out`: a path, an `s3://` URI, an open binary file, or a function that takes bytes. When it fails there is no cursor.
+        Without one, read `snapshot` of the answer, with `export_chunks` for example.
+        """
+        from omnigraph.changes.baseline import baseline
+        from omnigraph.changes.filter import read_filter
+
+        contract, shown = self._view(branch, None, NOW)
+        wanted = read_filter(kinds, types, ops)
+        return baseline(self._context, contract.identity_domain, contract.catalog, shown, shown.state, wanted, out)
 
     def _target(self, target: ReadTarget) -> ManifestState:
         """The state that a read target names; a branch is meant before anything else of that name."""

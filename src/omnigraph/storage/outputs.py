@@ -48,13 +48,16 @@ class Output:
         below = "/".join([self.root.uri, *names])
         return Output(below, Root(below, self.root.options))
 
-    def write(self, chunks: Iterable[bytes], *, parents: bool = False) -> None:
-        """Write a file as a whole, in place of whatever file stood there; `parents` makes the folders it lies in."""
+    def write(self, chunks: Iterable[bytes], *, parents: bool = False, durable: bool = False) -> None:
+        """Write a file as a whole, in place of whatever file stood there; `parents` makes the folders it lies in.
+
+        `durable`: a file here is forced to disk before it takes its name.
+        """
         if self.root.is_local:
             if parents:
                 with _local_errors(self.path):
                     self.path.parent.mkdir(parents=True, exist_ok=True)
-            _write_file(self.path, chunks)
+            _write_file(self.path, chunks, durable)
             return
         stream = _Stream(chunks)
         try:
@@ -106,7 +109,7 @@ class _Stream:
             raise
 
 
-def _write_file(path: Path, chunks: Iterable[bytes]) -> None:
+def _write_file(path: Path, chunks: Iterable[bytes], durable: bool) -> None:
     if path.is_dir():
         raise BadRequest(f"cannot write '{path}': it is a folder; name a file")
     if path.exists() and not path.is_file():
@@ -122,6 +125,10 @@ def _write_file(path: Path, chunks: Iterable[bytes]) -> None:
             for chunk in chunks:
                 with _local_errors(path):
                     file.write(chunk)
+            if durable:
+                with _local_errors(path):
+                    file.flush()
+                    os.fsync(file.fileno())
         failpoints.hit("outputs.written")
         with _local_errors(path):
             temporary.replace(path)

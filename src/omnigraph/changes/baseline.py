@@ -1,0 +1,107 @@
+"""A baseline: all that a branch holds, and the cursor that goes on from exactly there.
+
+The cursor is made last: who could not take all of the data has none, and can not go on as if nothing were missing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from omnigraph.changes.feed import head_cursor
+from omnigraph.changes.filter import Filter
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import ManifestState
+from omnigraph.errors import Conflict
+from omnigraph.export.plan import ExportTable, plan_export
+from omnigraph.export.run import export_stream
+from omnigraph.language.schema.catalog import Catalog
+from omnigraph.query.entities import View
+from omnigraph.storage.file_lock import try_lock, unlock
+from omnigraph.storage.object_errors import from_os
+from omnigraph.storage.outputs import Output
+
+
+class Writable(Protocol):
+    """Something that takes bytes, such as an open file."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+Sink = str | os.PathLike[str] | Writable | Callable[[bytes], object]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A captured snapshot: its commit, how many entities were written, and the cursor of the changes behind it."""
+
+    snapshot: View
+    commit: str
+    cursor: str
+    entities: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"snapshot_commit_id": self.commit, "resume_cursor": self.cursor}
+
+
+def baseline(
+    context: CommitContext,
+    identity_domain: str,
+    catalog: Catalog,
+    snapshot: View,
+    state: ManifestState,
+    wanted: Filter,
+    sink: Sink | None,
+) -> Baseline:
+    """Write the entities of a snapshot as export lines, then give the cursor; without a sink only the cursor."""
+    wanted.refuse_unknown_types(state)
+    count = 0
+    if sink is not None:
+        planned = plan_export(snapshot, catalog, context.root, wanted.types)
+        chosen = [table for table in planned if wanted.wants_type(table.kind, [table.name])]
+        count = _capture(chosen, sink, context)
+    return Baseline(snapshot, state.head, head_cursor(identity_domain, state, wanted), count)
+
+
+def _capture(tables: Sequence[ExportTable], sink: Sink, context: CommitContext) -> int:
+    counted = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal counted
+        for piece in export_stream(tables):
+            counted += piece.count(b"\n")
+            yield piece
+
+    if isinstance(sink, str | os.PathLike):
+        output = Output.parse(os.fspath(sink), context.root.storage_options)
+        with _alone(output):
+            output.write(lines(), durable=True)
+    else:
+        take = sink if callable(sink) else sink.write
+        for piece in lines():
+            take(piece)
+    return counted
+
+
+@contextmanager
+def _alone(output: Output) -> Iterator[None]:
+    """One capture into a local file at a time, told by a lock beside it."""
+    if not output.root.is_local:
+        yield
+        return
+    path = Path(f"{output.path}.lock")
+    try:
+        held = try_lock(path)
+    except OSError as error:
+        raise from_os(error, action="lock", location=str(path), writes=False) from error
+    if held is None:
+        raise Conflict(f"another baseline is being written to '{output.path}'; wait for it, or name another file")
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        unlock(held)
