@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,6 +14,7 @@ from omnigraph.cli.commands import Group
 from omnigraph.cli.options import branch_option, json_option, refuse_both, snapshot_option, together
 from omnigraph.cli.scope import READ
 from omnigraph.cli.shapes import blob_output
+from omnigraph.cli.whole_file import write_whole
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, BlobRangeNotSatisfiable
 
@@ -81,7 +81,7 @@ def get(
         for chunk in _chunks(value, start, end):
             output.data(chunk)
     else:
-        _write_whole(Path(out), _chunks(value, start, end))
+        write_whole(Path(out), _chunks(value, start, end))
 
 
 @blob.command(scope=READ)
@@ -126,20 +126,3 @@ def _chunks(value: BlobValue, start: int, end: int) -> Iterator[bytes]:
 
     for position in range(start, end, LONGEST_RANGE):
         yield value.read(position, min(position + LONGEST_RANGE, end))
-
-
-def _write_whole(path: Path, chunks: Iterator[bytes]) -> None:
-    """Write a file that is there as a whole or not at all: what stood there stays until the last byte is written."""
-    if path.exists() and not path.is_file():
-        # A device or a pipe can not be replaced.
-        path.write_bytes(b"".join(chunks))
-        return
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("xb") as file:
-            file.writelines(chunks)
-        temporary.replace(path)
-    except OSError as error:
-        raise BadRequest(f"cannot write '{path}': {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -30,6 +30,7 @@ COMMANDS = {
     ),
     "recovery": Lazy("omnigraph.cli.recovery", "recovery", "Look at recoveries and at what is waiting for one."),
     "alias": Lazy("omnigraph.cli.alias", "alias", "Run a stored query by its short name."),
+    "embed": Lazy("omnigraph.cli.embed", "embed", "Fill in the vectors of a JSONL file."),
     "graphs": Lazy("omnigraph.cli.graphs", "graphs", "Look at the graphs of a server."),
     "cluster": Lazy("omnigraph.cli.cluster", "cluster", "Declare and apply the graphs of a cluster."),
     "policy": Lazy("omnigraph.cli.policy", "policy", "Check the policy of a cluster."),
