@@ -1,0 +1,155 @@
+"""Section 15: changes across schema changes; section 14: names of then and now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import ChangeSchemaBoundary, NotFound
+from tests.changes.applying import told
+
+PERSON = "node Person { key: String @key age: I32? }"
+PUT = "query put($k: String) { insert Person { key: $k, age: 7 } }"
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> og.Graph:
+    graph = og.init(tmp_path / "g", PERSON)
+    graph.mutate(PUT, params={"k": "ann"})
+    graph.mutate(PUT, params={"k": "bob"})
+    return graph
+
+
+def boundary(graph: og.Graph) -> ChangeSchemaBoundary:
+    """The boundary that the newest commit is."""
+    with pytest.raises(ChangeSchemaBoundary) as caught:
+        graph.commit_changes(graph.head().id)
+    assert caught.value.commit == graph.head().id
+    return caught.value
+
+
+@pytest.mark.row("CHG-13")
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_type_dropped_and_declared_anew(graph: og.Graph, row: list[str], hard: bool) -> None:
+    before = graph.snapshot()
+    graph.apply_schema("node Other { key: String @key }", allow_data_loss=hard)
+    graph.apply_schema(f"{PERSON} node Other {{ key: String @key }}")
+    graph.mutate(PUT, params={"k": "ann"})
+    if hard:
+        with pytest.raises(og.errors.HistoricalVersionReclaimed):
+            og.open(graph.uri).diff(before)
+        return
+    expected = [
+        ("delete", "node:Person", "ann"),
+        ("delete", "node:Person", "bob"),
+        ("insert", "node:Person", "ann"),
+    ]
+    changes = list(graph.diff(before).changes)
+    assert told(changes) == expected
+    assert changes[0].type_id != changes[2].type_id
+    assert told(graph.diff(graph.head(), before).changes) == [
+        ("insert", "node:Person", "ann"),
+        ("insert", "node:Person", "bob"),
+        ("delete", "node:Person", "ann"),
+    ]
+
+
+@pytest.mark.row("CHG-19")
+def test_renames_and_compaction_are_empty_blocks(graph: og.Graph, row: list[str]) -> None:
+    cursor = graph.changes().cursor
+    graph.apply_schema('node Human @rename_from("Person") { key: String @key years: I32? @rename_from("age") }')
+    graph.optimize()
+    page = graph.changes(cursor=cursor)
+    assert page.blocks
+    assert [list(block.changes) for block in page.blocks] == [[] for _ in page.blocks]
+    for commit in graph.commits()[: len(page.blocks)]:
+        assert list(graph.commit_changes(commit.id).changes) == []
+
+
+@pytest.mark.row("CHG-21")
+def test_what_is_a_boundary(graph: og.Graph, row: list[str]) -> None:
+    wider = "node Person { key: String @key age: I32? nick: String? }"
+    graph.apply_schema(wider)
+    assert boundary(graph).type_name == "Person"
+    graph.apply_schema(f"{wider} node Empty {{ key: String @key }}")
+    assert list(graph.commit_changes(graph.head().id).changes) == []
+    graph.apply_schema(wider)
+    assert list(graph.commit_changes(graph.head().id).changes) == []
+    graph.apply_schema("node Other { key: String @key }")
+    assert boundary(graph).type_name == "Person"
+    graph.apply_schema("node Other { key: String @key word: String? }")
+    assert boundary(graph).type_name == "Other"
+    graph.apply_schema("node Other { key: String @key }", allow_data_loss=True)
+    assert boundary(graph).type_name == "Other"
+
+
+def test_a_type_dropped_for_good_is_a_boundary(graph: og.Graph) -> None:
+    graph.apply_schema("node Other { key: String @key }", allow_data_loss=True)
+    assert boundary(graph).type_name == "Person"
+
+
+def test_boundaries_of_other_types_do_not_matter(graph: og.Graph) -> None:
+    graph.apply_schema(f"{PERSON} node Other {{ key: String @key }}")
+    graph.apply_schema(f"{PERSON} node Other {{ key: String @key word: String? }}")
+    assert list(graph.commit_changes(graph.head().id, types="Person").changes) == []
+    with pytest.raises(ChangeSchemaBoundary):
+        graph.commit_changes(graph.head().id, types="Other")
+
+
+def test_a_feed_stops_at_a_boundary_and_goes_on_behind_it(graph: og.Graph) -> None:
+    cursor = graph.changes().cursor
+    graph.mutate(PUT, params={"k": "cid"})
+    graph.apply_schema("node Person { key: String @key age: I32? nick: String? }")
+    crossed = graph.head()
+    graph.mutate(PUT, params={"k": "dot"})
+    page = graph.changes(cursor=cursor)
+    assert [[change.id for change in block.changes] for block in page.blocks] == [["cid"]]
+    assert page.caught_up is False
+    with pytest.raises(ChangeSchemaBoundary) as caught:
+        graph.changes(cursor=page.cursor)
+    assert (caught.value.commit, caught.value.type_name) == (crossed.id, "Person")
+    page = graph.changes(start=f"after:{crossed.id}")
+    assert [[change.id for change in block.changes] for block in page.blocks] == [["dot"]]
+    baseline = graph.baseline()
+    assert graph.changes(cursor=baseline.cursor).caught_up
+
+
+def test_a_difference_across_a_new_property(graph: og.Graph) -> None:
+    before = graph.snapshot()
+    graph.apply_schema("node Person { key: String @key age: I32? nick: String? }")
+    assert list(graph.diff(before).changes) == []
+    graph.mutate('query q() { update Person set { nick: "b" } where key = "bob" }')
+    (change,) = graph.diff(before).changes
+    assert change.before == {"key": "bob", "age": 7}
+    assert change.after == {"key": "bob", "age": 7, "nick": "b"}
+    (back,) = graph.diff(graph.head(), before).changes
+    assert (back.before, back.after) == (change.after, change.before)
+
+
+@pytest.mark.row("CHG-34")
+def test_the_id_of_a_type_survives_a_rename(graph: og.Graph, row: list[str]) -> None:
+    old = graph.commit_changes(graph.head().id).changes[0]
+    before = graph.snapshot()
+    graph.apply_schema('node Human @rename_from("Person") { key: String @key age: I32? }')
+    graph.mutate('query q() { insert Human { key: "cid" } }')
+    new = graph.commit_changes(graph.head().id).changes[0]
+    assert (old.type, new.type) == ("Person", "Human")
+    assert old.type_id == new.type_id
+    assert told(graph.diff(before).changes) == [("insert", "node:Human", "cid")]
+    for name in ("Human", "Person"):
+        assert len(graph.diff(before, types=name).changes) == 1
+
+
+@pytest.mark.row("TT-14")
+def test_a_renamed_type_and_its_successor(graph: og.Graph, row: list[str]) -> None:
+    before = graph.head().id
+    graph.apply_schema('node Human @rename_from("Person") { key: String @key age: I32? }')
+    graph.apply_schema("node Human { key: String @key age: I32? } " + PERSON)
+    graph.mutate(PUT, params={"k": "new"})
+    everyone = "query q() { match { $x: %s } return { $x.key } order { $x.key asc } }"
+    assert [row["x.key"] for row in graph.query(everyone % "Human", snapshot=before).rows] == ["ann", "bob"]
+    with pytest.raises(NotFound, match="does not exist at this snapshot"):
+        graph.query(everyone % "Person", snapshot=before)
+    assert [row["x.key"] for row in graph.query(everyone % "Person").rows] == ["new"]
