@@ -32,6 +32,7 @@ from omnigraph.errors import AlreadyInitialized, GraphNotFound
 from omnigraph.graph.lifecycle import connect, create, open_for_writing
 from omnigraph.merge import execute as _merges_declare_theirs  # noqa: F401
 from omnigraph.mutation import execute as _declares_its_failpoints  # noqa: F401
+from omnigraph.storage import outputs as _exports_declare_theirs  # noqa: F401
 from omnigraph.storage.tables.staged import stage_delete
 from tests.commit.crash_cases import COMPACTING, Case, Death, Outcome, is_representative, matrix
 from tests.commit.healthy import Picture, assert_healthy, assert_open_is_idle, picture
@@ -44,6 +45,8 @@ TESTS = Path(__file__).parents[1]
 #: Failpoints that lie outside of what a crash of a writer can reach, and the tests that exercise them.
 EXERCISED_ELSEWHERE = {
     "objects.swap_compared": "storage",
+    "outputs.written": "export",
+    "outputs.folder_written": "export",
     "mutation.prepared": "mutation",
     "branch_merge.prepared": "merge",
     "staging.job_written": "commit/test_staging_jobs.py",

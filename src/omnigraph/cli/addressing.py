@@ -14,6 +14,7 @@ from omnigraph.errors import BadRequest
 
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph
+    from omnigraph.spark.options import SparkOptions
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,10 @@ def refuse_remote(uri: str) -> None:
         raise BadRequest(f"a remote graph must be addressed with `--server <url>`; {uri} is not a graph's storage")
 
 
-def open_graph(target: Target, mode: Literal["rw", "ro"], actor: str | None = None) -> Graph:
+def open_graph(
+    target: Target, mode: Literal["rw", "ro"], actor: str | None = None, *, spark: SparkOptions | None = None
+) -> Graph:
     """The graph at a target; reading commands write nothing at all."""
     from omnigraph.graph.entry import open
 
-    return open(target.uri, mode, actor=actor)
+    return open(target.uri, mode, actor=actor, spark=spark)

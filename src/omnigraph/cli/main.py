@@ -18,6 +18,7 @@ COMMANDS = {
     "init": Lazy("omnigraph.cli.init", "init", "Create an empty graph at URI."),
     "query": Lazy("omnigraph.cli.query", "query", "Run a read query and print its answer."),
     "mutate": Lazy("omnigraph.cli.mutate", "mutate", "Run a mutation: one commit for all of its statements, or none."),
+    "export": Lazy("omnigraph.cli.export", "export", "Write nodes and edges as JSON lines or Parquet."),
     "explain": Lazy("omnigraph.cli.explain", "explain", "Show how a read query is answered."),
     "lint": Lazy("omnigraph.cli.lint", "lint", "Check a file of queries against a schema."),
     "branch": Lazy("omnigraph.cli.branch", "branch", "Make, list and delete branches."),
@@ -29,8 +30,8 @@ COMMANDS = {
         "omnigraph.cli.ensure_indices", "ensure_indices", "Build the indexes that are declared and missing."
     ),
     "recovery": Lazy("omnigraph.cli.recovery", "recovery", "Look at recoveries and at what is waiting for one."),
-    "alias": Lazy("omnigraph.cli.alias", "alias", "Run a stored query by its short name."),
     "embed": Lazy("omnigraph.cli.embed", "embed", "Fill in the vectors of a JSONL file."),
+    "alias": Lazy("omnigraph.cli.alias", "alias", "Run a stored query by its short name."),
     "graphs": Lazy("omnigraph.cli.graphs", "graphs", "Look at the graphs of a server."),
     "cluster": Lazy("omnigraph.cli.cluster", "cluster", "Declare and apply the graphs of a cluster."),
     "policy": Lazy("omnigraph.cli.policy", "policy", "Check the policy of a cluster."),

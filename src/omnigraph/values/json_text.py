@@ -36,11 +36,11 @@ def json_text(column: pa.Array, kind: PropType) -> pa.Array:
 def json_string(column: pa.Array) -> pa.Array:
     """Texts as JSON strings; null stays null."""
     if not pc.any(pc.match_substring_regex(column, _SPECIAL), min_count=0).as_py():
-        return pc.binary_join_element_wise('"', column, '"', "")
+        return _between('"', column, '"')
     escaped = column
     for character, written in _ESCAPES:
         escaped = pc.replace_substring(escaped, character, written)
-    escaped = pc.binary_join_element_wise('"', escaped, '"', "")
+    escaped = _between('"', escaped, '"')
     # The other control characters are rare, and have to be spelled out one by one.
     rare = pc.fill_null(pc.match_substring_regex(escaped, _CONTROL), False)
     if not pc.any(rare, min_count=0).as_py():
@@ -58,7 +58,7 @@ def _scalars(column: pa.Array, kind: PropType) -> pa.Array:
     if kind.scalar is Scalar.DATETIME:
         texts = pc.replace_substring(texts, " ", "T", max_replacements=1)
     if kind.scalar in (Scalar.DATE, Scalar.DATETIME):
-        return pc.binary_join_element_wise('"', texts, '"', "")
+        return _between('"', texts, '"')
     return texts
 
 
@@ -85,7 +85,7 @@ def _vectors(column: pa.Array) -> pa.Array:
         return _lists(column, _floats(flat).fill_null(_NULL) if len(flat) else flat.cast(pa.string()))
     rows = values.reshape(-1, column.type.list_size)
     texts = pa.array(_dumped(rows)[2:-2].split("],["), pa.string())
-    present = pc.binary_join_element_wise("[", texts, "]", "")
+    present = _between("[", texts, "]")
     if not column.null_count:
         return present
     return pc.replace_with_mask(pa.nulls(len(column), pa.string()), column.is_valid(), present)
@@ -96,8 +96,14 @@ def _lists(column: pa.Array, elements: pa.Array) -> pa.Array:
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(offsets), elements.cast(pa.string()))
-    texts = pc.binary_join_element_wise("[", pc.binary_join(lists, ","), "]", "")
+    texts = _between("[", pc.binary_join(lists, ","), "]")
     return pc.if_else(column.is_valid(), texts, pa.scalar(None, pa.string()))
+
+
+def _between(before: str, column: pa.Array, after: str) -> pa.Array:
+    """Texts with something on either side; null stays null."""
+    ends = [pa.scalar(text, column.type) for text in (before, after, "")]
+    return pc.binary_join_element_wise(ends[0], column, *ends[1:])
 
 
 def _dumped(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str:
