@@ -16,7 +16,7 @@ from omnigraph.changes.feed import head_cursor
 from omnigraph.changes.filter import Filter
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import ManifestState
-from omnigraph.errors import Conflict
+from omnigraph.errors import BadRequest, Conflict
 from omnigraph.export.plan import ExportTable, plan_export
 from omnigraph.export.run import export_stream
 from omnigraph.language.schema.catalog import Catalog
@@ -94,6 +94,8 @@ def _alone(output: Output) -> Iterator[None]:
         yield
         return
     path = Path(f"{output.path}.lock")
+    if not path.parent.is_dir():
+        raise BadRequest(f"cannot write '{output.path}': there is no folder '{path.parent}'")
     try:
         held = try_lock(path)
     except OSError as error:

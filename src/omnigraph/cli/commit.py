@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.change_lines import filter_options, limit_option, show_cause, show_changes
 from omnigraph.cli.commands import Group
 from omnigraph.cli.commit_filters import read_filters
 from omnigraph.cli.moments import iso
@@ -65,6 +66,48 @@ def show(context: click.Context, uri: str | None, commit_id: str, as_json: bool)
         return
     readable = {"graph_branch": found.branch, "created_at": iso(found.created_at), "kind": found.kind}
     output.fields(commit_output(found) | readable)
+
+
+@commit.command(scope=READ)
+@uri_option
+@click.argument("commit_id", metavar="ID")
+@limit_option
+@click.option("--page-token", metavar="TOKEN", help="Show one page: the one behind this token.")
+@filter_options
+@json_option
+@click.pass_context
+def changes(
+    context: click.Context,
+    uri: str | None,
+    commit_id: str,
+    limit: int | None,
+    page_token: str | None,
+    kinds: tuple[str, ...],
+    types: tuple[str, ...],
+    ops: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Show what the commit ID did against its first parent."""
+    graph = open_graph(resolve(context, uri, named_by="--uri"), "ro")
+    wanted: dict[str, Any] = {"limit": limit, "kinds": kinds, "types": types, "ops": ops}
+    page = graph.commit_changes(commit_id, page_token=page_token, **wanted)
+    told = page.to_dict() if as_json else {}
+    if not as_json:
+        show_cause(page.commit)
+        show_changes(page.changes)
+    while page_token is None and page.next_page_token is not None:
+        page = graph.commit_changes(commit_id, page_token=page.next_page_token, **wanted)
+        if as_json:
+            told["changes"] += page.to_dict()["changes"]
+        else:
+            show_changes(page.changes)
+    if page_token is None:
+        # All pages were followed.
+        told.pop("next_page_token", None)
+    if as_json:
+        output.json(told)
+    elif page.next_page_token is not None:
+        output.line(f"next_page_token: {page.next_page_token}")
 
 
 @commit.command(scope=READ)
