@@ -11,7 +11,15 @@ from bench.measure import BENCHMARKS, Row
 from bench.table import circumstances, render
 
 #: Importing a module registers its benchmarks.
-MODULES = ("bench.cli", "bench.languages", "bench.mutations", "bench.query", "bench.storage", "bench.storage_s3")
+MODULES = (
+    "bench.cli",
+    "bench.languages",
+    "bench.mutations",
+    "bench.query",
+    "bench.search",
+    "bench.storage",
+    "bench.storage_s3",
+)
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 

@@ -139,3 +139,49 @@ def test_the_best_are_the_first_of_all(
       order {{ bm25($t.text, $x) }} %s }}"""
     everything = graphs[state].query(source % "", params={"x": text}).rows
     assert graphs[state].query(source % f"limit {limit}", params={"x": text}).rows == everything[:limit]
+
+
+HOPS = """
+node P { k: String @key emb: Vector(2) @index }
+node Q { k: String @key }
+edge To: P -> Q
+"""
+
+
+@pytest.fixture(scope="module", params=["indexed", "scanned"])
+def sparse(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    """Only few nodes have edges, and they are far from the origin."""
+    graph = og.init(Path(tmp_path_factory.mktemp("sparse")) / "g", HOPS)
+    nodes = [{"type": "P", "data": {"k": f"p{n}", "emb": [float(n), 0.0]}} for n in range(400)]
+    ends = [{"type": "Q", "data": {"k": f"q{n}"}} for n in range(3)]
+    edges = [
+        {"edge": "To", "from": f"p{n}", "to": f"q{n % 3}", "data": {}} for n in (*range(300, 310), 305, 305, 20, 399)
+    ]
+    append(graph, [*nodes, *ends, *edges])
+    if request.param == "indexed":
+        graph.ensure_indices()
+    return graph
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 12, 40])
+@pytest.mark.parametrize(
+    "pattern", ["$p to $q", "$p $e:to $q", '$p to $q $q.k != "q0"', "not { $p to $x }", '$p to $q $q: Q { k: "q1" }']
+)
+def test_the_nearest_that_lead_somewhere(sparse: og.Graph, pattern: str, limit: int) -> None:
+    """Steps drop most of the nearest; the scan is asked for more until there are enough."""
+    source = f"""query q($v: Vector(2)) {{ match {{ $p: P {pattern} }} return {{ $p.k, nearest($p.emb, $v) as d }}
+      order {{ nearest($p.emb, $v) }} %s }}"""
+    everything = sparse.query(source % "limit 1000", params={"v": [0.0, 0.0]}).rows
+    assert [row["d"] for row in everything] == sorted(row["d"] for row in everything)
+    assert len(everything) >= 3
+    assert sparse.query(source % f"limit {limit}", params={"v": [0.0, 0.0]}).rows == everything[:limit]
+
+
+def test_a_fused_rank_does_not_depend_on_the_order_asked_for(graphs: dict[str, og.Graph]) -> None:
+    """A limit by distance must not change a score or rank that compares all rows."""
+    source = """query q($v: Vector(4)) { match { $t: T }
+      return { $t.k, bm25($t.text, "river") as s, rrf(nearest($t.emb, $v), bm25($t.text, "river")) as r }
+      order { nearest($t.emb, $v) } %s }"""
+    for graph in graphs.values():
+        everything = graph.query(source % "limit 300", params={"v": [0.5, 0.1, 0.9, 0.4]}).rows
+        assert graph.query(source % "limit 7", params={"v": [0.5, 0.1, 0.9, 0.4]}).rows == everything[:7]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,8 @@ from omnigraph.query.search.ranked import ranked_scan
 
 #: How many rows of a product are made before its filter is asked.
 _PRODUCT_ROWS = 500_000
+#: How many times as many rows are asked for when too few were left.
+_WIDER = 16
 
 
 def execute(plan: Plan, run: Run) -> pa.Table:
@@ -73,6 +75,8 @@ class _Walk:
     run: Run
     outer: Rows | None = None
     depth: int = 0
+    #: How many times as many rows as the limit says a best-first scan is asked for.
+    widening: int = 1
 
     def rows(self, plan: Plan, limit: int | None = None) -> Rows:
         """The rows of an operator; of a scan only so many when no more are wanted."""
@@ -87,7 +91,7 @@ class _Walk:
             case NodeScan():
                 return scan_nodes(plan.node, run, limit)
             case RankedScan():
-                return ranked_scan(plan, run)
+                return ranked_scan(plan, plan.limit * self.widening, run)
             case Outer():
                 return outer_rows(plan, self.outer)
             case CrossJoin():
@@ -105,12 +109,27 @@ class _Walk:
             case Aggregate():
                 return aggregate(plan, self.rows(plan.input), run)
             case Order():
-                return order(plan, self.rows(plan.input), run)
+                return order(plan, self._ordered_input(plan), run)
             case Limit():
                 wanted = plan.count if limit is None else min(plan.count, limit)
                 return self.rows(plan.input, wanted).slice(0, wanted)
             case Project():
                 return self._project(plan, self.rows(plan.input, limit))
+
+    def _ordered_input(self, plan: Order) -> Rows:
+        """What an order needs to see. Steps above a best-first scan may drop rows; then it is asked for more."""
+        scan = plan.input
+        while isinstance(scan, Expand | Filter | AntiJoin):
+            scan = scan.input
+        if not isinstance(scan, RankedScan):
+            return self.rows(plan.input)
+        everything = self.run.nodes(scan.node.node_type).rows
+        walk = self
+        while True:
+            found = walk.rows(plan.input)
+            if found.count >= scan.limit or scan.limit * walk.widening >= everything:
+                return found
+            walk = replace(walk, widening=walk.widening * _WIDER)
 
     def _inner(self, plan: AntiJoin, outer: Rows) -> Rows:
         return _Walk(self.run, outer, self.depth + 1).rows(plan.inner)

@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.language.query.ir import NodePattern, Predicate, columns_of
+from omnigraph.language.query.ir import Nearest, NodePattern, Predicate, columns_of
 from omnigraph.query.cache import identity_of
 from omnigraph.query.entities import Entities
 from omnigraph.query.evaluate import constant, plain, satisfying
 from omnigraph.query.pushdown import Pushed, push
 from omnigraph.query.rows import Rows, address_name, column_name, rows_of, unit_rows
 from omnigraph.query.run import Run
+from omnigraph.query.search.scores import score_name, scores
 from omnigraph.query.search.text_index import indexed_text, search_batches, uncovered_batches
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import IDS_PER_LOOKUP, ROW_ADDRESS, Filter, Table
@@ -43,6 +44,8 @@ class Request:
     limit: int | None = None
     #: Where each row lies is wanted too; with the id it always is.
     located: bool = False
+    #: Distances that are wanted of the rows; their vectors are read and dropped batch by batch.
+    distances: tuple[Nearest, ...] = ()
 
     @property
     def addresses(self) -> bool:
@@ -56,9 +59,9 @@ def scan_nodes(node: NodePattern, run: Run, limit: int | None = None) -> Rows:
     among: tuple[str, pa.Array] | None = None
     if node.lookup is not None:
         among = ("id", _lookup_ids(node, entities, run))
-        if columns == ("id",) and not node.predicates and limit is None:
+        if columns == ("id",) and not node.predicates and not node.distances and limit is None:
             return _found_ids(entities, node.variable, among[1], run)
-    return read(Request(entities, node.variable, columns, node.predicates, among, limit), run)
+    return read(Request(entities, node.variable, columns, node.predicates, among, limit, distances=node.distances), run)
 
 
 def _found_ids(entities: Entities, variable: str, ids: pa.Array, run: Run) -> Rows:
@@ -99,7 +102,8 @@ def read(request: Request, run: Run) -> Rows:
     pushed = push(request.predicates, request.entities, run, texts=request.among is None)
     if pushed.never or request.limit == 0:
         return _empty(request)
-    if request.among is None and not request.columns and not request.located and not pushed.rest:
+    anything = request.columns or request.located or request.distances or pushed.rest
+    if request.among is None and not anything:
         _note(request, pushed, run)
         count = request.entities.table.count_rows(pushed.filter)
         return unit_rows(count if request.limit is None else min(count, request.limit))
@@ -125,12 +129,15 @@ def _parts(request: Request, pushed: Pushed, run: Run) -> Iterator[Rows]:
     """Batch by batch, so that what does not fit is dropped before the next is read."""
     variable = request.variable
     asked = {column.property for predicate in pushed.rest for column in columns_of(predicate)}
+    asked |= {distance.field.property for distance in request.distances}
     needed = tuple(dict.fromkeys((*request.columns, *sorted(asked))))
     extra = [column_name(variable, name) for name in asked - set(request.columns)]
     addresses = request.addresses
     _note(request, pushed, run)
     for batch, rest in _batches(request, pushed, needed, run):
         rows = satisfying(rest, rows_of(name_batch(batch, request, needed, addresses)), run)
+        for distance in request.distances:
+            rows = rows.with_columns({score_name(distance): scores(distance, rows, run)})
         yield rows_of(_without(rows.table, extra)) if extra else rows
 
 
@@ -193,6 +200,7 @@ def _empty(request: Request) -> Rows:
         column_name(request.variable, name): pa.array([], arrow_type(request.entities.kind(name)))
         for name in request.columns
     }
+    columns |= {score_name(distance): pa.array([], pa.float64()) for distance in request.distances}
     if request.addresses:
         columns[address_name(request.variable)] = pa.array(np.zeros(0, np.uint64))
     return Rows(pa.table(columns)) if columns else unit_rows(0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -114,6 +114,12 @@ def _holds(predicates: Iterable[ir.Predicate], row: Row, params: Params) -> bool
 # --- plans ------------------------------------------------------------------------------------------------------------
 
 
+def _operators(plan: ir.Plan) -> Iterator[ir.Plan]:
+    yield plan
+    for child in ir.children(plan):
+        yield from _operators(child)
+
+
 @dataclass
 class _Run:
     graph: Graph
@@ -142,11 +148,26 @@ class _Run:
             case ir.Aggregate():
                 return self.groups(plan)
             case ir.Order():
-                return order(self.rows(plan.input), plan.keys, plan.ties, self.params)[: plan.limit]
+                return order(self.enough(plan), plan.keys, plan.ties, self.params)[: plan.limit]
             case ir.Limit():
                 return self.rows(plan.input)[: plan.count]
             case ir.Project():
                 return [project(plan.columns, row, self.params) for row in self.rows(plan.input)]
+
+    def enough(self, plan: ir.Order) -> list[Row]:
+        """A best-first scan is asked for more when too few of its rows are left."""
+        below, rows = plan.input, self.rows(plan.input)
+        scans = [part for part in _operators(below) if isinstance(part, ir.RankedScan)]
+        if plan.limit is None or not scans:
+            return rows
+        for limit in range(plan.limit, len(self.graph.nodes[scans[0].node.node_type]) + 1):
+            below = ir.transform(
+                below, lambda part, limit=limit: replace(part, limit=limit) if isinstance(part, ir.RankedScan) else part
+            )
+            rows = self.rows(below)
+            if len(rows) >= plan.limit:
+                break
+        return rows
 
     def inner_rows(self, plan: ir.AntiJoin, row: Row) -> list[Row]:
         return _Run(self.graph, self.params, [{name: row[name] for name in plan.on}]).rows(plan.inner)

@@ -29,8 +29,9 @@ _PROBES = 20
 _PROBED_PART = 10
 
 
-def ranked_scan(plan: RankedScan, run: Run) -> Rows:
+def ranked_scan(asked: RankedScan, limit: int, run: Run) -> Rows:
     """The rows among the best, every row that ties with the last one included, each with its distance or score."""
+    plan = replace(asked, limit=limit)
     field = plan.ranking.field.property
     columns = tuple(dict.fromkeys((*node_columns(plan.node, run), field)))
     node = replace(plan.node, columns=columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequest
 from omnigraph.language.query.ir import Bm25, Column, Nearest, Ranking, Rrf, render_expr
@@ -59,16 +60,28 @@ def _ranks(ranking: Nearest | Bm25, rows: Rows, run: Run) -> Integers:
     """
     column = scores(ranking, rows, run)
     values = column.to_numpy(zero_copy_only=False)
-    ids = rows.column(ranking.field.variable, "id").combine_chunks()
-    order_of_ids = np.empty(rows.count, np.int64)
-    order_of_ids[np.argsort(np.array(ids.to_pylist(), object), kind="stable")] = np.arange(rows.count)
     ranked = np.isfinite(values) if isinstance(ranking, Nearest) else values > 0
     places = np.flatnonzero(ranked)
     best_first = values[places] if isinstance(ranking, Nearest) else -values[places]
-    ordered = places[np.lexsort((order_of_ids[places], best_first))]
+    ordered = _in_order(places, best_first, rows.column(ranking.field.variable, "id"))
     ranks = np.zeros(rows.count, np.int64)
     codes = rows.codes(ranking.field.variable)[ordered]
     first = np.ones(len(codes), np.bool_)
     first[1:] = codes[1:] != codes[:-1]
     ranks[ordered] = np.cumsum(first)
     return ranks
+
+
+def _in_order(places: Integers, values: Scores, ids: pa.ChunkedArray) -> Integers:
+    """Places by ascending value. Equal values are rare, and only they are compared by id."""
+    by_value = np.argsort(values, kind="stable")
+    ordered, sorted_values = places[by_value], values[by_value]
+    equal = np.zeros(len(ordered), np.bool_)
+    equal[1:] = sorted_values[1:] == sorted_values[:-1]
+    equal[:-1] |= equal[1:]
+    tied = np.flatnonzero(equal)
+    if len(tied):
+        table = pa.table({"value": sorted_values[tied], "id": ids.take(pa.array(ordered[tied]))})
+        keys = [("value", "ascending"), ("id", "ascending")]
+        ordered[tied] = ordered[tied][pc.sort_indices(table, sort_keys=keys).to_numpy()]
+    return ordered

@@ -24,6 +24,32 @@ CASES = (
           Order nearest_l2($s.emb, $v) asc nulls last, $s.level desc nulls last ties $s.id limit 3
             RankedScan $s: Staff where $s.level = 3 and search($s.handle, "x") by nearest_l2($s.emb, $v) limit 3""",
     ),
+    Case(
+        "rank_scans below a traversal",
+        read("$s: Staff $s mentors $m $m.level = 3", "$s.handle", "order { nearest($s.emb, $v) } limit 3"),
+        """\
+        Project s.handle = $s.handle
+          Order nearest_l2($s.emb, $v) asc nulls last ties $s.id, $m.id limit 3
+            Expand $s -[Mentors out]-> $m: Staff where $m.level = 3
+              NodeScan $s: Staff""",
+        """\
+        Project s.handle = $s.handle
+          Order nearest_l2($s.emb, $v) asc nulls last ties $s.id, $m.id limit 3
+            Expand $s -[Mentors out]-> $m: Staff where $m.level = 3
+              RankedScan $s: Staff by nearest_l2($s.emb, $v) limit 3""",
+    ),
+    Case(
+        "rank_scans by score",
+        read("$s: Staff", "$s.handle", 'order { bm25($s.handle, "x") } limit 3'),
+        """\
+        Project s.handle = $s.handle
+          Order bm25($s.handle, "x") desc nulls last ties $s.id limit 3
+            NodeScan $s: Staff""",
+        """\
+        Project s.handle = $s.handle
+          Order bm25($s.handle, "x") desc nulls last ties $s.id limit 3
+            RankedScan $s: Staff by bm25($s.handle, "x") limit 3""",
+    ),
     *(
         Case(
             f"rank_scans leaves alone: {why}",
@@ -33,12 +59,31 @@ CASES = (
         )
         for why, clauses, returns, tail, plan in (
             (
-                "a traversal between",
+                "the far end of a traversal is ranked",
                 "$s: Staff $s mentors $m",
                 "$s.handle",
-                "order { nearest($s.emb, $v) } limit 3",
+                "order { nearest($m.emb, $v) } limit 3",
                 "Project s.handle = $s.handle\n"
-                "  Order nearest_l2($s.emb, $v) asc nulls last ties $s.id, $m.id limit 3\n"
+                "  Order nearest_l2($m.emb, $v) asc nulls last ties $s.id, $m.id limit 3\n"
+                "    Expand $s -[Mentors out]-> $m: Staff\n"
+                "      NodeScan $s: Staff",
+            ),
+            (
+                "a score among fewer texts would be another",
+                "$s: Staff",
+                'bm25($s.handle, "x") as b',
+                "order { nearest($s.emb, $v) } limit 3",
+                'Project b = bm25($s.handle, "x")\n'
+                "  Order nearest_l2($s.emb, $v) asc nulls last ties $s.id limit 3\n"
+                "    NodeScan $s: Staff",
+            ),
+            (
+                "a traversal between, by score",
+                "$s: Staff $s mentors $m",
+                "$s.handle",
+                'order { bm25($s.handle, "x") } limit 3',
+                "Project s.handle = $s.handle\n"
+                '  Order bm25($s.handle, "x") desc nulls last ties $s.id, $m.id limit 3\n'
                 "    Expand $s -[Mentors out]-> $m: Staff\n"
                 "      NodeScan $s: Staff",
             ),

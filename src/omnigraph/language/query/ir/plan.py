@@ -45,7 +45,8 @@ class NodePattern:
 
     `lookup` holds one value for each property of `key`, in that order: only the node with that key fits. A single
     value with `lookup_by_id` is the id itself. A null value fits nothing.
-    `columns` are the properties read by operators above; None means any of them.
+    `columns` are the properties read by operators above; None means any of them. `distances` are those operators above
+    ask for and a scan hands up instead of the vectors.
     """
 
     variable: str
@@ -55,6 +56,7 @@ class NodePattern:
     lookup: tuple[Constant, ...] | None = None
     lookup_by_id: bool = False
     columns: tuple[str, ...] | None = None
+    distances: tuple[Nearest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class NodeScan:
 class RankedScan:
     """The rows of a NodeScan that can be among the `limit` best: those, and every row that ties with the last one.
 
-    Rows without a vector come after all others.
+    Rows without a vector come after all others. An order above that is left with too few rows asks for more.
     """
 
     node: NodePattern

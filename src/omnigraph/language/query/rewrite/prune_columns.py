@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from omnigraph.language.query.ir import (
@@ -19,44 +19,77 @@ from omnigraph.language.query.ir import (
     Hop,
     Limit,
     Nearest,
+    NodePattern,
     NodeScan,
     Order,
     Outer,
     Plan,
     Project,
     RankedScan,
+    Rrf,
     UnknownAlias,
+    children,
     columns_of,
     expressions_in,
+    operands,
+    render_expr,
 )
 
 Needed = frozenset[Column]
+Ranks = frozenset[Nearest | Bm25]
 
 
 def prune_columns(plan: Plan) -> Plan:
     """Going down, each operator adds the columns it reads to those that are needed above it.
 
-    Conditions inside a pattern are answered where it is matched, so their columns are not counted. A rank that a
-    RankedScan has computed is not computed again, so its vector or text is not read for it.
+    Conditions inside a pattern are answered where it is matched, so their columns are not counted. A rank that a scan
+    computes is handed up with its rows, so its vector or text is not read for it.
     """
-    return _prune(plan, frozenset(), _ranking(plan))
+    scanned = _scanned(plan)
+    ranks = frozenset(rank for rank in _ranks(plan) if rank.field.variable in scanned)
+    best = scanned.values()
+    computed = frozenset(
+        rank
+        for rank in ranks
+        if isinstance(rank, Nearest) or any(rank == scan.ranking for scan in best if isinstance(scan, RankedScan))
+    )
+    return _prune(plan, frozenset(), computed)
 
 
-def _ranking(plan: Plan) -> Nearest | Bm25 | None:
-    """The rank that the scan at the bottom of a plan hands up with its rows."""
-    while isinstance(plan, Project | Order):
+def _ranks(plan: Plan) -> Iterator[Nearest | Bm25]:
+    """The distances and scores that the result or its order asks for."""
+    while isinstance(plan, Project | Order | Limit):
+        match plan:
+            case Project():
+                yield from (rank for column in plan.columns for rank in _ranks_in(column.expr))
+            case Order():
+                yield from (rank for key in plan.keys for rank in _ranks_in(key.expr))
         plan = plan.input
-    return plan.ranking if isinstance(plan, RankedScan) else None
 
 
-def _prune(plan: Plan, needed: Needed, ranking: Nearest | Bm25 | None = None) -> Plan:
+def _ranks_in(expr: Expr | UnknownAlias) -> Iterator[Nearest | Bm25]:
+    if isinstance(expr, Nearest | Bm25):
+        yield expr
+    for operand in operands(expr):
+        yield from _ranks_in(operand)
+
+
+def _scanned(plan: Plan) -> dict[str, NodeScan | RankedScan]:
+    """The scans whose rows reach the result, by variable; those of a negation do not."""
+    if isinstance(plan, NodeScan | RankedScan):
+        return {plan.node.variable: plan}
+    below = (plan.input,) if isinstance(plan, AntiJoin) else children(plan)
+    return {variable: scan for child in below for variable, scan in _scanned(child).items()}
+
+
+def _prune(plan: Plan, needed: Needed, ranks: Ranks) -> Plan:
     match plan:
         case Project():
-            below = _read((column.expr for column in plan.columns), ranking)
+            below = _read((column.expr for column in plan.columns), ranks)
         case Aggregate():
             below = _read(key.expr for key in plan.keys) | _read(column.call for column in plan.aggregates)
         case Order():
-            below = needed | _read((*(key.expr for key in plan.keys), *plan.ties), ranking)
+            below = needed | _read((*(key.expr for key in plan.keys), *plan.ties), ranks)
         case Limit():
             below = needed
         case Filter():
@@ -64,27 +97,32 @@ def _prune(plan: Plan, needed: Needed, ranking: Nearest | Bm25 | None = None) ->
         case CountPaths():
             hops = tuple(map(_without_columns, plan.hops))
             below = needed | {_id(hop.source) for hop in hops}
-            return replace(plan, input=_prune(plan.input, below), hops=hops)
+            return replace(plan, input=_prune(plan.input, below, ranks), hops=hops)
         case AntiJoin():
-            inner = _prune(plan.inner, frozenset())
+            inner = _prune(plan.inner, frozenset(), frozenset())
             below = needed | {_id(name) for name in plan.on} | _read(expressions_in(inner), among=plan.on)
-            return replace(plan, input=_prune(plan.input, below), inner=inner)
+            return replace(plan, input=_prune(plan.input, below, ranks), inner=inner)
         case CrossJoin():
-            return CrossJoin(_prune(plan.left, needed), _prune(plan.right, needed))
+            return CrossJoin(_prune(plan.left, needed, ranks), _prune(plan.right, needed, ranks))
         case Expand():
-            return _prune_expand(plan, needed)
+            return _prune_expand(plan, needed, ranks)
         case NodeScan() | RankedScan():
-            return replace(plan, node=replace(plan.node, columns=_names(plan.node.variable, needed)))
+            return replace(plan, node=_scan(plan.node, needed, ranks))
         case Outer():
             return plan
-    return replace(plan, input=_prune(plan.input, below, ranking))
+    return replace(plan, input=_prune(plan.input, below, ranks))
 
 
-def _prune_expand(plan: Expand, needed: Needed) -> Expand:
+def _scan(node: NodePattern, needed: Needed, ranks: Ranks) -> NodePattern:
+    distances = {rank for rank in ranks if isinstance(rank, Nearest) and rank.field.variable == node.variable}
+    return replace(node, columns=_names(node.variable, needed), distances=tuple(sorted(distances, key=render_expr)))
+
+
+def _prune_expand(plan: Expand, needed: Needed, ranks: Ranks) -> Expand:
     below = needed | {_id(plan.source)} | ({_id(plan.target.variable)} if plan.closing else frozenset())
     edge = replace(plan.edge, columns=_names(plan.edge.variable, needed))
     target = plan.target if plan.closing else replace(plan.target, columns=_names(plan.target.variable, needed))
-    return replace(plan, input=_prune(plan.input, below), edge=edge, target=target)
+    return replace(plan, input=_prune(plan.input, below, ranks), edge=edge, target=target)
 
 
 def _without_columns(hop: Hop) -> Hop:
@@ -98,11 +136,21 @@ def _id(variable: str) -> Column:
 
 
 def _read(
-    exprs: Iterable[Expr | UnknownAlias], ranking: Nearest | Bm25 | None = None, among: tuple[str, ...] | None = None
+    exprs: Iterable[Expr | UnknownAlias], ranks: Ranks = frozenset(), among: tuple[str, ...] | None = None
 ) -> Needed:
     """The columns some expressions read, of all variables or only `among` some."""
-    columns = frozenset().union(*(columns_of(expr) for expr in exprs if expr != ranking))
+    columns = frozenset().union(*(_columns(expr, ranks) for expr in exprs))
     return columns if among is None else frozenset(column for column in columns if column.variable in among)
+
+
+def _columns(expr: Expr | UnknownAlias, ranks: Ranks) -> Needed:
+    if not ranks:
+        return columns_of(expr)
+    if expr in ranks:
+        return frozenset()
+    if isinstance(expr, Rrf):
+        return _columns(expr.left, ranks) | _columns(expr.right, ranks)
+    return columns_of(expr)
 
 
 def _names(variable: str | None, needed: Needed) -> tuple[str, ...]:

@@ -5,28 +5,66 @@ The scan may have an index for it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from omnigraph.language.query.ir import Bm25, Nearest, NodeScan, Order, Plan, RankedScan, transform
+from omnigraph.language.query.ir import (
+    AntiJoin,
+    Bm25,
+    Expand,
+    Expr,
+    Filter,
+    Nearest,
+    NodeScan,
+    Order,
+    Plan,
+    RankedScan,
+    Rrf,
+    UnknownAlias,
+    expressions_in,
+    operands,
+    transform,
+)
 
 
 def rank_scans(plan: Plan) -> Plan:
     """Only the rows among the `limit` best, ties with the last one included, can be the first `limit` in order.
 
-    That holds when the rank is the first key, best first, with unranked rows last, and when nothing stands between the
-    order and the scan that could drop or multiply rows. Conditions inside the scan come before its ranking. The order
-    stays above: it breaks the ties.
+    That holds when the rank is the first key, best first, with unranked rows last. Conditions inside the scan come before
+    its ranking. Steps and conditions between the scan and the order may drop rows; the order then asks the scan for
+    more. The order stays above: it breaks the ties. A score or fused rank that depends on all rows needs them all.
     """
-    return transform(plan, _rank)
+    asked = frozenset(rank for expr in expressions_in(plan) for rank in _relative_ranks(expr))
+    return transform(plan, lambda operator: _rank(operator, asked))
 
 
-def _rank(plan: Plan) -> Plan:
-    if not isinstance(plan, Order) or plan.limit is None or not isinstance(plan.input, NodeScan):
+def _relative_ranks(expr: Expr | UnknownAlias) -> Iterator[Bm25 | Rrf]:
+    """The ranks whose value depends on which other rows there are."""
+    if isinstance(expr, Bm25 | Rrf):
+        yield expr
+    for operand in operands(expr):
+        yield from _relative_ranks(operand)
+
+
+def _rank(plan: Plan, relative: frozenset[Bm25 | Rrf]) -> Plan:
+    if not isinstance(plan, Order) or plan.limit is None:
         return plan
     first = plan.keys[0]
+    if relative - {first.expr}:
+        return plan
     match first.expr:
         case Nearest() as ranking if not first.descending and not (first.nulls_first and ranking.type.nullable):
-            return replace(plan, input=RankedScan(plan.input.node, ranking, plan.limit))
-        case Bm25() as ranking if first.descending:
-            return replace(plan, input=RankedScan(plan.input.node, ranking, plan.limit))
+            return replace(plan, input=_best_first(plan.input, ranking, plan.limit))
+        case Bm25() as ranking if first.descending and isinstance(plan.input, NodeScan):
+            return replace(plan, input=_best_first(plan.input, ranking, plan.limit))
+    return plan
+
+
+def _best_first(plan: Plan, ranking: Nearest | Bm25, limit: int) -> Plan:
+    """The same plan over the best rows of the scan of the ranked variable, when that is where the rows come from."""
+    match plan:
+        case NodeScan() if plan.node.variable == ranking.field.variable:
+            return RankedScan(plan.node, ranking, limit)
+        case Expand() | Filter() | AntiJoin():
+            return replace(plan, input=_best_first(plan.input, ranking, limit))
     return plan
