@@ -31,6 +31,7 @@ from omnigraph.commit.staging_jobs import staging_job as _declares_failpoints_of
 from omnigraph.errors import AlreadyInitialized, GraphNotFound
 from omnigraph.graph.lifecycle import connect, create, open_for_writing
 from omnigraph.merge import execute as _merges_declare_theirs  # noqa: F401
+from omnigraph.maintenance import reclaim as _cleanup_declares_its_failpoints  # noqa: F401
 from omnigraph.mutation import execute as _declares_its_failpoints  # noqa: F401
 from omnigraph.storage import outputs as _exports_declare_theirs  # noqa: F401
 from omnigraph.storage.tables.staged import stage_delete
@@ -49,6 +50,10 @@ EXERCISED_ELSEWHERE = {
     "outputs.folder_written": "export",
     "mutation.prepared": "mutation",
     "branch_merge.prepared": "merge",
+    "cleanup.after_record": "maintenance/test_cleanup.py",
+    "cleanup.mid_versions": "maintenance/test_cleanup.py",
+    "cleanup.after_versions": "maintenance/test_cleanup.py",
+    "cleanup.mid_files": "maintenance/test_cleanup.py",
     "staging.job_written": "commit/test_staging_jobs.py",
     "staging.job_removed": "commit/test_staging_jobs.py",
     "migration.v2_to_v3.before_stamp": "commit/test_migrations.py",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from omnigraph.graph.handle import Handle
 
 if TYPE_CHECKING:
+    from omnigraph.maintenance.cleanup import CleanupReport
     from omnigraph.maintenance.indexes import IndexReport
     from omnigraph.maintenance.optimize import OptimizeReport
 
@@ -35,3 +37,19 @@ class Upkeep(Handle):
 
         self._refuse_read_only()
         return optimize(self._context, self.contract().catalog, branch or self.branch, actor or self.actor)
+
+    def cleanup(
+        self, *, keep: int | None = None, older_than: timedelta | str | None = None, dry_run: bool = False
+    ) -> CleanupReport:
+        """Remove old versions and what nothing refers to any more; with `dry_run` only say what that would be.
+
+        `keep`: the newest commits of each branch that stay. `older_than`: only what is older goes (`7d`, `24h`, a
+        timedelta). What a branch, a tag, the change feed or a running job needs always stays.
+        """
+        from omnigraph.maintenance.cleanup import cleanup
+        from omnigraph.maintenance.durations import parse_duration
+        from omnigraph.maintenance.retention import Policy
+
+        self._refuse_read_only()
+        age = parse_duration(older_than) if isinstance(older_than, str) else older_than
+        return cleanup(self._context, Policy(keep, age), dry_run=dry_run)

@@ -8,7 +8,7 @@ import random
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -78,6 +78,11 @@ class LocalObjects(ObstoreObjects):
         if self._look(self._root.local_path(path).is_file, "delete", path):
             with self._writing(path):
                 super().delete(path)
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            with self._files("delete", "delete", path):
+                self._root.local_path(path).unlink(missing_ok=True)
 
     def delete_prefix(self, prefix: str) -> None:
         """Remove a folder with all that is in it, also what a killed write left half done."""

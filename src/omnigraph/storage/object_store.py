@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -74,6 +75,11 @@ class ObjectStore(ABC):
     @abstractmethod
     def delete(self, path: str) -> None:
         """Remove an object; it is fine when there is none."""
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Remove objects; it is fine when some are gone."""
+        for path in paths:
+            self.delete(path)
 
     @abstractmethod
     def delete_prefix(self, prefix: str) -> None:

@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import obstore
@@ -91,8 +91,13 @@ class ObstoreObjects(ObjectStore):
             if error.kind != "not_found":
                 raise
 
+    def delete_all(self, paths: Iterable[str]) -> None:
+        self._delete_keys([self._key(path) for path in paths], "")
+
     def delete_prefix(self, prefix: str) -> None:
-        keys = [self._key(info.path) for info in self._below(prefix)]
+        self._delete_keys([self._key(info.path) for info in self._below(prefix)], prefix)
+
+    def _delete_keys(self, keys: Sequence[str], prefix: str) -> None:
         for start in range(0, len(keys), _DELETE_BATCH):
             with self._request("delete", "delete", prefix, writes=True):
                 obstore.delete(self._client, keys[start : start + _DELETE_BATCH])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.location import Location
 
@@ -30,10 +33,32 @@ def is_newest_on_disk(root: Root, location: Location, version: int) -> bool:
     """On local disk, whether a version is there and the next one is not; False when that does not tell.
 
     Lance reads the whole folder to find the newest version, which takes longer with every version. Versions are made
-    one after the other, and old ones are removed before newer ones: so nothing above a missing successor is left.
+    one after the other, so nothing above a missing successor is left, but where cleanup took some away.
     """
     return (
         root.is_local
         and root.local_path(version_file(location, version)).exists()
         and not root.local_path(version_file(location, version + 1)).exists()
+        # Last: it is written before the first of those versions goes.
+        and version > _reclaimed_up_to(root, location)
     )
+
+
+def note_reclaimed(store: ObjectStore, root: Root, location: Location, up_to: int) -> None:
+    """Say, before versions are taken away, up to where some may be missing below one that is there."""
+    if root.is_local and up_to > _reclaimed_up_to(root, location):
+        store.put(_reclaimed_path(location), json.dumps({"up_to": up_to}).encode())
+
+
+def _reclaimed_path(location: Location) -> str:
+    return f"{location.dataset_path}/_reclaimed.json"
+
+
+def _reclaimed_up_to(root: Root, location: Location) -> int:
+    try:
+        return int(json.loads(root.local_path(_reclaimed_path(location)).read_bytes())["up_to"])
+    except FileNotFoundError:
+        return 0
+    except (OSError, ValueError, KeyError, TypeError):
+        # It can not be told, so the folder is asked.
+        return _COUNTS_DOWN_FROM

@@ -1,0 +1,250 @@
+"""`cleanup`: take away what no kept commit needs. Nothing that a live branch, a tag, the feed or a running job reads goes.
+
+It looks at the store while everybody works. Then, for a moment, it takes the locks of all branches: nothing is pending, nothing
+moves, and what must stay is worked out once more; records of what goes are written and the version files removed. The files
+follow without any lock, because nothing can name them any more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from omnigraph.commit.audit import AUDIT_PATH
+from omnigraph.commit.branch_refs import MANIFEST_PATH
+from omnigraph.commit.branches import branch_names
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.recovery import heal
+from omnigraph.commit.sidecar import list_sidecars
+from omnigraph.commit.staging_jobs import list_jobs, remove_job
+from omnigraph.errors import ManifestContention, OmnigraphError, RecoveryRequired
+from omnigraph.maintenance import leftovers
+from omnigraph.maintenance.durations import feed_retention, staging_grace
+from omnigraph.maintenance.leftovers import DroppedTable
+from omnigraph.maintenance.reachable import Kept, KeptVersions, kept_versions
+from omnigraph.maintenance.reclaim import Reclaim, plan_reclaim, still_unneeded, take_files, take_versions, unfinished
+from omnigraph.maintenance.retention import KeptBranch, Policy, kept_branches
+from omnigraph.storage.tables.dataset_files import DatasetFiles, LineFiles, list_dataset
+from omnigraph.storage.tables.location import Location
+
+_log = logging.getLogger(__name__)
+
+#: How often the locks are taken anew because a branch was made meanwhile.
+LOCK_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedDataset:
+    """What went, or would go, of the datasets of one type. `type_key` is the path for what is no type's."""
+
+    type_key: str
+    bytes_removed: int
+    old_versions_removed: int
+    error: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupReport:
+    """What `cleanup` removed, or with `dry_run` would remove."""
+
+    keep: int | None
+    older_than: timedelta | None
+    dry_run: bool
+    datasets: tuple[CleanedDataset, ...]
+
+    @property
+    def bytes_removed(self) -> int:
+        return sum(dataset.bytes_removed for dataset in self.datasets)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "keep_versions": self.keep,
+            "older_than_secs": None if self.older_than is None else int(self.older_than.total_seconds()),
+            "datasets": [dataset.to_dict() for dataset in self.datasets],
+        }
+
+
+def cleanup(context: CommitContext, policy: Policy, *, dry_run: bool = False) -> CleanupReport:
+    """Remove what the policy, and every live thing of the graph, does not need."""
+    with _all_locks(context):
+        pass  # what a dead writer left is settled now; what can not be settled is in the way
+    run = _Cleanup(context, policy)
+    found = run.survey()
+    errors: dict[str, str] = {}
+    if not dry_run:
+        found, errors = run.carry_out(found)
+    return CleanupReport(policy.keep, policy.older_than, dry_run, tuple(_report(context, found, errors)))
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What can go: of every dataset its versions and files, whole lines, whole tables."""
+
+    reclaims: tuple[Reclaim, ...]
+    lines: tuple[tuple[Location, int, int], ...]
+    tables: tuple[DroppedTable, ...]
+
+
+class _Cleanup:
+    """One call."""
+
+    def __init__(self, context: CommitContext, policy: Policy) -> None:
+        self._context = context
+        self._policy = policy
+        self._feed = feed_retention()
+        self._abandoned_before = datetime.now(UTC) - staging_grace()
+        self.kept: Kept = {}
+        self._branches: list[KeptBranch] = []
+        self._records: dict[str, list[str]] = {}
+
+    def survey(self) -> Survey:
+        """Look at every dataset, without a lock."""
+        context = self._context
+        self._look_at_branches()
+        staging = {table.path for job in list_jobs(context.store) if not job.is_expired() for table in job.tables}
+        known: dict[str, set[str]] = {}
+        for left in unfinished(context.store):
+            known.setdefault(left.dataset, set()).update(left.names)
+            self._records.setdefault(left.dataset, []).append(left.record)
+        folders = leftovers.table_folders(context)
+        tables = leftovers.dropped_tables(context, folders, self.kept, self._branches, self._abandoned_before, staging)
+        gone = {table.path for table in tables}
+        reclaims, lines = [], []
+        named = {location.path for location in self.kept}
+        for path in [AUDIT_PATH, MANIFEST_PATH, *(path for path in folders if path not in gone)]:
+            if path not in named and path != AUDIT_PATH:
+                continue
+            files = list_dataset(context.store, path)
+            if path == AUDIT_PATH:
+                self._keep_newest(files)
+            for location in leftovers.orphaned_lines(context, files, self.kept, self._branches):
+                line = files.lines.get(location.branch, LineFiles())
+                lines.append((location, line.size, len(line.versions)))
+                files.refs.discard(location.branch or "")
+            abandoned_before = None if path in staging else self._abandoned_before
+            reclaims.append(
+                plan_reclaim(context, files, self.kept, known=known.get(path, ()), abandoned_before=abandoned_before)
+            )
+        return Survey(tuple(reclaims), tuple(lines), tuple(tables))
+
+    def carry_out(self, found: Survey) -> tuple[Survey, dict[str, str]]:
+        """Do it; returns what was done, and by dataset what went wrong."""
+        context = self._context
+        errors: dict[str, str] = {}
+        done: list[Reclaim] = []
+        with _all_locks(context):
+            again = found if self._nothing_new(found) else self.survey()
+            for reclaim in again.reclaims:
+                with _collected(errors, reclaim.path):
+                    if reclaim:
+                        record = take_versions(context, reclaim)
+                        self._records.setdefault(reclaim.path, []).append(record)
+                    done.append(reclaim)
+            dropped = []
+            for location, size, versions in again.lines:
+                with _collected(errors, location.path):
+                    if leftovers.drop_line(context, location):
+                        dropped.append((location, size, versions))
+            removed = []
+            for table in again.tables:
+                with _collected(errors, table.path):
+                    leftovers.remove_table(context, table)
+                    removed.append(table)
+        for reclaim in done:
+            with _collected(errors, reclaim.path):
+                take_files(context.store, reclaim, self._records.pop(reclaim.path, []))
+        self._drop_dead_records()
+        return Survey(tuple(done), tuple(dropped), tuple(removed)), errors
+
+    def _look_at_branches(self) -> None:
+        self._branches = kept_branches(self._context, self._policy, self._feed)
+        self.kept = kept_versions(self._context, self._branches)
+        self._records = {}
+
+    def _nothing_new(self, found: Survey) -> bool:
+        """Whether everything that was to go is unneeded still; called inside the locks."""
+        self._branches = kept_branches(self._context, self._policy, self._feed)
+        self.kept = kept_versions(self._context, self._branches)
+        if any(location in self.kept for location, _, _ in found.lines):
+            return False
+        if {table.path for table in found.tables} & {location.path for location in self.kept}:
+            return False
+        return all(
+            reclaim.path == AUDIT_PATH or still_unneeded(self._context, reclaim, self.kept) is not None
+            for reclaim in found.reclaims
+        )
+
+    def _keep_newest(self, files: DatasetFiles) -> None:
+        """Of the audit log only the newest version is ever read."""
+        versions = files.lines[None].versions if None in files.lines else {}
+        self.kept[Location(AUDIT_PATH)] = KeptVersions(floor=max(versions, default=0))
+
+    def _drop_dead_records(self) -> None:
+        """Records of jobs that died long ago, and of cleanups of datasets that are gone."""
+        store = self._context.store
+        store.delete_all(path for paths in self._records.values() for path in paths)
+        for job in list_jobs(store):
+            if job.is_expired():
+                remove_job(store, job.job_id)
+
+
+@contextmanager
+def _all_locks(context: CommitContext) -> Iterator[None]:
+    """The locks of all branches, with everything settled that waited: nobody writes, and nothing is half done."""
+    for _ in range(LOCK_ATTEMPTS):
+        names = branch_names(context)
+        with context.locks.hold_all(names):
+            if branch_names(context) != names:
+                continue
+            heal(context, holding=names)
+            waiting = list_sidecars(context.store)
+            if waiting:
+                raise RecoveryRequired(
+                    f"operation {waiting[0]} waits for recovery, and cleanup takes nothing away before it is settled; "
+                    "see `omnigraph recovery list`",
+                    operation_id=waiting[0],
+                )
+            yield
+            return
+    raise ManifestContention("branches are made and deleted all the time; nothing was removed, try cleanup again")
+
+
+@contextmanager
+def _collected(errors: dict[str, str], path: str) -> Iterator[None]:
+    """A dataset that can not be cleaned does not keep the others from it."""
+    try:
+        yield
+    except OmnigraphError as error:
+        _log.warning("cleanup of %s was not finished: %s", path, error)
+        errors[path] = error.message
+
+
+def _report(context: CommitContext, found: Survey, errors: dict[str, str]) -> Iterator[CleanedDataset]:
+    """What went, by type; datasets of which nothing went are not listed."""
+    keys = {
+        entry.path: entry.key for name in branch_names(context) for entry in context.manifest.load(name).tables.values()
+    }
+    keys |= {table.path: table.key for table in found.tables if table.key is not None}
+    sizes: dict[str, list[int]] = {path: [0, 0] for path in errors}
+
+    def count(path: str, size: int, versions: int) -> None:
+        amounts = sizes.setdefault(path, [0, 0])
+        amounts[0] += size
+        amounts[1] += versions
+
+    for reclaim in found.reclaims:
+        if reclaim:
+            count(reclaim.path, reclaim.size, reclaim.version_count)
+    for location, size, versions in found.lines:
+        count(location.path, size, versions)
+    for table in found.tables:
+        count(table.path, table.size, table.versions)
+    for path, (size, versions) in sorted(sizes.items(), key=lambda item: keys.get(item[0], item[0])):
+        yield CleanedDataset(keys.get(path, path), size, versions, errors.get(path))

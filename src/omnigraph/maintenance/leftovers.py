@@ -1,0 +1,116 @@
+"""Whole lines and tables that nobody names: forks of deleted branches or dead writers, tables that were dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow.compute as pc
+
+from omnigraph.commit import rows
+from omnigraph.commit.branch_refs import MANIFEST_PATH
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import MAIN, identity_text
+from omnigraph.errors import Conflict
+from omnigraph.maintenance.reachable import Kept, named_by_any_state
+from omnigraph.maintenance.retention import KeptBranch
+from omnigraph.storage.objects import ObjectInfo
+from omnigraph.storage.tables.commit import delete_lance_branch, drop_table
+from omnigraph.storage.tables.dataset_files import DatasetFiles
+from omnigraph.storage.tables.lance_errors import Missing, translated
+from omnigraph.storage.tables.location import Location
+
+#: The folders of tables.
+TABLE_FOLDERS = ("nodes", "edges")
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedTable:
+    """A table that no kept state names. `key` is the type it was; a folder that was never a table's has none."""
+
+    path: str
+    key: str | None
+    size: int
+    versions: int
+
+
+def orphaned_lines(
+    context: CommitContext, files: DatasetFiles, kept: Kept, branches: Sequence[KeptBranch]
+) -> list[Location]:
+    """The lines of a dataset that no kept state names, and those without a ref, which a crash left."""
+    names = {branch for branch in files.lines if branch is not None} | files.refs
+    unnamed = [Location(files.path, name) for name in sorted(names) if Location(files.path, name) not in kept]
+    if not unnamed:
+        return []
+    if files.path == MANIFEST_PATH:
+        # The ref is the authority for a branch, and every branch with a ref is kept.
+        return [location for location in unnamed if location.branch not in files.refs]
+    named = named_by_any_state(context, branches)
+    return [location for location in unnamed if location not in named]
+
+
+def drop_line(context: CommitContext, location: Location) -> bool:
+    """Remove a line; False when other lines were made from it and are still there."""
+    assert location.branch is not None
+    try:
+        delete_lance_branch(context.tables.open_dataset(Location(location.path)), location.branch)
+    except Missing:
+        return True
+    except Conflict:
+        return False
+    finally:
+        context.tables.forget(location)
+    return True
+
+
+def dropped_tables(
+    context: CommitContext,
+    listed: dict[str, list[ObjectInfo]],
+    kept: Kept,
+    branches: Sequence[KeptBranch],
+    abandoned_before: datetime,
+    staging: Iterable[str],
+) -> list[DroppedTable]:
+    """The folders of tables that no kept state names: dropped from the graph, or never made part of it and old."""
+    needed = {location.path for location in kept} | set(staging)
+    unnamed = {path: infos for path, infos in listed.items() if path not in needed}
+    if not unnamed:
+        return []
+    dropped = _tombstones(context)
+    named = {location.path for location in named_by_any_state(context, branches)}
+    found = []
+    for path, infos in unnamed.items():
+        key = dropped.get(path.rpartition("/")[2])
+        was_abandoned = all(info.modified < abandoned_before for info in infos)
+        if path not in named and (key is not None or was_abandoned):
+            versions = sum("/_versions/" in info.path and info.path.endswith(".manifest") for info in infos)
+            found.append(DroppedTable(path, key, sum(info.size for info in infos), versions))
+    return found
+
+
+def remove_table(context: CommitContext, table: DroppedTable) -> None:
+    """Remove a table with all its lines."""
+    drop_table(context.tables, table.path, context.store.delete_prefix)
+
+
+def table_folders(context: CommitContext) -> dict[str, list[ObjectInfo]]:
+    """Every folder of a table with its files."""
+    found: dict[str, list[ObjectInfo]] = {}
+    for folder in TABLE_FOLDERS:
+        for info in context.store.list(folder):
+            found.setdefault("/".join(info.path.split("/")[:2]), []).append(info)
+    return found
+
+
+def _tombstones(context: CommitContext) -> dict[str, str]:
+    """The tables that were dropped on main, by the name of their folder, with the type each was."""
+    with translated(MANIFEST_PATH, "read"):
+        table = context.manifest.warm(MAIN).dataset.to_table(
+            columns=["table_key", "stable_table_id", "table_incarnation_id"],
+            filter=pc.field("object_type") == rows.TOMBSTONE,
+        )
+    return {
+        identity_text((row["stable_table_id"], row["table_incarnation_id"])): row["table_key"]
+        for row in table.to_pylist()
+    }

@@ -1,0 +1,111 @@
+"""The files of a dataset with all its lines: what each is, by where it lies, and which of them a version names.
+
+A line is the main line or a branch below `tree/`. Files have names that are never used twice, and a branch refers to
+files of the line it was made from: so files are told by name, wherever in the dataset they lie.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from omnigraph.storage.objects import ObjectInfo, ObjectStore
+from omnigraph.storage.tables.handles import Tables
+from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.version_files import version_of
+
+_PARTS = re.compile(
+    r"(?:tree/(?P<branch>.+?)/)?(?P<folder>_versions|data|_deletions|_indices|_transactions)/(?P<rest>[^#]+)"
+)
+_REFS = "_refs/branches/"
+_TRANSACTION = re.compile(r"(?P<read_version>[0-9]+)-[0-9a-f-]+\.txn")
+
+
+@dataclass
+class LineFiles:
+    """The files of one line: its versions, its transactions by the version they led to, and the rest by name."""
+
+    versions: dict[int, ObjectInfo] = field(default_factory=dict)
+    transactions: dict[int, list[ObjectInfo]] = field(default_factory=dict)
+    named: dict[str, list[ObjectInfo]] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        return sum(info.size for info in self.all())
+
+    def all(self) -> Iterable[ObjectInfo]:
+        yield from self.versions.values()
+        for group in (*self.transactions.values(), *self.named.values()):
+            yield from group
+
+
+@dataclass
+class DatasetFiles:
+    """Everything below the path of a dataset. `refs`: the branches it has; a line without one is what a crash left."""
+
+    path: str
+    lines: dict[str | None, LineFiles] = field(default_factory=dict)
+    refs: set[str] = field(default_factory=set)
+
+    @property
+    def size(self) -> int:
+        return sum(line.size for line in self.lines.values())
+
+    def locations(self) -> list[Location]:
+        return [Location(self.path, branch) for branch in self.lines]
+
+
+def list_dataset(store: ObjectStore, path: str) -> DatasetFiles:
+    """One listing of a dataset. What it does not understand it leaves out, so nobody will touch it."""
+    found = DatasetFiles(path)
+    for info in store.list(path):
+        inside = info.path.removeprefix(f"{path}/")
+        if inside.startswith(_REFS):
+            found.refs.add(unquote(inside.removeprefix(_REFS).removesuffix(".json")))
+            continue
+        parts = _PARTS.fullmatch(inside)
+        if parts is not None:
+            _place(found.lines.setdefault(parts["branch"], LineFiles()), parts["folder"], parts["rest"], info)
+    return found
+
+
+def _place(line: LineFiles, folder: str, rest: str, info: ObjectInfo) -> None:
+    first = rest.partition("/")[0]
+    if folder == "_versions":
+        version = version_of(info.path)
+        if version is not None:
+            line.versions[version] = info
+    elif folder == "_transactions":
+        parts = _TRANSACTION.fullmatch(rest)
+        if parts is not None:
+            line.transactions.setdefault(int(parts["read_version"]) + 1, []).append(info)
+    else:
+        # The values of large blobs lie in a folder called like their data file; an index is a folder.
+        name = f"{first}.lance" if folder == "data" and "/" in rest else first
+        line.named.setdefault(name, []).append(info)
+
+
+def names_of(tables: Tables, location: Location, version: int) -> set[str]:
+    """The names of all files that a version refers to, on whatever line they lie."""
+    dataset = tables.open_dataset(location, version)
+    names: set[str] = set()
+    with translated(str(location), f"read version {version} of"):
+        for fragment in dataset.get_fragments():
+            metadata = fragment.metadata
+            described = metadata.to_json()
+            names |= {_base_name(file["path"]) for file in described["files"]}
+            row_ids = described.get("row_id_meta") or {}
+            names |= {_base_name(file["path"]) for file in row_ids.values() if isinstance(file, dict)}
+            marks = described.get("deletion_file")
+            if marks is not None:
+                stem = f"{metadata.id}-{marks['read_version']}-{marks['id']}"
+                names |= {f"{stem}.arrow", f"{stem}.bin"}
+        names |= {segment.uuid for index in dataset.describe_indices() for segment in index.segments}
+    return names
+
+
+def _base_name(path: str) -> str:
+    return path.rpartition("/")[2]

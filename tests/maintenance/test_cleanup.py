@@ -1,0 +1,456 @@
+"""`cleanup`: what nobody can ask for goes, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph import failpoints
+from omnigraph.commit.branches import create_branch
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import MAIN
+from omnigraph.commit.protocol import Write, execute
+from omnigraph.commit.sidecar import Kind
+from omnigraph.commit.staging_jobs import staging_job
+from omnigraph.commit.updates import DropTable
+from omnigraph.graph.lifecycle import connect
+from omnigraph.ids import new_ulid
+from omnigraph.maintenance.cleanup import cleanup
+from omnigraph.maintenance.retention import Policy
+from omnigraph.storage.root import Root
+from omnigraph.storage.tables.staged import stage_append
+from tests.commit.healthy import assert_healthy, picture, tree
+from tests.commit.org import MEMBER_OF, STAFF, TEAM, again, ids, insert, lineage, new_graph, staff, table_of, team
+from tests.maintenance.referenced import all_readable, unreferenced, version_count
+from tests.mutation.org_graph import WRITES, org_graph
+
+CHILD = Path(__file__).with_name("cleanup_child.py")
+DEATHS = ["cleanup.after_record", "cleanup.mid_versions", "cleanup.after_versions", "cleanup.mid_files"]
+
+
+@pytest.fixture(autouse=True)
+def no_feed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a feed to keep commits for, only the policy decides."""
+    monkeypatch.setenv("OMNIGRAPH_FEED_RETENTION", "0s")
+
+
+@pytest.fixture
+def org(tmp_path: Path) -> og.Graph:
+    """FX-ORG with some history: eight commits after the load."""
+    graph = org_graph(tmp_path / "org")
+    for level in range(4):
+        graph.mutate(WRITES, "relevel", {"h": "ada", "n": level})
+        graph.mutate(WRITES, "put", {"h": f"new{level}", "n": level})
+    return graph
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> CommitContext:
+    return new_graph(str(tmp_path / "graph"))
+
+
+@pytest.fixture
+def shared_graph(shared_root: Root) -> CommitContext:
+    return new_graph(shared_root.uri, storage_options=shared_root.storage_options)
+
+
+def levels(graph: og.Graph, **options: object) -> dict[str, int]:
+    source = "query q() { match { $s: Staff } return { $s.handle, $s.level } }"
+    return {row["s.handle"]: row["s.level"] for row in graph.query(source, **options).rows}  # type: ignore[arg-type]
+
+
+def readable(graph: og.Graph, commits: list[str]) -> list[bool]:
+    """Which commits can still be read."""
+
+    def can_read(commit: str) -> bool:
+        try:
+            levels(graph, snapshot=commit)
+        except og.errors.HistoricalVersionReclaimed:
+            return False
+        return True
+
+    return [can_read(commit) for commit in commits]
+
+
+# --- the policy -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({}, "what to keep"),
+        ({"keep": 0}, "at least the newest"),
+        ({"older_than": "soon"}, "no length of time"),
+        ({"older_than": "7"}, "no length of time"),
+    ],
+    ids=str,
+)
+def test_a_policy_is_needed(org: og.Graph, policy: dict[str, object], message: str) -> None:
+    files = tree(connect(org.uri))
+    with pytest.raises(og.errors.BadRequest, match=message):
+        org.cleanup(**policy)  # type: ignore[arg-type]
+    assert tree(connect(org.uri)) == files
+
+
+def test_a_reader_cleans_nothing(org: og.Graph) -> None:
+    with pytest.raises(og.errors.BadRequest, match="read-only"):
+        og.open(org.uri, "ro").cleanup(keep=1)
+
+
+@pytest.mark.parametrize("keep", [1, 3, 100])
+def test_the_newest_commits_stay(org: og.Graph, keep: int) -> None:
+    before = picture(connect(org.uri))
+    commits = [commit.id for commit in org.commits()]
+    report = org.cleanup(keep=keep)
+    assert readable(og.open(org.uri), commits) == [place < keep for place in range(len(commits))]
+    assert readable(org, commits) == [place < keep for place in range(len(commits))]
+    assert [commit.id for commit in org.commits()] == commits, "history itself is never lost"
+    assert bool(report.datasets) == (keep < len(commits))
+    assert picture(connect(org.uri)) == before
+    assert unreferenced(connect(org.uri)) == set()
+    all_readable(connect(org.uri))
+    assert_healthy(connect(org.uri))
+    org.mutate(WRITES, "put", {"h": "later", "n": 1})
+    assert levels(org)["later"] == 1
+
+
+def test_a_second_run_finds_nothing(org: og.Graph) -> None:
+    org.cleanup(keep=2)
+    files = tree(connect(org.uri))
+    assert org.cleanup(keep=2).datasets == ()
+    assert tree(connect(org.uri)) == files
+
+
+def test_a_dry_run_says_what_goes_and_removes_nothing(org: og.Graph) -> None:
+    files = tree(connect(org.uri))
+    foreseen = org.cleanup(keep=1, dry_run=True)
+    assert tree(connect(org.uri)) == files
+    done = org.cleanup(keep=1)
+    assert done.datasets == foreseen.datasets
+    notes = {name for name in tree(connect(org.uri)) if name.endswith("_reclaimed.json")}
+    left = tree(connect(org.uri))
+    assert sum(files.values()) - sum(size for name, size in left.items() if name not in notes) == done.bytes_removed
+
+
+def test_young_commits_stay(org: og.Graph) -> None:
+    assert org.cleanup(older_than="1h").datasets == ()
+    commits = [commit.id for commit in org.commits()]
+    assert org.cleanup(older_than="0s").datasets
+    assert readable(org, commits) == [True] + [False] * (len(commits) - 1)
+
+
+def test_both_together_remove_only_what_both_allow(org: og.Graph) -> None:
+    assert org.cleanup(keep=1, older_than="1h").datasets == ()
+
+
+def test_the_feed_keeps_what_it_may_be_asked_for(org: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMNIGRAPH_FEED_RETENTION")
+    assert org.cleanup(keep=1).datasets == ()
+    monkeypatch.setenv("OMNIGRAPH_FEED_RETENTION", "a while")
+    with pytest.raises(og.errors.BadRequest, match="OMNIGRAPH_FEED_RETENTION"):
+        org.cleanup(keep=1)
+
+
+# --- what stays whatever the policy says ------------------------------------------------------------------------------
+
+
+def test_tags(org: og.Graph) -> None:
+    commits = [commit.id for commit in org.commits()]
+    then = levels(org, snapshot=commits[4])
+    org.tag("release", commits[4])
+    org.cleanup(keep=1)
+    assert readable(org, commits) == [place in (0, 4) for place in range(len(commits))]
+    assert levels(og.open(org.uri), snapshot=commits[4]) == then
+    org.delete_tag("release")
+    org.cleanup(keep=1)
+    assert readable(org, commits) == [place == 0 for place in range(len(commits))]
+    assert unreferenced(connect(org.uri)) == set()
+
+
+def test_an_idle_reader_is_not_fooled_by_the_gap_above_a_tagged_version(org: og.Graph) -> None:
+    """It has the tagged version in its hands; the next one is gone, but there are newer ones."""
+    idle, idle_writer, writer = og.open(org.uri, "ro"), og.open(org.uri), og.open(org.uri)
+    assert "fay" not in levels(idle)
+    assert "fay" not in levels(idle_writer)
+    writer.tag("here", writer.head().id)
+    for level in range(3):
+        writer.mutate(WRITES, "put", {"h": "fay", "n": level})
+    writer.cleanup(keep=1)
+    assert levels(idle)["fay"] == 2
+    idle_writer.mutate(WRITES, "put", {"h": "gil", "n": 1})
+    assert levels(idle)["gil"] == 1
+
+
+def test_a_branch_keeps_what_it_shares(org: og.Graph) -> None:
+    """A branch that has written nothing pins old versions of main's tables."""
+    org.create_branch("work")
+    shared = levels(org, branch="work")
+    for level in range(5):
+        org.mutate(WRITES, "relevel", {"h": "ben", "n": 100 + level})
+    org.optimize()
+    org.cleanup(keep=1)
+    assert levels(og.open(org.uri), branch="work") == shared
+    all_readable(connect(org.uri))
+    org.mutate(WRITES, "put", {"h": "mine", "n": 7}, branch="work")
+    org.mutate(WRITES, "put", {"h": "mine", "n": 8}, branch="work")
+    org.cleanup(keep=1)
+    assert levels(og.open(org.uri), branch="work") == {**shared, "mine": 8}
+    assert "mine" not in levels(org)
+    org.delete_branch("work")
+    org.cleanup(keep=1)
+    assert unreferenced(connect(org.uri)) == set()
+    assert_healthy(connect(org.uri))
+
+
+@pytest.mark.row("MRG-77")
+def test_branches_can_still_be_merged(org: og.Graph) -> None:
+    org.create_branch("work")
+    for level in range(4):
+        org.mutate(WRITES, "relevel", {"h": "cleo", "n": 200 + level}, branch="work")
+        org.mutate(WRITES, "relevel", {"h": "dov", "n": 300 + level})
+    org.cleanup(keep=1)
+    org.merge("work")
+    assert (levels(org)["cleo"], levels(org)["dov"]) == (203, 303)
+    for level in range(4):
+        org.mutate(WRITES, "relevel", {"h": "cleo", "n": 400 + level}, branch="work")
+        org.mutate(WRITES, "relevel", {"h": "dov", "n": 500 + level})
+    org.cleanup(keep=1)
+    org.merge("work")
+    assert (levels(org)["cleo"], levels(org)["dov"]) == (403, 503)
+    assert_healthy(connect(org.uri))
+
+
+# --- leftovers --------------------------------------------------------------------------------------------------------
+
+
+def stage_and_forget(context: CommitContext) -> set[str]:
+    """Files of a write that never came to its commit."""
+    before = set(tree(context))
+    entry = context.manifest.load().by_key[STAFF]
+    stage_append(table_of(context, entry), staff(["nobody"]))
+    return set(tree(context)) - before
+
+
+def make_old(context: CommitContext, names: set[str], days: float) -> None:
+    for name in names:
+        path = Path(context.root.uri) / name
+        then = path.stat().st_mtime - days * 86_400
+        os.utime(path, (then, then))
+
+
+@pytest.mark.parametrize(("days", "stays"), [(0, True), (6.9, True), (7.1, False)])
+def test_files_that_no_version_ever_named_go_when_they_are_old(org: og.Graph, days: float, stays: bool) -> None:
+    context = connect(org.uri)
+    staged = stage_and_forget(context)
+    make_old(context, staged, days)
+    org.cleanup(keep=1)
+    assert (staged <= set(tree(context))) == stays
+    assert unreferenced(context) == (staged if stays else set())
+
+
+def test_a_running_job_keeps_its_files_and_what_it_read(org: og.Graph) -> None:
+    context = connect(org.uri)
+    staged = stage_and_forget(context)
+    make_old(context, staged, 30)
+    entry = context.manifest.load().by_key[STAFF]
+    with staging_job(context.store, new_ulid(), "Load", MAIN, [entry.location]):
+        for level in range(3):
+            org.mutate(WRITES, "relevel", {"h": "ada", "n": level})
+        org.cleanup(keep=1)
+        assert staged <= set(tree(context))
+        assert context.tables.open_dataset(entry.location, entry.version).count_rows() == entry.row_count
+    org.cleanup(keep=1)
+    assert not staged & set(tree(context))
+
+
+def test_a_staged_write_survives_a_cleanup_in_between(org: og.Graph) -> None:
+    """Another process cleans up between the preparation of a mutation and its commit."""
+    other = og.open(org.uri)
+
+    def clean() -> None:
+        with failpoints.armed("mutation.prepared", lambda: None):
+            other.cleanup(keep=1)
+
+    with failpoints.armed("mutation.prepared", clean):
+        org.mutate(WRITES, "put", {"h": "between", "n": 1})
+    assert levels(og.open(org.uri))["between"] == 1
+    all_readable(connect(org.uri))
+
+
+def test_forks_of_a_branch_whose_deletion_died(org: og.Graph) -> None:
+    org.create_branch("work")
+    org.mutate(WRITES, "put", {"h": "mine", "n": 7}, branch="work")
+    with failpoints.armed("branch_delete.after_ref"), pytest.raises(failpoints.FailpointError):
+        org.delete_branch("work")
+    with pytest.raises(AssertionError):
+        assert_healthy(connect(org.uri))
+    report = org.cleanup(keep=100)
+    assert [dataset.type_key for dataset in report.datasets] == [STAFF]
+    assert_healthy(connect(org.uri))
+    assert unreferenced(connect(org.uri)) == set()
+
+
+def test_dropped_tables(graph: CommitContext) -> None:
+    insert(graph, {STAFF: staff(["ada"]), TEAM: team(["core"])})
+    state = graph.manifest.load()
+    dropped = state.by_key[MEMBER_OF]
+    execute(graph, Write(Kind.SCHEMA_APPLY, MAIN, lineage(), (), updates=(DropTable(dropped),)))
+    cleanup(graph, Policy(keep=2))
+    assert graph.store.exists(dropped.path), "the commit before still shows it"
+    insert(graph, {STAFF: staff(["ben"])})
+    report = cleanup(graph, Policy(keep=1))
+    assert not graph.store.exists(dropped.path)
+    assert MEMBER_OF in [dataset.type_key for dataset in report.datasets]
+    assert_healthy(graph)
+    assert ids(graph, STAFF) == ["ada", "ben"]
+
+
+def test_a_folder_of_a_table_that_is_being_made_is_not_a_leftover(graph: CommitContext) -> None:
+    graph.store.put("nodes/00000000000000aa-00000000000000bb/data/x.lance", b"being written")
+    insert(graph, {STAFF: staff(["ada"])})
+    cleanup(graph, Policy(keep=1))
+    assert graph.store.exists("nodes/00000000000000aa-00000000000000bb")
+    make_old(graph, {"nodes/00000000000000aa-00000000000000bb/data/x.lance"}, 8)
+    cleanup(graph, Policy(keep=1))
+    assert not graph.store.exists("nodes/00000000000000aa-00000000000000bb")
+
+
+def test_old_versions_of_the_audit_log(org: og.Graph) -> None:
+    for number in range(3):
+        with failpoints.armed("mutation.post_phase_b_pre_manifest_commit"):
+            org.mutate(WRITES, "put", {"h": f"x{number}", "n": 1})
+    context = connect(org.uri)
+    assert version_count(context, "_graph_commit_recoveries.lance") == 3
+    org.cleanup(keep=1)
+    assert version_count(context, "_graph_commit_recoveries.lance") == 1
+    assert len(org.recoveries()) == 3
+
+
+# --- recovery ---------------------------------------------------------------------------------------------------------
+
+
+def test_pending_recovery_is_settled_first(org: og.Graph) -> None:
+    with failpoints.armed("recovery.sidecar_delete"):
+        org.mutate(WRITES, "put", {"h": "late", "n": 1})
+    org.cleanup(keep=1)
+    assert not org.pending_operations()
+    assert levels(org)["late"] == 1
+
+
+def test_what_can_not_be_settled_stands_in_the_way(org: og.Graph) -> None:
+    context = connect(org.uri)
+    context.store.put("__recovery/01ARZ3NDEKTSV4RRFFQ69G5FAV.json", b"{")
+    files = tree(context)
+    for dry_run in (True, False):
+        with pytest.raises(og.errors.OmnigraphError, match="is not valid JSON"):
+            org.cleanup(keep=1, dry_run=dry_run)
+    assert tree(context) == files
+
+
+@pytest.mark.parametrize("failpoint", DEATHS)
+@pytest.mark.parametrize("how", ["dies", "fails"])
+def test_death(org: og.Graph, failpoint: str, how: str) -> None:
+    """Killed while it removes things: everything that is kept is whole, and the next cleanup finishes."""
+    org.create_branch("work")
+    org.mutate(WRITES, "put", {"h": "mine", "n": 7}, branch="work")
+    org.tag("then", org.commits()[3].id)
+    org.optimize()
+    before, tagged = picture(connect(org.uri)), levels(org, snapshot=org.commits()[4].id)
+    if how == "dies":
+        environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"}
+        command = [sys.executable, str(CHILD), org.uri, "1"]
+        child = subprocess.run(command, env=environment, capture_output=True, check=False)
+        assert child.returncode == -signal.SIGKILL, child.stderr.decode()
+    else:
+        with failpoints.armed(failpoint):
+            report = org.cleanup(keep=1)
+        assert {dataset.error for dataset in report.datasets} == {f"failpoint {failpoint}"}
+    survivor = og.open(org.uri)
+    assert picture(connect(org.uri)) == before
+    assert levels(survivor, snapshot=org.commits()[4].id) == tagged
+    survivor.mutate(WRITES, "put", {"h": "after", "n": 1})
+
+    survivor.cleanup(keep=1)
+    assert unreferenced(connect(org.uri)) == set()
+    all_readable(connect(org.uri))
+    assert connect(org.uri).store.list("__reclaim") == []
+    assert survivor.cleanup(keep=1).datasets == ()
+    assert levels(survivor, snapshot=org.commits()[5].id) == tagged
+
+
+def test_a_later_cleanup_that_keeps_more_does_not_finish_what_another_began(org: og.Graph) -> None:
+    """The first one died before it removed a single version; the second one wants those versions kept."""
+    commits = [commit.id for commit in org.commits()]
+    with failpoints.armed("cleanup.after_record"):
+        org.cleanup(keep=1)
+    org.cleanup(keep=100)
+    assert readable(org, commits) == [True] * len(commits)
+    all_readable(connect(org.uri))
+    assert connect(org.uri).store.list("__reclaim") == []
+
+
+# --- on every kind of store, and with others --------------------------------------------------------------------------
+
+
+def test_everywhere(shared_graph: CommitContext) -> None:
+    context = shared_graph
+    for number in range(4):
+        insert(context, {STAFF: staff([f"p{number}"]), TEAM: team([f"t{number}"])})
+    create_branch(context, "work", MAIN)
+    insert(context, {STAFF: staff(["mine"])}, branch="work")
+    insert(context, {STAFF: staff(["main"])})
+    report = cleanup(context, Policy(keep=1))
+    assert {dataset.error for dataset in report.datasets} == {None}
+    fresh = again(context)
+    assert ids(fresh, STAFF) == ["main", "p0", "p1", "p2", "p3"]
+    assert ids(fresh, STAFF, "work") == ["mine", "p0", "p1", "p2", "p3"]
+    assert unreferenced(fresh) == set()
+    all_readable(fresh)
+    insert(fresh, {STAFF: staff(["more"])}, branch="work")
+    assert cleanup(fresh, Policy(keep=1)).bytes_removed > 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda graph: graph.tag("late", graph.commits()[3].id), id="a tag"),
+        pytest.param(lambda graph: graph.mutate(WRITES, "put", {"h": "x", "n": 1}), id="a commit"),
+        pytest.param(lambda graph: graph.create_branch("late"), id="a branch"),
+    ],
+)
+def test_what_happens_between_the_look_and_the_removal_counts(
+    org: og.Graph, monkeypatch: pytest.MonkeyPatch, change: Callable[[og.Graph], object]
+) -> None:
+    from omnigraph.maintenance import cleanup as module
+
+    true_carry_out = module._Cleanup.carry_out
+    other = og.open(org.uri)
+    commits = [commit.id for commit in org.commits()]
+
+    def carry_out(run: object, found: object) -> object:
+        change(other)
+        return true_carry_out(run, found)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module._Cleanup, "carry_out", carry_out)
+    org.cleanup(keep=1)
+    all_readable(connect(org.uri))
+    assert unreferenced(connect(org.uri)) == set()
+    kept = readable(org, commits)
+    assert kept[0] or org.head().id != commits[0]
+    assert kept[3] == ("late" in org.tags())
+
+
+def test_counts_of_a_plan_are_those_of_its_versions(org: og.Graph) -> None:
+    context = connect(org.uri)
+    before = version_count(context, "__manifest")
+    report = {dataset.type_key: dataset for dataset in org.cleanup(keep=1).datasets}
+    assert report["__manifest"].old_versions_removed == before - version_count(context, "__manifest")
+    assert replace(report["__manifest"], error="x").to_dict()["error"] == "x"
