@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from omnigraph.cli import output
@@ -14,6 +16,9 @@ from omnigraph.cli.shapes import change_output, precondition_output
 from omnigraph.cli.sources import QueryCall, naming, takes_query
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import PreconditionFailed
+
+if TYPE_CHECKING:
+    from omnigraph.mutation.execute import MutationResult
 
 LOST = 4
 
@@ -44,10 +49,13 @@ def mutate(
         else:
             output.report(error, context.ensure_object(Settings).debug)
         context.exit(LOST)
+    print_change(branch or MAIN, call.name, actor, result, as_json=as_json)
+
+
+def print_change(branch: str, query_name: str, actor: str | None, result: MutationResult, *, as_json: bool) -> None:
+    """Print what a mutation did."""
     if as_json:
-        output.json(change_output(branch or MAIN, call.name, actor, result))
+        output.json(change_output(branch, query_name, actor, result))
         return
-    output.line(
-        f"changed {branch or MAIN} via {call.name}: {result.affected_nodes} nodes, {result.affected_edges} edges"
-    )
+    output.line(f"changed {branch} via {query_name}: {result.affected_nodes} nodes, {result.affected_edges} edges")
     output.fields({"actor_id": actor})

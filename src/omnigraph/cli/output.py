@@ -89,7 +89,7 @@ def render(error: LanguageError, stream: TextIO) -> str:
     """A language error with its place and source line, in colours if the stream is a terminal that wants them."""
     from omnigraph.language.source import render_error
 
-    if not _wants_colours(stream):
+    if not wants_colours(stream):
         return render_error(error)
     from omnigraph.language.highlight import highlight_line
 
@@ -97,5 +97,6 @@ def render(error: LanguageError, stream: TextIO) -> str:
     return render_error(error, partial(highlight_line, language=language))
 
 
-def _wants_colours(stream: TextIO) -> bool:
+def wants_colours(stream: TextIO) -> bool:
+    """Whether a stream is a terminal whose owner has not asked for plain text."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,166 @@
+"""One session of the shell: what it remembers between two inputs, and how it carries each of them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.cli import output
+from omnigraph.cli.addressing import Target, open_graph
+from omnigraph.cli.mutate import print_change
+from omnigraph.cli.read_formats import ReadOutput, print_read
+from omnigraph.cli.read_table import TableStyle
+from omnigraph.cli.settings import OUTPUTS
+from omnigraph.cli.shell_text import EXPLAIN, HEAD_LINES, as_query, statement_of
+from omnigraph.cli.sources import params_object
+from omnigraph.errors import BadRequest, LanguageError, NotFound
+from omnigraph.language.suggest import did_you_mean, nearest_name
+
+if TYPE_CHECKING:
+    from omnigraph.graph.graph import Graph
+    from omnigraph.language.query.ast import Query
+
+HELP = """\
+A query or a mutation is typed as it stands in a .gq file and runs when its last brace is closed.
+Its head may be left out; then it ends with `;` or an empty line:
+
+    match { $p: Person } return { $p.name };
+
+:schema [TYPE]     show the schema, or one type of it
+:branch [NAME]     show the branches, or work on another one
+:params [JSON]     show the parameters, or set them
+:format [FORMAT]   show the output format, or set it
+:explain QUERY     show how a query is answered
+:help              show this
+:quit              leave; so does the end of the input"""
+
+
+@dataclass
+class Session:
+    """The state of one shell."""
+
+    target: Target
+    actor: str | None
+    branch: str
+    format: str
+    style: TableStyle
+    params: dict[str, Any] = field(default_factory=dict)
+    over: bool = False
+    _graph: Graph | None = None
+
+    @property
+    def graph(self) -> Graph:
+        """The graph; opened for reading until something is written."""
+        if self._graph is None:
+            self._graph = open_graph(self.target, "ro")
+        return self._graph
+
+    def run(self, text: str) -> None:
+        """Carry out one input."""
+        statement = statement_of(text)
+        if statement is None:
+            word, _, rest = text.strip().partition(" ")
+            self._command(word)(rest.strip())
+        elif text.lstrip().startswith(EXPLAIN):
+            self._each(statement, self._explain)
+        else:
+            self._each(statement, self._query)
+
+    # --- query text -------------------------------------------------------------------------------------------------
+
+    def _each(self, text: str, act: Callable[[str, Query], None]) -> None:
+        from omnigraph.language.query.parser import parse_query_file
+
+        source, has_new_head = as_query(text, self.params)
+        try:
+            queries = parse_query_file(source).queries
+            if not queries:
+                raise BadRequest("there is no query in this; `:help` says what can be typed")
+            for query in queries:
+                act(source, query)
+        except LanguageError as error:
+            if has_new_head and error.line is not None:
+                # The line that was put before the text is nobody's.
+                error.line = max(1, error.line - HEAD_LINES)
+            raise
+
+    def _query(self, source: str, query: Query) -> None:
+        params = self._params_of(query)
+        if not query.is_mutation:
+            result = self.graph.query(source, query.name, params, branch=self.branch)
+            print_read(ReadOutput(query.name, self.branch, None, result), self.format, self.style)
+            return
+        if self.graph.mode != "rw":
+            self._graph = open_graph(self.target, "rw", self.actor)
+        done = self.graph.mutate(source, query.name, params, branch=self.branch)
+        print_change(self.branch, query.name, self.actor, done, as_json=self.format in ("json", "jsonl"))
+
+    def _explain(self, source: str, query: Query) -> None:
+        output.line(str(self.graph.explain(source, query.name, self._params_of(query), branch=self.branch)))
+
+    def _params_of(self, query: Query) -> dict[str, Any]:
+        """The remembered parameters that this query takes."""
+        names = {param.name for param in query.params}
+        return {name: value for name, value in self.params.items() if name in names}
+
+    # --- commands ---------------------------------------------------------------------------------------------------
+
+    def _command(self, word: str) -> Callable[[str], None]:
+        known = self.commands()
+        if word not in known:
+            raise BadRequest(f"the shell has no command '{word}'{did_you_mean(nearest_name(word, known))}; see :help")
+        return known[word]
+
+    def commands(self) -> Mapping[str, Callable[[str], None]]:
+        """The commands of the shell by name; `:explain` takes query text and is found before."""
+        return {
+            ":schema": self._show_schema,
+            ":branch": self._use_branch,
+            ":params": self._set_params,
+            ":format": self._set_format,
+            ":help": lambda _: output.line(HELP),
+            ":quit": self._quit,
+        }
+
+    def _show_schema(self, name: str) -> None:
+        if not name:
+            output.raw(self.graph.schema().rstrip("\n") + "\n")
+            return
+        from omnigraph.language.schema.catalog import Catalog
+        from omnigraph.language.schema.printer import print_schema
+
+        catalog = self.graph.contract().catalog
+        nodes = {key: node for key, node in catalog.nodes.items() if key == name}
+        edges = {key: edge for key, edge in catalog.edges.items() if key == name}
+        if not nodes and not edges:
+            nearest = nearest_name(name, [*catalog.nodes, *catalog.edges])
+            raise NotFound(f"the schema has no type '{name}'{did_you_mean(nearest)}")
+        output.raw(print_schema(Catalog(nodes, edges, {})))
+
+    def _use_branch(self, name: str) -> None:
+        names = sorted(self.graph.branches())
+        if not name:
+            for found in names:
+                output.line(f"{'*' if found == self.branch else ' '} {found}")
+            return
+        # Asks for the branch, so that one that is not there is an error now and not later.
+        self.graph.head(name)
+        self.branch = name
+
+    def _set_params(self, text: str) -> None:
+        if text:
+            self.params = params_object(text, ":params")
+        else:
+            output.json(self.params)
+
+    def _set_format(self, name: str) -> None:
+        if not name:
+            output.line(self.format)
+            return
+        if name not in OUTPUTS or name == "arrow":
+            raise BadRequest(f"'{name}' is no format of the shell; they are table, kv, csv, jsonl and json")
+        self.format = name
+
+    def _quit(self, _: str) -> None:
+        self.over = True
