@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from omnigraph.changes.feed import head_cursor
 from omnigraph.changes.filter import Filter
+from omnigraph.changes.track import Track
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import ManifestState
 from omnigraph.errors import BadRequest, Conflict
@@ -64,7 +64,8 @@ def baseline(
         planned = plan_export(snapshot, catalog, context.root, wanted.types)
         chosen = [table for table in planned if wanted.wants_type(table.kind, [table.name])]
         count = _capture(chosen, sink, context)
-    return Baseline(snapshot, state.head, head_cursor(identity_domain, state, wanted), count)
+    track = Track(context.manifest, identity_domain, state, wanted)
+    return Baseline(snapshot, state.head, track.cursor(state.head), count)
 
 
 def _capture(tables: Sequence[ExportTable], sink: Sink, context: CommitContext) -> int:

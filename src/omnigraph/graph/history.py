@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 from omnigraph.commit.branch_refs import LONGEST_NAME, read_ref
 from omnigraph.commit.model import MAIN, Commit, ManifestState
+from omnigraph.errors import BadRequest
 from omnigraph.graph.handle import NOW, Handle
 from omnigraph.graph.snapshot import Reference, Snapshot, resolve
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from omnigraph.changes.baseline import Baseline, Sink
     from omnigraph.changes.commits import CommitChanges
     from omnigraph.changes.feed import FeedPage
@@ -108,6 +111,35 @@ class History(Handle):
         contract, shown = self._view(branch, None, NOW)
         wanted = read_filter(kinds, types, ops)
         return baseline(self._context, contract.identity_domain, contract.catalog, shown, shown.state, wanted, out)
+
+    def spark_changes(
+        self,
+        branch: str | None = None,
+        *,
+        cursor: str | None = None,
+        start: str | None = None,
+        kinds: Names = None,
+        types: Names = None,
+        ops: Names = None,
+    ) -> DataFrame:
+        """The change feed of a branch as a Spark structured stream: one row per change, images as JSON texts.
+
+        Spark's checkpoint keeps how far a query has come; `cursor` or `start` say where a new one begins.
+        """
+        from omnigraph.changes.filter import read_filter
+        from omnigraph.changes.stream import Stream, stream_frame
+        from omnigraph.changes.track import track_of
+        from omnigraph.spark.session import spark_session
+
+        if cursor is not None and start is not None:
+            raise BadRequest("give one of cursor and start, not both")
+        domain, wanted = self.contract().identity_domain, read_filter(kinds, types, ops)
+        track = track_of(self._context, domain, branch or self.branch, wanted)
+        seen = track.start(start) if cursor is None else track.seen(cursor)
+        # What Spark could not begin with is said here, not by a query that dies later.
+        track.between(seen, track.head)
+        stream = Stream(self._context.root, domain, track.state.branch, wanted, track.cursor(seen))
+        return stream_frame(spark_session(options=self._spark), stream)
 
     def _target(self, target: ReadTarget) -> ManifestState:
         """The state that a read target names; a branch is meant before anything else of that name."""

@@ -1,0 +1,131 @@
+"""The change feed as a Spark structured-streaming source: one row per change, offsets are cursors of the feed.
+
+Spark keeps the offsets in its checkpoint, so a query that was stopped goes on where it was. Each commit is a task of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+
+from omnigraph.changes.commits import open_block
+from omnigraph.changes.filter import Filter
+from omnigraph.changes.model import Change
+from omnigraph.changes.track import Track, track_of
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Commit
+from omnigraph.spark.session import Session
+from omnigraph.storage.locks import BranchLocks
+from omnigraph.storage.objects import open_store
+from omnigraph.storage.root import Root
+from omnigraph.storage.tables.handles import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+NAME = "omnigraph_changes"
+#: Named so that Spark does not show it: it may hold credentials.
+_OPTION = "secret.feed"
+_BATCH_ROWS = 4096
+
+#: The columns of the stream. Images are JSON texts of the properties, null where there is none.
+_TEXTS_OF_COMMIT = ("commit_id", "branch", "parent_commit_id", "merged_parent_commit_id", "actor")
+_TEXTS_OF_CHANGE = ("op", "kind", "type", "type_id", "id", "src", "dst", "before", "after")
+ROWS = pa.schema(
+    [
+        *((name, pa.string()) for name in _TEXTS_OF_COMMIT),
+        ("authored_at", pa.timestamp("us", tz="UTC")),
+        *((name, pa.string()) for name in _TEXTS_OF_CHANGE),
+    ]
+)
+DDL = ", ".join(f"`{field.name}` {'timestamp' if field.name == 'authored_at' else 'string'}" for field in ROWS)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A feed that Spark follows: which graph and branch, what is wanted, and the cursor it begins with."""
+
+    root: Root
+    identity_domain: str
+    branch: str
+    wanted: Filter
+    begin: str
+
+    def packed(self) -> str:
+        """The stream as an option of a data source."""
+        asked = [
+            None if part is None else sorted(part) for part in (self.wanted.kinds, self.wanted.types, self.wanted.ops)
+        ]
+        told = [self.root.uri, self.root.options, self.identity_domain, self.branch, asked, self.begin]
+        return orjson.dumps(told).decode()
+
+    @classmethod
+    def unpacked(cls, options: Any) -> Stream:
+        uri, storage, domain, branch, asked, begin = orjson.loads(options[_OPTION])
+        root = Root(uri, tuple((key, value) for key, value in storage))
+        kinds, types, ops = (None if part is None else frozenset(part) for part in asked)
+        return cls(root, domain, branch, Filter(kinds, types, ops), begin)
+
+    def track(self) -> Track:
+        return track_of(self._context(), self.identity_domain, self.branch, self.wanted)
+
+    def _context(self) -> CommitContext:
+        store, tables = open_store(self.root), Tables(self.root)
+        return CommitContext(self.root, store, tables, Manifest(store, tables), BranchLocks(store, self.root))
+
+    # --- what Spark asks --------------------------------------------------------------------------------------------
+
+    def newest(self) -> str:
+        """The cursor behind the newest commit."""
+        track = self.track()
+        return track.cursor(track.head)
+
+    def commits(self, begin: str, end: str) -> list[str]:
+        """The commits behind one cursor and up to another."""
+        track = self.track()
+        until = track.seen(end)
+        return [] if until is None else [commit.id for commit in track.between(track.seen(begin), until)]
+
+    def rows(self, commit_id: str) -> Iterator[pa.RecordBatch]:
+        """The changes of one commit as rows."""
+        context = self._context()
+        commit = context.manifest.commit_near(commit_id, self.branch)
+        block = open_block(context, commit, self.wanted)
+        waiting: list[Change] = []
+        for _, change in block.changes():
+            waiting.append(change)
+            if len(waiting) == _BATCH_ROWS:
+                yield _batch(commit, waiting)
+                waiting = []
+        if waiting:
+            yield _batch(commit, waiting)
+
+
+def stream_frame(session: Session, stream: Stream) -> DataFrame:
+    """The stream as a data frame."""
+    # Its classes load PySpark, so they are imported where one is made.
+    from omnigraph.changes.stream_reader import ChangeSource
+
+    session.sql.dataSource.register(ChangeSource)
+    return session.sql.readStream.format(NAME).option(_OPTION, stream.packed()).load()
+
+
+def _batch(commit: Commit, changes: list[Change]) -> pa.RecordBatch:
+    told = (commit.id, commit.branch, commit.parent, commit.merged_parent, commit.actor)
+    columns: dict[str, list[object]] = {
+        name: [value] * len(changes) for name, value in zip(_TEXTS_OF_COMMIT, told, strict=True)
+    }
+    columns["authored_at"] = [commit.created_at] * len(changes)
+    for name in ("op", "kind", "type", "type_id", "id"):
+        columns[name] = [getattr(change, name) for change in changes]
+    for name in ("src", "dst"):
+        columns[name] = [getattr(change.endpoints, name, None) for change in changes]
+    for name in ("before", "after"):
+        images = [getattr(change, name) for change in changes]
+        columns[name] = [None if image is None else orjson.dumps(image).decode() for image in images]
+    return pa.record_batch([pa.array(columns[field.name], field.type) for field in ROWS], schema=ROWS)

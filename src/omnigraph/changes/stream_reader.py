@@ -1,0 +1,49 @@
+"""The classes that Spark's Python data sources are made of; importing this module loads PySpark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from omnigraph.changes.stream import DDL, NAME, Stream
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.streaming.datasource import ReadLimit
+    from pyspark.sql.types import StructType
+
+
+class ChangeSource(DataSource):
+    """`spark.readStream.format("omnigraph_changes")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> str:
+        return DDL
+
+    def streamReader(self, schema: StructType) -> ChangeReader:
+        return ChangeReader(Stream.unpacked(self.options))
+
+
+class ChangeReader(DataSourceStreamReader):
+    """Tells Spark how far the feed is, and reads one commit per partition."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def initialOffset(self) -> dict[str, Any]:
+        return {"cursor": self._stream.begin}
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        return {"cursor": self._stream.newest()}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return [InputPartition(commit) for commit in self._stream.commits(start["cursor"], end["cursor"])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        commit: Any = partition.value
+        return self._stream.rows(commit)
