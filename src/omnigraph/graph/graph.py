@@ -21,8 +21,10 @@ from omnigraph.graph.evolution import Evolution
 from omnigraph.graph.exporting import Exporting
 from omnigraph.graph.handle import NOW, Handle, SchemaOf
 from omnigraph.graph.history import History
+from omnigraph.graph.loading import Loading
 from omnigraph.graph.merging import Merging
 from omnigraph.graph.snapshot import Reference, Snapshot
+from omnigraph.graph.spark_tables import SparkTables
 from omnigraph.graph.upkeep import Upkeep
 from omnigraph.language.query.compile import CompiledQuery
 from omnigraph.language.query.params import bind_params
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 Moment = datetime | int
 
 
-class Graph(Merging, History, Upkeep, Evolution, Exporting, Handle):
+class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables, Handle):
     """An open graph. `mode` "ro" writes nothing at all; "rw" heals what a dead writer left before it writes."""
 
     def at(self, branch: str) -> Graph:
@@ -136,10 +138,11 @@ class Graph(Merging, History, Upkeep, Evolution, Exporting, Handle):
         *,
         branch: str | None = None,
         snapshot: Reference = None,
+        schema: SchemaOf = NOW,
     ) -> BlobValue:
         """One blob value: its size and ETag at once, its bytes by `read(start, end)`."""
-        shown = self.snapshot(branch, snapshot)
-        return find_blob(self._context.store, self.contract().catalog, shown, kind, type_name, entity_id, property)
+        contract, shown = self._view(branch, snapshot, schema)
+        return find_blob(self._context.store, contract.catalog, shown, kind, type_name, entity_id, property)
 
     # --- writing ----------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from omnigraph.storage.object_store import ObjectInfo, ObjectStore
 from omnigraph.storage.obstore_objects import ObstoreObjects
 from omnigraph.storage.root import Root
 
-__all__ = ["ObjectInfo", "ObjectStore", "open_store"]
+__all__ = ["ObjectInfo", "ObjectStore", "open_store", "s3_client"]
 
 _RETRIES = 6
 _RETRY_TIMEOUT = timedelta(seconds=30)
@@ -28,6 +28,11 @@ def open_store(root: Root, *, retries: int = _RETRIES) -> ObjectStore:
         memory = MemoryStore()
         return ObstoreObjects(root, memory, memory)
     return ObstoreObjects(root, _s3(root, retries), _s3(root, 0))
+
+
+def s3_client(root: Root) -> S3Store:
+    """A client for reading whatever lies in the bucket of a root."""
+    return _s3(root, _RETRIES)
 
 
 def _s3(root: Root, retries: int) -> S3Store:

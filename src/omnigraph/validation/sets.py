@@ -179,7 +179,7 @@ def _cardinality(change: TableChange, edge: EdgeType, changes: Changes, committe
 
 
 def cardinality_breaks(edge: EdgeType, sources: pa.Array, final: pa.ChunkedArray) -> Iterator[Violation]:
-    """Those of some sources that too few or too many edges leave; `final` are the sources of all edges that remain."""
+    """Those of some sources (by `row`) that too few or too many edges leave; `final`: the sources of all edges that remain."""
     low, high = edge.cardinality.minimum, edge.cardinality.maximum
     groups = pc.value_counts(final)
     found = pc.index_in(sources, value_set=groups.field("values"))
@@ -187,14 +187,15 @@ def cardinality_breaks(edge: EdgeType, sources: pa.Array, final: pa.ChunkedArray
     broken = pc.less(counts, low)
     if high is not None:
         broken = pc.or_(broken, pc.greater(counts, high))
-    for source, count in zip(sources.filter(broken).to_pylist(), counts.filter(broken).to_pylist(), strict=True):
+    for row in pc.indices_nonzero(broken).to_pylist():
+        source, count = sources[row].as_py(), counts[row].as_py()
         bound = f"min {low}" if count < low else f"max {high}"
         yield Violation(
             "cardinality",
             edge.type_key,
             f"@card violation on {edge.name}: {edge.from_type} {source!r} would have {count} edge(s), {bound}",
             property="from",
-            entity_id=None,
+            row=row,
         )
 
 

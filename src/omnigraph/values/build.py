@@ -33,13 +33,13 @@ def table_of(entity: NodeType | EdgeType, rows: Sequence[Row]) -> pa.Table:
         values = [row.get(field.name) for row in rows]
         declared = entity.properties.get(field.name)
         if declared is not None and declared.type.is_blob:
-            columns.append(pa.chunked_array([_blobs(values, field.type)]))
+            columns.append(pa.chunked_array([blob_column(values, field.type)]))
         else:
             columns.append(pa.array(values, field.type))
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _blobs(values: Sequence[object], kind: pa.DataType) -> pa.Array:
+def blob_column(values: Sequence[object], kind: pa.DataType) -> pa.Array:
     """One-row blob columns, or nulls, as one column."""
     parts = [
         value.storage if isinstance(value, pa.ExtensionArray) else pa.nulls(1, kind.storage_type) for value in values

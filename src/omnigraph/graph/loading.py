@@ -1,0 +1,93 @@
+"""The verbs of bulk writing: load, and ingest, which creates its branch together with the load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from omnigraph.commit.updates import SchemaIs
+from omnigraph.graph.contract import Contract
+from omnigraph.graph.handle import Handle
+
+if TYPE_CHECKING:
+    from omnigraph.load.model import LoadResult, Progress
+
+Mode = Literal["append", "merge", "overwrite"]
+Engine = Literal["auto", "local", "spark"]
+
+
+class Loading(Handle):
+    """Many rows as one commit."""
+
+    def load(
+        self,
+        data: Any,
+        mode: Mode = "append",
+        *,
+        branch: str | None = None,
+        base: str | None = None,
+        actor: str | None = None,
+        engine: Engine = "auto",
+        lenient: bool = False,
+        format: Literal["jsonl", "parquet", "csv"] | None = None,
+        type: str | None = None,
+        edge: str | None = None,
+        mapping: Mapping[str, str] | None = None,
+        if_commit: str | None = None,
+        idempotency_key: str | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> LoadResult:
+        """Load rows: all of them in one commit, or none.
+
+        `data`: a path, several, a glob, a folder, an `s3://` URI, `-` for standard input, bytes, an iterable of dicts, or a
+        table with `type` or `edge`. `mode`: `append` refuses ids that exist, `merge` replaces them, `overwrite` replaces every
+        type that the input mentions. `base`: create the branch from this one when there is none of its name, together with
+        the load. `lenient`: a stream of JSON values in which what is unknown or wrong is passed over where that is possible.
+        `mapping`: for tables, from their columns to `id`, `from`, `to` and properties.
+        """
+        from omnigraph.load.engine import choose
+        from omnigraph.load.execute import Load
+        from omnigraph.load.inputs import Given, look_at
+        from omnigraph.load.model import Request
+        from omnigraph.load.scratch import Scratch
+
+        self._refuse_read_only()
+        scratch = Scratch()
+        try:
+            given = Given(data, format, type, edge, mapping or {}, lenient, self._context.root.storage_options or None)
+
+            def write(contract: Contract, schema: SchemaIs) -> LoadResult:
+                request = Request(
+                    catalog=contract.catalog,
+                    schema=schema,
+                    branch=branch or self.branch,
+                    mode=mode,
+                    embedder=self._embedder,
+                    base=base,
+                    actor=actor or self.actor,
+                    if_commit=if_commit,
+                    idempotency_key=idempotency_key,
+                    lenient=lenient,
+                    external_blobs=self._external_blobs,
+                    progress=progress,
+                )
+                return Load(self._context, request, inputs, choose(engine, inputs.size, self._spark), scratch).run()
+
+            inputs = look_at(given, scratch, self.contract().catalog)
+            return self._under_schema(write)
+        finally:
+            scratch.close()
+
+    def ingest(
+        self,
+        data: Any,
+        branch: str,
+        base: str | None = None,
+        mode: Mode = "merge",
+        **options: Any,
+    ) -> LoadResult:
+        """Load into a branch that is created from `base` when there is none of its name, only if the load succeeds.
+
+        Takes the options of `load`.
+        """
+        return self.load(data, mode, branch=branch, base=base or self.branch, **options)

@@ -1,0 +1,103 @@
+"""Rows that were read become rows that can be stored: judged one by one, with their ids, and the keys others are checked by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.language.schema.catalog import EdgeType
+from omnigraph.load.identify import identify
+from omnigraph.load.parsed import Entity, Flags, Orders, Problem, Rows
+from omnigraph.validation.rows import check_rows
+from omnigraph.values.columns import table_schema
+
+ORDER = "order"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of one type with their ids. `unfit`: some of them broke a rule, so they are there only to be checked further."""
+
+    entity: Entity
+    table: pa.Table
+    orders: Orders
+    may_meet: Flags
+    unfit: bool
+    #: Which rows wait for a vector, by property.
+    unmade: dict[str, Flags]
+
+    @property
+    def waits_for_vectors(self) -> bool:
+        return any(flags.any() for flags in self.unmade.values())
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A batch, the aliases among its ids and the problems of its rows."""
+
+    batch: Batch
+    aliases: pa.Table
+    problems: tuple[Problem, ...]
+
+
+def judge_rows(rows: Rows, job_id: str) -> Judged:
+    """Check the rules about one row, and give every row its id."""
+    unmade = _unmade(rows)
+    broken = [
+        Problem(int(rows.orders[violation.row]), violation.message)
+        for violation in check_rows(rows.entity, rows.table)
+        if violation.row is not None
+        and not (violation.kind == "required" and _waits(unmade, violation.property, violation.row))
+    ]
+    identified = identify(rows, job_id)
+    kept = identified.rows
+    if len(kept.orders) < len(rows.orders):
+        unmade = _unmade(kept)
+    problems = (*broken, *identified.problems)
+    table = kept.table.add_column(0, pa.field("id", pa.string()), identified.ids)
+    if not problems and not any(flags.any() for flags in unmade.values()):
+        table = pa.Table.from_arrays(table.columns, schema=table_schema(rows.entity))
+    batch = Batch(rows.entity, table, kept.orders, identified.may_meet, bool(problems), unmade)
+    return Judged(batch, identified.aliases, problems)
+
+
+def without(batch: Batch, dropped: Orders) -> Batch:
+    """A batch without the rows at some places of the input."""
+    keep = np.flatnonzero(~np.isin(batch.orders, dropped))
+    if len(keep) == len(batch.orders):
+        return batch
+    return Batch(
+        batch.entity,
+        batch.table.take(pa.array(keep)),
+        batch.orders[keep],
+        batch.may_meet[keep],
+        batch.unfit,
+        {name: flags[keep] for name, flags in batch.unmade.items()},
+    )
+
+
+def keys_of(batch: Batch) -> pa.Table:
+    """What the checks across tasks look at: ids, ends, the columns of unique rules, the place of each row."""
+    fixed = ["id", "src", "dst"] if isinstance(batch.entity, EdgeType) else ["id"]
+    unique = [name for columns in batch.entity.uniques for name in columns]
+    table = batch.table.select(list(dict.fromkeys([*fixed, *unique])))
+    table = pa.table({name: table[name] for name in table.column_names})
+    return table.append_column(ORDER, pa.array(batch.orders)).append_column("may_meet", pa.array(batch.may_meet))
+
+
+def _unmade(rows: Rows) -> dict[str, Flags]:
+    """Rows that leave an `@embed` vector out although its source is given."""
+    waiting = {}
+    for name, left_out in rows.left_out.items():
+        embed = rows.entity.properties[name].embed
+        assert embed is not None
+        given = pc.is_valid(rows.table[embed.source]).to_numpy()
+        waiting[name] = left_out & given
+    return waiting
+
+
+def _waits(unmade: dict[str, Flags], name: str | None, row: int) -> bool:
+    return name in unmade and bool(unmade[name][row])

@@ -1,0 +1,303 @@
+"""Checks across tasks, one partition of keys at a time: ids that meet, ends, unique rules, cardinality.
+
+Two phases. `ids` finds ids given twice and ids that are stored: conflicts for a strict insert, rows to replace for a merge,
+whose old values it hands on. `sets` judges the final image. Only a merge needs the first before the second, because there
+the last line of an id wins and earlier ones are as if they were not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.language.schema.catalog import Catalog, EdgeType
+from omnigraph.load.batches import ORDER
+from omnigraph.load.exchange import Exchange
+from omnigraph.load.keys import is_counted, split, unique_roles
+from omnigraph.load.parsed import LISTED_PROBLEMS, Entity, Orders, Problem, Problems
+from omnigraph.load.stored import Stored
+from omnigraph.storage.tables.table import ROW_ADDRESS
+from omnigraph.validation.sets import cardinality_breaks, missing_end, probe_of, unique_clashes
+
+APPEND, MERGE, OVERWRITE = "append", "merge", "overwrite"
+MODES = (OVERWRITE, APPEND, MERGE)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyMeets:
+    """An id that a strict insert may not have: it is stored, or given twice by rows without a key."""
+
+    type_key: str
+    entity_id: str
+    order: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the checks go by: the mode, the types that lines were read of, and what is stored."""
+
+    catalog: Catalog
+    mode: str
+    written: frozenset[str]
+    stored: Stored
+
+    def entity(self, type_key: str) -> Entity:
+        kind, _, name = type_key.partition(":")
+        return self.catalog.nodes[name] if kind == "node" else self.catalog.edges[name]
+
+    def replaces_all(self, type_key: str) -> bool:
+        """Whether nothing that is stored of a type remains."""
+        return self.mode == OVERWRITE and type_key in self.written
+
+
+@dataclass(frozen=True)
+class CheckSpec:
+    """One partition to check; `dropped` are places of rows that a later line with the same id makes void."""
+
+    plan: Plan
+    exchange: Exchange
+    partition: int
+    phases: tuple[str, ...]
+    dropped: Orders
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a partition came to."""
+
+    problems: Problems = field(default_factory=Problems)
+    meets: tuple[KeyMeets, ...] = ()
+    meet_count: int = 0
+    #: Where the stored rows lie that a merge replaces, by type.
+    replaced: Mapping[str, pa.Array] = field(default_factory=dict)
+    dropped: Orders = field(default_factory=lambda: np.empty(0, np.int64))
+
+
+def check_partition(spec: CheckSpec) -> Checked:
+    """Check the keys of one partition."""
+    tables = spec.exchange.get(spec.partition)
+    if len(spec.dropped):
+        void = pa.array(spec.dropped)
+        tables = {
+            role: table.filter(pc.invert(pc.is_in(table[ORDER], value_set=void)))
+            if ORDER in table.column_names
+            else table
+            for role, table in tables.items()
+        }
+    checked = _check_ids(spec, tables) if "ids" in spec.phases else Checked()
+    if "sets" not in spec.phases:
+        return checked
+    found = Problems.of(_check_sets(spec.plan, tables))
+    return Checked(
+        Problems.together([checked.problems, found]),
+        checked.meets,
+        checked.meet_count,
+        checked.replaced,
+        checked.dropped,
+    )
+
+
+# --- ids --------------------------------------------------------------------------------------------------------------
+
+
+def _check_ids(spec: CheckSpec, tables: Mapping[str, pa.Table]) -> Checked:
+    plan = spec.plan
+    problems: list[Problem] = []
+    meets: list[KeyMeets] = []
+    dropped: list[Orders] = []
+    replaced: dict[str, pa.Array] = {}
+    for role, keys in tables.items():
+        word, _, type_key = role.partition(" ")
+        if word != "id":
+            continue
+        entity = plan.entity(type_key)
+        again = _given_again(keys)
+        if plan.mode == MERGE:
+            dropped.append(_all_but_last(keys, again))
+            problems += _collapsed(entity, keys, again, tables.get("alias"))
+        else:
+            for entity_id, order in again:
+                if entity.key is None:
+                    meets.append(KeyMeets(type_key, entity_id, order))
+                else:
+                    problems.append(Problem(order, _twice(entity, entity_id)))
+        if plan.replaces_all(type_key) or not plan.stored.pins[type_key].row_count:
+            continue
+        if plan.mode == MERGE:
+            replaced[type_key] = _replaced(spec, entity, keys)
+        else:
+            meets += _stored_already(plan, type_key, keys)
+    meets.sort(key=lambda meet: meet.order)
+    return Checked(
+        Problems.of(problems),
+        tuple(meets[:LISTED_PROBLEMS]),
+        len(meets),
+        replaced,
+        np.concatenate(dropped) if dropped else np.empty(0, np.int64),
+    )
+
+
+def _twice(entity: Entity, entity_id: str) -> str:
+    assert entity.key is not None
+    name = f"{entity.name}.{entity.key[0]}" if len(entity.key) == 1 else f"{entity.name}({', '.join(entity.key)})"
+    return f"@unique violation on {name}: the key {entity_id!r} is given twice"
+
+
+def _given_again(keys: pa.Table) -> list[tuple[str, int]]:
+    """Every id that was given before, with its place, in the order of the input."""
+    if pc.count_distinct(keys["id"]).as_py() == keys.num_rows:
+        return []
+    firsts = keys.group_by("id").aggregate([(ORDER, "min"), (ORDER, "count")])
+    many = firsts.filter(pc.greater(firsts[f"{ORDER}_count"], 1))
+    rows = keys.filter(pc.is_in(keys["id"], value_set=many["id"].combine_chunks()))
+    later = rows.filter(pc.invert(pc.is_in(rows[ORDER], value_set=many[f"{ORDER}_min"].combine_chunks())))
+    ordered = later.sort_by(ORDER)
+    return list(zip(ordered["id"].to_pylist(), ordered[ORDER].to_pylist(), strict=True))
+
+
+def _collapsed(
+    entity: Entity, keys: pa.Table, again: list[tuple[str, int]], aliases: pa.Table | None
+) -> Iterator[Problem]:
+    """Rows that claim different ids and turn out to have the same one: not a later line of one row, but two rows."""
+    if aliases is None or not again:
+        return
+    own = aliases.filter(pc.equal(aliases["type_key"], entity.type_key))
+    twice = pa.array({entity_id for entity_id, _ in again}, pa.string())
+    for row in (
+        own.filter(pc.is_in(own["id"], value_set=twice))
+        .group_by("id")
+        .aggregate([("spelled", "count_distinct"), ("spelled", "count"), ("spelled", "min"), ("order", "max")])
+        .to_pylist()
+    ):
+        plain = pc.sum(pc.equal(keys["id"], row["id"])).as_py() > row["spelled_count"]
+        if plain or row["spelled_count_distinct"] > 1:
+            message = f"two nodes of {entity.name} have one id: {row['spelled_min']!r} is {row['id']!r} in other words"
+            yield Problem(row["order_max"], message)
+
+
+def _all_but_last(keys: pa.Table, again: list[tuple[str, int]]) -> Orders:
+    if not again:
+        return np.empty(0, np.int64)
+    rows = keys.filter(pc.is_in(keys["id"], value_set=pa.array({entity_id for entity_id, _ in again}, pa.string())))
+    last = rows.group_by("id").aggregate([(ORDER, "max")])[f"{ORDER}_max"].combine_chunks()
+    void: Orders = rows.filter(pc.invert(pc.is_in(rows[ORDER], value_set=last)))[ORDER].to_numpy()
+    return void
+
+
+def _stored_already(plan: Plan, type_key: str, keys: pa.Table) -> list[KeyMeets]:
+    ids = keys["id"].combine_chunks()
+    found = plan.stored.rows_with(type_key, "id", ids, ["id"])["id"].combine_chunks()
+    if not len(found):
+        return []
+    rows = keys.filter(pc.is_in(keys["id"], value_set=found))
+    pairs = zip(rows["id"].to_pylist(), rows[ORDER].to_pylist(), strict=True)
+    return [KeyMeets(type_key, entity_id, order) for entity_id, order in pairs]
+
+
+def _replaced(spec: CheckSpec, entity: Entity, keys: pa.Table) -> pa.Array:
+    """The addresses of the stored rows that rows of the load replace; what they held goes to whom it concerns."""
+    counted = isinstance(entity, EdgeType) and is_counted(entity)
+    unique = [name for columns in entity.uniques for name in columns]
+    columns = list(dict.fromkeys(["id", *(["src"] if counted else []), *unique]))
+    ids = keys["id"].combine_chunks()
+    found = spec.plan.stored.rows_with(entity.type_key, "id", ids, columns, with_row_address=True)
+    partitions = spec.exchange.partitions
+    if found.num_rows and len(columns) > 1:
+        gone = _with_orders(found.select(columns), keys)
+        handed: dict[int, dict[str, pa.Table]] = {}
+        listed = list(unique_roles(entity, gone, [], prefix="gone-"))
+        if counted:
+            listed.append(
+                (f"gone-src {entity.type_key}", gone.select(["id", "src", "by"]), gone["src"].combine_chunks())
+            )
+        for role, table, texts in listed:
+            for part, rows in split(table, texts, partitions):
+                handed.setdefault(part, {})[role] = rows
+        for part, tables in handed.items():
+            spec.exchange.put(f"gone-{entity.id:x}-{spec.partition:05d}", part, tables)
+    return found[ROW_ADDRESS].combine_chunks()
+
+
+def _with_orders(found: pa.Table, keys: pa.Table) -> pa.Table:
+    """Stored rows with the place of the line that replaces each (`by`)."""
+    last = keys.group_by("id").aggregate([(ORDER, "max")])
+    places = pc.index_in(found["id"], value_set=last["id"].combine_chunks()).combine_chunks()
+    return found.append_column("by", last[f"{ORDER}_max"].combine_chunks().take(places))
+
+
+# --- the final image --------------------------------------------------------------------------------------------------
+
+
+def _check_sets(plan: Plan, tables: Mapping[str, pa.Table]) -> Iterator[Problem]:
+    for role, rows in tables.items():
+        word, _, type_key = role.partition(" ")
+        if word in ("src", "dst"):
+            yield from _ends(plan, tables, plan.catalog.edges[type_key.partition(":")[2]], word, rows)
+        elif word.startswith("unique"):
+            yield from _unique(plan, plan.entity(type_key), int(word.removeprefix("unique")), rows, tables)
+    for edge in plan.catalog.edges.values():
+        if edge.type_key in plan.written and is_counted(edge):
+            yield from _cardinality(plan, edge, tables)
+
+
+def _ends(plan: Plan, tables: Mapping[str, pa.Table], edge: EdgeType, end: str, rows: pa.Table) -> Iterator[Problem]:
+    node_key = f"node:{edge.from_type if end == 'src' else edge.to_type}"
+    incoming = tables.get(f"id {node_key}")
+    if incoming is not None:
+        rows = rows.filter(pc.invert(pc.is_in(rows[end], value_set=incoming["id"].combine_chunks())))
+    if rows.num_rows and not plan.replaces_all(node_key):
+        ids = pc.unique(rows[end])
+        known = plan.stored.rows_with(node_key, "id", ids, ["id"])["id"].combine_chunks()
+        rows = rows.filter(pc.invert(pc.is_in(rows[end], value_set=known)))
+    kept = edge.type_key not in plan.written
+    for missing, order in zip(rows[end].to_pylist(), rows[ORDER].to_pylist(), strict=True):
+        message = missing_end(edge, end, missing).message
+        yield Problem(None, f"{message}; a stored edge still needs it") if kept else Problem(order, message)
+
+
+def _unique(
+    plan: Plan, entity: Entity, number: int, rows: pa.Table, tables: Mapping[str, pa.Table]
+) -> Iterator[Problem]:
+    columns = entity.uniques[number]
+    names = list(dict.fromkeys(["id", *columns]))
+    stored = rows.select(names).slice(0, 0)
+    if not plan.replaces_all(entity.type_key):
+        probe = probe_of(columns, rows.schema)
+        stored = plan.stored.rows_with(entity.type_key, probe, rows[probe].combine_chunks(), names)
+        gone = tables.get(f"gone-unique{number} {entity.type_key}")
+        if gone is not None:
+            stored = stored.filter(pc.invert(pc.is_in(stored["id"], value_set=gone["id"].combine_chunks())))
+    orders = rows[ORDER].to_pylist() if stored.num_rows or rows.num_rows else []
+    for violation in unique_clashes(entity, columns, stored, rows):
+        yield Problem(orders[violation.row] if violation.row is not None else None, violation.message)
+
+
+def _cardinality(plan: Plan, edge: EdgeType, tables: Mapping[str, pa.Table]) -> Iterator[Problem]:
+    """How many edges leave each source that the load touches, also one whose edge it moved away or overwrote."""
+    empty = pa.table({"id": pa.array([], pa.string()), "src": pa.array([], pa.string())})
+    rows = tables.get(f"src {edge.type_key}", empty.append_column(ORDER, pa.array([], pa.int64())))
+    gone = tables.get(f"gone-src {edge.type_key}", empty.append_column("by", pa.array([], pa.int64())))
+    sources = pc.unique(pa.chunked_array([*rows["src"].chunks, *gone["src"].chunks], pa.string()))
+    sources = sources.combine_chunks() if isinstance(sources, pa.ChunkedArray) else sources
+    node_key = f"node:{edge.from_type}"
+    if plan.replaces_all(node_key):
+        # A source that is gone needs no edges; one that is only missing is another problem.
+        nodes = tables.get(f"id {node_key}", empty)
+        sources = sources.filter(pc.is_in(sources, value_set=nodes["id"].combine_chunks()))
+    final = [*rows["src"].chunks]
+    if not plan.replaces_all(edge.type_key):
+        kept = plan.stored.rows_with(edge.type_key, "src", sources, ["id", "src"])
+        kept = kept.filter(pc.invert(pc.is_in(kept["id"], value_set=gone["id"].combine_chunks())))
+        final += kept["src"].chunks
+    broken = list(cardinality_breaks(edge, sources, pa.chunked_array(final, pa.string())))
+    if not broken:
+        return
+    places = dict(zip(gone["src"].to_pylist(), gone["by"].to_pylist(), strict=True))
+    places |= dict(zip(rows["src"].to_pylist(), rows[ORDER].to_pylist(), strict=True))
+    for violation in broken:
+        place = places.get(sources[violation.row].as_py()) if violation.row is not None else None
+        yield Problem(place, violation.message)

@@ -1,0 +1,140 @@
+"""Chunks: the parts of an input that are read on their own, one task each. They are small descriptions, not data."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from omnigraph.load.exact import ExactReader, Rules
+from omnigraph.load.lenient import read_stream
+from omnigraph.load.parsed import Orders
+from omnigraph.load.text import Piece, TextRange
+from omnigraph.storage.files import InputFile
+
+
+class Chunk(Protocol):
+    """A part of the input. Its rows have places from `base` on, in their order."""
+
+    @property
+    def name(self) -> str:
+        """The file, as the caller named it."""
+
+    @property
+    def base(self) -> int: ...
+
+    @property
+    def size(self) -> int:
+        """Bytes, to tell how far a load is."""
+
+    def pieces(self, rules: Rules) -> Iterator[Piece]:
+        """What the chunk holds, a bounded piece at a time."""
+
+
+@dataclass(frozen=True)
+class LenientText:
+    """A whole text as a stream of JSON values."""
+
+    name: str
+    data: bytes
+    base: int = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    def pieces(self, rules: Rules) -> Iterator[Piece]:
+        stream = read_stream(self.data, rules, self.base)
+        yield Piece(stream.reading, stream.line_count, len(self.data), stream.lines)
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Entities as Python objects, in the shape of a line."""
+
+    name: str
+    rows: Sequence[object]
+    base: int = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.rows)
+
+    def pieces(self, rules: Rules) -> Iterator[Piece]:
+        reader = ExactReader(rules)
+        for place, row in enumerate(self.rows):
+            reader.document(row, self.base + place)
+        yield Piece(reader.reading(), len(self.rows), len(self.rows))
+
+
+@dataclass(frozen=True)
+class SpooledDocuments:
+    """Entities as Python objects that wait in a file of the job's scratch folder."""
+
+    name: str
+    path: str
+    count: int
+    base: int
+
+    @property
+    def size(self) -> int:
+        return self.count
+
+    def pieces(self, rules: Rules) -> Iterator[Piece]:
+        with Path(self.path).open("rb") as file:
+            yield from Documents(self.name, pickle.load(file), self.base).pieces(rules)
+
+
+def ranges(file: InputFile, base: int, step: int) -> list[TextRange]:
+    """A file as byte ranges of about this size; an empty file has one, too, so that it is named."""
+    starts = range(0, max(file.size, 1), step)
+    return [TextRange(file, start, min(start + step, file.size), base + start) for start in starts]
+
+
+def _begins_file(chunk: Chunk) -> bool:
+    """Whether lines are counted from 1 again."""
+    return not (isinstance(chunk, TextRange) and chunk.start) and not isinstance(chunk, SpooledDocuments)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where the rows of a chunk stand in their file, once it is known how many lines the chunks before it have."""
+
+    name: str
+    base: int
+    first_line: int
+    lines: Orders | None = None
+
+    def place(self, order: int) -> tuple[str, int]:
+        if self.lines is not None:
+            return self.name, int(self.lines[order - self.base])
+        return self.name, self.first_line + order - self.base
+
+
+@dataclass(frozen=True)
+class Places:
+    """From a place in the input to a file and a line."""
+
+    chunks: Sequence[Placed] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, chunks: Sequence[Chunk], counts: Mapping[int, tuple[int, Orders | None]]) -> Places:
+        """`counts`: for each chunk by its number, how many lines it has, and on which line each of its values begins."""
+        placed = []
+        first: dict[str, int] = {}
+        for number, chunk in enumerate(chunks):
+            count, lines = counts.get(number, (0, None))
+            if _begins_file(chunk):
+                first[chunk.name] = 1
+            placed.append(Placed(chunk.name, chunk.base, first[chunk.name], lines))
+            first[chunk.name] += count
+        return cls(placed)
+
+    def find(self, order: int | None) -> tuple[str, int]:
+        """The file and line of a place; line 0 where a problem is of no line."""
+        if order is None or order < 0 or not self.chunks:
+            return (self.chunks[0].name if self.chunks else "", 0)
+        last = max((chunk for chunk in self.chunks if chunk.base <= order), key=lambda chunk: chunk.base)
+        return last.place(order)

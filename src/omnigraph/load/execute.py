@@ -1,0 +1,385 @@
+"""A load from its input to its commit: read, check, stage, commit; as a whole or not at all.
+
+An attempt whose base moved before its first effect has done nothing. Append and merge then check again, without reading
+again, and start over; an overwrite reports the conflict, because what it replaces is no longer what was there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import orjson
+
+from omnigraph import failpoints
+from omnigraph.commit.branch_refs import check_name, read_ref
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import MAIN, Commit, Lineage, ManifestState
+from omnigraph.commit.protocol import Step, TableEffect, Write, execute
+from omnigraph.commit.rows import Receipt
+from omnigraph.commit.sidecar import Kind
+from omnigraph.commit.staging_jobs import staging_job
+from omnigraph.commit.updates import HeadIs, RecordReceipt, check
+from omnigraph.commit.window import WRITE_RESTART_BUDGET, effect_window
+from omnigraph.errors import (
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    ExpectedVersionMismatch,
+    KeyConflict,
+    LoadRejected,
+    OmnigraphError,
+    ReadSetChanged,
+)
+from omnigraph.ids import new_ulid, now_micros
+from omnigraph.load.checks import MODES, OVERWRITE, Plan
+from omnigraph.load.engine import HELD_BYTES, Engine
+from omnigraph.load.exact import Rules
+from omnigraph.load.exchange import Exchange, InMemory
+from omnigraph.load.inputs import Inputs
+from omnigraph.load.model import LoadReport, LoadResult, Progress, Request, TableLoad
+from omnigraph.load.scratch import Scratch, exchange_for
+from omnigraph.load.stored import Pin, Stored
+from omnigraph.load.tasks import Job
+from omnigraph.load.work import Verdict, Work
+from omnigraph.storage.locks import HeldLock
+from omnigraph.storage.tables.commit import drop_fork, fork
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.staged import Staged, stage_fragments, stage_overwrite_fragments, write_rows
+from omnigraph.storage.tables.table import Table
+
+#: How much text one partition of the keys stands for.
+_PARTITION_BYTES = 64 << 20
+_SHOWN_PROBLEMS = 10
+
+failpoints.declare("load.read", "load.checked", "load.forked", "load.prepared")
+
+
+@dataclass
+class Load:
+    """One load and the graph it goes to."""
+
+    context: CommitContext
+    request: Request
+    inputs: Inputs
+    engine: Engine
+    scratch: Scratch
+    job_id: str = field(default_factory=new_ulid)
+    #: Forks that were made for this load and are not published.
+    forks: dict[str, Location] = field(default_factory=dict)
+    restarts: int = 0
+
+    def run(self) -> LoadResult:
+        """Carry the load out as one commit."""
+        request = self.request
+        _refuse_bad(request)
+        known = self._earlier_receipt()
+        if known is not None:
+            return self._repeated(known)
+        lineage = Lineage(new_ulid(), now_micros(), "load", request.actor)
+        state, _ = self._capture()
+        with self._at_work(state) as work:
+            work.read()
+            failpoints.hit("load.read")
+            return self._until_committed(work, lineage)
+
+    # --- the base ---------------------------------------------------------------------------------------------------
+
+    def _capture(self) -> tuple[ManifestState, bool]:
+        """The state this load is prepared against, and whether its branch is still to be created from it."""
+        request = self.request
+        if request.base is not None and request.branch != MAIN and read_ref(self.context.store, request.branch) is None:
+            check_name(request.branch)
+            return self.context.manifest.load(request.base), True
+        if request.must_create:
+            raise AlreadyExists(f"branch '{request.branch}' already exists", name=request.branch)
+        return self.context.manifest.load(request.branch), False
+
+    def _shared(self, state: ManifestState, creates: bool) -> frozenset[str]:
+        """The types whose tables belong to another branch still."""
+        return frozenset(
+            entry.key for entry in state.tables.values() if creates or self.context.forks.is_shared(state, entry)
+        )
+
+    def _stored(self, state: ManifestState) -> Stored:
+        pins = {entry.key: Pin(entry.location, entry.version, entry.row_count) for entry in state.tables.values()}
+        return Stored(self.context.root, pins)
+
+    # --- the work ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _at_work(self, state: ManifestState) -> Iterator[Work]:
+        request = self.request
+        creates = state.branch != request.branch
+        holds = self.inputs.size <= HELD_BYTES
+        tables = [entry.location for entry in state.tables.values()]
+        with staging_job(self.context.store, self.job_id, "load", request.branch, tables):
+            rules = Rules(request.catalog, request.external_blobs, request.lenient)
+            job = Job(self.job_id, rules, request.mode, self._stored(state), self._exchange(holds), request.embedder)
+            chunks = self.inputs.chunks(self.engine.runner.parallelism)
+            shared = self._shared(state, creates)
+            work = Work(job, chunks, self.engine.runner, holds, shared, request.progress)
+            try:
+                yield work
+            except BaseException:
+                work.discard()
+                self._drop_forks()
+                raise
+
+    def _exchange(self, holds: bool) -> Exchange:
+        if holds:
+            return InMemory()
+        wanted = -(-self.inputs.size // _PARTITION_BYTES)
+        partitions = min(max(wanted, self.engine.runner.parallelism, 1), 256)
+        shared = self.engine.shared_disk
+        return exchange_for(self.scratch, self.context.root, self.job_id, partitions, shared_disk=shared)
+
+    def _until_committed(self, work: Work, lineage: Lineage) -> LoadResult:
+        request = self.request
+        while True:
+            try:
+                _, creates = self._capture()
+                if creates:
+                    return self._attempt(work, lineage, None)
+                with effect_window(self.context, request.branch, lost_before=self.restarts > 0) as held:
+                    return self._attempt(work, lineage, held)
+            except (Conflict, AlreadyExists) as conflict:
+                # What came in between may have been an earlier sending of this very request.
+                known = self._earlier_receipt()
+                if known is not None:
+                    work.discard()
+                    self._drop_forks()
+                    return self._repeated(known)
+                if not self._may_restart(conflict) or self.restarts == WRITE_RESTART_BUDGET:
+                    raise
+                self.restarts += 1
+                work.forget_staged(frozenset(self.forks))
+                self._drop_forks()
+
+    def _may_restart(self, conflict: OmnigraphError) -> bool:
+        request = self.request
+        if isinstance(conflict, AlreadyExists):
+            # Somebody else has created the branch meanwhile; with a name that overlaps there is no way.
+            return not request.must_create and conflict.name == request.branch
+        moved = isinstance(conflict, ReadSetChanged | ExpectedVersionMismatch)
+        return moved and request.mode != OVERWRITE and request.if_commit is None
+
+    def _attempt(self, work: Work, lineage: Lineage, held: HeldLock | None) -> LoadResult:
+        request = self.request
+        state, creates = self._capture()
+        known = self._earlier_receipt()
+        if known is not None:
+            work.discard()
+            return self._repeated(known)
+        if request.if_commit is not None:
+            check([HeadIs(request.if_commit)], state)
+        plan = Plan(request.catalog, request.mode, work.written, self._stored(state))
+        verdict = work.check(plan)
+        failpoints.hit("load.checked")
+        _refuse_rejected(work, verdict)
+        operation_id = new_ulid()
+        targets = self._targets(work, state, creates, operation_id)
+        work.settle_rows(targets)
+        write = self._write(work, state, creates, lineage, verdict, targets, operation_id)
+        failpoints.hit("load.prepared")
+        self._tell(work, Progress("commit", 0, 1, sum(work.rows().values())))
+        after = execute(self.context, write, held)
+        self._tell(work, Progress("commit", 1, 1, sum(work.rows().values())))
+        self.forks.clear()
+        made_here = after.newest is not None and after.newest.id == lineage.id
+        commit = after.newest if made_here else self.context.manifest.find_commit(request.branch, lineage.id)
+        assert commit is not None, "a load that succeeded has a commit"
+        return self._result(work.rows(), creates, commit, self._report(work))
+
+    # --- the write --------------------------------------------------------------------------------------------------
+
+    def _targets(self, work: Work, state: ManifestState, creates: bool, operation_id: str) -> Stored:
+        """The tables that rows are staged for. A large load forks those that are shared, now that all checks have passed."""
+        stored = self._stored(state)
+        if work.holds:
+            return stored
+        pins = dict(stored.pins)
+        for key in sorted(work.written & self._shared(state, creates)):
+            entry = state.by_key[key]
+            self.forks[key] = Location(entry.path, operation_id)
+            fork(self.context.tables, entry.location, entry.version, operation_id)
+            failpoints.hit("load.forked")
+            pins[key] = Pin(self.forks[key], entry.version, entry.row_count)
+        work.forget_staged(frozenset(self.forks))
+        return Stored(self.context.root, pins)
+
+    def _write(
+        self,
+        work: Work,
+        state: ManifestState,
+        creates: bool,
+        lineage: Lineage,
+        verdict: Verdict,
+        targets: Stored,
+        operation_id: str,
+    ) -> Write:
+        request = self.request
+        shared = self._shared(state, creates)
+        effects = tuple(
+            self._effect(work, state, key, verdict, targets, forks=key in shared) for key in sorted(work.written)
+        )
+        key = request.idempotency_key
+        receipt = {"commit": lineage.id, "rows": work.rows(), "created": creates}
+        return Write(
+            kind=Kind.LOAD,
+            branch=request.branch,
+            lineage=lineage,
+            effects=effects,
+            reads=tuple(state.by_key[name] for name in sorted(self._looked_at(work))),
+            updates=() if key is None else (RecordReceipt(key, self._fingerprint(), receipt),),
+            requires=(request.schema,),
+            if_commit=request.if_commit,
+            branch_created_from=request.base if creates else None,
+            operation_id=operation_id,
+        )
+
+    def _effect(
+        self, work: Work, state: ManifestState, key: str, verdict: Verdict, targets: Stored, *, forks: bool
+    ) -> TableEffect:
+        mode, replaced = self.request.mode, verdict.replaced.get(key)
+        rows, fragments = work.held_rows(key), work.fragments(key)
+
+        def transaction(table: Table) -> Staged:
+            written = write_rows(table, rows) if work.holds else fragments
+            if mode == OVERWRITE:
+                return stage_overwrite_fragments(table, written)
+            return stage_fragments(table, written, replaced if replaced is not None and len(replaced) else None)
+
+        entry = state.by_key[key]
+        if forks and work.holds:
+            # The fork is made in phase B; what is staged for it is staged then.
+            return TableEffect(entry, (Step(transaction),), forks=True)
+        pin = targets.pins[key]
+        return TableEffect(
+            entry, (Step(transaction(self.context.tables.open(pin.location, pin.version))),), forks=forks
+        )
+
+    def _looked_at(self, work: Work) -> set[str]:
+        """The tables that were read for a check and are not written."""
+        catalog, written = self.request.catalog, work.written
+        seen: set[str] = set()
+        for edge in catalog.edges.values():
+            ends = {f"node:{edge.from_type}", f"node:{edge.to_type}"}
+            if edge.type_key in written:
+                seen |= ends
+            elif self.request.mode == OVERWRITE and ends & written:
+                seen.add(edge.type_key)
+        return seen - written
+
+    def _drop_forks(self) -> None:
+        for location in self.forks.values():
+            try:
+                drop_fork(self.context.tables, location)
+            except OmnigraphError:
+                # An unreferenced fork is nobody's; cleanup removes it.
+                continue
+        self.forks.clear()
+
+    # --- the answer -------------------------------------------------------------------------------------------------
+
+    def _result(
+        self, rows: dict[str, int], created: bool, commit: Commit, report: LoadReport | None = None
+    ) -> LoadResult:
+        request = self.request
+        tables = tuple(
+            TableLoad(key.partition(":")[0], key.partition(":")[2], count, request.mode)
+            for key, count in sorted(rows.items(), key=lambda item: (not item[0].startswith("node:"), item[0]))
+        )
+        return LoadResult(
+            branch=request.branch,
+            base_branch=request.base if request.branch != MAIN else None,
+            branch_created=created,
+            mode=request.mode,
+            tables=tables,
+            nodes_loaded=sum(table.rows for table in tables if table.kind == "node"),
+            edges_loaded=sum(table.rows for table in tables if table.kind == "edge"),
+            commit=commit,
+            report=report or LoadReport(),
+        )
+
+    def _report(self, work: Work) -> LoadReport:
+        lines, skipped = work.lines()
+        return LoadReport(
+            engine=self.engine.name,
+            bytes=sum(chunk.size for chunk in work.chunks),
+            lines=lines,
+            skipped_lines=skipped,
+            ignored=work.ignored(),
+            restarts=self.restarts,
+            seconds=work.seconds,
+            peak_memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        )
+
+    def _tell(self, work: Work, progress: Progress) -> None:
+        if work.progress is not None:
+            work.progress(progress)
+
+    # --- exactly once -----------------------------------------------------------------------------------------------
+
+    def _fingerprint(self) -> str:
+        """What was asked, to tell a repeated request from another one under the same idempotency key."""
+        request = self.request
+        asked = [self.inputs.digest(), request.mode, request.branch, request.base, request.lenient, request.if_commit]
+        return hashlib.sha256(orjson.dumps(asked)).hexdigest()
+
+    def _earlier_receipt(self) -> Receipt | None:
+        request = self.request
+        if request.idempotency_key is None:
+            return None
+        if request.branch != MAIN and read_ref(self.context.store, request.branch) is None:
+            return None
+        return self.context.manifest.receipt(request.branch, request.idempotency_key)
+
+    def _repeated(self, known: Receipt) -> LoadResult:
+        request = self.request
+        if known.request != self._fingerprint():
+            raise BadRequest(
+                f"idempotency key '{request.idempotency_key}' was used for another request on branch '{request.branch}'"
+            )
+        commit = self.context.manifest.find_commit(request.branch, known.commit_id)
+        assert commit is not None, "a receipt lies in the manifest beside its commit"
+        return self._result(known.receipt["rows"], known.receipt["created"], commit)
+
+
+def _refuse_bad(request: Request) -> None:
+    if request.mode not in MODES:
+        raise BadRequest(f"unknown mode '{request.mode}'; the modes are {', '.join(MODES)}")
+
+
+def _refuse_rejected(work: Work, verdict: Verdict) -> None:
+    """Raise what stands in the way: all problems of the input, or the first id that a strict insert may not have."""
+    places = work.places()
+    total = verdict.problems.total + verdict.meet_count
+    if not total:
+        return
+    if not verdict.problems.total:
+        first = verdict.meets[0]
+        more = f" (and {verdict.meet_count - 1} more)" if verdict.meet_count > 1 else ""
+        file, line = places.find(first.order)
+        raise KeyConflict(
+            f"{file}:{line}: {first.type_key} {first.entity_id!r} exists already{more}; nothing was written, "
+            "load with mode=merge to replace it",
+            type_key=first.type_key,
+            entity_id=first.entity_id,
+        )
+    listed = [(problem.order, problem.message) for problem in verdict.problems.listed]
+    listed += [(meet.order, f"{meet.type_key} {meet.entity_id!r} exists already") for meet in verdict.meets]
+    listed.sort(key=lambda item: (-1 if item[0] is None else item[0], item[1]))
+    errors = [(*places.find(order), message) for order, message in listed]
+    shown = [f"  {file}:{line}: {message}" if line else f"  {file}: {message}" for file, line, message in errors]
+    rest = total - min(len(shown), _SHOWN_PROBLEMS)
+    tail = [f"  … and {rest} more"] if rest > 0 else []
+    count = "1 problem" if total == 1 else f"{total} problems"
+    raise LoadRejected(
+        "\n".join([f"load rejected, nothing was written: {count}", *shown[:_SHOWN_PROBLEMS], *tail]),
+        errors=errors,
+        total=total,
+    )

@@ -1,0 +1,178 @@
+"""What people give to be loaded, as chunks: files, folders, globs, S3, standard input, Python objects, tables."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from omnigraph.errors import BadRequest
+from omnigraph.language.schema.catalog import Catalog
+from omnigraph.load.chunks import Chunk, Documents, LenientText, SpooledDocuments, ranges
+from omnigraph.load.scratch import Scratch
+from omnigraph.load.text import COMPRESSED_SPAN, CompressedText, TextInMemory, compression_of
+from omnigraph.storage.files import InputFile, find_files
+
+JSONL, PARQUET, CSV = "jsonl", "parquet", "csv"
+FORMATS = (JSONL, PARQUET, CSV)
+DOCUMENTS_AT_ONCE = 10_000
+RANGE_BYTES = 32 << 20
+SMALLEST_RANGE = 1 << 20
+_ENDINGS = {
+    JSONL: tuple(f".{name}{end}" for name in ("jsonl", "ndjson", "json") for end in ("", ".gz", ".zst")),
+    PARQUET: (".parquet",),
+    CSV: (".csv",),
+}
+_HASHED_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True)
+class Given:
+    """The input as the caller gave it."""
+
+    data: Any
+    format: str | None = None
+    type: str | None = None
+    edge: str | None = None
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    lenient: bool = False
+    storage_options: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """An input that was looked at but not read: its size in bytes, or as large as it counts, and its chunks."""
+
+    size: int
+    sources: tuple[InputFile | Chunk, ...]
+
+    def chunks(self, parallelism: int) -> list[Chunk]:
+        """The parts that are read on their own: enough of them to keep everybody busy, none too large for memory."""
+        even = -(-self.size // max(parallelism * 2, 1))
+        step = min(max(even, SMALLEST_RANGE), RANGE_BYTES)
+        made: list[Chunk] = []
+        base = 0
+        for source in self.sources:
+            if not isinstance(source, InputFile):
+                made.append(source)
+                continue
+            compression = compression_of(source)
+            if compression is None:
+                made += ranges(source, base, step)
+                base += max(source.size, 1)
+            else:
+                made.append(CompressedText(source, compression, base))
+                base += COMPRESSED_SPAN
+        return made
+
+    def digest(self) -> str:
+        """A hash of everything that is read, to tell a repeated request from another one."""
+        total = hashlib.blake2b()
+        for source in self.sources:
+            for part in _bytes_of(source):
+                total.update(part)
+        return total.hexdigest()
+
+
+def _bytes_of(source: InputFile | Chunk) -> Iterator[bytes]:
+    if not isinstance(source, InputFile):
+        yield pickle.dumps(source)
+        return
+    for start in range(0, source.size, _HASHED_AT_ONCE):
+        yield source.read(start, start + _HASHED_AT_ONCE)
+
+
+def look_at(given: Given, scratch: Scratch, catalog: Catalog) -> Inputs:
+    """Find out what an input is, without reading more of it than that takes."""
+    if given.format is not None and given.format not in FORMATS:
+        raise BadRequest(f"unknown format '{given.format}'; the formats are {', '.join(FORMATS)}")
+    data = given.data
+    if isinstance(data, bytes | bytearray):
+        return _of_text("<data>", bytes(data), given)
+    if hasattr(data, "read"):
+        return _of_text(str(getattr(data, "name", "<stream>")), _all_of(data), given)
+    if isinstance(data, str | os.PathLike):
+        return _of_paths([os.fspath(data)], given, scratch)
+    if isinstance(data, Mapping):
+        raise BadRequest("give the entities as a list of dicts, not a single dict")
+    if not isinstance(data, Iterable):
+        raise BadRequest(f"can not load a {type(data).__name__}; give a path, dicts, or a table with type= or edge=")
+    return _of_items(data, given, scratch)
+
+
+def _all_of(stream: Any) -> bytes:
+    read = stream.read()
+    return read.encode() if isinstance(read, str) else bytes(read)
+
+
+def _of_text(name: str, data: bytes, given: Given) -> Inputs:
+    chunk: Chunk = LenientText(name, data) if given.lenient else TextInMemory(name, data)
+    return Inputs(len(data), (chunk,))
+
+
+def _of_paths(paths: Sequence[str], given: Given, scratch: Scratch) -> Inputs:
+    files: list[InputFile] = []
+    for path in paths:
+        if path == "-":
+            files.append(_spooled_input(scratch))
+        else:
+            files += find_files(path, _ENDINGS[given.format or JSONL], given.storage_options)
+    if given.lenient:
+        return _lenient(files)
+    # A compressed file is larger than it looks, and nobody knows by how much: it counts as too large to be small.
+    size = sum(file.size if compression_of(file) is None else file.size * 10 for file in files)
+    return Inputs(size, tuple(files))
+
+
+def _lenient(files: Sequence[InputFile]) -> Inputs:
+    chunks: list[Chunk] = []
+    base = 0
+    for file in files:
+        data = _whole(file)
+        chunks.append(LenientText(file.name, data, base))
+        base += len(data) + 1
+    return Inputs(sum(chunk.size for chunk in chunks), tuple(chunks))
+
+
+def _whole(file: InputFile) -> bytes:
+    compression = compression_of(file)
+    if compression is None:
+        return file.read(0, file.size)
+    return b"".join(CompressedText(file, compression, 0).windows())
+
+
+def _spooled_input(scratch: Scratch) -> InputFile:
+    """Standard input in a file: it can be read only once, and tasks may read their part again."""
+    path = scratch.folder() / "stdin.jsonl"
+    with path.open("wb") as file:
+        while data := sys.stdin.buffer.read(_HASHED_AT_ONCE):
+            file.write(data)
+    (found,) = find_files(str(path), ())
+    return InputFile("<stdin>", found.root, found.path, found.size)
+
+
+def _of_items(items: Iterable[Any], given: Given, scratch: Scratch) -> Inputs:
+    listed = iter(items)
+    first = list(islice(listed, DOCUMENTS_AT_ONCE))
+    if first and all(isinstance(item, str | os.PathLike) for item in first):
+        return _of_paths([os.fspath(item) for item in [*first, *listed]], given, scratch)
+    chunks: list[Chunk] = [Documents("<rows>", first)]
+    base = len(first)
+    while some := list(islice(listed, DOCUMENTS_AT_ONCE)):
+        path = scratch.folder() / f"rows-{base}"
+        _spool(path, some)
+        chunks.append(SpooledDocuments("<rows>", str(path), len(some), base))
+        base += len(some)
+    # Dicts have no size in bytes; as many as fit one batch count as small.
+    return Inputs(0 if len(chunks) == 1 else sys.maxsize, tuple(chunks))
+
+
+def _spool(path: Path, rows: Sequence[object]) -> None:
+    with path.open("wb") as file:
+        pickle.dump(rows, file, pickle.HIGHEST_PROTOCOL)

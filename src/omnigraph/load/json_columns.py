@@ -1,0 +1,98 @@
+"""Whole columns as a JSON parser gives them, turned into the columns of a table. What is not plainly right is `Unusual`.
+
+The rules are those of `values.json_values`; where a column holds anything that they might refuse, or read in another way,
+nothing is decided here: the exact reader looks at the rows one by one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.language.types import FLOATS, PropType, Scalar
+from omnigraph.values.columns import arrow_type
+
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_DATETIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{3})?Z$"
+#: No calendar has it, but Arrow does.
+_YEAR_ZERO = "0000"
+
+
+class Unusual(Exception):
+    """The exact reader must look at this."""
+
+
+def json_type(kind: PropType) -> pa.DataType:
+    """What a JSON parser is told to expect for a property. Numbers are rounded to their width here, not there."""
+    if kind.is_vector:
+        return pa.list_(pa.float64())
+    if kind.is_list:
+        return pa.list_(json_type(kind.element()))
+    if kind.scalar in FLOATS:
+        return pa.float64()
+    if kind.scalar in (Scalar.DATE, Scalar.DATETIME, Scalar.BLOB):
+        return pa.string()
+    return arrow_type(kind)
+
+
+def column_of_json(column: pa.Array, kind: PropType) -> pa.Array:
+    """A parsed column as a column of the property's type; blobs are not among these."""
+    if kind.is_vector:
+        return _vectors(column, kind)
+    if kind.is_list:
+        return _lists(column, kind)
+    if kind.scalar in FLOATS:
+        return _floats(column, arrow_type(kind))
+    if kind.scalar is Scalar.DATE:
+        return _moments(column, _DATE, pa.date32())
+    if kind.scalar is Scalar.DATETIME:
+        return _moments(column, _DATETIME, arrow_type(kind))
+    return column
+
+
+def _floats(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    narrowed = column.cast(kind, safe=False)
+    # The parser takes NaN and Infinity, which JSON does not have, and rounding may overflow.
+    if not pc.all(pc.is_finite(narrowed), min_count=0).as_py():
+        raise Unusual
+    return narrowed
+
+
+def _moments(column: pa.Array, pattern: str, kind: pa.DataType) -> pa.Array:
+    if column.null_count == len(column):
+        return pa.nulls(len(column), kind)
+    regular = pc.and_not(pc.match_substring_regex(column, pattern), pc.starts_with(column, _YEAR_ZERO))
+    if not pc.all(regular, min_count=0).as_py():
+        raise Unusual
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid:
+        raise Unusual from None
+
+
+def _lists(column: pa.Array, kind: PropType) -> pa.Array:
+    target = arrow_type(kind)
+    elements = column.flatten()
+    if elements.null_count:
+        raise Unusual
+    values = column_of_json(elements, kind.element())
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    mask = pc.is_null(column) if column.null_count else None
+    return pa.ListArray.from_arrays(pa.array(offsets), values, type=target, mask=mask)
+
+
+def _vectors(column: pa.Array, kind: PropType) -> pa.Array:
+    target = arrow_type(kind)
+    elements = column.flatten()
+    lengths = pc.list_value_length(column)
+    if elements.null_count or not pc.all(pc.equal(lengths, kind.dimension), min_count=0).as_py():
+        raise Unusual
+    values = _floats(elements, pa.float32())
+    if not column.null_count:
+        return pa.FixedSizeListArray.from_arrays(values, type=target)
+    given = pc.is_valid(column)
+    dense = pa.FixedSizeListArray.from_arrays(values, type=target)
+    places = np.cumsum(given.to_numpy(zero_copy_only=False)) - 1
+    return dense.take(pa.array(places, pa.int64(), mask=pc.invert(given).to_numpy(zero_copy_only=False)))

@@ -1,0 +1,127 @@
+"""What reading gives, whichever way it was read: the rows of each type with the place each came from, and the problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.language.schema.catalog import EdgeType, NodeType
+from omnigraph.values.columns import table_schema
+
+Entity = NodeType | EdgeType
+#: Places of rows in the whole input: increasing, and never the same for two rows.
+Orders = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+#: How many problems a load lists; it counts them all.
+LISTED_PROBLEMS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with the input at a place, or with the load as a whole (None)."""
+
+    order: int | None
+    message: str
+
+    def sort_key(self) -> tuple[int, str]:
+        return (-1 if self.order is None else self.order, self.message)
+
+
+@dataclass(frozen=True)
+class Problems:
+    """The first problems in the order of the input, and how many there are."""
+
+    listed: tuple[Problem, ...] = ()
+    total: int = 0
+
+    @classmethod
+    def of(cls, found: Iterable[Problem]) -> Problems:
+        ordered = sorted(found, key=Problem.sort_key)
+        return cls(tuple(ordered[:LISTED_PROBLEMS]), len(ordered))
+
+    @classmethod
+    def together(cls, parts: Iterable[Problems]) -> Problems:
+        """The problems of several parts of the input; each part lists its first ones, so these are the first of all."""
+        gathered = list(parts)
+        listed = sorted((problem for part in gathered for problem in part.listed), key=Problem.sort_key)
+        return cls(tuple(listed[:LISTED_PROBLEMS]), sum(part.total for part in gathered))
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """What a lenient reading passed over, counted by kind."""
+
+    fields: int = 0
+    properties: int = 0
+    values: int = 0
+
+    def __add__(self, other: Ignored) -> Ignored:
+        return Ignored(self.fields + other.fields, self.properties + other.properties, self.values + other.values)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one type: the columns of its table but for `id`, the ids that were given, the place of each row."""
+
+    entity: Entity
+    table: pa.Table
+    #: Given ids, null where a row gives none; None when no row does.
+    given: pa.Array | None
+    orders: Orders
+    #: Which rows leave an `@embed` vector out, by property.
+    left_out: Mapping[str, Flags] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a piece of the input holds."""
+
+    rows: tuple[Rows, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    #: Lines that were skipped: blank ones and comments.
+    skipped: int = 0
+    ignored: Ignored = field(default_factory=Ignored)
+
+
+def embed_names(entity: Entity) -> list[str]:
+    """The properties of a type that are computed from a text when they are left out."""
+    return [name for name, declared in entity.properties.items() if declared.embed is not None]
+
+
+def schema_without_id(entity: Entity) -> pa.Schema:
+    """The columns of a type's table without `id`, all of them nullable: what is required is the evaluator's to say."""
+    return pa.schema([field.with_nullable(True) for field in list(table_schema(entity))[1:]])
+
+
+def joined(pieces: Sequence[Rows]) -> Rows:
+    """Pieces of one type as one, in the order of the input."""
+    if len(pieces) == 1:
+        return pieces[0]
+    entity = pieces[0].entity
+    table = pa.concat_tables([piece.table for piece in pieces])
+    orders = np.concatenate([piece.orders for piece in pieces])
+    given = None
+    if any(piece.given is not None for piece in pieces):
+        given = pa.concat_arrays(
+            [piece.given if piece.given is not None else pa.nulls(len(piece.orders), pa.string()) for piece in pieces]
+        )
+    left_out = {name: np.concatenate([piece.left_out[name] for piece in pieces]) for name in embed_names(entity)}
+    whole = Rows(entity, table, given, orders, left_out)
+    return whole if bool(np.all(orders[1:] > orders[:-1])) else picked(whole, np.argsort(orders))
+
+
+def picked(rows: Rows, places: npt.NDArray[np.int64]) -> Rows:
+    """Some of the rows, by their places."""
+    chosen = pa.array(places)
+    return Rows(
+        rows.entity,
+        rows.table.take(chosen),
+        None if rows.given is None else rows.given.take(chosen),
+        rows.orders[places],
+        {name: flags[places] for name, flags in rows.left_out.items()},
+    )

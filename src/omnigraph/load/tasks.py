@@ -1,0 +1,253 @@
+"""The reading tasks: a chunk of the input becomes batches, keys for the checks, and staged fragments.
+
+Every task is a pure function of its spec and may be repeated: ids that are made anew depend only on the job and the place of
+the row, keys go to objects with the task's own name, and of staged fragments only those in the result count.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from lance.fragment import FragmentMetadata
+
+from omnigraph import failpoints
+from omnigraph.embedding.embedder import Embedder
+from omnigraph.errors import OmnigraphError
+from omnigraph.load.batches import Batch, Judged, judge_rows, keys_of, without
+from omnigraph.load.checks import MERGE
+from omnigraph.load.chunks import Chunk
+from omnigraph.load.exact import Rules
+from omnigraph.load.exchange import Exchange
+from omnigraph.load.identify import ALIASES
+from omnigraph.load.keys import roles, split
+from omnigraph.load.parsed import Ignored, Orders, Problems, Rows
+from omnigraph.load.rename_ends import rename_ends
+from omnigraph.load.stored import Stored
+from omnigraph.load.vectors import embedded
+from omnigraph.storage.objects import open_store
+from omnigraph.storage.tables.staged import staged_files, write_rows
+
+failpoints.declare("load.chunk_read", "load.chunk_staged")
+
+_log = logging.getLogger(__name__)
+_NOTHING = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all reading tasks of a load share. `targets`: the tables that fragments are staged for."""
+
+    job_id: str
+    rules: Rules
+    mode: str
+    targets: Stored
+    exchange: Exchange
+    embedder: Embedder
+
+
+@dataclass(frozen=True)
+class ChunkSpec:
+    """One chunk to read. The rest says how a chunk is read once more, when more is known than at first."""
+
+    job: Job
+    chunk: Chunk
+    number: int
+    #: Rows that are void because a later line has the same id.
+    dropped: Orders = field(default_factory=lambda: _NOTHING)
+    #: Other spellings of ids that edges of this load use.
+    aliases: pa.Table | None = None
+    #: Types whose rows can be staged; those of others wait. None means all.
+    stages: frozenset[str] | None = None
+    #: Only these types are of interest; None means all.
+    only: frozenset[str] | None = None
+    #: All checks have passed, so texts may be embedded now.
+    embeds: bool = False
+    #: Keys are put for the checks.
+    puts_keys: bool = True
+
+
+@dataclass(frozen=True)
+class TypeResult:
+    """What a chunk had of one type: how many rows, and the fragments they were staged in."""
+
+    rows: int = 0
+    fragments: tuple[FragmentMetadata, ...] = ()
+    #: Rows wait for vectors, or for a table of their own, so nothing was staged.
+    waits: bool = False
+    #: Read with all that the checks have found out.
+    settled: bool = False
+    held: tuple[Batch, ...] = ()
+
+
+@dataclass(frozen=True)
+class ChunkResult:
+    """What a chunk came to."""
+
+    number: int
+    types: Mapping[str, TypeResult]
+    problems: Problems
+    aliases: pa.Table
+    lines: int
+    skipped: int
+    ignored: Ignored
+    size: int
+    begins: Orders | None
+    #: How many places the chunk has used.
+    span: int
+    #: Rows that were not kept because a later line of the same piece has their id.
+    void: Orders
+    #: The keys by type, where the rows are kept in memory.
+    keys: Mapping[str, Sequence[pa.Table]] = field(default_factory=dict)
+
+
+def read_chunk(spec: ChunkSpec) -> ChunkResult:
+    """Read a chunk and keep its rows in memory: for loads that are small enough."""
+    return _carry_out(spec, _hold)
+
+
+def stage_chunk(spec: ChunkSpec) -> ChunkResult:
+    """Read a chunk and stage its rows as fragments that belong to no version yet."""
+    return _carry_out(spec, _stage)
+
+
+def remove_staged(targets: Stored, types: Mapping[str, TypeResult]) -> None:
+    """Remove fragments that will not be committed, best effort; cleanup removes what stays."""
+    doomed = {key: result.fragments for key, result in types.items() if result.fragments}
+    if not doomed:
+        return
+    store = open_store(targets.root)
+    for type_key, fragments in doomed.items():
+        for path in staged_files(targets.pins[type_key].location, fragments):
+            try:
+                # The file itself, or the folder of its large blobs.
+                (store.delete if path.endswith(".lance") else store.delete_prefix)(path)
+            except OmnigraphError as error:
+                _log.warning("staged file %s could not be removed: %s", path, error)
+
+
+def _carry_out(spec: ChunkSpec, keep: Callable[[ChunkSpec, Batch, bool], TypeResult]) -> ChunkResult:
+    types: dict[str, TypeResult] = {}
+    problems: list[Problems] = []
+    aliases: list[pa.Table] = []
+    keys: dict[str, list[pa.Table]] = {}
+    void: list[Orders] = [_NOTHING]
+    lines = skipped = size = 0
+    ignored = Ignored()
+    begins: Orders | None = None
+    try:
+        for piece in spec.chunk.pieces(spec.job.rules):
+            judged = [_judged(spec, rows) for rows in piece.reading.rows]
+            found = [*piece.reading.problems, *(problem for one in judged for problem in one.problems)]
+            problems.append(Problems.of(found))
+            for one in judged:
+                aliases.append(one.aliases)
+                key = one.batch.entity.type_key
+                keys.setdefault(key, []).append(keys_of(one.batch))
+                fit = _last_of_each(one.batch, spec.job.mode)
+                void.append(np.setdiff1d(one.batch.orders, fit.orders, assume_unique=True))
+                fit = without(fit, spec.dropped) if len(spec.dropped) else fit
+                if spec.only is None or key in spec.only:
+                    broken = any(part.total for part in problems)
+                    types[key] = _together(types.get(key), keep(spec, fit, broken))
+            lines, skipped, size = lines + piece.lines, skipped + piece.reading.skipped, size + piece.size
+            ignored += piece.reading.ignored
+            begins = piece.begins if piece.begins is not None else begins
+            failpoints.hit("load.chunk_read")
+        if spec.puts_keys:
+            put_keys(spec, keys, aliases)
+        failpoints.hit("load.chunk_staged")
+    except BaseException:
+        remove_staged(spec.job.targets, types)
+        raise
+    return ChunkResult(
+        number=spec.number,
+        types=types,
+        problems=Problems.together(problems),
+        aliases=pa.concat_tables(aliases) if aliases else ALIASES.empty_table(),
+        lines=lines,
+        skipped=skipped,
+        ignored=ignored,
+        size=size,
+        begins=begins,
+        span=max(lines, size, 1),
+        void=np.concatenate(void),
+        keys={} if spec.puts_keys else keys,
+    )
+
+
+def _judged(spec: ChunkSpec, rows: Rows) -> Judged:
+    if spec.aliases is not None:
+        rows = rename_ends(rows, spec.aliases)
+    return judge_rows(rows, spec.job.job_id)
+
+
+def _last_of_each(batch: Batch, mode: str) -> Batch:
+    """In a merge the last line of an id wins; what is void within one piece need not be staged first."""
+    if mode != MERGE or not batch.may_meet.any():
+        return batch
+    ids = batch.table["id"].combine_chunks().dictionary_encode()
+    if len(ids.dictionary) == len(ids):
+        return batch
+    last = np.zeros(len(ids.dictionary), np.int64)
+    np.maximum.at(last, ids.indices.to_numpy(), np.arange(len(ids)))
+    void = np.setdiff1d(np.arange(len(ids)), last)
+    return without(batch, batch.orders[void])
+
+
+# --- what becomes of the rows -----------------------------------------------------------------------------------------
+
+
+def _hold(spec: ChunkSpec, batch: Batch, broken: bool) -> TypeResult:
+    return TypeResult(len(batch.orders), held=(batch,))
+
+
+def _stage(spec: ChunkSpec, batch: Batch, broken: bool) -> TypeResult:
+    count = len(batch.orders)
+    if broken or not count:
+        return TypeResult(count, settled=spec.embeds)
+    can_stage = spec.stages is None or batch.entity.type_key in spec.stages
+    if not can_stage or (batch.waits_for_vectors and not spec.embeds):
+        return TypeResult(count, waits=True)
+    if batch.waits_for_vectors:
+        batch = embedded(batch, spec.job.embedder)
+    table = spec.job.targets.table(batch.entity.type_key)
+    return TypeResult(count, tuple(write_rows(table, batch.table)), settled=spec.embeds)
+
+
+def _together(before: TypeResult | None, now: TypeResult) -> TypeResult:
+    if before is None:
+        return now
+    return TypeResult(
+        before.rows + now.rows,
+        before.fragments + now.fragments,
+        before.waits or now.waits,
+        before.settled or now.settled,
+        before.held + now.held,
+    )
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def put_keys(spec: ChunkSpec, keys: Mapping[str, Sequence[pa.Table]], aliases: Sequence[pa.Table]) -> None:
+    """Hand the keys of a chunk to the partitions they are checked in."""
+    exchange = spec.job.exchange
+    parts: dict[int, dict[str, pa.Table]] = {}
+    for type_key, tables in keys.items():
+        kind, _, name = type_key.partition(":")
+        catalog = spec.job.rules.catalog
+        entity = catalog.nodes[name] if kind == "node" else catalog.edges[name]
+        for role, table, texts in roles(entity, pa.concat_tables(tables)):
+            for part, rows in split(table, texts, exchange.partitions):
+                parts.setdefault(part, {})[role] = rows
+    spelled = pa.concat_tables([ALIASES.empty_table(), *aliases])
+    for part, rows in split(spelled, spelled["id"].combine_chunks(), exchange.partitions):
+        parts.setdefault(part, {})["alias"] = rows
+    # A chunk that is read once more replaces all it had put, also where it has nothing now.
+    wanted = range(exchange.partitions) if spec.aliases is not None else sorted(parts)
+    for part in wanted:
+        exchange.put(f"chunk-{spec.number:06d}", part, parts.get(part, {}))

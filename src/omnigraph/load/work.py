@@ -1,0 +1,296 @@
+"""One load at work: its chunks are read, checked against what is stored, and their rows brought to where they are committed from.
+
+A small load keeps its rows in memory until all checks have passed. A large one stages them while it reads; what can not be
+staged yet (vectors are missing, the table is still shared with another branch) or not as it was (a later line has the same
+id) is read once more when the checks have passed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+from lance.fragment import FragmentMetadata
+
+from omnigraph.load.batches import Batch, without
+from omnigraph.load.checks import MERGE, Checked, CheckSpec, KeyMeets, Plan, check_partition
+from omnigraph.load.chunks import Chunk, Places
+from omnigraph.load.model import Progress, ProgressCall
+from omnigraph.load.parsed import Ignored, Orders, Problem, Problems
+from omnigraph.load.rename_ends import ambiguous, distinct
+from omnigraph.load.stored import Stored
+from omnigraph.load.stored_keys import needed_keys, put_stored_keys
+from omnigraph.load.tasks import (
+    ChunkResult,
+    ChunkSpec,
+    Job,
+    TypeResult,
+    put_keys,
+    read_chunk,
+    remove_staged,
+    stage_chunk,
+)
+from omnigraph.load.vectors import embedded
+from omnigraph.spark.runner import Inline, Runner
+
+_S = TypeVar("_S")
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the checks came to."""
+
+    problems: Problems
+    meets: tuple[KeyMeets, ...]
+    meet_count: int
+    replaced: Mapping[str, pa.Array]
+
+
+@dataclass
+class Work:
+    """The state of one load from its first line to its commit. `holds`: the rows stay in memory."""
+
+    job: Job
+    chunks: Sequence[Chunk]
+    runner: Runner
+    holds: bool
+    #: Types whose tables can not be staged for yet.
+    shared: frozenset[str]
+    progress: ProgressCall | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    _results: dict[int, ChunkResult] = field(default_factory=dict)
+    #: What counts, by chunk and type: the fragments of the last reading.
+    _staged: dict[tuple[int, str], TypeResult] = field(default_factory=dict)
+    _dropped: Orders = field(default_factory=lambda: np.empty(0, np.int64))
+    _aliases: pa.Table | None = None
+    _ambiguous: list[Problem] = field(default_factory=list)
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def read(self) -> None:
+        """Read every chunk; edges are read again when nodes of this load are stored under other ids than they name."""
+        with _timed(self.seconds, "read"):
+            self._run([self._spec(number) for number in range(len(self.chunks))])
+            listed = [result.aliases for result in self._results.values() if result.aliases.num_rows]
+            if not listed:
+                return
+            aliases = pa.concat_tables(listed)
+            self._ambiguous = ambiguous(aliases)
+            self._aliases = distinct(aliases)
+            numbers = [number for number, result in self._results.items() if _has_edges(result)]
+            self._run([self._spec(number) for number in numbers])
+
+    def _spec(self, number: int) -> ChunkSpec:
+        only = None
+        if not self.holds and self.shared:
+            only = frozenset(self.job.targets.pins) - self.shared
+        return ChunkSpec(
+            self.job, self.chunks[number], number, aliases=self._aliases, stages=only, puts_keys=not self.holds
+        )
+
+    def _run(self, specs: Sequence[ChunkSpec]) -> None:
+        total = sum(chunk.size for chunk in self.chunks)
+        done = rows = 0
+
+        def arrived(result: ChunkResult) -> None:
+            nonlocal done, rows
+            self._keep(result)
+            done, rows = done + self.chunks[result.number].size, rows + sum(one.rows for one in result.types.values())
+            self._tell(Progress("read", done, total, rows))
+
+        self.runner.run(read_chunk if self.holds else stage_chunk, specs, on_result=arrived)
+        if self.holds:
+            for spec in specs:
+                read = self._results[spec.number]
+                put_keys(spec, read.keys, [read.aliases])
+
+    def _keep(self, result: ChunkResult) -> None:
+        """Take a result in place of an earlier one of the same chunk."""
+        before = {key: self._staged[result.number, key] for key in result.types if (result.number, key) in self._staged}
+        self._results[result.number] = result
+        for key, one in result.types.items():
+            self._staged[result.number, key] = one
+        remove_staged(self.job.targets, before)
+
+    # --- what was read ----------------------------------------------------------------------------------------------
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The types that lines were read of."""
+        return frozenset(key for result in self._results.values() for key in result.types)
+
+    def rows(self) -> dict[str, int]:
+        """How many rows of each type will be written."""
+        counts = dict.fromkeys(sorted(self.written), 0)
+        for (_, key), result in self._staged.items():
+            counts[key] += result.rows
+        return counts
+
+    def places(self) -> Places:
+        """Where in which file a place is."""
+        return Places.of(
+            self.chunks, {number: (result.lines, result.begins) for number, result in self._results.items()}
+        )
+
+    def lines(self) -> tuple[int, int]:
+        """How many lines there were, and how many were skipped."""
+        return (
+            sum(result.lines for result in self._results.values()),
+            sum(result.skipped for result in self._results.values()),
+        )
+
+    def ignored(self) -> Ignored:
+        return sum((result.ignored for result in self._results.values()), Ignored())
+
+    # --- checking ---------------------------------------------------------------------------------------------------
+
+    def check(self, plan: Plan) -> Verdict:
+        """Judge what was read against what is stored; may be repeated when that has moved."""
+        with _timed(self.seconds, "check"):
+            runner = Inline() if self.holds else self.runner
+            exchange = self.job.exchange
+            # In an overwrite the problems of reading say nothing about which types would have been written.
+            runner.run(put_stored_keys, needed_keys(plan, exchange))
+            phases: list[tuple[str, ...]] = [("ids",), ("sets",)] if plan.mode == MERGE else [("ids", "sets")]
+            checked: list[Checked] = []
+            for phase in phases:
+                specs = [
+                    CheckSpec(plan, exchange, partition, phase, self._dropped)
+                    for partition in range(exchange.partitions)
+                ]
+                found = self._checked(runner, specs)
+                checked += found
+                if "ids" in phase and plan.mode == MERGE:
+                    self._dropped = np.unique(np.concatenate([self._dropped, *(one.dropped for one in found)]))
+            read = [result.problems for result in self._results.values()]
+            of_sets = [one.problems for one in checked]
+            meets = sorted((meet for one in checked for meet in one.meets), key=lambda meet: meet.order)
+            return Verdict(
+                Problems.together([*read, Problems.of(self._ambiguous), *of_sets]),
+                tuple(meets),
+                sum(one.meet_count for one in checked),
+                _together(checked),
+            )
+
+    def _checked(self, runner: Runner, specs: Sequence[CheckSpec]) -> list[Checked]:
+        done = 0
+
+        def arrived(_: Checked) -> None:
+            nonlocal done
+            done += 1
+            self._tell(Progress("check", done, len(specs), sum(self.rows().values())))
+
+        return runner.run(check_partition, specs, on_result=arrived)
+
+    # --- what is committed ------------------------------------------------------------------------------------------
+
+    def settle_rows(self, targets: Stored) -> None:
+        """All checks have passed: bring the rows that are not staged yet, or not as they shall be, to these tables."""
+        with _timed(self.seconds, "stage"):
+            self.job = replace(self.job, targets=targets)
+            if self.holds:
+                self._settle_held()
+                return
+            specs = []
+            for number, result in self._results.items():
+                types = self._unsettled(number, result)
+                if types:
+                    specs.append(
+                        ChunkSpec(
+                            self.job,
+                            self.chunks[number],
+                            number,
+                            dropped=self._dropped,
+                            aliases=self._aliases,
+                            only=types,
+                            embeds=True,
+                            puts_keys=False,
+                        )
+                    )
+            total, done = len(specs), 0
+
+            def arrived(result: ChunkResult) -> None:
+                nonlocal done
+                done += 1
+                before = {key: self._staged[result.number, key] for key in result.types}
+                for key, one in result.types.items():
+                    self._staged[result.number, key] = one
+                remove_staged(self.job.targets, before)
+                self._tell(Progress("stage", done, total, sum(self.rows().values())))
+
+            self.runner.run(stage_chunk, specs, on_result=arrived)
+
+    def _unsettled(self, number: int, result: ChunkResult) -> frozenset[str]:
+        base = self.chunks[number].base
+        end = base + result.span
+        here = self._dropped[(self._dropped >= base) & (self._dropped < end)]
+        touched = len(np.setdiff1d(here, result.void)) > 0
+        return frozenset(
+            key
+            for key in result.types
+            if (waiting := self._staged[number, key]).waits or (touched and not waiting.settled)
+        )
+
+    def _settle_held(self) -> None:
+        for place, result in self._staged.items():
+            batches = tuple(self._fit(batch) for batch in result.held)
+            self._staged[place] = replace(result, rows=sum(len(batch.orders) for batch in batches), held=batches)
+
+    def _fit(self, batch: Batch) -> Batch:
+        if len(self._dropped):
+            batch = without(batch, self._dropped)
+        return embedded(batch, self.job.embedder) if batch.waits_for_vectors else batch
+
+    def forget_staged(self, types: frozenset[str]) -> None:
+        """What was staged of these types is of no use any more; it is staged again when the checks have passed."""
+        for place, result in self._staged.items():
+            if place[1] in types:
+                self._staged[place] = TypeResult(result.rows, waits=True)
+
+    def fragments(self, type_key: str) -> list[FragmentMetadata]:
+        """The staged fragments of a type, in the order of the input."""
+        places = sorted(place for place in self._staged if place[1] == type_key)
+        return [fragment for place in places for fragment in self._staged[place].fragments]
+
+    def held_rows(self, type_key: str) -> list[pa.RecordBatch]:
+        """The rows of a type that are kept in memory, in the order of the input."""
+        places = sorted(place for place in self._staged if place[1] == type_key)
+        return [batch for place in places for held in self._staged[place].held for batch in held.table.to_batches()]
+
+    def discard(self) -> None:
+        """Remove what was staged; nothing of it will be committed."""
+        for (_, key), result in self._staged.items():
+            remove_staged(self.job.targets, {key: result})
+        self._staged.clear()
+
+    def _tell(self, progress: Progress) -> None:
+        if self.progress is not None:
+            self.progress(progress)
+
+
+def _has_edges(result: ChunkResult) -> bool:
+    return any(key.startswith("edge:") for key in result.types)
+
+
+def _together(checked: Sequence[Checked]) -> dict[str, pa.Array]:
+    keys = dict.fromkeys(key for one in checked for key in one.replaced)
+    return {key: pa.concat_arrays([one.replaced[key] for one in checked if key in one.replaced]) for key in keys}
+
+
+class _timed:
+    """Adds the seconds of a block to those of its stage."""
+
+    def __init__(self, seconds: dict[str, float], stage: str) -> None:
+        self._seconds, self._stage = seconds, stage
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        spent = time.perf_counter() - self._start
+        self._seconds[self._stage] = self._seconds.get(self._stage, 0.0) + spent

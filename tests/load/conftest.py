@@ -1,0 +1,32 @@
+"""The two ways a load is carried out; the Spark session is started once for a test process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import omnigraph as og
+from omnigraph.load import engine as engines
+from omnigraph.load.model import LoadResult
+
+Load = Callable[..., LoadResult]
+
+#: Rows kept in memory by this process; staged by this process; staged by Spark, on some partitions.
+WAYS = ("held", "staged", "spark")
+
+
+@pytest.fixture(params=WAYS)
+def load(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Load:
+    """`Graph.load` on one of the ways."""
+    way = request.param
+    if way != "held":
+        monkeypatch.setattr(engines, "HELD_BYTES", -1)
+        monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+    engine = "spark" if way == "spark" else "local"
+
+    def run(graph: og.Graph, data: Any, mode: Any = "append", **options: Any) -> LoadResult:
+        return graph.load(data, mode, engine=engine, **options)
+
+    return run
