@@ -30,8 +30,8 @@ from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.staging_jobs import staging_job as _declares_failpoints_of_jobs  # noqa: F401
 from omnigraph.errors import AlreadyInitialized, GraphNotFound
 from omnigraph.graph.lifecycle import connect, create, open_for_writing
-from omnigraph.merge import execute as _merges_declare_theirs  # noqa: F401
 from omnigraph.maintenance import reclaim as _cleanup_declares_its_failpoints  # noqa: F401
+from omnigraph.merge import execute as _merges_declare_theirs  # noqa: F401
 from omnigraph.mutation import execute as _declares_its_failpoints  # noqa: F401
 from omnigraph.storage import outputs as _exports_declare_theirs  # noqa: F401
 from omnigraph.storage.tables.staged import stage_delete

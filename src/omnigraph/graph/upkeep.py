@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.cleanup import CleanupReport
     from omnigraph.maintenance.indexes import IndexReport
     from omnigraph.maintenance.optimize import OptimizeReport
+    from omnigraph.maintenance.repair import RepairReport
 
 
 class Upkeep(Handle):
@@ -53,3 +54,16 @@ class Upkeep(Handle):
         self._refuse_read_only()
         age = parse_duration(older_than) if isinstance(older_than, str) else older_than
         return cleanup(self._context, Policy(keep, age), dry_run=dry_run)
+
+    def repair(
+        self, branch: str | None = None, *, confirm: bool = False, force: bool = False, actor: str | None = None
+    ) -> RepairReport:
+        """Look at tables that moved without a commit, on one branch or on all; nothing changes without `confirm`.
+
+        `confirm` publishes a head whose rows are those of the pin; with `force` any head is published.
+        """
+        from omnigraph.maintenance.repair import repair
+
+        if confirm:
+            self._refuse_read_only()
+        return repair(self._context, branch=branch, confirm=confirm, force=force, actor=actor or self.actor)
