@@ -16,6 +16,7 @@ MODULES = (
     "bench.languages",
     "bench.mutations",
     "bench.query",
+    "bench.query_limits",
     "bench.search",
     "bench.storage",
     "bench.storage_s3",

@@ -1,0 +1,90 @@
+"""Differences and history: a small change in a large graph, and reads far down a chain of branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import lance
+
+import omnigraph
+from bench.measure import Floor, Row, benchmark, in_turn, scratch_folder
+from bench.mutation_graphs import Sized, call
+
+SIZE = 1_000_000
+CHANGED = 10
+DIFF_GOAL = 0.1
+DEPTH = 32
+DEPTH_GOAL = 1.3
+_ROUNDS = 15
+
+_LOOK_UP = "query one($h: String) { match { $s: Staff { handle: $h } } return { $s.handle, $s.level } }"
+_COUNT = "query above($n: I32) { match { $s: Staff $s.level > $n } return { count($s) as total } }"
+
+
+@benchmark("changes.diff")
+def small_differences() -> Iterator[Row]:
+    """The difference of two commits that differ in a few of many rows: on one line, after compaction, across branches."""
+    with scratch_folder() as folder:
+        graph = Sized(SIZE, folder).graph
+        graph.ensure_indices()
+        before = graph.head()
+        for number in range(CHANGED):
+            call(graph, "relevel", h=f"s{number * (SIZE // CHANGED):07}", n=77)
+        after = graph.head()
+        assert graph.diff(before, after).stats.updates == CHANGED
+        old, new = (graph.snapshot(at=commit.id).open("node:Staff").dataset for commit in (before, after))
+
+        def bare() -> int:
+            delta = lance.dataset(new.uri, version=new.version).delta(compared_against=old.version)
+            inserted = delta.get_inserted_rows().read_all()
+            return int(delta.get_updated_rows().read_all().num_rows + inserted.num_rows)
+
+        ours, floor = in_turn([lambda: _expect(graph, before, after), bare], _ROUNDS)
+        what = f"diff of two commits, {CHANGED} of {SIZE:,} rows"
+        yield Row(what, ours, Floor("Lance's delta, later images only", floor), goal=DIFF_GOAL)
+        (page,) = in_turn([lambda: graph.commit_changes(after.id, limit=1000)], _ROUNDS)
+        yield Row(f"changes of one commit, 1 of {SIZE:,} rows", page, goal=DIFF_GOAL)
+        graph.create_branch("feature")
+        for number in range(CHANGED):
+            call(graph.at("feature"), "relevel", h=f"s{number * (SIZE // CHANGED):07}", n=78)
+        (across,) = in_turn([lambda: _expect(graph, "main", "feature")], _ROUNDS)
+        yield Row(f"diff of two branches, {CHANGED} of {SIZE:,} rows", across, goal=DIFF_GOAL)
+        graph.optimize()
+        assert graph.head() != after
+        (compacted,) = in_turn([lambda: _expect(graph, before, "main")], _ROUNDS)
+        yield Row(f"the same across a compaction, {CHANGED} of {SIZE:,} rows", compacted)
+
+
+def _expect(graph: omnigraph.Graph, before: object, after: object) -> None:
+    changes = graph.diff(before, after).changes  # type: ignore[arg-type]
+    assert sum(1 for _ in changes) == CHANGED
+
+
+@benchmark("changes.depth")
+def deep_branches() -> Iterator[Row]:
+    """Reads on a branch at the end of a chain of branches, each of which has written, next to the same reads on main."""
+    with scratch_folder() as folder:
+        graph = Sized(100_000, folder).graph
+        graph.ensure_indices()
+        base = "main"
+        for level in range(DEPTH):
+            graph.create_branch(f"level-{level}", base=base)
+            base = f"level-{level}"
+            call(graph.at(base), "relevel", h=f"s{level:07}", n=5)
+            # Main gets the same rows, so that both have as many fragments.
+            call(graph, "relevel", h=f"s{level:07}", n=5)
+        deep = graph.at(base)
+        for what, source, params in (
+            ("a look-up", _LOOK_UP, {"h": "s0050000"}),
+            ("a filter over all rows", _COUNT, {"n": 3}),
+        ):
+            on_main, on_branch = in_turn(
+                [
+                    lambda source=source, params=params: graph.query(source, params=params).rows,
+                    lambda source=source, params=params: deep.query(source, params=params).rows,
+                ],
+                _ROUNDS * 4,
+            )
+            assert graph.query(source, params=params).rows == deep.query(source, params=params).rows
+            floor = Floor("on main", on_main)
+            yield Row(f"{what}, {DEPTH} branches deep", on_branch, floor, goal=DEPTH_GOAL * on_main.median)
