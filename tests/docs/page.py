@@ -1,0 +1,136 @@
+"""A page of the documentation as something that can be run: its code blocks, from top to bottom, in one empty folder.
+
+| block | what happens |
+|---|---|
+| pg, gq, jsonl, json, yaml, csv with a file name after the language | the file is written |
+| gq without a name | compiled against the last schema that was written |
+| bash | run, must succeed |
+| console | each `$ command` is run and prints what follows it; `…` stands for any text |
+| python | run, in one namespace for the page; a `print` promises its line in a comment |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from omnigraph.cli.main import run
+from omnigraph.language.query.compile import compile_query
+from omnigraph.language.query.parser import parse_query_file
+from omnigraph.language.schema.build import compile_schema
+
+_FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_SHELL = re.compile(r"[|<>&;$`*\n]")
+_PROMISE = re.compile(r"\bprint\(.*\)\s+# (?P<shown>.*)$")
+RUN = ("bash", "console", "python", "gq")
+FILES = ("pg", "gq", "jsonl", "json", "yaml", "csv")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block: its language, the file it is, where it stands."""
+
+    language: str
+    name: str | None
+    text: str
+    line: int
+
+
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks of a page that have a language, in order."""
+    return [
+        Block(found["language"], found["name"], found["text"], page.count("\n", 0, found.start()) + 1)
+        for found in _FENCE.finditer(page)
+    ]
+
+
+@dataclass
+class Reader:
+    """Somebody who types in what a page shows; the current folder is theirs."""
+
+    names: dict[str, object] = field(default_factory=dict)
+    schema: str | None = None
+
+    def follow(self, block: Block) -> None:
+        """Do what a block says."""
+        if block.name is not None:
+            Path(block.name).parent.mkdir(parents=True, exist_ok=True)
+            Path(block.name).write_text(block.text)
+            self.schema = block.text if block.language == "pg" else self.schema
+        elif block.language == "gq":
+            self._compile(block.text)
+        elif block.language == "bash":
+            done = _in_a_shell(block.text)
+            assert done.returncode == 0, done.stdout
+        elif block.language == "console":
+            for command, promised in _commands(block.text):
+                shown = _shown_by(command)
+                assert _fits(promised, shown), f"$ {command}\n{shown}\nbut the page promises\n{promised}"
+        elif block.language == "python":
+            self._execute(block)
+
+    def _compile(self, text: str) -> None:
+        assert self.schema is not None, "a query without a schema before it"
+        catalog = compile_schema(self.schema)
+        parsed = parse_query_file(text)
+        assert parsed.queries
+        for query in parsed.queries:
+            compile_query(text, query.name, catalog)
+
+    def _execute(self, block: Block) -> None:
+        shown = io.StringIO()
+        # The empty lines put the error of a block at its line on the page.
+        code = compile("\n" * block.line + block.text, "page", "exec")
+        with contextlib.redirect_stdout(shown):
+            exec(code, self.names)
+        promises = [found["shown"] for line in block.text.splitlines() if (found := _PROMISE.search(line))]
+        assert block.text.count("print(") == len(promises), "a print promises what it shows: print(x)  # the line"
+        for promised, line in zip(promises, shown.getvalue().splitlines(), strict=True):
+            assert _fits(promised, line), f"{line}\nbut the page promises\n{promised}"
+
+
+def _commands(text: str) -> Iterator[tuple[str, str]]:
+    """The commands of a console block and what they print; a line that ends with `\\` goes on in the next one."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        lines = part.splitlines()
+        end = next(at for at, line in enumerate(lines) if not line.endswith("\\"))
+        command = " ".join(line.rstrip("\\").strip() for line in lines[: end + 1])
+        yield command, "\n".join(lines[end + 1 :])
+
+
+def _shown_by(command: str) -> str:
+    """What a terminal would show: standard output and errors, in order."""
+    words = shlex.split(command)
+    if words[0] == "omnigraph" and not _SHELL.search(re.sub(r"'[^']*'", "", command)):
+        # The same command without a new process: pages stay cheap to run.
+        buffer = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+        with contextlib.redirect_stdout(buffer), contextlib.redirect_stderr(buffer):
+            run(words[1:])
+        buffer.flush()
+        return buffer.buffer.getvalue().decode()  # type: ignore[attr-defined, no-any-return]
+    return _in_a_shell(command).stdout
+
+
+def _in_a_shell(text: str) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text],
+        env=os.environ | {"PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+def _fits(promised: str, shown: str) -> bool:
+    pattern = ".*?".join(map(re.escape, promised.strip().split("…")))
+    return re.fullmatch(pattern, shown.strip(), re.DOTALL) is not None

@@ -1,0 +1,54 @@
+"""Every code block of the README and of the pages for users is run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.page import FILES, RUN, Reader, blocks
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Pages that describe and have nothing to run.
+REFERENCE = {"cli.md", "format.md", "lance-facts.md"}
+PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in REFERENCE)]
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "work").mkdir()
+    monkeypatch.setenv("OMNIGRAPH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("OMNIGRAPH_PROFILE", raising=False)
+    monkeypatch.chdir(tmp_path / "work")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_a_page_can_be_followed(path: Path) -> None:
+    reader = Reader()
+    found = blocks(path.read_text())
+    assert found
+    for block in found:
+        assert block.language in RUN or (block.language in FILES and block.name), f"{path.name}:{block.line}"
+        try:
+            reader.follow(block)
+        except Exception as error:
+            error.add_note(f"in the block at {path.name}:{block.line}")
+            raise
+
+
+def test_every_fence_is_seen() -> None:
+    """A fence with another form, such as an indented one, would be a block that nobody runs."""
+    for path in PAGES:
+        text = path.read_text()
+        assert text.count("```") == 2 * len(blocks(text)), path.name
+
+
+def test_the_environment_is_documented() -> None:
+    """Every variable that the code reads stands on the page, and no other."""
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    read = set(re.findall(r"\bOMNIGRAPH_[A-Z_]+", source)) - {"OMNIGRAPH_COMPLETE"}
+    page = set(re.findall(r"\bOMNIGRAPH_[A-Z_]+", (ROOT / "docs" / "configuration.md").read_text()))
+    assert page == read
