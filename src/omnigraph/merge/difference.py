@@ -15,7 +15,9 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import TableEntry
 from omnigraph.errors import ChangeSchemaBoundary
 from omnigraph.language.schema.catalog import EdgeType, NodeType
+from omnigraph.merge.bases import changed, merged_bases
 from omnigraph.merge.classify import Op, Strategy
+from omnigraph.merge.combine import align
 from omnigraph.merge.states import same_table
 from omnigraph.merge.view import View
 from omnigraph.storage.tables.blobs import blob_columns
@@ -31,8 +33,17 @@ BATCH_ROWS_WITH_BLOBS = 64
 KEPT_ROWS = 20_000
 
 Version = Literal["base", "ours", "theirs"]
-#: What theirs did to some entities: the rows as base has them (not of an insert) and as theirs has them (not of a delete).
-Change = tuple[Op, pa.Table | None, pa.Table | None]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What theirs did to some entities: their rows as the base has them (not of an insert) and as theirs (not of a delete)."""
+
+    op: Op
+    before: pa.Table | None
+    after: pa.Table | None
+    #: The version that `before` is of.
+    base: View
 
 
 @dataclass(frozen=True)
@@ -58,7 +69,7 @@ class TableSpec:
     @property
     def unopposed(self) -> bool:
         """Whether the target's table is the base: then nothing that theirs did can conflict with it."""
-        return same_table(self.base, self.ours)
+        return same_table(self.base, self.ours) and not self.crossed
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,8 @@ class Difference:
     base: View
     ours: View
     theirs: View
-    delta: Delta
+    #: Where theirs can differ from the base, and, after criss-cross merges, from each other base.
+    deltas: tuple[Delta, ...]
     #: After criss-cross merges: each other base, and where that and the base come from.
     crossed: tuple[tuple[View, View], ...] = ()
 
@@ -79,17 +91,29 @@ class Difference:
         return tuple(self.ours.table.schema.names)
 
     @cached_property
+    def candidates(self) -> int:
+        """How many rows there are to look at; 0 means that theirs changed nothing."""
+        return sum(delta.candidates for delta in self.deltas)
+
+    def candidate_ids(self) -> pa.Array:
+        """The ids of all rows there are to look at."""
+        sides = [side for delta in self.deltas for side in (delta.before, delta.after) if side is not None]
+        return pc.unique(
+            pa.chunked_array([batch.column("id") for side in sides for batch in side.scan(["id"])], pa.string())
+        )
+
+    @cached_property
     def _only_new(self) -> bool:
         """Whether theirs has only rows in files of their own: then they are streamed, without looking for pairs."""
-        delta, ranged = self.delta, self.spec.after_id is not None or self.spec.until_id is not None
-        if ranged or delta.after is None or (delta.before is not None and len(delta.before)):
+        delta, ranged = self.deltas[0], self.spec.after_id is not None or self.spec.until_id is not None
+        if ranged or self.crossed or delta.after is None or (delta.before is not None and len(delta.before)):
             return False
         return not len(delta.after.row_ids) and not blob_columns(self.theirs.table.schema)
 
     @cached_property
     def _kept(self) -> list[Change] | None:
         """All changes, where they are few and without blobs."""
-        if self.delta.candidates > KEPT_ROWS or blob_columns(self.theirs.table.schema):
+        if self.candidates > KEPT_ROWS or blob_columns(self.theirs.table.schema):
             return None
         return list(self._read("descriptors"))
 
@@ -98,14 +122,18 @@ class Difference:
         yield from self._kept if self._kept is not None else self._read(blobs)
 
     def _read(self, blobs: Blobs) -> Iterator[Change]:
+        (delta, *_) = self.deltas
         if self._only_new:
-            assert self.delta.after is not None
-            for batch in self.delta.after.scan(self.theirs.table.schema.names):
-                yield "insert", None, self.theirs.named(pa.table(batch.drop_columns([ROW_ID])))
+            assert delta.after is not None
+            for batch in delta.after.scan(self.theirs.table.schema.names):
+                yield Change("insert", None, self.theirs.named(pa.table(batch.drop_columns([ROW_ID]))), self.base)
             return
         heavy = blobs != "descriptors" and blob_columns(self.theirs.table.schema)
         rows = BATCH_ROWS_WITH_BLOBS if heavy else BATCH_ROWS
-        for batch in self.delta.batches(batch_rows=rows, blobs=blobs, after_id=self.spec.after_id):
+        if self.crossed:
+            yield from self._against_all_bases(rows, blobs)
+            return
+        for batch in delta.batches(batch_rows=rows, blobs=blobs, after_id=self.spec.after_id):
             found = list(self._within(batch))
             yield from found
             if not found:
@@ -116,11 +144,33 @@ class Difference:
         inserted, deleted = self._cut(batch.inserted), self._cut(batch.deleted)
         before, after = self._cut(batch.updated_before), self._cut(batch.updated_after)
         if inserted.num_rows:
-            yield "insert", None, self.theirs.named(inserted)
+            yield Change("insert", None, self.theirs.named(inserted), self.base)
         if after.num_rows:
-            yield "update", self.theirs.named(before), self.theirs.named(after)
+            yield Change("update", self.theirs.named(before), self.theirs.named(after), self.base)
         if deleted.num_rows:
-            yield "delete", self.theirs.named(deleted), None
+            yield Change("delete", self.theirs.named(deleted), None, self.base)
+
+    def _against_all_bases(self, batch_rows: int, blobs: Blobs) -> Iterator[Change]:
+        """After criss-cross merges: what theirs changed against what the bases together have."""
+        ids = self.candidate_ids()
+        if self.spec.after_id is not None:
+            ids = ids.filter(pc.greater(ids, self.spec.after_id))
+        if self.spec.until_id is not None:
+            ids = ids.filter(pc.less_equal(ids, self.spec.until_id))
+        for start in range(0, len(ids), batch_rows):
+            some = ids.slice(start, batch_rows)
+            theirs = self.theirs.image(some, self.columns)
+            for base in merged_bases(self.base, self.crossed, some, self.columns):
+                for op, places in changed(base, theirs.at(base.ids), self.columns):
+                    yield Change(
+                        op,
+                        None if op == "insert" else base.take(places).rows,
+                        None if op == "delete" else self._rows_of_theirs(base.ids.take(pa.array(places)), blobs),
+                        base.view,
+                    )
+
+    def _rows_of_theirs(self, ids: pa.Array, blobs: Blobs) -> pa.Table:
+        return align(self.theirs.rows(ids, self.columns, blobs=blobs), ids)[0]
 
     def _cut(self, rows: pa.Table) -> pa.Table:
         until = self.spec.until_id
@@ -139,9 +189,10 @@ def open_difference(context: CommitContext, spec: TableSpec) -> Difference:
 
     ours = opened(spec.ours)
     base, theirs = (View(table, _renamed(table, ours, spec)) for table in map(opened, (spec.base, spec.theirs)))
-    delta = table_delta(context, Side(spec.base), Side(spec.theirs))
+    bases = [spec.base, *(other for other, _ in spec.crossed)]
+    deltas = tuple(table_delta(context, Side(entry), Side(spec.theirs)) for entry in bases)
     crossed = tuple((View(opened(other)), View(opened(root))) for other, root in spec.crossed)
-    return Difference(spec, base, View(ours), theirs, delta, crossed)
+    return Difference(spec, base, View(ours), theirs, deltas, crossed)
 
 
 def _renamed(table: Table, ours: Table, spec: TableSpec) -> dict[str, str]:

@@ -66,8 +66,9 @@ def _changed(plan: TablePlan) -> Iterator[pa.RecordBatch]:
 def _rows(plan: TablePlan, wanted: Op) -> Iterator[pa.RecordBatch]:
     """The rows of theirs that are written as they are."""
     judged: Part = plan.judged
-    for op, _, after in plan.difference.changes(blobs="values"):
-        if op != wanted or after is None:
+    for change in plan.difference.changes(blobs="values"):
+        after = change.after
+        if change.op != wanted or after is None:
             continue
         if len(judged.skipped):
             after = after.filter(pc.invert(pc.is_in(after["id"], value_set=judged.skipped)))

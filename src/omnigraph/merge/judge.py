@@ -25,7 +25,7 @@ from omnigraph.merge.part import NO_ADDRESSES, NO_IDS, Addresses, Part, together
 from omnigraph.merge.result import Conflict
 from omnigraph.merge.rules import row_conflicts, rule_columns
 from omnigraph.merge.target import MOST_LOOKED_UP, find
-from omnigraph.merge.view import Image, View, alike
+from omnigraph.merge.view import Image, alike
 from omnigraph.storage.tables.table import ROW_ADDRESS
 
 _MESSAGES = {
@@ -37,7 +37,7 @@ _MESSAGES = {
 
 def judge_table(difference: Difference) -> Part:
     """Judge everything that theirs changed in a table, or in a range of its ids."""
-    if not difference.delta.candidates:
+    if not difference.candidates:
         return Part()
     judge = _Judge(difference)
     return together([Part(), *(judge.judge(change) for change in difference.changes())])
@@ -73,12 +73,9 @@ class _Judge:
 
     def _look_ahead(self) -> pa.Table | None:
         """Where ours has entities that theirs changed, when they are many: one scan instead of many look-ups."""
-        delta = self._difference.delta
-        if delta.candidates <= MOST_LOOKED_UP or self._spec.unopposed:
+        if self._difference.candidates <= MOST_LOOKED_UP or self._spec.unopposed:
             return None
-        sides = [side for side in (delta.before, delta.after) if side is not None]
-        ids = pa.concat_arrays([NO_IDS, *(batch.column("id") for side in sides for batch in side.scan(["id"]))])
-        return find(self._difference.ours.table, "id", ids, ["id"], with_row_address=True)
+        return find(self._difference.ours.table, "id", self._difference.candidate_ids(), ["id"], with_row_address=True)
 
     def judge(self, change: Change) -> Part:
         """The judgement on one batch of changes of one kind."""
@@ -90,8 +87,6 @@ class _Judge:
         as_theirs = case.in_ours & alike(case.ours, case.theirs, self._values)
         as_base = case.in_ours & alike(case.ours, case.base, self._values)
         verdicts = classify(case.op, case.in_ours, as_theirs, as_base)
-        for other, root in self._difference.crossed:
-            self._ask_other_base(case, verdicts, other, root)
         marks = self._combine(case, verdicts) if self._spec.property_level and case.op == "update" else {}
         if self._spec.strategy is not None:
             verdicts = decide(self._spec.strategy, case.op, verdicts, case.in_ours)
@@ -100,7 +95,7 @@ class _Judge:
     # --- the sides --------------------------------------------------------------------------------------------------
 
     def _case(self, change: Change) -> _Case:
-        op, before, after = change
+        op, before, after = change.op, change.before, change.after
         rows = after if after is not None else before
         assert rows is not None, "a change has a row on one side"
         decided = NO_IDS
@@ -111,7 +106,7 @@ class _Judge:
             before, after, rows = (None if side is None else side.filter(left) for side in (before, after, rows))
             assert rows is not None
         ids = flat(rows["id"])
-        base = Image(ids, before, np.full(len(ids), before is not None), self._difference.base)
+        base = Image(ids, before, np.full(len(ids), before is not None), change.base)
         theirs = Image(ids, after, np.full(len(ids), after is not None), self._difference.theirs)
         addresses, in_ours = self._stored(op, ids)
         ours = None if self._spec.unopposed else self._ours(ids, in_ours)
@@ -134,24 +129,6 @@ class _Judge:
             return Image(ids, None, present, self._difference.ours)
         rows = self._difference.ours.rows(ids.filter(pa.array(present)), self._difference.columns)
         return Image(ids, *align(rows, ids), self._difference.ours)
-
-    # --- after criss-cross merges -----------------------------------------------------------------------------------
-
-    def _ask_other_base(self, case: _Case, verdicts: Verdicts, other: View, root: View) -> None:
-        """Settle conflicts by another base, where that one and not the base has changed the entity since their root.
-
-        Then what it has is what both sides started from: a side that still has it leaves the entity to the other.
-        """
-        places = np.flatnonzero(verdicts >= FIRST_CONFLICT)
-        if not len(places) or case.ours is None:
-            return
-        base, ours, theirs = (image.take(places) for image in (case.base, case.ours, case.theirs))
-        there, before = (view.image(base.ids, self._difference.columns) for view in (other, root))
-        moved = alike(base, before, self._values)
-        take = moved & alike(ours, there, self._values)
-        keep = moved & ~take & alike(theirs, there, self._values)
-        taken = np.where(theirs.present, np.where(ours.present, Verdict.REPLACE, Verdict.INSERT), Verdict.DELETE)
-        verdicts[places] = np.select([take, keep], [taken, np.uint8(Verdict.KEEP)], verdicts[places])
 
     # --- property by property ---------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.model import ManifestState, TableEntry, sorted_entries
+from omnigraph.commit.model import Identity, ManifestState, TableEntry, sorted_entries
 from omnigraph.errors import ChangeSchemaBoundary
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.merge.decided import carry_out
@@ -81,7 +81,7 @@ def _counts(part: Part) -> dict[str, int]:
 class Sides:
     """The three states of a merge. `commit`: the one that is reverted or picked, for messages.
 
-    `crossed`: other bases, and where each and the base come from; a conflict asks them too.
+    `crossed`: other bases, and where each and the base come from; what they have touched counts too.
     """
 
     base: ManifestState
@@ -127,9 +127,11 @@ def _specs(catalog: Catalog, sides: Sides, options: Options) -> Iterator[TableSp
             type_name=boundary.key.partition(":")[2],
         )
     for ours in sorted_entries(sides.ours.tables.values()):
-        base, theirs = sides.base.tables[ours.identity], sides.theirs.tables[ours.identity]
+        base, crossed = _bases(sides, ours.identity)
+        theirs = sides.theirs.tables[ours.identity]
         decisions = options.resolutions.get(ours.key, {})
-        if decisions or not (same_table(base, theirs) or same_table(ours, theirs)):
+        untouched = same_table(base, theirs) and not crossed
+        if decisions or not (untouched or same_table(ours, theirs)):
             yield TableSpec(
                 entities[ours.identity],
                 base,
@@ -139,12 +141,23 @@ def _specs(catalog: Catalog, sides: Sides, options: Options) -> Iterator[TableSp
                 options.property_level,
                 sides.commit,
                 tuple(decisions),
-                tuple(
-                    (other.tables[ours.identity], root.tables[ours.identity])
-                    for other, root in sides.crossed
-                    if ours.identity in other.tables and ours.identity in root.tables
-                ),
+                crossed,
             )
+
+
+def _bases(sides: Sides, identity: Identity) -> tuple[TableEntry, tuple[tuple[TableEntry, TableEntry], ...]]:
+    """The base of one table, and the other bases that have touched it as well, each with where both come from."""
+    base, crossed = sides.base.tables[identity], []
+    for other_state, root_state in sides.crossed:
+        other, root = other_state.tables.get(identity), root_state.tables.get(identity)
+        if other is None or root is None or same_table(other, base) or same_table(other, root):
+            continue
+        if same_table(base, root):
+            # Only the other one has touched it since.
+            base = other
+        else:
+            crossed.append((other, root))
+    return base, tuple(crossed)
 
 
 def _created_or_dropped(sides: Sides) -> Iterable[TableEntry]:
