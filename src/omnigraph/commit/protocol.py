@@ -142,7 +142,7 @@ class Write:
     requires: tuple[Requirement, ...] = ()
     if_commit: str | None = None
     schema: SchemaFiles | None = None
-    #: Tables (by path) that this commit drops and whose files go with it.
+    #: Tables (by path) whose earlier content goes with this commit: those it drops as a whole, of others their old versions.
     purges: tuple[str, ...] = ()
     #: The branch does not exist yet: it comes into being with this write, from the branch that is named here.
     branch_created_from: str | None = None

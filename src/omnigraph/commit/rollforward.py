@@ -24,7 +24,7 @@ from omnigraph.commit.updates import (
     created,
     written,
 )
-from omnigraph.storage.tables.commit import drop_table
+from omnigraph.storage.tables.commit import drop_history, drop_table
 
 failpoints.declare("recovery.before_roll_forward", "recovery.after_roll_forward")
 
@@ -82,10 +82,14 @@ def roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState,
 
 
 def purge(context: CommitContext, sidecar: Sidecar) -> None:
-    """Remove the files of tables that were dropped for good. Only once that is published; may be repeated."""
+    """Remove what was dropped for good, once that is published: whole tables, or what a table was before. May be repeated."""
+    if not sidecar.purged:
+        return
     live = context.manifest.load(sidecar.branch).by_path
     for path in sidecar.purged:
-        if path not in live:
+        if path in live:
+            drop_history(context.tables, live[path].location)
+        else:
             drop_table(context.tables, path, context.store.delete_prefix)
 
 

@@ -95,7 +95,7 @@ class Sidecar:
     #: A schema change also drops tables (by path) and gives tables new keys (path → key) without moving them.
     dropped: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
-    #: Those of the dropped tables whose files go too, once the drop is published.
+    #: Tables whose earlier content goes once this is published: dropped ones as a whole, of others their versions until then.
     purged: tuple[str, ...] = ()
     #: Set between phases C and D by a schema change: the manifest names the new schema, its files may lag.
     published: bool = False

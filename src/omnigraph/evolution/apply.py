@@ -26,7 +26,7 @@ from omnigraph.commit.schema_files import COMPILED, SchemaFiles, target_hash
 from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.updates import DropTable, SchemaIs, SetSchema, SetTable, Update
 from omnigraph.errors import ExpectedVersionMismatch, ReadSetChanged
-from omnigraph.evolution.compare import Entity, entities
+from omnigraph.evolution.compare import Entity, entities, kept_names
 from omnigraph.evolution.existing import new_rules, refuse_broken
 from omnigraph.evolution.image import changes_table, wanted_columns
 from omnigraph.evolution.plan import Plan, plan_change
@@ -144,6 +144,8 @@ def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepa
     for id_, entity in new.items():
         if id_ in old:
             _change(context, state, old[id_], entity, parts)
+            if change.allow_data_loss and len(kept_names(old[id_], entity)) < len(old[id_].properties):
+                parts.purges.append(table_path(entity))
         else:
             _create(context, entity, parts)
     for id_, entity in old.items():

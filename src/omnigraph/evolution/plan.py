@@ -36,7 +36,9 @@ class Plan:
         """Raise when a step is refused; every reason is in the message."""
         if self.refusals:
             reasons = "; ".join(f"{step.entity}: {step.reason} [{step.code}]" for step in self.refusals)
-            raise SchemaChangeRefused(f"the schema can not be applied: {reasons}", refusals=[step.to_dict() for step in self.refusals])
+            raise SchemaChangeRefused(
+                f"the schema can not be applied: {reasons}", refusals=[step.to_dict() for step in self.refusals]
+            )
 
 
 def plan_change(before: SchemaIR, after: SchemaIR, rows: RowCounts, *, allow_data_loss: bool = False) -> Plan:

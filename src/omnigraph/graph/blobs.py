@@ -20,6 +20,7 @@ from omnigraph.errors import (
 )
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.language.schema.catalog import Catalog
+from omnigraph.query.entities import stored_columns
 from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.tables.blobs import EXTERNAL, read_blob_range
 from omnigraph.storage.tables.table import ROW_ADDRESS, Table
@@ -79,11 +80,15 @@ def find_blob(
         raise BadRequest(f"{type_name}.{name} is not a Blob property of a {kind} type")
     type_key = f"{kind}:{type_name}"
     table = snapshot.open(type_key)
-    found = table.take_ids(pa.array([entity_id], pa.string()), [name], with_row_address=True)
-    cell = found[name][0].as_py() if found.num_rows else None
+    # An older snapshot has the property under an older name, or not at all.
+    stored = stored_columns(types[type_name], table)[name]
+    wanted = ["id"] if stored is None else ["id", stored]
+    found = table.take_ids(pa.array([entity_id], pa.string()), wanted, with_row_address=True)
+    cell = found[stored][0].as_py() if found.num_rows and stored is not None else None
     if cell is None:
         what = f"{name} is null" if found.num_rows else "not found"
         raise EntityNotFound(f"{type_key} {entity_id!r}: {what}", type_key=type_key, entity_id=entity_id)
+    assert stored is not None, "a cell was read"
     external = cell["kind"] == EXTERNAL
     return BlobValue(
         kind="external" if external else "managed",
@@ -92,7 +97,7 @@ def find_blob(
         uri=cell["blob_uri"] if external else None,
         snapshot_id=snapshot.id,
         _table=table,
-        _property=name,
+        _property=stored,
         _address=found[ROW_ADDRESS][0].as_py(),
     )
 

@@ -28,6 +28,7 @@ from omnigraph.errors import (
     GraphNotFound,
     ManifestContention,
     RecoveryRequired,
+    SchemaContractError,
     StorageError,
 )
 from omnigraph.graph.contract import Contract, accept, check_identities, read_contract
@@ -216,7 +217,15 @@ def open_for_writing(context: CommitContext) -> Contract:
         # The creator died right after the manifest: the graph is whole.
         context.store.delete(CLAIM)
     heal(context)
-    return checked_contract(context)
+    try:
+        return checked_contract(context)
+    except SchemaContractError:
+        if not list_sidecars(context.store):
+            raise
+    # A schema change of a live writer may be putting its files in place: it holds the lock until they are.
+    with context.locks.hold(MAIN):
+        heal(context, holding={MAIN})
+        return checked_contract(context)
 
 
 def _stamp(context: CommitContext) -> int:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 
 import lance
 import pyarrow as pa
@@ -263,6 +264,14 @@ def drop_table(tables: Tables, path: str, delete_prefix: Callable[[str], object]
     """Remove a table with all its forks, through the object store that is given."""
     delete_prefix(path)
     tables.forget(Location(path))
+
+
+def drop_history(tables: Tables, location: Location) -> None:
+    """Remove all versions of a table but the newest, and the files only they need. Where forks start is kept."""
+    with translated(str(location), "remove old versions of"):
+        # Staged files belong to no version yet, and are left alone.
+        tables.open_dataset(location).cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    tables.forget(location)
 
 
 # --- the manifest, the audit log and other single datasets ------------------------------------------------------------
