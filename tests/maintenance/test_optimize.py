@@ -269,3 +269,15 @@ def test_rows_of_a_table_as_arrow_stay_the_same_with_deletions_in_every_fragment
     after = published(papers, "node:Paper")
     assert after.read(["id", "code", "year"]).sort_by("id").equals(before)
     assert after.take_ids(pa.array(before["id"].to_pylist()), ["id"]).num_rows == before.num_rows
+
+
+def test_fragments_are_rewritten_by_spark(papers: og.Graph) -> None:
+    before = picture(connect(papers.uri))
+    assert papers.optimize(engine="spark").commit is not None
+    assert published(papers, "node:Paper").fragment_count == 1
+    assert picture(connect(papers.uri)) == before
+
+
+def test_an_unknown_engine(papers: og.Graph) -> None:
+    with pytest.raises(og.errors.BadRequest, match="engine"):
+        papers.optimize(engine="cloud")  # type: ignore[arg-type]

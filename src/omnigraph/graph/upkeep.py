@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from omnigraph.graph.handle import Handle
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.indexes import IndexReport
     from omnigraph.maintenance.optimize import OptimizeReport
     from omnigraph.maintenance.repair import RepairReport
+    from omnigraph.maintenance.stats import GraphStats
 
 
 class Upkeep(Handle):
@@ -32,12 +33,23 @@ class Upkeep(Handle):
         catalog = self.contract().catalog
         return ensure_indices(self._context, catalog, branch or self.branch, types, actor or self.actor)
 
-    def optimize(self, branch: str | None = None, *, actor: str | None = None) -> OptimizeReport:
-        """Compact the tables of a branch and complete their indexes, in one commit; a second call does nothing."""
+    def optimize(
+        self,
+        branch: str | None = None,
+        *,
+        actor: str | None = None,
+        engine: Literal["auto", "local", "spark"] = "auto",
+    ) -> OptimizeReport:
+        """Compact the tables of a branch and complete their indexes, in one commit; a second call does nothing.
+
+        `engine`: where fragments are rewritten; "auto" takes Spark when there are very many rows.
+        """
         from omnigraph.maintenance.optimize import optimize
+        from omnigraph.maintenance.rewriting import rewriter_for
 
         self._refuse_read_only()
-        return optimize(self._context, self.contract().catalog, branch or self.branch, actor or self.actor)
+        rewriter = rewriter_for(engine, self._spark)
+        return optimize(self._context, self.contract().catalog, branch or self.branch, actor or self.actor, rewriter)
 
     def cleanup(
         self, *, keep: int | None = None, older_than: timedelta | str | None = None, dry_run: bool = False
@@ -67,3 +79,9 @@ class Upkeep(Handle):
         if confirm:
             self._refuse_read_only()
         return repair(self._context, branch=branch, confirm=confirm, force=force, actor=actor or self.actor)
+
+    def stats(self, branch: str | None = None) -> GraphStats:
+        """Rows, fragments, versions, bytes and index coverage of each type, and what maintenance would gain."""
+        from omnigraph.maintenance.stats import graph_stats
+
+        return graph_stats(self._context, self.contract().catalog, branch or self.branch)

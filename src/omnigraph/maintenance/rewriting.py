@@ -9,7 +9,8 @@ from typing import Protocol
 
 from lance.optimize import CompactionTask, RewriteResult
 
-from omnigraph.spark.runner import Runner
+from omnigraph.spark.options import SparkOptions, refuse_unknown_engine
+from omnigraph.spark.runner import choose_runner
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
@@ -34,19 +35,25 @@ class InProcess:
 
 
 @dataclass(frozen=True)
-class Scheduled:
-    """Tasks through a runner; a table with little to rewrite stays in this process unless `always`."""
+class OnSpark:
+    """Tasks of Spark; with `large_only` a table with little to rewrite stays in this process."""
 
-    runner: Runner
-    always: bool = False
+    options: SparkOptions
+    large_only: bool
 
     def rewrite(self, root: Root, table: Table, tasks: Sequence[CompactionTask]) -> list[RewriteResult]:
         described = [task.json() for task in tasks]  # type: ignore[attr-defined]
-        if not self.always and (len(tasks) < 2 or sum(map(_rows, described)) < ROWS_FOR_SPARK):
+        if self.large_only and (len(tasks) < 2 or sum(map(_rows, described)) < ROWS_FOR_SPARK):
             return InProcess().rewrite(root, table, tasks)
         specs = [RewriteSpec(root, table.location, table.version, text) for text in described]
-        results = self.runner.run(run_task, specs)
+        results = choose_runner("spark", self.options, is_large=lambda: True).run(run_task, specs)
         return [RewriteResult.from_json(text) for text in results]  # type: ignore[attr-defined]
+
+
+def rewriter_for(engine: str, options: SparkOptions) -> Rewriter:
+    """Where a caller wants the work done: "local", "spark", or "auto" for whichever is faster."""
+    refuse_unknown_engine(engine)
+    return InProcess() if engine == "local" else OnSpark(options, large_only=engine == "auto")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,57 @@
+"""`omnigraph stats`: how large a graph is, how its storage looks, and what maintenance would gain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from omnigraph.cli import output
+from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.commands import Command
+from omnigraph.cli.options import branch_option, json_option, positional_uri
+from omnigraph.cli.scope import DIRECT
+from omnigraph.cli.types_shown import dataset_name, size
+
+if TYPE_CHECKING:
+    from omnigraph.maintenance.stats import TableStats
+
+
+@click.command(cls=Command, scope=DIRECT)
+@positional_uri
+@branch_option
+@json_option
+@click.pass_context
+def stats(context: click.Context, uri: str | None, branch: str | None, as_json: bool) -> None:
+    """Show rows, fragments, versions, bytes and index coverage of each type."""
+    target = resolve(context, uri)
+    found = open_graph(target, "ro").stats(branch)
+    if as_json:
+        output.json({"uri": target.uri} | found.to_dict())
+        return
+    manifest = f"{found.manifest_versions} manifest versions, {size(found.manifest_bytes)}"
+    output.line(f"stats {target.uri} — branch {found.branch}, {manifest}")
+    for table in found.tables:
+        output.line(
+            f"  {dataset_name(table.type_key)}  {table.rows} rows, {table.fragments} fragments, "
+            f"{table.versions} versions, {size(table.bytes)} of {size(table.stored_bytes)} stored"
+        )
+        for index in table.indexes:
+            covered = "all rows" if not index.uncovered_rows else f"all but {index.uncovered_rows} rows"
+            output.line(f"    index {index.kind} on '{index.column}': {covered}")
+        for pending in table.pending_indexes:
+            output.line(f"    ↳ index pending on property '{pending.property}': {pending.reason}")
+        for gain in _gains(table):
+            output.line(f"    ↳ {gain}")
+
+
+def _gains(table: TableStats) -> list[str]:
+    """What maintenance would do for a table."""
+    gains = []
+    if table.fragments_to_compact:
+        gains.append(f"optimize would compact {table.fragments_to_compact} fragments")
+    if table.stale_indexes:
+        gains.append(f"optimize would bring {len(table.stale_indexes)} indexes up to date")
+    if table.reclaimable_bytes:
+        gains.append(f"cleanup could free up to {size(table.reclaimable_bytes)}")
+    return gains
