@@ -129,6 +129,8 @@ class Line:
     def restore(self, to: int = 0) -> None:
         """Bring an earlier version of this line back, as an undo does."""
         own = [(side, content) for side, content in self.seen if side.entry.branch == self.location.branch]
+        if not own:
+            return
         side, content = own[to % len(own)]
         dataset = self.context.tables.open_dataset(self.location, side.entry.version)
         dataset.restore()

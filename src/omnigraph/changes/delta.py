@@ -151,7 +151,8 @@ def table_delta(context: CommitContext, before: Side | None, after: Side | None)
         return Delta(columns, None if old is None else all_rows(old), None if new is None else all_rows(new))
     if _comparable(old, new, columns):
         points = [(side.entry.location, side.entry.version) for side in (before, after)]
-        left, right = unshared(old, new, shared_until(context.store, points[0], points[1]))
+        until = shared_until(context.store, points[0], points[1])
+        left, right = unshared(old, new, until, context.root, context.store.get_or_none)
     else:
         left, right = all_rows(old), all_rows(new)
     return Delta(columns, left, right)

@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from lance import LanceFragment
 
+from omnigraph.storage.root import Root
+from omnigraph.storage.tables.deletion_files import ReadFile, marked_offsets
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import BATCH_ROWS, ROW_ADDRESS, Blobs, Table
 
@@ -65,17 +67,18 @@ def take_rows(
     return table.read(columns, among, with_row_id=True, blobs=blobs)
 
 
-def unshared(before: Table, after: Table, shared_until: int | None) -> tuple[Rows, Rows]:
+def unshared(before: Table, after: Table, shared_until: int | None, root: Root, read: ReadFile) -> tuple[Rows, Rows]:
     """The rows of each version that the other does not have as they are.
 
-    `shared_until`: the last version of the history that both have in common; None when there is none.
+    `shared_until`: the last version of the history that both have in common; None when there is none. `read`: reads a
+    file below the graph root.
     """
     old, new = _by_files(before), _by_files(after)
     single_before: list[_Numbers] = []
     single_after: list[_Numbers] = []
     for files in old.keys() & new.keys():
         if _marks(old[files]) != _marks(new[files]):
-            only_before, only_after = _marked_on_one_side(before, old[files], after, new[files])
+            only_before, only_after = _marked_on_one_side(before, old[files], after, new[files], root, read)
             single_before.append(only_before)
             single_after.append(only_after)
     gone = tuple(fragment for files, fragment in old.items() if files not in new)
@@ -109,15 +112,31 @@ def _marks(fragment: LanceFragment) -> tuple[object, ...] | None:
 
 
 def _marked_on_one_side(
-    before: Table, old: LanceFragment, after: Table, new: LanceFragment
+    before: Table, old: LanceFragment, after: Table, new: LanceFragment, root: Root, read: ReadFile
 ) -> tuple[_Numbers, _Numbers]:
-    """The row ids of rows that only one side of the same files shows."""
+    """The row ids of rows that only one side of the same files shows: by the marks themselves, else by what is shown."""
+    gone_before, gone_after = marked_offsets(before, old, root, read), marked_offsets(after, new, root, read)
+    if gone_before is not None and gone_after is not None:
+        return (
+            _row_ids_at(before, old, np.setdiff1d(gone_after, gone_before)),
+            _row_ids_at(after, new, np.setdiff1d(gone_before, gone_after)),
+        )
     old_ids, old_places = _ids_and_places(before, old)
     new_ids, new_places = _ids_and_places(after, new)
     shown_before, shown_after = (np.zeros(old.physical_rows, np.bool_) for _ in range(2))
     shown_before[old_places] = True
     shown_after[new_places] = True
     return old_ids[~shown_after[old_places]], new_ids[~shown_before[new_places]]
+
+
+def _row_ids_at(table: Table, fragment: LanceFragment, offsets: _Numbers) -> _Numbers:
+    """The row ids at some places of a fragment that are shown."""
+    if not len(offsets):
+        return _NO_ROWS
+    addresses = (offsets + np.uint64(fragment.fragment_id << 32)).tolist()
+    found = table.read([], f"{ROW_ADDRESS} in ({', '.join(map(str, addresses))})", with_row_id=True)
+    row_ids: _Numbers = found[ROW_ID].to_numpy()
+    return row_ids
 
 
 def _ids_and_places(table: Table, fragment: LanceFragment) -> tuple[_Numbers, _Numbers]:
