@@ -14,6 +14,7 @@ from bench.table import circumstances, render
 MODULES = (
     "bench.cli",
     "bench.languages",
+    "bench.load",
     "bench.mutations",
     "bench.query",
     "bench.query_limits",
