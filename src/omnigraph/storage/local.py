@@ -42,6 +42,8 @@ class LocalObjects(ObstoreObjects):
 
     def __init__(self, root: Root, files: LocalStore) -> None:
         super().__init__(root, files, files)
+        #: By the path that was asked for, what has been flushed there.
+        self._flushed: dict[str, frozenset[int]] = {}
 
     def stamp(self, path: str) -> str | None:
         """What the file system says about a file that has been at rest; otherwise its content."""
@@ -93,11 +95,19 @@ class LocalObjects(ObstoreObjects):
                     _remove(entry)
 
     def sync(self, path: str) -> None:
-        """Flush a file, or every file of a folder (`""`: all), and the folders that name it."""
+        """Flush a file, or every file of a folder (`""`: all), and the folders that name it.
+
+        What this store has flushed before and has not changed since is left out: a commit costs what it adds.
+        """
         root, place = self._place(""), self._place(path)
         with self._files("sync", "flush", path):
+            known, seen = self._flushed.get(path, frozenset()), set()
             for part in place.rglob("*"):
-                _fsync(part)
+                stamp = _stamp(part)
+                if stamp not in known:
+                    _fsync(part)
+                seen.add(stamp)
+            self._flushed[path] = frozenset(seen)
             _fsync(place)
             for folder in place.parents[: len(place.relative_to(root).parts)]:
                 _fsync(folder)
@@ -189,6 +199,12 @@ def _remove(entry: Path) -> None:
         shutil.rmtree(entry)
     else:
         entry.unlink()
+
+
+def _stamp(place: Path) -> int:
+    """Tells a file or folder from what it was before it changed; a number, because there are many."""
+    found = place.stat()
+    return hash((found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size))
 
 
 def _fsync(place: Path) -> None:
