@@ -71,6 +71,8 @@ class Load:
     #: Forks that were made for this load and are not published.
     forks: dict[str, Location] = field(default_factory=dict)
     restarts: int = 0
+    #: The commit has begun, and nobody has said that it came to nothing.
+    committing: bool = False
 
     def run(self) -> LoadResult:
         """Carry the load out as one commit."""
@@ -125,8 +127,11 @@ class Load:
             try:
                 yield work
             except BaseException:
-                work.discard()
-                self._drop_forks()
+                # Once the commit has begun, a version may name what was staged: recovery settles it, cleanup removes
+                # what it leaves.
+                if not self.committing:
+                    work.discard()
+                    self._drop_forks()
                 raise
 
     def _exchange(self, holds: bool) -> Exchange:
@@ -156,6 +161,7 @@ class Load:
                 if not self._may_restart(conflict) or self.restarts == WRITE_RESTART_BUDGET:
                     raise
                 self.restarts += 1
+                self.committing = False
                 work.forget_staged(frozenset(self.forks))
                 self._drop_forks()
 
@@ -186,6 +192,7 @@ class Load:
         write = self._write(work, state, creates, lineage, verdict, targets, operation_id)
         failpoints.hit("load.prepared")
         self._tell(work, Progress("commit", 0, 1, sum(work.rows().values())))
+        self.committing = True
         after = execute(self.context, write, held)
         self._tell(work, Progress("commit", 1, 1, sum(work.rows().values())))
         self.forks.clear()
