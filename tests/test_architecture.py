@@ -14,7 +14,7 @@ SOURCE = ROOT / "src" / "omnigraph"
 LAYERS: list[set[str]] = [
     {"errors"},
     {"failpoints", "ids"},
-    {"language", "storage"},
+    {"drawing", "language", "storage"},
     {"commit", "values"},
     {"embedding", "spark"},
     {"query", "validation"},

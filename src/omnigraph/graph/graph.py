@@ -23,6 +23,7 @@ from omnigraph.graph.handle import NOW, Handle, SchemaOf
 from omnigraph.graph.history import History
 from omnigraph.graph.loading import Loading
 from omnigraph.graph.merging import Merging
+from omnigraph.graph.pictures import Pictures
 from omnigraph.graph.snapshot import Reference, Snapshot
 from omnigraph.graph.spark_tables import SparkTables
 from omnigraph.graph.upkeep import Upkeep
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 Moment = datetime | int
 
 
-class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables, Handle):
+class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables, Pictures, Handle):
     """An open graph. `mode` "ro" writes nothing at all; "rw" heals what a dead writer left before it writes."""
 
     def at(self, branch: str) -> Graph:

@@ -1,0 +1,72 @@
+"""A picture as PNG, drawn with Pillow."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from io import BytesIO
+from typing import Any
+
+from omnigraph.drawing.layout import Placed, place
+from omnigraph.drawing.picture import Picture
+from omnigraph.drawing.shape import INK, PAPER, RADIUS, THREAD, Point, Way, colour_of, short, ways
+from omnigraph.errors import BadRequest
+
+#: Drawn larger than it is shown, so that lines are smooth on any screen.
+SCALE = 2
+_STEPS = 24
+
+
+def png(picture: Picture) -> bytes:
+    """The picture as the bytes of a PNG file."""
+    try:
+        images, drawings, fonts = (import_module(f"PIL.{name}") for name in ("Image", "ImageDraw", "ImageFont"))
+    except ImportError:
+        raise BadRequest(
+            "a PNG picture needs Pillow: run `pip install 'omnigraph[viz]'`, or write .html or .svg"
+        ) from None
+    placed = place(picture)
+    image = images.new("RGB", (int(placed.width * SCALE), int(placed.height * SCALE)), PAPER)
+    _draw(placed, drawings.Draw(image), fonts.load_default(12 * SCALE))
+    sink = BytesIO()
+    image.save(sink, "PNG")
+    return sink.getvalue()
+
+
+def _draw(placed: Placed, pen: Any, font: Any) -> None:  # Pillow is optional, so its types are not known here
+    def text(place: Point, content: str, colour: str, anchor: str) -> None:
+        rim = {"stroke_width": SCALE, "stroke_fill": PAPER}
+        pen.text(_scaled(place), content, fill=colour, font=font, anchor=anchor, **rim)
+
+    for line, way in ways(placed):
+        pen.line([_scaled(point) for point in _curve(way)], fill=THREAD, width=SCALE)
+        pen.polygon([_scaled(point) for point in way.arrow], fill=THREAD)
+        text((way.label[0], way.label[1] - 4), short(line.label), THREAD, "ms")
+    for mark in placed.picture.marks:
+        x, y = placed.places[mark.key]
+        corners = [_scaled((x - RADIUS, y - RADIUS)), _scaled((x + RADIUS, y + RADIUS))]
+        pen.ellipse(corners, fill=colour_of(placed, mark.group), outline=PAPER, width=2 * SCALE)
+        text((x, y + RADIUS + 14), short(mark.label), INK, "ms")
+    text((12, 20), placed.picture.title, INK, "ls")
+    for at, group in enumerate(placed.groups):
+        y = 38.0 + 18 * at
+        pen.ellipse([_scaled((12, y - 10)), _scaled((24, y + 2))], fill=colour_of(placed, group))
+        text((30, y), group, INK, "ls")
+
+
+def _curve(way: Way) -> list[Point]:
+    """Points along a curve; Pillow draws straight lines only."""
+    found = []
+    for step in range(_STEPS + 1):
+        part = step / _STEPS
+        first, second, third = (1 - part) ** 2, 2 * part * (1 - part), part**2
+        found.append(
+            (
+                first * way.start[0] + second * way.control[0] + third * way.end[0],
+                first * way.start[1] + second * way.control[1] + third * way.end[1],
+            )
+        )
+    return found
+
+
+def _scaled(point: Point) -> Point:
+    return point[0] * SCALE, point[1] * SCALE

@@ -1,0 +1,71 @@
+"""A picture as SVG."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+
+from omnigraph.drawing.layout import Placed, place
+from omnigraph.drawing.picture import Picture
+from omnigraph.drawing.shape import INK, PAPER, RADIUS, THREAD, Point, colour_of, short, ways
+
+#: What XML can not hold, even escaped.
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def svg(picture: Picture) -> str:
+    """The picture, self-contained: no script, nothing from elsewhere."""
+    placed = place(picture)
+    size = f"{placed.width:.0f} {placed.height:.0f}"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" width="{placed.width:.0f}" '
+        f'height="{placed.height:.0f}" font-family="sans-serif" font-size="12">',
+        # A rim in the colour of the paper keeps a label readable where a line runs below it.
+        f"<style>text{{paint-order:stroke;stroke:{PAPER};stroke-width:3px}}</style>",
+        f"<title>{clean(picture.title)}</title>",
+        f'<rect width="100%" height="100%" fill="{PAPER}"/>',
+        *_lines(placed),
+        *_marks(placed),
+        *_legend(placed),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+def clean(text: str) -> str:
+    """A text that XML and HTML can hold and that stays a text there."""
+    return escape(_FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text))
+
+
+def _lines(placed: Placed) -> Iterator[str]:
+    for line, way in ways(placed):
+        bow = f"M{_at(way.start)} Q{_at(way.control)} {_at(way.end)}"
+        yield f'<path d="{bow}" fill="none" stroke="{THREAD}"/>'
+        yield f'<polygon points="{" ".join(map(_at, way.arrow))}" fill="{THREAD}"/>'
+        x, y = way.label
+        yield f'<text x="{x:.1f}" y="{y - 4:.1f}" text-anchor="middle" fill="{THREAD}">{clean(short(line.label))}</text>'
+
+
+def _marks(placed: Placed) -> Iterator[str]:
+    for mark in placed.picture.marks:
+        x, y = placed.places[mark.key]
+        told = f"{mark.group} {mark.label}" + (f"\n{mark.detail}" if mark.detail else "")
+        yield (
+            f'<g><title>{clean(told)}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="{RADIUS:.0f}" '
+            f'fill="{colour_of(placed, mark.group)}" stroke="{PAPER}" stroke-width="2"/>'
+            f'<text x="{x:.1f}" y="{y + RADIUS + 14:.1f}" text-anchor="middle" fill="{INK}">'
+            f"{clean(short(mark.label))}</text></g>"
+        )
+
+
+def _legend(placed: Placed) -> Iterator[str]:
+    yield f'<text x="12" y="20" fill="{INK}" font-weight="bold">{clean(placed.picture.title)}</text>'
+    for at, group in enumerate(placed.groups):
+        y = 38 + 18 * at
+        yield f'<circle cx="18" cy="{y - 4}" r="6" fill="{colour_of(placed, group)}"/>'
+        yield f'<text x="30" y="{y}" fill="{INK}">{clean(group)}</text>'
+
+
+def _at(point: Point) -> str:
+    return f"{point[0]:.1f},{point[1]:.1f}"
