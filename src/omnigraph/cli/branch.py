@@ -1,4 +1,4 @@
-"""`omnigraph branch …`: make, list and delete branches."""
+"""`omnigraph branch …`: make, list, merge and delete branches."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import click
 from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Group
+from omnigraph.cli.merging import merge
 from omnigraph.cli.options import json_option, uri_option
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
@@ -16,7 +17,7 @@ from omnigraph.commit.model import MAIN
 
 @click.group(cls=Group)
 def branch() -> None:
-    """Make, list and delete branches."""
+    """Make, list, merge and delete branches."""
 
 
 @branch.command(scope=WRITE)
@@ -67,3 +68,6 @@ def delete(context: click.Context, uri: str | None, name: str, as_json: bool) ->
         output.json({"uri": target.uri, "name": name, "actor_id": settings.actor})
     else:
         output.line(f"deleted branch {name}")
+
+
+branch.add_command(merge)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from omnigraph.commit.branches import delete_branch
 from omnigraph.commit.model import MAIN
@@ -19,99 +19,78 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+class Asked(TypedDict, total=False):
+    """What `merge`, `revert` and `cherry_pick` take alike."""
+
+    actor: str | None
+    #: Everything but the writing: the outcome, the counts and the conflicts.
+    dry_run: bool
+    #: Decides conflicts between the sides for "ours" (the target) or "theirs", but never against a rule of the schema.
+    strategy: str | None
+    #: A list of `{type_key, id, take: ours|theirs|base|value}`, or a JSON file of it.
+    resolutions: Given | None
+    #: Changes to different properties of one entity are combined.
+    property_level: bool
+    #: A repeat of the call returns the first answer and writes nothing.
+    idempotency_key: str | None
+    #: Conflicts carry the entity as base, ours and theirs have it.
+    images: bool
+    #: Where large differences are judged; "auto" takes Spark from a million rows.
+    engine: Literal["auto", "local", "spark"]
+
+
 class Merging(Handle):
-    """The verbs that bring changes from one line of history to another."""
+    """The verbs that bring changes from one line of history to another. Each takes what `Asked` lists."""
 
     def merge(
-        self,
-        source: str,
-        into: str | None = None,
-        *,
-        actor: str | None = None,
-        delete_branch: bool = False,
-        dry_run: bool = False,
-        strategy: str | None = None,
-        resolutions: Given | None = None,
-        property_level: bool = False,
-        idempotency_key: str | None = None,
-        images: bool = False,
+        self, source: str, into: str | None = None, *, delete_branch: bool = False, **asked: Unpack[Asked]
     ) -> MergeResult:
         """Merge a branch into another one (this handle's branch unless given): one commit with two parents.
 
-        Conflicts are raised as `MergeConflicts`, and nothing is written; a dry run returns them. `strategy` decides
-        for "ours" (the target) or "theirs", but never against a rule of the schema. `resolutions` is a list of
-        `{type_key, id, take: ours|theirs|base|value}` or a JSON file of it. With `property_level`, changes to different
-        properties of one entity are combined. `images`: conflicts carry the entity as base, ours and theirs have it.
-        `delete_branch` removes the source afterwards; if that is refused, `stats` says why.
+        Conflicts are raised together as `MergeConflicts`, and nothing is written; a dry run returns them.
+        `delete_branch` removes the source afterwards; if that is refused, `stats` says why. For the rest see `Asked`.
         """
         from omnigraph.merge.execute import merge
 
-        options = self._merge_options(actor, dry_run, strategy, resolutions, property_level, idempotency_key, images)
-        target = into or self.branch
-        result = merge(self._context, self.contract().catalog, source, target, options)
-        return self._without_source(source, result) if delete_branch and not dry_run else result
+        options = self._options(asked)
+        result = merge(self._context, self.contract().catalog, source, into or self.branch, options)
+        return self._without_source(source, result) if delete_branch and not options.dry_run else result
 
-    def revert(
-        self,
-        commit: str,
-        branch: str | None = None,
-        *,
-        actor: str | None = None,
-        dry_run: bool = False,
-        strategy: str | None = None,
-        resolutions: Given | None = None,
-        property_level: bool = False,
-        idempotency_key: str | None = None,
-        images: bool = False,
-    ) -> MergeResult:
+    def revert(self, commit: str, branch: str | None = None, **asked: Unpack[Asked]) -> MergeResult:
         """Publish the inverse of a commit on a branch; conflicts as in a merge, where later commits built on it."""
         from omnigraph.merge.pick import revert
 
-        options = self._merge_options(actor, dry_run, strategy, resolutions, property_level, idempotency_key, images)
+        options = self._options(asked)
         return revert(self._context, self.contract().catalog, commit, branch or self.branch, options)
 
-    def cherry_pick(
-        self,
-        commit: str,
-        onto: str | None = None,
-        *,
-        actor: str | None = None,
-        dry_run: bool = False,
-        strategy: str | None = None,
-        resolutions: Given | None = None,
-        property_level: bool = False,
-        idempotency_key: str | None = None,
-        images: bool = False,
-    ) -> MergeResult:
+    def cherry_pick(self, commit: str, onto: str | None = None, **asked: Unpack[Asked]) -> MergeResult:
         """Apply to a branch what one commit changed against its first parent; conflicts as in a merge."""
         from omnigraph.merge.pick import cherry_pick
 
-        options = self._merge_options(actor, dry_run, strategy, resolutions, property_level, idempotency_key, images)
+        options = self._options(asked)
         return cherry_pick(self._context, self.contract().catalog, commit, onto or self.branch, options)
 
-    def _merge_options(
-        self,
-        actor: str | None,
-        dry_run: bool,
-        strategy: str | None,
-        resolutions: Given | None,
-        property_level: bool,
-        idempotency_key: str | None,
-        images: bool,
-    ) -> Options:
+    def _options(self, asked: Asked) -> Options:
         from omnigraph.merge.options import Options, read_strategy
         from omnigraph.merge.resolutions import read_resolutions
+        from omnigraph.spark.options import refuse_unknown_engine
 
+        if unknown := sorted(asked.keys() - Asked.__annotations__.keys()):
+            raise TypeError(f"unexpected keyword argument '{unknown[0]}'")
+        dry_run, engine = asked.get("dry_run", False), asked.get("engine", "auto")
         if not dry_run:
             self._refuse_read_only()
+        refuse_unknown_engine(engine)
         return Options(
-            strategy=read_strategy(strategy),
-            resolutions=read_resolutions(resolutions, self.contract().catalog),
-            property_level=property_level,
-            images=images,
+            strategy=read_strategy(asked.get("strategy")),
+            resolutions=read_resolutions(asked.get("resolutions"), self.contract().catalog),
+            property_level=asked.get("property_level", False),
+            images=asked.get("images", False),
             dry_run=dry_run,
-            actor=actor or self.actor,
-            idempotency_key=idempotency_key,
+            engine=engine,
+            spark=self._spark,
+            actor=asked.get("actor") or self.actor,
+            idempotency_key=asked.get("idempotency_key"),
         )
 
     def _without_source(self, source: str, result: MergeResult) -> MergeResult:

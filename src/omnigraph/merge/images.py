@@ -11,10 +11,11 @@ import pyarrow as pa
 from omnigraph.merge.difference import Difference, Version
 from omnigraph.merge.result import Conflict
 from omnigraph.storage.tables.blobs import blob_columns
+from omnigraph.values.render import plain, stored_kind
 
 
 def with_images(conflicts: Sequence[Conflict], differences: Mapping[str, Difference]) -> list[Conflict]:
-    """Conflicts with the entity as each version has it; blobs are left out."""
+    """Conflicts with the entity as each version has it, in values of JSON; blobs are left out."""
     wanted: dict[str, list[str]] = {}
     for conflict in conflicts:
         if conflict.entity_id is not None and conflict.type_key in differences:
@@ -32,6 +33,8 @@ def _images(difference: Difference, ids: pa.Array) -> dict[str, dict[str, Any]]:
     versions: tuple[Version, ...] = ("base", "ours", "theirs")
     found: dict[str, dict[str, Any]] = {}
     for version in versions:
-        for row in difference.view(version).rows(ids, columns).to_pylist():
-            found.setdefault(row["id"], {})[version] = row
+        rows = difference.view(version).rows(ids, columns)
+        values = {name: plain(rows[name], stored_kind(rows.schema.field(name).type)) for name in columns}
+        for place, entity_id in enumerate(values["id"]):
+            found.setdefault(entity_id, {})[version] = {name: column[place] for name, column in values.items()}
     return found

@@ -11,6 +11,7 @@ import orjson
 from omnigraph.errors import BadRequest
 from omnigraph.merge.classify import Strategy
 from omnigraph.merge.resolutions import Resolutions
+from omnigraph.spark.options import SparkOptions
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class Options:
     images: bool = False
     #: Everything but the writing; conflicts are part of the answer.
     dry_run: bool = False
+    #: Where the changes of large tables are judged: "auto", "local" or "spark".
+    engine: str = "auto"
+    spark: SparkOptions = field(default_factory=SparkOptions)
     actor: str | None = None
     idempotency_key: str | None = None
 

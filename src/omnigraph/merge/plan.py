@@ -15,11 +15,11 @@ from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.merge.decided import carry_out
 from omnigraph.merge.difference import Difference, TableSpec, open_difference
 from omnigraph.merge.images import with_images
-from omnigraph.merge.judge import judge_table
 from omnigraph.merge.options import Options
 from omnigraph.merge.part import Part, together
 from omnigraph.merge.result import Conflict
 from omnigraph.merge.rules import image_conflicts, rule_columns
+from omnigraph.merge.spread import judge_spread
 from omnigraph.merge.states import same_table
 from omnigraph.merge.target import Target
 from omnigraph.validation.sets import TableChange
@@ -168,7 +168,7 @@ def _created_or_dropped(sides: Sides) -> Iterable[TableEntry]:
 
 def _plan_table(context: CommitContext, spec: TableSpec, options: Options) -> TablePlan:
     difference = open_difference(context, spec)
-    judged = judge_table(difference)
+    judged = judge_spread(context, difference, options.engine, options.spark)
     decisions = options.resolutions.get(spec.ours.key, {})
     if not decisions:
         return TablePlan(difference, judged, None, judged)

@@ -1,0 +1,173 @@
+"""`omnigraph branch merge`, `omnigraph revert` and `omnigraph cherry-pick`: changes from one line of history to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from omnigraph.cli import output
+from omnigraph.cli.addressing import Target, open_graph, resolve
+from omnigraph.cli.commands import Command
+from omnigraph.cli.engine import engine_options, spark_of
+from omnigraph.cli.options import json_option, together, uri_option
+from omnigraph.cli.scope import WRITE
+from omnigraph.cli.settings import Settings
+from omnigraph.cli.writing import echo_write
+from omnigraph.commit.model import MAIN
+from omnigraph.errors import MergeConflicts
+
+if TYPE_CHECKING:
+    from omnigraph.graph.graph import Graph
+    from omnigraph.merge.result import Conflict, MergeResult
+
+CONFLICTS = 1
+
+#: How conflicts are met, and whether anything is written; alike for all three commands.
+_decisions = together(
+    click.option(
+        "--dry-run", is_flag=True, help="Show outcome, counts and conflicts; write nothing. Exit 1 on conflicts."
+    ),
+    click.option(
+        "--strategy",
+        type=click.Choice(["ours", "theirs"]),
+        help="Decide conflicts between the sides for the target (ours) or for what comes (theirs).",
+    ),
+    click.option("--resolve", metavar="FILE", help="Decisions about entities: a JSON file."),
+    click.option("--property-level", is_flag=True, help="Combine changes to different properties of one entity."),
+    click.option("--images", is_flag=True, help="With --dry-run --json: conflicts with the entity on all three sides."),
+)
+
+
+@click.command("merge", cls=Command, scope=WRITE)
+@uri_option
+@click.argument("source", metavar="SRC")
+@click.option("--into", metavar="BRANCH", default=MAIN, show_default=True, help="The branch to merge into.")
+@click.option("--delete-branch", is_flag=True, help="Delete SRC after it was merged; that it is refused is a warning.")
+@_decisions
+@json_option
+@engine_options
+@click.pass_context
+def merge(
+    context: click.Context, /, uri: str | None, source: str, into: str, delete_branch: bool, as_json: bool, **given: Any
+) -> None:
+    """Merge the branch SRC into another one: one commit with two parents, or nothing when there are conflicts."""
+    actor = context.ensure_object(Settings).actor
+
+    def carry_out(graph: Graph, asked: dict[str, Any]) -> MergeResult:
+        return graph.merge(source, into=into, delete_branch=delete_branch, **asked)
+
+    result = _run(context, uri, "branch merge", carry_out, given)
+    refused = result.stats.get("branch_delete_error")
+    if refused is not None:
+        output.warn(f"branch {source} was merged and not deleted: {refused}")
+    shape = {"source": source, "target": into, "outcome": result.outcome, "actor_id": actor}
+    shape |= {name: result.stats[name] for name in ("branch_deleted", "branch_delete_error") if name in result.stats}
+    _show(context, result, shape, f"{source} into {into}", "merged", as_json=as_json, dry_run=given["dry_run"])
+
+
+@click.command(cls=Command, scope=WRITE)
+@uri_option
+@click.argument("commit")
+@click.option("--branch", metavar="BRANCH", default=MAIN, show_default=True, help="The branch to take it back on.")
+@_decisions
+@json_option
+@engine_options
+@click.pass_context
+def revert(context: click.Context, /, uri: str | None, commit: str, branch: str, as_json: bool, **given: Any) -> None:
+    """Take a COMMIT back: publish the inverse of what it changed."""
+
+    def carry_out(graph: Graph, asked: dict[str, Any]) -> MergeResult:
+        return graph.revert(commit, branch, **asked)
+
+    result = _run(context, uri, "revert", carry_out, given)
+    shape = _picked(context, result, commit, branch)
+    _show(context, result, shape, f"{commit} on {branch}", "reverted", as_json=as_json, dry_run=given["dry_run"])
+
+
+@click.command("cherry-pick", cls=Command, scope=WRITE)
+@uri_option
+@click.argument("commit")
+@click.option("--onto", metavar="BRANCH", default=MAIN, show_default=True, help="The branch to apply it to.")
+@_decisions
+@json_option
+@engine_options
+@click.pass_context
+def cherry_pick(
+    context: click.Context, /, uri: str | None, commit: str, onto: str, as_json: bool, **given: Any
+) -> None:
+    """Apply one COMMIT to another branch: publish what it changed against its first parent."""
+
+    def carry_out(graph: Graph, asked: dict[str, Any]) -> MergeResult:
+        return graph.cherry_pick(commit, onto, **asked)
+
+    result = _run(context, uri, "cherry-pick", carry_out, given)
+    shape = _picked(context, result, commit, onto)
+    _show(context, result, shape, f"{commit} onto {onto}", "picked", as_json=as_json, dry_run=given["dry_run"])
+
+
+def _run(
+    context: click.Context,
+    uri: str | None,
+    label: str,
+    carry_out: Callable[[Graph, dict[str, Any]], MergeResult],
+    given: dict[str, Any],
+) -> MergeResult:
+    settings = context.ensure_object(Settings)
+    target: Target = resolve(context, uri, named_by="--uri")
+    if not given["dry_run"]:
+        echo_write(settings, label, target)
+    spark = spark_of(given["spark_master"], given["spark_conf"])
+    mode: Literal["rw", "ro"] = "ro" if given["dry_run"] else "rw"
+    asked = {name: given[name] for name in ("dry_run", "strategy", "property_level", "images", "engine")}
+    try:
+        return carry_out(
+            open_graph(target, mode, settings.actor, spark=spark), {**asked, "resolutions": given["resolve"]}
+        )
+    except MergeConflicts as error:
+        for conflict in error.conflicts:
+            output.note(_line(conflict))
+        raise
+
+
+def _picked(context: click.Context, result: MergeResult, commit: str, branch: str) -> dict[str, Any]:
+    return {
+        "graph_commit_id": commit,
+        "target": branch,
+        "outcome": result.outcome,
+        "actor_id": context.ensure_object(Settings).actor,
+    }
+
+
+def _show(
+    context: click.Context,
+    result: MergeResult,
+    shape: dict[str, Any],
+    what: str,
+    done: str,
+    *,
+    as_json: bool,
+    dry_run: bool,
+) -> None:
+    if as_json:
+        foreseen = {
+            "dry_run": True,
+            "stats": dict(result.stats),
+            "conflicts": [conflict.to_dict() for conflict in result.conflicts],
+        }
+        output.json(shape | (foreseen if dry_run else {}))
+    elif dry_run:
+        counts = ", ".join(f"{result.stats.get(name, 0)} {name}" for name in ("inserted", "updated", "deleted"))
+        output.line(f"{what} would be {done}: {result.outcome} ({counts})")
+        for conflict in result.conflicts:
+            output.line(_line(conflict))
+    else:
+        output.line(f"{done} {what}: {result.outcome}")
+    if result.conflicts:
+        context.exit(CONFLICTS)
+
+
+def _line(conflict: Conflict) -> str:
+    named = conflict.type_key if conflict.entity_id is None else f"{conflict.type_key} {conflict.entity_id}"
+    return f"{conflict.kind} {named}: {conflict.message}"
