@@ -9,7 +9,7 @@ import io
 import os
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import pairwise
 from typing import IO, Any
@@ -21,15 +21,19 @@ from omnigraph.storage.object_errors import from_os
 
 ID = "id"
 #: What is sorted in memory at once.
-RUN_BYTES = 128 * 1024 * 1024
+RUN_BYTES = 64 * 1024 * 1024
 #: What is held of each run while they are merged.
 BLOCK_BYTES = 512 * 1024
 
 
 def in_id_order(
-    batches: Iterable[pa.RecordBatch], *, run_bytes: int = RUN_BYTES, block_bytes: int = BLOCK_BYTES
+    batches: Iterable[pa.RecordBatch],
+    *,
+    run_bytes: int = RUN_BYTES,
+    block_bytes: int = BLOCK_BYTES,
+    block_rows: int | None = None,
 ) -> Iterator[pa.Table]:
-    """The rows of a stream with a column `id`, sorted by it, in blocks."""
+    """The rows of a stream with a column `id`, sorted by it, in blocks of about so many bytes, or of so many rows."""
     held: list[pa.RecordBatch] = []
     size = 0
     with closing(_Spill()) as spill:
@@ -37,15 +41,15 @@ def in_id_order(
             held.append(batch)
             size += batch.nbytes
             if size >= run_bytes:
-                spill.add(_blocks(_sorted(held), block_bytes))
+                spill.add(_blocks(_sorted(held), block_bytes, block_rows))
                 held, size = [], 0
-        rest = _blocks(_sorted(held), block_bytes) if held else iter(())
+        rest = _blocks(_sorted(held), block_bytes, block_rows) if held else iter(())
         held = []
         runs = [*spill.runs(), rest]
         if len(runs) == 1:
             yield from rest
             return
-        yield from _merged([_Cursor(run) for run in runs])
+        yield from _merged(runs)
 
 
 def _sorted(batches: list[pa.RecordBatch]) -> pa.Table:
@@ -56,18 +60,28 @@ def _sorted(batches: list[pa.RecordBatch]) -> pa.Table:
     return table
 
 
-def _blocks(table: pa.Table, block_bytes: int) -> Iterator[pa.Table]:
-    rows = max(1, table.num_rows * block_bytes // max(table.nbytes, 1))
+def _blocks(table: pa.Table, block_bytes: int, block_rows: int | None) -> Iterator[pa.Table]:
+    rows = block_rows or max(1, table.num_rows * block_bytes // max(table.nbytes, 1))
     for start in range(0, table.num_rows, rows):
         yield table.slice(start, rows)
 
 
-def _merged(cursors: list[_Cursor]) -> Iterator[pa.Table]:
-    """Each step gives all rows up to the nearest end of a waiting block, so that it uses up at least one block."""
-    while waiting := [cursor for cursor in cursors if cursor.rows is not None]:
-        bound = min(cursor.last for cursor in waiting)
-        parts = [part for part in (cursor.take_until(bound) for cursor in waiting) if part.num_rows]
-        yield parts[0] if len(parts) == 1 else _sorted([b for part in parts for b in part.to_batches()])
+def id_ranges(streams: Sequence[Iterator[pa.Table]], nothing: pa.Table) -> Iterator[list[pa.Table]]:
+    """Sorted streams cut at the same ids: each step gives, of every stream, all rows of the next range of ids.
+
+    A range ends where the nearest waiting block does, so that each step uses up at least one block. `nothing` stands for a
+    stream that has ended.
+    """
+    cursors = [_Cursor(stream) for stream in streams]
+    while waiting := [cursor.last for cursor in cursors if cursor.rows is not None]:
+        bound = min(waiting)
+        yield [nothing if cursor.rows is None else cursor.take_until(bound) for cursor in cursors]
+
+
+def _merged(runs: Sequence[Iterator[pa.Table]]) -> Iterator[pa.Table]:
+    for parts in id_ranges(runs, pa.table({ID: pa.array([], pa.string())})):
+        some = [part for part in parts if part.num_rows]
+        yield some[0] if len(some) == 1 else _sorted([batch for part in some for batch in part.to_batches()])
 
 
 class _Cursor:
