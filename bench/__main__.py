@@ -12,6 +12,7 @@ from bench.table import circumstances, render
 
 #: Importing a module registers its benchmarks.
 MODULES = (
+    "bench.changes",
     "bench.cli",
     "bench.languages",
     "bench.load",

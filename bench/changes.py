@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 
 import lance
 
@@ -78,13 +79,12 @@ def deep_branches() -> Iterator[Row]:
             ("a look-up", _LOOK_UP, {"h": "s0050000"}),
             ("a filter over all rows", _COUNT, {"n": 3}),
         ):
-            on_main, on_branch = in_turn(
-                [
-                    lambda source=source, params=params: graph.query(source, params=params).rows,
-                    lambda source=source, params=params: deep.query(source, params=params).rows,
-                ],
-                _ROUNDS * 4,
-            )
-            assert graph.query(source, params=params).rows == deep.query(source, params=params).rows
+            asked = [partial(_rows, handle, source, params) for handle in (graph, deep)]
+            on_main, on_branch = in_turn(asked, _ROUNDS * 4)
+            assert _rows(graph, source, params) == _rows(deep, source, params)
             floor = Floor("on main", on_main)
             yield Row(f"{what}, {DEPTH} branches deep", on_branch, floor, goal=DEPTH_GOAL * on_main.median)
+
+
+def _rows(graph: omnigraph.Graph, source: str, params: Mapping[str, object]) -> list[dict[str, object]]:
+    return graph.query(source, params=params).rows

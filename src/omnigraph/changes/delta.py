@@ -99,26 +99,34 @@ class Delta:
         in_old, in_new = (pc.is_in(one[ID], value_set=_array(other[ID])) for one, other in ((new, old), (old, new)))
         paired = new.filter(in_old)
         pairs = old.take(pc.index_in(paired[ID], value_set=_array(old[ID]))), paired
-        changed = self._changed(*pairs)
+        before, after = self._updates(*pairs, wanted, blobs)
         return DeltaBatch(
             inserted=self._images(self.after, new.filter(pc.invert(in_old)), wanted, blobs),
-            updated_before=self._images(self.before, pairs[0].filter(changed), wanted, blobs),
-            updated_after=self._images(self.after, pairs[1].filter(changed), wanted, blobs),
+            updated_before=before,
+            updated_after=after,
             deleted=self._images(self.before, old.filter(pc.invert(in_new)), wanted, blobs),
         )
 
-    def _changed(self, old: pa.Table, new: pa.Table) -> pa.Array:
-        """Which of these aligned rows differ in value."""
-        if not new.num_rows or self.before is None or self.after is None:
-            return pa.array([], pa.bool_())
+    def _updates(
+        self, old: pa.Table, new: pa.Table, wanted: frozenset[str] | None, blobs: Blobs
+    ) -> tuple[pa.Table, pa.Table]:
+        """The images of those of these aligned rows that differ in value."""
+        if not new.num_rows:
+            return self._images(self.before, old, wanted, blobs), self._images(self.after, new, wanted, blobs)
         before = self._images(self.before, old, None, "descriptors")
         after = self._images(self.after, new, None, "descriptors")
-        shared = [column.name for column in self.columns.shared if column.name != ID]
-        mask = differing(before, after, shared, partial(self._blob_values, old, new))
+        compared = [column.name for column in self.columns.shared if column.name != ID]
+        mask = differing(before, after, compared, partial(self._blob_values, old, new))
         for column in self.columns.one_sided:
-            image = after if column.before is None else before
-            mask |= _present(image[column.name])
-        return pa.array(mask)
+            mask |= _present((after if column.before is None else before)[column.name])
+        changed = pa.array(mask)
+        if blobs != "descriptors" and self._has_blobs(wanted):
+            # What was compared by its description is wanted by value.
+            return (
+                self._images(self.before, old.filter(changed), wanted, blobs),
+                self._images(self.after, new.filter(changed), wanted, blobs),
+            )
+        return _only(before.filter(changed), wanted), _only(after.filter(changed), wanted)
 
     def _blob_values(
         self, old: pa.Table, new: pa.Table, name: str, places: npt.NDArray[np.int64]
@@ -195,6 +203,10 @@ def _ids(side: Rows | None, batch_rows: int, after_id: str | None) -> Iterator[p
     if after_id is not None:
         batches = (batch.filter(pc.greater(batch[ID], after_id)) for batch in batches)
     yield from in_id_order((batch.select([ID, ROW_ID]) for batch in batches), block_rows=batch_rows)
+
+
+def _only(images: pa.Table, wanted: frozenset[str] | None) -> pa.Table:
+    return images if wanted is None else images.select([name for name in images.column_names if name in wanted])
 
 
 def _present(column: pa.ChunkedArray) -> Mask:

@@ -148,10 +148,21 @@ class Table:
         batches = list(scanned)
         if batches:
             return pa.Table.from_batches(batches)
-        empty = self._scanner(columns, None, BATCH_ROWS, with_row_id, with_row_address, blobs).projected_schema
+        return self.empty(columns, with_row_id=with_row_id, with_row_address=with_row_address, blobs=blobs)
+
+    def empty(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blobs: Blobs = "descriptors",
+    ) -> pa.Table:
+        """What `read` gives when no row is wanted; nothing is read."""
+        schema = self._scanner(columns, None, BATCH_ROWS, with_row_id, with_row_address, blobs).projected_schema
         for name in self._carried(columns, blobs):
-            empty = empty.set(empty.get_field_index(name), self.schema.field(name))
-        return empty.empty_table()
+            schema = schema.set(schema.get_field_index(name), self.schema.field(name))
+        return schema.empty_table()
 
     def take_ids(
         self,

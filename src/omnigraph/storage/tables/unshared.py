@@ -63,7 +63,9 @@ def take_rows(
 ) -> pa.Table:
     """The rows with these row ids, in no particular order, with their row ids."""
     # Lance reads a list of row ids as a direct take; it is given as text because expressions know no unsigned integers.
-    among = f"{ROW_ID} in ({', '.join(map(str, row_ids.to_pylist()))})" if len(row_ids) else "false"
+    if not len(row_ids):
+        return table.empty(columns, with_row_id=True, blobs=blobs)
+    among = f"{ROW_ID} in ({', '.join(map(str, row_ids.to_pylist()))})"
     return table.read(columns, among, with_row_id=True, blobs=blobs)
 
 
