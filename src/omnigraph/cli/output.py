@@ -62,6 +62,11 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
+def redraw(text: str) -> None:
+    """One line on the terminal in the place of the last one; never part of the result."""
+    click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
+
+
 def warn(text: str) -> None:
     """A warning for people; never part of the result."""
     click.echo(f"warning: {text}", err=True)

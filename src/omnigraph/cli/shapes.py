@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from omnigraph.errors import PreconditionFailed
     from omnigraph.graph.blobs import BlobValue
     from omnigraph.graph.snapshot import Snapshot
+    from omnigraph.load.model import LoadResult
     from omnigraph.mutation.execute import MutationResult
 
 
@@ -35,6 +36,29 @@ def change_output(branch: str, query_name: str, actor: str | None, result: Mutat
         "affected_edges": result.affected_edges,
         "actor_id": actor,
         "commit": None if result.commit is None else commit_output(result.commit),
+    }
+
+
+def load_output(uri: str, result: LoadResult) -> dict[str, Any]:
+    """What a load did; the lists are sorted by name."""
+    listed = {
+        kind: [
+            {"name": table.type, "entities_loaded": table.rows}
+            for table in sorted(result.tables, key=lambda table: table.type)
+            if table.kind == kind
+        ]
+        for kind in ("node", "edge")
+    }
+    return {
+        "uri": uri,
+        "branch": result.branch,
+        "mode": result.mode,
+        **({} if result.base_branch is None else {"base_branch": result.base_branch}),
+        "branch_created": result.branch_created,
+        "nodes": listed["node"],
+        "edges": listed["edge"],
+        "total_entities": result.nodes_loaded + result.edges_loaded,
+        "commit": commit_output(result.commit),
     }
 
 

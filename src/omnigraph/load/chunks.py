@@ -77,6 +77,7 @@ class SpooledDocuments:
     path: str
     count: int
     base: int
+    begins: bool = False
 
     @property
     def size(self) -> int:
@@ -95,7 +96,9 @@ def ranges(file: InputFile, base: int, step: int) -> list[TextRange]:
 
 def _begins_file(chunk: Chunk) -> bool:
     """Whether lines are counted from 1 again."""
-    return not (isinstance(chunk, TextRange) and chunk.start) and not isinstance(chunk, SpooledDocuments)
+    if isinstance(chunk, TextRange):
+        return chunk.start == 0
+    return bool(getattr(chunk, "begins", True))
 
 
 @dataclass(frozen=True)

@@ -265,8 +265,6 @@ def _why_no_json(text: bytes, error: orjson.JSONDecodeError) -> str:
     number = _NO_NUMBER.search(text)
     if number is not None:
         return f"not valid JSON: {number[1].decode()} is not a number there"
-    if len(text) > 1 and text.startswith(b"{") and not text.endswith(b"}"):
-        return f"not valid JSON: {error.msg} at column {error.colno}; the line may be cut off"
     return f"not valid JSON: {error.msg} at column {error.colno}"
 
 

@@ -7,15 +7,28 @@ import os
 import pickle
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from omnigraph.errors import BadRequest
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.load.chunks import Chunk, Documents, LenientText, SpooledDocuments, ranges
+from omnigraph.load.parsed import Entity
 from omnigraph.load.scratch import Scratch
+from omnigraph.load.tabular import (
+    CsvRows,
+    ParquetRows,
+    TableInMemory,
+    csv_names,
+    entity_of,
+    parquet_groups,
+    shape_of,
+)
 from omnigraph.load.text import COMPRESSED_SPAN, CompressedText, TextInMemory, compression_of
 from omnigraph.storage.files import InputFile, find_files
 
@@ -93,17 +106,20 @@ def look_at(given: Given, scratch: Scratch, catalog: Catalog) -> Inputs:
     if given.format is not None and given.format not in FORMATS:
         raise BadRequest(f"unknown format '{given.format}'; the formats are {', '.join(FORMATS)}")
     data = given.data
+    table = as_table(data, scratch)
+    if table is not None:
+        return _of_table(table, given, catalog, scratch)
     if isinstance(data, bytes | bytearray):
         return _of_text("<data>", bytes(data), given)
     if hasattr(data, "read"):
         return _of_text(str(getattr(data, "name", "<stream>")), _all_of(data), given)
     if isinstance(data, str | os.PathLike):
-        return _of_paths([os.fspath(data)], given, scratch)
+        return _of_paths([os.fspath(data)], given, catalog, scratch)
     if isinstance(data, Mapping):
         raise BadRequest("give the entities as a list of dicts, not a single dict")
     if not isinstance(data, Iterable):
         raise BadRequest(f"can not load a {type(data).__name__}; give a path, dicts, or a table with type= or edge=")
-    return _of_items(data, given, scratch)
+    return _of_items(data, given, catalog, scratch)
 
 
 def _all_of(stream: Any) -> bytes:
@@ -116,18 +132,83 @@ def _of_text(name: str, data: bytes, given: Given) -> Inputs:
     return Inputs(len(data), (chunk,))
 
 
-def _of_paths(paths: Sequence[str], given: Given, scratch: Scratch) -> Inputs:
+def _of_paths(paths: Sequence[str], given: Given, catalog: Catalog, scratch: Scratch) -> Inputs:
     files: list[InputFile] = []
+    kind = given.format or _format_of(paths)
     for path in paths:
         if path == "-":
             files.append(_spooled_input(scratch))
         else:
-            files += find_files(path, _ENDINGS[given.format or JSONL], given.storage_options)
+            files += find_files(path, _ENDINGS[kind], given.storage_options)
+    if kind != JSONL:
+        return tables_of_files(files, kind, entity_of(catalog, given.type, given.edge), given.mapping)
+    if given.type is not None or given.edge is not None or given.mapping:
+        raise BadRequest("`type`, `edge` and a mapping are for tables: Parquet, CSV, or a table in memory")
     if given.lenient:
         return _lenient(files)
     # A compressed file is larger than it looks, and nobody knows by how much: it counts as too large to be small.
     size = sum(file.size if compression_of(file) is None else file.size * 10 for file in files)
     return Inputs(size, tuple(files))
+
+
+def _format_of(paths: Sequence[str]) -> str:
+    """What files are by the end of the first name; JSON lines when that says nothing."""
+    ending = paths[0].lower().rpartition(".")[2] if paths else ""
+    return ending if ending in (PARQUET, CSV) else JSONL
+
+
+def _of_table(table: pa.Table | list[InputFile], given: Given, catalog: Catalog, scratch: Scratch) -> Inputs:
+    entity = entity_of(catalog, given.type, given.edge)
+    if isinstance(table, list):
+        return tables_of_files(table, PARQUET, entity, given.mapping)
+    shape = shape_of(entity, table.column_names, given.mapping, "the table")
+    rows = max(1, RANGE_BYTES * table.num_rows // max(table.nbytes, 1))
+    if table.num_rows <= rows:
+        return Inputs(int(table.nbytes), (TableInMemory("<table>", table, shape),))
+    # What is sent to a task is part of its description; the rows of a large table wait in files instead.
+    path = scratch.folder() / "table.parquet"
+    pq.write_table(table, path, row_group_size=rows)
+    files = find_files(str(path), ())
+    return tables_of_files([replace(file, name="<table>") for file in files], PARQUET, entity, given.mapping)
+
+
+def tables_of_files(files: Sequence[InputFile], kind: str, entity: Entity, mapping: Mapping[str, str]) -> Inputs:
+    """Files of rows of one type; a Parquet file is read by row groups."""
+    chunks: list[Chunk] = []
+    base = 0
+    for file in files:
+        if kind == CSV:
+            shape = shape_of(entity, csv_names(file), mapping, file.name)
+            chunks.append(CsvRows(file, shape, base))
+            base += file.size + 2
+            continue
+        names, groups = parquet_groups(file)
+        shape = shape_of(entity, names, mapping, file.name)
+        for place, (count, size) in enumerate(groups):
+            chunks.append(ParquetRows(file, (place,), shape, base, size, begins=place == 0))
+            base += count
+    return Inputs(sum(chunk.size for chunk in chunks), tuple(chunks))
+
+
+def as_table(data: Any, scratch: Scratch) -> pa.Table | list[InputFile] | None:
+    """A table of any of the libraries as Arrow data; one of Spark as the files it writes; None when it is no table."""
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    library = type(data).__module__.partition(".")[0]
+    if library == "pandas":
+        return pa.Table.from_pandas(data, preserve_index=False)
+    if library == "polars":
+        collected = data.collect() if hasattr(data, "collect") else data
+        return collected.to_arrow()
+    if library == "pyspark":
+        folder = scratch.folder() / "frame"
+        data.write.parquet(str(folder))
+        return find_files(str(folder), _ENDINGS[PARQUET])
+    return None
 
 
 def _lenient(files: Sequence[InputFile]) -> Inputs:
@@ -157,11 +238,11 @@ def _spooled_input(scratch: Scratch) -> InputFile:
     return InputFile("<stdin>", found.root, found.path, found.size)
 
 
-def _of_items(items: Iterable[Any], given: Given, scratch: Scratch) -> Inputs:
+def _of_items(items: Iterable[Any], given: Given, catalog: Catalog, scratch: Scratch) -> Inputs:
     listed = iter(items)
     first = list(islice(listed, DOCUMENTS_AT_ONCE))
     if first and all(isinstance(item, str | os.PathLike) for item in first):
-        return _of_paths([os.fspath(item) for item in [*first, *listed]], given, scratch)
+        return _of_paths([os.fspath(item) for item in [*first, *listed]], given, catalog, scratch)
     chunks: list[Chunk] = [Documents("<rows>", first)]
     base = len(first)
     while some := list(islice(listed, DOCUMENTS_AT_ONCE)):

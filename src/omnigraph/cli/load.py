@@ -1,0 +1,162 @@
+"""`omnigraph load` and `omnigraph ingest`: many rows, one commit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from omnigraph.cli import output
+from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.commands import Command
+from omnigraph.cli.engine import engine_options, spark_of
+from omnigraph.cli.options import branch_option, json_option, positional_uri, refuse_both, together
+from omnigraph.cli.progress import shown_progress
+from omnigraph.cli.scope import WRITE
+from omnigraph.cli.settings import Settings
+from omnigraph.cli.shapes import load_output
+from omnigraph.cli.writing import confirm_destruction, echo_write
+from omnigraph.commit.model import MAIN
+from omnigraph.errors import BadRequest
+
+if TYPE_CHECKING:
+    from omnigraph.load.model import LoadResult
+
+_MODES = click.Choice(["overwrite", "append", "merge"])
+
+_input_options = together(
+    click.option(
+        "--data",
+        metavar="FILE",
+        multiple=True,
+        required=True,
+        help="A file, a folder, a glob, an s3:// URI or - for standard input; may be repeated.",
+    ),
+    click.option(
+        "--format",
+        type=click.Choice(["jsonl", "parquet", "csv"]),
+        help="What the files are; JSON lines unless given.",
+    ),
+    click.option("--type", "type_name", metavar="TYPE", help="Tables only: the rows are nodes of this type."),
+    click.option("--edge", metavar="TYPE", help="Tables only: the rows are edges of this type."),
+    click.option(
+        "--map", "map_file", metavar="FILE", help="Tables only: JSON from columns to id, from, to and properties."
+    ),
+    click.option("--idempotency-key", metavar="TEXT", help="A repeat with the same key answers as the first call did."),
+)
+
+
+@click.command(cls=Command, scope=WRITE)
+@positional_uri
+@_input_options
+@click.option("--mode", type=_MODES, required=True, help="What becomes of rows that exist.")
+@branch_option
+@click.option("--from", "base", metavar="BASE", help="Create the branch from this one, together with the load.")
+@click.option("--lenient", is_flag=True, help="Read a stream of JSON values and pass over what is unknown.")
+@engine_options
+@json_option
+@click.pass_context
+def load(context: click.Context, /, **options: Any) -> None:
+    """Load rows into a branch: all of them in one commit, or none."""
+    _load(context, "load", **options)
+
+
+@click.command(cls=Command, scope=WRITE)
+@positional_uri
+@_input_options
+@click.option("--mode", type=_MODES, default="merge", help="What becomes of rows that exist; merge unless given.")
+@click.option("--branch", metavar="NAME", required=True, help="The branch; it is created when there is none.")
+@click.option(
+    "--from", "base", metavar="BASE", default=MAIN, help="What the branch is created from; main unless given."
+)
+@engine_options
+@json_option
+@click.pass_context
+def ingest(context: click.Context, /, **options: Any) -> None:
+    """Load a permissive stream of JSON values into a branch that is created with them."""
+    output.warn("`ingest` reads permissively: what is unknown is passed over; `load --from BASE` is strict")
+    _load(context, "ingest", lenient=options["format"] in (None, "jsonl"), **options)
+
+
+def _load(
+    context: click.Context,
+    command: str,
+    *,
+    uri: str | None,
+    data: tuple[str, ...],
+    format: Literal["jsonl", "parquet", "csv"] | None,
+    type_name: str | None,
+    edge: str | None,
+    map_file: str | None,
+    idempotency_key: str | None,
+    mode: Literal["overwrite", "append", "merge"],
+    branch: str | None,
+    base: str | None,
+    lenient: bool,
+    engine: Literal["auto", "local", "spark"],
+    spark_master: str | None,
+    spark_conf: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    refuse_both(type=type_name, edge=edge)
+    settings = context.ensure_object(Settings)
+    target = resolve(context, uri)
+    if mode == "overwrite":
+        confirm_destruction(settings, f"{command} --mode overwrite", target, as_json=as_json)
+    echo_write(settings, command, target)
+    graph = open_graph(target, "rw", settings.actor, spark=spark_of(spark_master, spark_conf))
+    with shown_progress(settings.quiet) as progress:
+        result = graph.load(
+            list(data),
+            mode,
+            branch=branch or MAIN,
+            base=base,
+            engine=engine,
+            lenient=lenient,
+            format=format,
+            type=type_name,
+            edge=edge,
+            mapping=_mapping(map_file),
+            idempotency_key=idempotency_key,
+            progress=progress,
+        )
+    ignored = result.report.ignored
+    if any((ignored.fields, ignored.properties, ignored.values)):
+        output.warn(
+            f"passed over: {ignored.fields} unknown field(s), {ignored.properties} unknown propert(ies), "
+            f"{ignored.values} wrong value(s)"
+        )
+    if as_json:
+        output.json(load_output(target.uri, result))
+        return
+    output.line(_summary(target.uri, result))
+    if result.branch_created:
+        output.line(f"branch {result.branch} created from {result.base_branch}")
+    output.fields({"actor_id": settings.actor})
+
+
+def _summary(uri: str, result: LoadResult) -> str:
+    nodes, edges = (sum(table.kind == kind for table in result.tables) for kind in ("node", "edge"))
+    total = result.nodes_loaded + result.edges_loaded
+    return (
+        f"loaded {uri} on branch {result.branch} with {result.mode}: {total} entities across {nodes} node types "
+        f"and {edges} edge types"
+    )
+
+
+def _mapping(file: str | None) -> dict[str, str] | None:
+    """The columns of a table and what they are, from a JSON file."""
+    if file is None:
+        return None
+    import orjson
+
+    try:
+        found = orjson.loads(Path(file).read_bytes())
+    except OSError as error:
+        raise BadRequest(f"can not read {file}: {error.strerror}") from error
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"{file} is not valid JSON: {error.msg} at line {error.lineno}") from error
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found.values()):
+        raise BadRequest(f"{file} maps columns to names: a JSON object of texts")
+    return found
