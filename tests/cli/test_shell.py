@@ -17,12 +17,12 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from omnigraph.cli.addressing import Target
-from omnigraph.cli.read_table import TableStyle
 from omnigraph.cli.shell_prompt import prompt_of
 from omnigraph.cli.shell_session import Session
 from omnigraph.cli.shell_text import as_query, inputs, is_complete
 from omnigraph.cli.shell_words import candidates
 from omnigraph.language.schema.build import compile_schema
+from omnigraph.query.text_table import TableStyle
 from tests.cli.calling import Outcome, call, spawn
 from tests.mutation.org_graph import SCHEMA
 

@@ -8,11 +8,11 @@ from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
 from omnigraph.cli.options import branch_option, json_option, refuse_both, snapshot_option
 from omnigraph.cli.read_formats import ReadOutput, print_read
-from omnigraph.cli.read_table import TableStyle
 from omnigraph.cli.scope import READ
 from omnigraph.cli.settings import OUTPUTS, Settings
 from omnigraph.cli.sources import QueryCall, naming, takes_query
 from omnigraph.commit.model import MAIN
+from omnigraph.query.text_table import TableStyle
 
 
 @click.command(cls=Command, scope=READ)

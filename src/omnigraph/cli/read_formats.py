@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.cli import output
-from omnigraph.cli.read_table import TableStyle, cell, table_lines
 from omnigraph.errors import BadRequest
+from omnigraph.query.text_table import TableStyle, cell, table_lines
 
 if TYPE_CHECKING:
     from omnigraph.query.result import Result

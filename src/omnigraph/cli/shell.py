@@ -12,12 +12,12 @@ from omnigraph.cli.addressing import resolve
 from omnigraph.cli.commands import Command
 from omnigraph.cli.operator_config import config_path
 from omnigraph.cli.options import branch_option, json_option, positional_uri
-from omnigraph.cli.read_table import TableStyle
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import OUTPUTS, Settings
 from omnigraph.cli.shell_session import Session
 from omnigraph.cli.shell_text import inputs
 from omnigraph.commit.model import MAIN
+from omnigraph.query.text_table import TableStyle
 
 FORMATS = [name for name in OUTPUTS if name != "arrow"]
 

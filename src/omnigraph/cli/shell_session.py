@@ -10,12 +10,12 @@ from omnigraph.cli import output
 from omnigraph.cli.addressing import Target, open_graph
 from omnigraph.cli.mutate import print_change
 from omnigraph.cli.read_formats import ReadOutput, print_read
-from omnigraph.cli.read_table import TableStyle
 from omnigraph.cli.settings import OUTPUTS
 from omnigraph.cli.shell_text import EXPLAIN, HEAD_LINES, as_query, statement_of
 from omnigraph.cli.sources import params_object
 from omnigraph.errors import BadRequest, LanguageError, NotFound
 from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.query.text_table import TableStyle
 
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph

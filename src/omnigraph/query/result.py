@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from omnigraph.errors import BadRequest
 from omnigraph.language.types import PropType
-from omnigraph.query.show import html_table, text_table
+from omnigraph.query.show import MOST_ROWS, html_table, text_table
 from omnigraph.values.render import plain
 
 
@@ -33,9 +33,8 @@ class Result:
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """The rows as dicts of plain JSON values: dates are ISO texts, non-finite floats are texts too."""
-        columns = [plain(self.table.column(place), kind) for place, kind in enumerate(self.types)]
         names = self.columns
-        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)] if columns else []
+        return [dict(zip(names, values, strict=True)) for values in self._values(self.table)]
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -51,18 +50,12 @@ class Result:
 
     def to_pandas(self) -> Any:
         """A pandas data frame; pandas is an optional extra."""
-        try:
-            return self.table.to_pandas()
-        except ImportError:
-            raise BadRequest("pandas is not installed; run `pip install pandas`") from None
+        _optional("pandas")
+        return self.table.to_pandas()
 
     def to_polars(self) -> Any:
         """A polars data frame; polars is an optional extra."""
-        try:
-            polars = import_module("polars")
-        except ImportError:
-            raise BadRequest("polars is not installed; run `pip install polars`") from None
-        return polars.from_arrow(self.table)
+        return _optional("polars").from_arrow(self.table)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows for any library that speaks the Arrow C stream interface."""
@@ -85,16 +78,30 @@ class Result:
         return orjson.dumps(self.rows).decode()
 
     def __str__(self) -> str:
-        return text_table(self.columns, self._texts())
+        return text_table(self.columns, self._texts(), len(self))
 
     def __repr__(self) -> str:
         return f"Result({len(self)} rows of {', '.join(self.columns)})"
 
     def _repr_html_(self) -> str:
-        return html_table(self.columns, self._texts())
+        return html_table(self.columns, self._texts(), len(self))
 
     def _texts(self) -> list[list[str]]:
-        return [["" if value is None else _text(value) for value in row.values()] for row in self.rows]
+        """The first rows as texts: a table for people is cheap, however many rows there are."""
+        first = self._values(self.table.slice(0, MOST_ROWS))
+        return [["" if value is None else _text(value) for value in row] for row in first]
+
+    def _values(self, table: pa.Table) -> Iterator[tuple[Any, ...]]:
+        """The rows of a table as plain JSON values."""
+        return zip(*(plain(table.column(place), kind) for place, kind in enumerate(self.types)), strict=True)
+
+
+def _optional(library: str) -> Any:
+    """A library that is an optional extra."""
+    try:
+        return import_module(library)
+    except ImportError:
+        raise BadRequest(f"{library} is not installed; run `pip install {library}`") from None
 
 
 def _text(value: object) -> str:

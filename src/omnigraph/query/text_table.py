@@ -1,4 +1,4 @@
-"""An answer as a table in the terminal: columns of equal width, long cells cut or wrapped."""
+"""An answer as a table of text: columns of equal width, long cells cut or wrapped."""
 
 from __future__ import annotations
 
@@ -46,6 +46,11 @@ def _record(record: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[
         parts = [parts[line] if line < len(parts) else "" for parts in record]
         padded = (part + " " * (width - _width(part)) for part, width in zip(parts, widths, strict=True))
         yield " | ".join(padded).rstrip()
+
+
+def shown_cell(text: str, style: TableStyle) -> str:
+    """A cell on one line, cut when it is longer than a column may be."""
+    return _layout(text, TableStyle(style.max_column_width))[0]
 
 
 def _layout(text: str, style: TableStyle) -> list[str]:

@@ -1,0 +1,77 @@
+"""What a result can be had as: data frames, Arrow, text, HTML."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import BadRequest
+from omnigraph.language.types import PropType, Scalar
+from omnigraph.query.result import Result
+from omnigraph.query.show import MOST_ROWS
+from tests.query.fixtures import ORG_QUERIES
+
+
+def result_of(*texts: str | None, name: str = "a.b") -> Result:
+    return Result(pa.table({name: pa.array(texts, pa.string())}), (PropType(Scalar.STRING, nullable=True),), "01J")
+
+
+def test_pandas(org: og.Graph) -> None:
+    pytest.importorskip("pandas")
+    result = org.query(ORG_QUERIES, "everyone")
+    frame = result.to_pandas()
+    assert list(frame.columns) == ["s.handle", "s.level"]
+    assert frame["s.handle"].tolist() == [row["s.handle"] for row in result]
+
+
+def test_polars(org: og.Graph) -> None:
+    pytest.importorskip("polars")
+    result = org.query(ORG_QUERIES, "everyone")
+    assert result.to_polars().to_dicts() == result.rows
+
+
+@pytest.mark.parametrize(("library", "method"), [("pandas", "to_pandas"), ("polars", "to_polars")])
+def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch, library: str, method: str) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(BadRequest, match=f"{library} is not installed"):
+        getattr(result_of("x"), method)()
+
+
+def test_any_library_that_speaks_arrow(org: og.Graph) -> None:
+    result = org.query(ORG_QUERIES, "everyone")
+    duckdb: Any = pytest.importorskip("duckdb")
+    assert pa.RecordBatchReader.from_stream(result).read_all().equals(result.to_arrow())
+    assert duckdb.sql('select count("s.handle") from result').fetchall() == [(len(result),)]
+
+
+def test_a_value_can_not_steer_a_terminal_or_a_page() -> None:
+    result = result_of("\x1b[31mred\n<b>", name="<i>")
+    assert str(result).splitlines() == ["<i>", "-" * 16, r"\x1b[31mred\n<b>"]
+    assert result._repr_html_() == (
+        "<table><thead><tr><th>&lt;i&gt;</th></tr></thead>"
+        r"<tbody><tr><td>\x1b[31mred\n&lt;b&gt;</td></tr></tbody></table>"
+    )
+
+
+def test_wide_characters_keep_columns_straight() -> None:
+    table = pa.table({"a": ["東京", "x"], "b": ["1", "2"]})
+    kind = PropType(Scalar.STRING)
+    assert str(Result(table, (kind, kind), "01J")).splitlines() == ["a    | b", "-----+--", "東京 | 1", "x    | 2"]
+
+
+def test_only_the_first_rows_are_looked_at() -> None:
+    result = result_of(*map(str, range(MOST_ROWS + 5)))
+    assert str(result).splitlines()[-2:] == [str(MOST_ROWS - 1), f"… {MOST_ROWS + 5} rows in all"]
+    assert f"<caption>{MOST_ROWS + 5} rows, the first {MOST_ROWS} shown</caption>" in result._repr_html_()
+    assert "rows" not in vars(result), "all rows were made for a table of some"
+    assert len(result.rows) == MOST_ROWS + 5
+
+
+def test_no_columns_and_no_rows() -> None:
+    empty = Result(pa.table({}), (), "01J")
+    assert (str(empty), empty.rows, len(empty)) == ("", [], 0)
+    assert str(result_of()).splitlines() == ["a.b", "---"]
