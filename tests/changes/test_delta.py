@@ -169,6 +169,20 @@ def test_batches_follow_each_other_in_id_order(context: CommitContext, batch_row
     assert found(delta, batch_rows=batch_rows, after_id="k15") == later
 
 
+def test_the_first_of_many_batches_are_found_without_a_sort(
+    context: CommitContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = Line.create(context, {f"k{number:04}": value() for number in range(0, 1000, 2)})
+    first, before = line.seen[0]
+    line.upsert({f"k{number:04}": value("x" if number % 3 else "same") for number in range(1000)})
+    delta = delta_of(line, first, line.side)
+    assert found(delta, batch_rows=9) == expected(before, line.content)
+    monkeypatch.setattr("omnigraph.changes.delta.in_id_order", None)
+    for after_id in (None, "k0500"):
+        some = next(iter(delta.batches(batch_rows=20, after_id=after_id)))
+        assert 0 < len(some) <= 40
+
+
 def test_ids_alone(context: CommitContext) -> None:
     line = Line.create(context, START)
     first = line.side

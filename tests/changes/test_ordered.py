@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.changes import ordered
-from omnigraph.changes.ordered import id_ranges, in_id_order
+from omnigraph.changes.ordered import id_ranges, in_id_order, smallest_ids
 
 IDS = [*(f"k{number}" for number in range(500)), "", "é", "𝄞", "￿", "k1\x00"]
 
@@ -52,3 +52,10 @@ def test_ranges_of_several_streams_are_cut_at_the_same_ids() -> None:
         for all_of_it, some in zip(seen, texts, strict=True):
             all_of_it += some
     assert seen == [sorted(left, key=str.encode), sorted(right, key=str.encode)]
+
+
+@pytest.mark.parametrize("count", [1, 7, 505, 1000])
+def test_the_smallest_ids(count: int) -> None:
+    shuffled = random.Random(7).sample(IDS, len(IDS))
+    found = smallest_ids(batches(shuffled), count)
+    assert found["id"].to_pylist() == sorted(IDS, key=str.encode)[:count]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from omnigraph.changes.columns import Columns, has_values, match_columns
 from omnigraph.changes.compare import Mask, differing
 from omnigraph.changes.lineage import shared_until
-from omnigraph.changes.ordered import ID, id_ranges, in_id_order
+from omnigraph.changes.ordered import ID, id_ranges, in_id_order, smallest_ids
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import TableEntry
 from omnigraph.errors import HistoricalVersionReclaimed
@@ -30,6 +30,9 @@ from omnigraph.storage.tables.unshared import ROW_ID, Rows, all_rows, take_rows,
 #: How many ids are looked at together; fewer where rows carry blobs.
 BATCH_ROWS = 4096
 BATCH_ROWS_WITH_BLOBS = 64
+#: A reader of few batches out of many gets so many without a sort of all ids.
+FEW_BATCHES = 3
+MANY_BATCHES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +82,12 @@ class Delta:
     ) -> Iterator[DeltaBatch]:
         """The changes in id order. `columns`: which columns images have, by their newest names; the id always.
 
-        `after_id`: only entities whose id comes after this one.
+        `after_id`: only entities whose id comes after this one. `batch_rows`: how many ids are looked at together; given by
+        who reads only a few batches, which are then found without sorting all the others.
         """
         wanted = None if columns is None else frozenset((ID, *columns))
         rows = batch_rows or (BATCH_ROWS_WITH_BLOBS if self._has_blobs(wanted) else BATCH_ROWS)
-        streams = [_ids(side, rows, after_id) for side in (self.before, self.after)]
+        streams = [_ids(side, rows, after_id, few=batch_rows is not None) for side in (self.before, self.after)]
         for old, new in id_ranges(streams):
             batch = self._compare(old, new, wanted, blobs)
             if len(batch):
@@ -195,14 +199,25 @@ def _comparable(old: Table, new: Table, columns: Columns) -> bool:
     )
 
 
-def _ids(side: Rows | None, batch_rows: int, after_id: str | None) -> Iterator[pa.Table]:
+def _ids(side: Rows | None, batch_rows: int, after_id: str | None, *, few: bool) -> Iterator[pa.Table]:
     """Ids and row ids of the candidates of a side, in id order."""
     if side is None:
         return
-    batches = side.scan([ID])
-    if after_id is not None:
-        batches = (batch.filter(pc.greater(batch[ID], after_id)) for batch in batches)
-    yield from in_id_order((batch.select([ID, ROW_ID]) for batch in batches), block_rows=batch_rows)
+    behind = after_id
+    if few and len(side) > MANY_BATCHES * batch_rows:
+        for _ in range(FEW_BATCHES):
+            block = smallest_ids(_behind(side, behind), batch_rows)
+            yield block
+            if block.num_rows < batch_rows:
+                return
+            behind = block[ID][-1].as_py()
+    yield from in_id_order(_behind(side, behind), block_rows=batch_rows)
+
+
+def _behind(side: Rows, last_id: str | None) -> Iterator[pa.RecordBatch]:
+    for batch in side.scan([ID]):
+        ids = batch.select([ID, ROW_ID])
+        yield ids if last_id is None else ids.filter(pc.greater(ids[ID], last_id))
 
 
 def _only(images: pa.Table, wanted: frozenset[str] | None) -> pa.Table:

@@ -48,6 +48,21 @@ def in_id_order(
             yield pa.concat_tables(parts).sort_by(ID)
 
 
+def smallest_ids(batches: Iterable[pa.RecordBatch], count: int) -> pa.Table:
+    """The rows with the smallest ids, in order; no more than some times as many are held."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(kept.num_rows for kept in held) > max(8 * count, BLOCK_ROWS):
+            held = _smallest(held, count).to_batches()
+    return _smallest(held, count) if held else _NO_ROWS
+
+
+def _smallest(batches: list[pa.RecordBatch], count: int) -> pa.Table:
+    rows = pa.Table.from_batches(batches)
+    return rows.take(pc.select_k_unstable(rows, count, [(ID, "ascending")]))
+
+
 def id_ranges(streams: Sequence[Iterator[pa.Table]]) -> Iterator[list[pa.Table]]:
     """Sorted streams cut at the same ids: each step gives, of every stream, all rows of the next range of ids."""
     cursors = [_Cursor(stream) for stream in streams]
