@@ -1,135 +1,155 @@
-"""A tour of OmniGraph for newcomers: run it with `make demo`. Everything happens in a scratch folder."""
+"""The main job from end to end, run with `make demo`: load a library of papers on Spark, search it, branch, compare, merge.
+
+Everything happens in a scratch folder. `python examples/demo.py 1000` does it with fewer papers.
+"""
 
 from __future__ import annotations
 
-import os
-import subprocess
+import itertools
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import omnigraph as og
-from omnigraph.errors import LanguageError, OmnigraphError
-from omnigraph.language.source import render_error
+from library import SCHEMA, Library, mistakes, topic_vector, write_lines
 
-SCHEMA = """\
-node Person {
-  name: String @key
-  age: I32? @range(age, 0..150)
-}
-node City { name: String @key }
-edge Knows: Person -> Person { since: Date? }
-edge LivesIn: Person -> City @card(0..1)
-"""
+import omnigraph as og
+from omnigraph.errors import LoadRejected
+
+PAPERS = 13_000
 
 QUERIES = """\
-query people() {
-  insert City { name: "Oslo" }
-  insert Person { name: "Ada", age: 36 }
-  insert Person { name: "Ben", age: 41 }
-  insert Person { name: "Cleo", age: 29 }
-  insert Knows { from: "Ada", to: "Ben", since: date("2020-05-01") }
-  insert Knows { from: "Ben", to: "Cleo" }
-  insert LivesIn { from: "Ada", to: "Oslo" }
-}
-query friends_of_friends($name: String) {
+query reached($code: String) {
   match {
-    $p: Person { name: $name }
-    $p knows{2,2} $friend
-    not { $p knows $friend }
+    $start: Paper { code: $code }
+    $start cites{1,3} $p
+    $a wrote $p
+    $a.country = "Norway"
   }
-  return { $friend.name, $friend.age }
+  return { $a.name, count($p) as papers }
+  order { papers desc, $a.name }
+  limit 5
 }
-query homeless() {
-  match { $p: Person not { $p livesIn $_ } }
-  return { $p.name }
-  order { $p.name }
+query relevant($topic: String, $text: String, $like: Vector(32)) {
+  match {
+    $t: Topic { name: $topic }
+    $p about $t
+    $p.status = "published"
+    $p.year >= 2000
+  }
+  return { $p.code, $p.title, $p.year }
+  order { rrf(nearest($p.embedding, $like), bm25($p.abstract, $text)) desc }
+  limit 5
 }
-query move($who: String, $where: String) { insert LivesIn { from: $who, to: $where } }
-query age($who: String, $years: I32) { update Person set { age: $years } where name = $who }
-query adults() {
-  match { $p: Person $p.agee >= 18 }
-  return { $p.name }
+query topics() {
+  match { $p: Paper  $p about $t }
+  return { $t.name as topic, count($p) as papers, avg($p.year) as mean_year, max($p.year) as newest }
+  order { papers desc, topic }
+  limit 5
+}
+query move($who: String, $where: String) { update Author set { country: $where } where name = $who }
+query retracted() {
+  match { $p: Paper $p.status = "retracted" }
+  return { count($p) as papers }
 }
 """
 
-#: A writer that dies between committing its tables and publishing: the worst moment.
-DYING_WRITER = """\
-import sys, omnigraph
-graph = omnigraph.open(sys.argv[1], actor="doomed")
-graph.mutate(sys.argv[2], "age", {"who": "Ada", "years": 99})
-"""
 
-
-def main() -> None:
+def main(papers: int) -> None:
+    started = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
-        tour(Path(scratch) / "people.omni")
+        run(Path(scratch), Library(papers))
+    print(f"\nAll of it took {time.perf_counter() - started:.1f} s.")
 
 
-def tour(place: Path) -> None:
-    heading("1. A schema declares node types and edge types; a graph is made from it")
-    print(SCHEMA)
-    graph = og.init(place, SCHEMA, actor="demo")
-    print(f"Created a graph with {len(graph.snapshot().entries())} tables. First commit: {graph.head().kind}.")
+def run(folder: Path, library: Library) -> None:
+    with step("Generate a library of research papers"):
+        count = write_lines(folder / "library.jsonl", library.lines())
+        revised = write_lines(folder / "revision.jsonl", library.revision())
+        size = (folder / "library.jsonl").stat().st_size / 1e6
+        print(f"{count:,} entities in one JSONL file of {size:.0f} MB; a revision of {revised:,} for later")
 
-    heading("2. A mutation of seven statements is one commit")
-    result = graph.mutate(QUERIES, "people")
-    print(f"{result.affected_nodes} nodes and {result.affected_edges} edges in commit {result.commit.id}")
+    with step("Create a graph from its schema"):
+        print(SCHEMA)
+        graph = og.init(folder / "library.omni", SCHEMA, actor="demo")
 
-    heading("3. Queries walk the graph")
-    print("Friends of Ada's friends whom she does not know:")
-    print(graph.query(QUERIES, "friends_of_friends", {"name": "Ada"}))
-
-    heading("4. Mistakes are found before anything runs")
-    try:
-        graph.query(QUERIES, "adults")
-    except LanguageError as error:
-        print(render_error(error))
-    for name, params in (("move", {"who": "Ada", "where": "Atlantis"}), ("age", {"who": "Ada", "years": 200})):
+    with step("A load with mistakes writes nothing and names every one of them"):
+        write_lines(folder / "bad.jsonl", mistakes())
         try:
-            graph.mutate(QUERIES, name, params)
-        except OmnigraphError as error:
-            print(f"{type(error).__name__}: {error}")
+            graph.load(folder / "bad.jsonl")
+        except LoadRejected as rejected:
+            for _, line, message in rejected.errors:
+                print(f"line {line}: {message}")
 
-    heading("5. Work on a branch does not touch main")
-    graph.create_branch("agent/1")
-    agent = graph.at("agent/1")
-    agent.mutate(QUERIES, "move", {"who": "Ben", "where": "Oslo"}, actor="agent-1")
-    print(f"without a home on main:    {names(graph)}")
-    print(f"without a home on agent/1: {names(agent)}")
+    with step("Load everything on Spark, as one commit"):
+        loaded = graph.load(folder / "library.jsonl", engine="spark")
+        for table in loaded.tables:
+            print(f"{table.type:<8}{table.rows:>8,}")
+        print(f"{loaded.nodes_loaded:,} nodes and {loaded.edges_loaded:,} edges in commit {loaded.commit.id}")
 
-    heading("6. A writer is killed in the middle of its write; the next open puts it right")
-    killed = subprocess.run(
-        [sys.executable, "-c", DYING_WRITER, str(place), QUERIES],
-        env={**os.environ, "OMNIGRAPH_FAILPOINTS": "mutation.post_phase_b_pre_manifest_commit=kill"},
-        check=False,
-    )
-    print(f"The writer died (signal {-killed.returncode}). Readers still see Ada at {age_of(graph, 'Ada')}.")
-    graph = og.open(place)
-    recovered = graph.recoveries()[-1]
-    print(
-        f"After reopening: {recovered.recovery_kind}, for {recovered.recovery_for_actor}; Ada is {age_of(graph, 'Ada')}."
-    )
+    with step("Build the indexes that the schema declares"):
+        report = graph.ensure_indices()
+        print(", ".join(f"{index.type_key}.{index.column} {index.kind}" for index in report.built))
 
-    heading("7. Every commit is there, and every state can be read again")
-    for commit in graph.commits():
-        shown = graph.snapshot(at=commit.id)
-        print(f"{commit.id}  {commit.kind:<9} {commit.actor or '-':<19} {shown.entry('node:Person').row_count} people")
+    with step("Traverse: who in Norway wrote what P000042 cites, up to three steps away"):
+        print(graph.query(QUERIES, "reached", {"code": "P000042"}))
+
+    with step("Search: text, vectors and the graph in one query"):
+        wanted = {"topic": "climate", "text": "ocean warming", "like": topic_vector("climate").tolist()}
+        print(graph.query(QUERIES, "relevant", wanted))
+
+    with step("Aggregate: the largest topics"):
+        print(graph.query(QUERIES, "topics"))
+
+    with step("Branch: an agent loads its revision where nobody else sees it"):
+        before = graph.head()
+        graph.create_branch("agent/1")
+        graph.load(folder / "revision.jsonl", mode="merge", branch="agent/1", actor="agent-1")
+        for name in ("main", "agent/1"):
+            print(f"{name:<8} has {retracted(graph, branch=name)} retracted papers")
+
+    with step("Compare the branch with main"):
+        difference = graph.diff("main", "agent/1")
+        stats = difference.stats
+        print(f"{stats.inserts:,} inserted, {stats.updates:,} updated, {stats.deletes:,} deleted")
+        change = next(change for change in difference if change.op == "update")
+        print(f"for example {change.type} {change.id}: {change.before['title']!r} → {change.after['title']!r}")
+
+    with step("Merge it into main, which has moved on meanwhile"):
+        graph.mutate(QUERIES, "move", {"who": "Ada Abel 1", "where": "Norway"})
+        merged = graph.merge("agent/1", delete_branch=True)
+        print(f"{merged.outcome}: commit {merged.commit.id}; branches now: {', '.join(graph.branches())}")
+
+    with step("Travel in time"):
+        print(
+            f"before the merge main had {retracted(graph, snapshot=before.id)} retracted papers, now {retracted(graph)}"
+        )
+        for commit in graph.commits():
+            print(f"  {commit.id}  {commit.kind:<9} {commit.actor or '-'}")
+
+    with step("Export it"):
+        written = graph.export(folder / "out.jsonl")
+        print(f"{written:,} entities, {(folder / 'out.jsonl').stat().st_size / 1e6:.0f} MB")
 
 
-def names(graph: og.Graph) -> str:
-    return ", ".join(row["p.name"] for row in graph.query(QUERIES, "homeless"))
+def retracted(graph: og.Graph, branch: str | None = None, snapshot: str | None = None) -> int:
+    return int(graph.query(QUERIES, "retracted", branch=branch, snapshot=snapshot).rows[0]["papers"])
 
 
-def age_of(graph: og.Graph, name: str) -> int:
-    person = graph.entity("node", "Person", name)
-    assert person is not None
-    return int(person["age"])
+NUMBERS = itertools.count(1)
 
 
-def heading(text: str) -> None:
-    print(f"\n{text}\n{'-' * len(text)}")
+@contextmanager
+def step(title: str) -> Iterator[None]:
+    """A heading, what the step prints, and how long it took."""
+    heading = f"{next(NUMBERS)}. {title}"
+    print(f"\n{heading}\n{'-' * len(heading)}", flush=True)
+    started = time.perf_counter()
+    yield
+    print(f"[{time.perf_counter() - started:.2f} s]", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else PAPERS)

@@ -1,4 +1,4 @@
-"""The demo runs and shows what it promises."""
+"""The demo and the tour run, say nothing on stderr, and show what they promise."""
 
 from __future__ import annotations
 
@@ -6,12 +6,28 @@ import subprocess
 import sys
 from pathlib import Path
 
-DEMO = Path(__file__).resolve().parent.parent / "examples" / "demo.py"
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+def run(name: str, *arguments: str) -> str:
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout
 
 
 def test_the_demo_runs() -> None:
-    done = subprocess.run([sys.executable, str(DEMO)], capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    assert "did you mean `age`?" in done.stdout
-    assert "Cleo        | 29" in done.stdout
-    assert "RolledForward, for doomed; Ada is 99" in done.stdout
+    shown = run("demo.py", "400")
+    assert "line 1: @range violation on Paper.year: 1700 is not in 1950..2030" in shown
+    assert "line 4: edge Cites" in shown
+    assert "agent/1  has 2 retracted papers" in shown
+    assert "20 updated, 0 deleted" in shown
+    assert "\nmerged: commit" in shown
+    assert "before the merge main had 0 retracted papers, now 2" in shown
+
+
+def test_the_tour_runs() -> None:
+    shown = run("tour.py")
+    assert "did you mean `age`?" in shown
+    assert "Cleo        | 29" in shown
+    assert "RolledForward, for doomed; Ada is 99" in shown
