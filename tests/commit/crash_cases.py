@@ -94,6 +94,9 @@ def deaths(writer: str) -> Iterator[tuple[Death, Outcome]]:
     if writer == "schema_apply":
         yield Death("recovery.sidecar_write", 2), Outcome.FORWARD
         yield Death("schema_apply.before_promote"), Outcome.FORWARD
+        yield Death("schema_apply.mid_promote"), Outcome.FORWARD
+        yield Death("schema_apply.mid_promote", 2), Outcome.FORWARD
+        yield Death("schema_apply.mid_promote", 3), Outcome.FORWARD
         yield Death("schema_apply.after_promote"), Outcome.FORWARD
     yield Death("recovery.sidecar_delete"), Outcome.FORWARD
 

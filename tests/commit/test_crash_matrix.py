@@ -29,7 +29,9 @@ from omnigraph.commit.publisher import COMPACT_ABOVE_FRAGMENTS
 from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.staging_jobs import staging_job as _declares_failpoints_of_jobs  # noqa: F401
 from omnigraph.errors import AlreadyInitialized, GraphNotFound
+from omnigraph.evolution import apply as _declares_of_evolution  # noqa: F401
 from omnigraph.graph.lifecycle import connect, create, open_for_writing
+from omnigraph.load import execute as _declares_failpoints_of_loads  # noqa: F401
 from omnigraph.maintenance import reclaim as _cleanup_declares_its_failpoints  # noqa: F401
 from omnigraph.merge import execute as _merges_declare_theirs  # noqa: F401
 from omnigraph.mutation import execute as _declares_its_failpoints  # noqa: F401
@@ -49,7 +51,14 @@ EXERCISED_ELSEWHERE = {
     "outputs.written": "export",
     "outputs.folder_written": "export",
     "mutation.prepared": "mutation",
+    "load.chunk_read": "load",
+    "load.chunk_staged": "load",
+    "load.read": "load",
+    "load.checked": "load",
+    "load.forked": "load",
+    "load.prepared": "load",
     "branch_merge.prepared": "merge",
+    "schema_apply.prepared": "evolution",
     "cleanup.after_record": "maintenance/test_cleanup.py",
     "cleanup.mid_versions": "maintenance/test_cleanup.py",
     "cleanup.after_versions": "maintenance/test_cleanup.py",

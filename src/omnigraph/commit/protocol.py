@@ -154,7 +154,8 @@ class Write:
             entry = effect.entry
             needed.append(created(entry.key, entry.identity) if effect.creates else written(entry))
         needed += [read(entry) for entry in self.reads]
-        return [*needed, *self.requires]
+        # A schema that changed explains why a table moved, so it is what the caller is told.
+        return [*self.requires, *needed]
 
 
 def execute(context: CommitContext, write: Write, held: HeldLock | HeldLocks | None = None) -> ManifestState:

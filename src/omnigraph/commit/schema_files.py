@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
+from omnigraph import failpoints
 from omnigraph.storage.objects import ObjectStore
 
 SOURCE = "_schema.pg"
@@ -14,6 +15,8 @@ STATE = "__schema_state.json"
 FILES = (SOURCE, STATE, COMPILED)
 
 ARCHIVE = "_schemas"
+
+failpoints.declare("schema_apply.mid_promote")
 
 SchemaFiles = Mapping[str, bytes]
 
@@ -61,6 +64,7 @@ def promote(store: ObjectStore) -> None:
             if name == COMPILED:
                 store.put(archive_path(target_hash(data)), data)
             store.put(name, data)
+            failpoints.hit("schema_apply.mid_promote")
     drop_staged(store)
 
 

@@ -10,7 +10,7 @@ from omnigraph.commit.model import MAIN, ManifestState
 from omnigraph.commit.recovery import heal
 from omnigraph.commit.updates import SchemaIs
 from omnigraph.embedding.embedder import Embedder
-from omnigraph.errors import BadRequest, SchemaChanged
+from omnigraph.errors import BadRequest, LanguageError, SchemaChanged
 from omnigraph.graph.contract import Contract
 from omnigraph.graph.schema_watch import SchemaWatch
 from omnigraph.graph.snapshot import Reference, Snapshot, resolve
@@ -102,7 +102,10 @@ class Handle:
         for _ in range(SCHEMA_RESTART_BUDGET):
             try:
                 return write(*self._watch.captured())
-            except SchemaChanged:
+            except (SchemaChanged, LanguageError) as error:
+                # What does not fit the files may fit the schema that a published change has not put there yet.
+                if isinstance(error, LanguageError) and not self._watch.is_changing():
+                    raise
                 # The change holds the lock until its files are in place; a dead one is settled.
                 with self._context.locks.hold(MAIN):
                     heal(self._context, holding={MAIN})

@@ -53,13 +53,14 @@ class SchemaWatch:
                 return contract, named
         except SchemaContractError:
             pass
-        if self._is_changing():
+        if self.is_changing():
             return None
         # It may have been completed between one look and the next. What still differs, somebody has put there.
         contract = checked_contract(self._context)
         return contract, self._context.manifest.last_seen().state.schema_hash
 
-    def _is_changing(self) -> bool:
+    def is_changing(self) -> bool:
+        """Whether a schema change is under way, or died on its way."""
         return any(sidecar.kind is Kind.SCHEMA_APPLY for sidecar in readable_sidecars(self._context.store))
 
     def of(self, state: ManifestState, captured: tuple[Contract, SchemaIs]) -> Contract:
@@ -78,6 +79,6 @@ class SchemaWatch:
     def of_head(self, state: ManifestState, captured: tuple[Contract, SchemaIs]) -> Contract:
         """The schema to read the newest state with. It is ahead of the files for as long as a change takes to promote them."""
         contract, named = captured
-        if state.schema_hash in (contract.ir_hash, named.schema_hash) or not self._is_changing():
+        if state.schema_hash in (contract.ir_hash, named.schema_hash) or not self.is_changing():
             return contract
         return self.of(state, captured)

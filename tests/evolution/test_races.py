@@ -1,0 +1,249 @@
+"""Schema changes next to other work: other changes, inserts, new branches, readers, in threads and processes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph as og
+from omnigraph import failpoints
+from omnigraph.errors import Conflict, SchemaChanged, TypecheckError, ValidationError
+from tests.evolution.migrations import BEFORE, ROWS, person
+from tests.evolution.pictures import picture
+from tests.evolution.processes import answer, start
+from tests.evolution.test_migrations import leftovers
+
+HUMAN = person("n: I32 @default(4)", head='node Human @rename_from("Person")')
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> og.Graph:
+    made = og.init(tmp_path / "graph", BEFORE)
+    made.mutate(ROWS)
+    return made
+
+
+def once(action: Callable[[], object]) -> Callable[[], None]:
+    """An action of a failpoint that happens at its first passing only."""
+    waiting = [action]
+
+    def act() -> None:
+        if waiting:
+            waiting.pop()()
+
+    return act
+
+
+# --- in between -------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_that_comes_before_the_window_is_judged(graph: og.Graph) -> None:
+    """Prepared again, inside the window: the new row breaks the rule that the old ones kept."""
+    other = og.open(graph.uri)
+
+    def insert() -> None:
+        other.mutate('query w() { insert Person { name: "dov", code: 1 } }')
+
+    with (
+        failpoints.armed("schema_apply.prepared", once(insert)),
+        pytest.raises(ValidationError, match="@unique violation on Person.code"),
+    ):
+        graph.apply_schema(person("code: I64 @unique"))
+    assert graph.schema() == BEFORE
+    assert leftovers(graph) == []
+
+
+def test_a_row_that_comes_before_the_window_is_kept(graph: og.Graph) -> None:
+    other = og.open(graph.uri)
+
+    def insert() -> None:
+        other.mutate('query w() { insert Person { name: "dov", code: 9 } }')
+
+    with failpoints.armed("schema_apply.prepared", once(insert)):
+        graph.apply_schema(HUMAN)
+    rows = {row["name"]: row["n"] for row in picture(graph)["node:Human"]}
+    assert rows == {"ada": 4, "ben": 4, "cy": 4, "dov": 4}
+
+
+def test_a_change_that_lost_to_another_is_a_conflict(graph: og.Graph) -> None:
+    other = og.open(graph.uri)
+    with (
+        failpoints.armed("schema_apply.prepared", once(lambda: other.apply_schema(person("nick: String?")))),
+        pytest.raises(SchemaChanged, match="repeat"),
+    ):
+        graph.apply_schema(person(without=["bio"]))
+    assert graph.schema() == person("nick: String?")
+    assert leftovers(graph) == []
+
+
+def test_a_branch_that_comes_before_the_window_is_named(graph: og.Graph) -> None:
+    with (
+        failpoints.armed("schema_apply.prepared", once(lambda: og.open(graph.uri).create_branch("late"))),
+        pytest.raises(Conflict, match="'late'"),
+    ):
+        graph.apply_schema(HUMAN)
+    assert graph.schema() == BEFORE
+
+
+@pytest.mark.parametrize(
+    ("change", "query", "error"),
+    [
+        pytest.param(HUMAN, 'query w() { insert Person { name: "dov", code: 9 } }', TypecheckError, id="renamed"),
+        pytest.param(
+            person("code: I64 @unique"),
+            'query w() { insert Person { name: "dov", code: 1 } }',
+            ValidationError,
+            id="rule",
+        ),
+        pytest.param(
+            person("code: I64 @unique"),
+            'query w() { update Person set { code: 1 } where name = "ben" }',
+            ValidationError,
+            id="update",
+        ),
+        pytest.param(
+            person("nick: String?"), 'query w() { insert Person { name: "dov", code: 9 } }', None, id="insert"
+        ),
+        pytest.param(
+            person("nick: String?"), 'query w() { update Person set { code: 9 } where name = "ben" }', None, id="update"
+        ),
+        pytest.param(person("nick: String?"), 'query w() { delete Person where name = "ben" }', None, id="delete"),
+        pytest.param(
+            person(without=["bio"]), 'query w() { insert Person { name: "dov", code: 9 } }', None, id="dropped"
+        ),
+    ],
+)
+def test_a_mutation_that_lost_to_a_change_starts_over_under_the_new_schema(
+    graph: og.Graph, change: str, query: str, error: type[Exception] | None
+) -> None:
+    writer = og.open(graph.uri)
+    writer.query("query q() { match { $p: Person } return { $p.name } }")
+    with failpoints.armed("mutation.prepared", once(lambda: graph.apply_schema(change))):
+        if error is None:
+            assert writer.mutate(query).commit is not None
+        else:
+            with pytest.raises(error):
+                writer.mutate(query)
+    assert graph.schema() == change
+    assert leftovers(graph) == []
+    kinds = [commit.kind for commit in graph.commits()]
+    assert kinds[: 1 if error else 2] == (["schema"] if error else ["mutation", "schema"])
+
+
+# --- readers in the window --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("failpoint", "published"),
+    [
+        ("schema_apply.mid_phase_b", False),
+        ("schema_apply.post_phase_c", True),
+        ("schema_apply.before_promote", True),
+        ("schema_apply.mid_promote", True),
+        ("schema_apply.after_promote", True),
+    ],
+)
+def test_a_reader_sees_the_whole_change_or_nothing(graph: og.Graph, failpoint: str, published: bool) -> None:
+    reader, before, seen = og.open(graph.uri, "ro"), picture(graph), []
+    fresh = og.open(graph.uri)
+
+    def read() -> None:
+        seen.append(picture(reader))
+        seen.append(picture(fresh))
+
+    wanted = f"{HUMAN} node Office {{ code: String @key }}"
+    with failpoints.armed(failpoint, read):
+        graph.apply_schema(wanted)
+    after = picture(graph)
+    assert seen
+    assert all(shown == (after if published else before) for shown in seen)
+    assert picture(reader) == picture(fresh) == after
+
+
+def test_opening_waits_for_a_change_that_is_under_way(graph: og.Graph) -> None:
+    opened: list[Any] = []
+    thread = threading.Thread(target=lambda: opened.append(og.open(graph.uri).schema()))
+    with failpoints.armed("schema_apply.mid_promote", once(thread.start)):
+        graph.apply_schema(f"{HUMAN} node Office {{ code: String @key }}")
+    thread.join()
+    assert opened in ([BEFORE], [graph.schema()])
+
+
+def test_writers_in_threads(graph: og.Graph) -> None:
+    """Whatever is acknowledged is there, under the name it has at the end."""
+    done: list[str] = []
+    stop = threading.Event()
+
+    def write(writer: og.Graph, prefix: str) -> None:
+        number = 0
+        while not stop.is_set() or number < 3:
+            number += 1
+            for type_name in ("Person", "Human"):
+                try:
+                    writer.mutate(f'query w() {{ insert {type_name} {{ name: "{prefix}{number}", code: {number} }} }}')
+                except TypecheckError:
+                    continue
+                done.append(f"{prefix}{number}")
+                break
+
+    threads = [threading.Thread(target=write, args=(og.open(graph.uri), name)) for name in "xy"]
+    for thread in threads:
+        thread.start()
+    graph.apply_schema(HUMAN)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    shown = {row["name"] for row in picture(graph)["node:Human"]}
+    assert shown == {"ada", "ben", "cy", *done}
+    assert {row["n"] for row in picture(graph)["node:Human"]} == {4}
+    assert leftovers(graph) == []
+
+
+# --- processes --------------------------------------------------------------------------------------------------------
+
+
+def test_two_processes_change_the_schema_at_once(graph: og.Graph, tmp_path: Path) -> None:
+    texts = {name: person(f"{name}: String?") for name in ("left", "right")}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.pg").write_text(text)
+    children = [
+        start(graph.uri, "apply", str(tmp_path / f"{name}.pg"), failpoints="schema_apply.prepared=delay:300")
+        for name in texts
+    ]
+    told = [answer(child) for child in children]
+    assert told.count(True) >= 1
+    assert set(map(str, told)) <= {"True", "SchemaChanged"}
+    schemas = [commit for commit in graph.commits() if commit.kind == "schema"]
+    assert len(schemas) == told.count(True)
+    assert graph.schema() in texts.values()
+    assert leftovers(graph) == []
+
+
+def test_one_process_inserts_while_another_changes_the_schema(graph: og.Graph, tmp_path: Path) -> None:
+    (tmp_path / "wanted.pg").write_text(HUMAN)
+    inserting = start(graph.uri, "insert", "1", "25")
+    changing = start(graph.uri, "apply", str(tmp_path / "wanted.pg"))
+    assert answer(changing) is True
+    done = answer(inserting)
+    assert len(done) == 25
+    rows = picture(graph)["node:Human"]
+    assert {row["name"] for row in rows} == {"ada", "ben", "cy", *done}
+    assert {row["n"] for row in rows} == {4}
+    assert leftovers(graph) == []
+
+
+def test_a_branch_and_a_change_at_once(graph: og.Graph, tmp_path: Path) -> None:
+    """Whoever is second sees the first: a branch never holds tables of a schema that was replaced."""
+    (tmp_path / "wanted.pg").write_text(HUMAN)
+    branching = start(graph.uri, "branch", "late")
+    changing = start(graph.uri, "apply", str(tmp_path / "wanted.pg"))
+    changed, made = answer(changing), answer(branching)
+    assert changed in (True, "Conflict")
+    assert str(made).startswith("manifest:late:v")
+    assert graph.snapshot("late").state.schema_hash == graph.snapshot().state.schema_hash
+    assert (graph.schema() == HUMAN) == (changed is True)
+    graph.at("late").query("query q() { match { $t: Team } return { $t.slug } }")
