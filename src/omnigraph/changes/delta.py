@@ -15,10 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.changes.candidates import NO_CANDIDATES, candidate_ids
 from omnigraph.changes.columns import Columns, has_values, match_columns
 from omnigraph.changes.compare import Mask, differing
 from omnigraph.changes.lineage import shared_until
-from omnigraph.changes.ordered import ID, id_ranges, in_id_order, smallest_ids
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import TableEntry
 from omnigraph.errors import HistoricalVersionReclaimed
@@ -26,13 +26,11 @@ from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.lance_errors import Missing
 from omnigraph.storage.tables.table import Blobs, Table
 from omnigraph.storage.tables.unshared import ROW_ID, Rows, all_rows, take_rows, unshared
+from omnigraph.values.ordered import ID, id_ranges
 
 #: How many ids are looked at together; fewer where rows carry blobs.
 BATCH_ROWS = 4096
 BATCH_ROWS_WITH_BLOBS = 64
-#: A reader of few batches out of many gets so many without a sort of all ids.
-FEW_BATCHES = 3
-MANY_BATCHES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +85,10 @@ class Delta:
         """
         wanted = None if columns is None else frozenset((ID, *columns))
         rows = batch_rows or (BATCH_ROWS_WITH_BLOBS if self._has_blobs(wanted) else BATCH_ROWS)
-        streams = [_ids(side, rows, after_id, few=batch_rows is not None) for side in (self.before, self.after)]
-        for old, new in id_ranges(streams):
+        streams = [
+            candidate_ids(side, rows, after_id, few=batch_rows is not None) for side in (self.before, self.after)
+        ]
+        for old, new in id_ranges(streams, NO_CANDIDATES):
             batch = self._compare(old, new, wanted, blobs)
             if len(batch):
                 yield batch
@@ -197,27 +197,6 @@ def _comparable(old: Table, new: Table, columns: Columns) -> bool:
         or old.schema.field(column.before).type == new.schema.field(column.after).type
         for column in columns.shared
     )
-
-
-def _ids(side: Rows | None, batch_rows: int, after_id: str | None, *, few: bool) -> Iterator[pa.Table]:
-    """Ids and row ids of the candidates of a side, in id order."""
-    if side is None:
-        return
-    behind = after_id
-    if few and len(side) > MANY_BATCHES * batch_rows:
-        for _ in range(FEW_BATCHES):
-            block = smallest_ids(_behind(side, behind), batch_rows)
-            yield block
-            if block.num_rows < batch_rows:
-                return
-            behind = block[ID][-1].as_py()
-    yield from in_id_order(_behind(side, behind), block_rows=batch_rows)
-
-
-def _behind(side: Rows, last_id: str | None) -> Iterator[pa.RecordBatch]:
-    for batch in side.scan([ID]):
-        ids = batch.select([ID, ROW_ID])
-        yield ids if last_id is None else ids.filter(pc.greater(ids[ID], last_id))
 
 
 def _only(images: pa.Table, wanted: frozenset[str] | None) -> pa.Table:
