@@ -19,6 +19,8 @@ from omnigraph.storage.root import Root
 
 Tables = Mapping[str, pa.Table]
 
+_ALIGNMENT = 64
+
 
 class Exchange(Protocol):
     """A place for tables by partition and role."""
@@ -91,9 +93,12 @@ def encode(tables: Tables) -> bytes:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
-        streams.append(sink.getvalue().to_pybytes())
+        stream = sink.getvalue().to_pybytes()
+        streams.append(stream + b"\0" * (-len(stream) % _ALIGNMENT))
         lengths.append([role, len(streams[-1])])
-    return b"".join([orjson.dumps(lengths), b"\n", *streams])
+    head = orjson.dumps(lengths)
+    # Arrow wants its buffers aligned, also when they are parts of one.
+    return b"".join([head, b" " * (-(len(head) + 1) % _ALIGNMENT), b"\n", *streams])
 
 
 def decode(data: bytes) -> dict[str, pa.Table]:

@@ -20,13 +20,14 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN, Commit, Lineage, ManifestState
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.rows import Receipt
-from omnigraph.commit.sidecar import Kind
+from omnigraph.commit.sidecar import Kind, list_sidecars
 from omnigraph.commit.staging_jobs import staging_job
 from omnigraph.commit.updates import HeadIs, RecordReceipt, check
 from omnigraph.commit.window import WRITE_RESTART_BUDGET, effect_window
 from omnigraph.errors import (
     AlreadyExists,
     BadRequest,
+    BranchNotFound,
     Conflict,
     ExpectedVersionMismatch,
     KeyConflict,
@@ -43,12 +44,19 @@ from omnigraph.load.inputs import Inputs
 from omnigraph.load.model import LoadReport, LoadResult, Progress, Request, TableLoad
 from omnigraph.load.scratch import Scratch, exchange_for
 from omnigraph.load.stored import Pin, Stored
-from omnigraph.load.tasks import Job
+from omnigraph.load.tasks import Job, remove_files
 from omnigraph.load.work import Verdict, Work
 from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.tables.commit import drop_fork, fork
 from omnigraph.storage.tables.location import Location
-from omnigraph.storage.tables.staged import Staged, stage_fragments, stage_overwrite_fragments, write_rows
+from omnigraph.storage.tables.staged import (
+    Staged,
+    stage_fragments,
+    stage_overwrite_fragments,
+    staged_files,
+    staged_marks,
+    write_rows,
+)
 from omnigraph.storage.tables.table import Table
 
 #: How much text one partition of the keys stands for.
@@ -70,6 +78,8 @@ class Load:
     job_id: str = field(default_factory=new_ulid)
     #: Forks that were made for this load and are not published.
     forks: dict[str, Location] = field(default_factory=dict)
+    #: Files that were staged for this attempt: deletion marks, and the rows of a load that holds them.
+    attempt_files: list[str] = field(default_factory=list)
     restarts: int = 0
     #: The commit has begun, and nobody has said that it came to nothing.
     committing: bool = False
@@ -83,7 +93,7 @@ class Load:
             return self._repeated(known)
         lineage = Lineage(new_ulid(), now_micros(), "load", request.actor)
         state, _ = self._capture()
-        with self._at_work(state) as work:
+        with self._at_work(state, lineage) as work:
             work.read()
             failpoints.hit("load.read")
             return self._until_committed(work, lineage)
@@ -113,7 +123,7 @@ class Load:
     # --- the work ---------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _at_work(self, state: ManifestState) -> Iterator[Work]:
+    def _at_work(self, state: ManifestState, lineage: Lineage) -> Iterator[Work]:
         request = self.request
         creates = state.branch != request.branch
         holds = self.inputs.size <= HELD_BYTES
@@ -130,9 +140,21 @@ class Load:
                 # Once the commit has begun, a version may name what was staged: recovery settles it, cleanup removes
                 # what it leaves.
                 if not self.committing:
-                    work.discard()
+                    self._discard(work)
+                elif self.forks and self._came_to_nothing(lineage):
                     self._drop_forks()
                 raise
+
+    def _came_to_nothing(self, lineage: Lineage) -> bool:
+        """Whether it is certain that a commit that failed has no effect, now or later; forks that only it had are left then."""
+        try:
+            if {fork.branch for fork in self.forks.values()} & set(list_sidecars(self.context.store)):
+                return False
+            return self.context.manifest.find_commit(self.request.branch, lineage.id) is None
+        except BranchNotFound:
+            return True
+        except OmnigraphError:
+            return False
 
     def _exchange(self, holds: bool) -> Exchange:
         if holds:
@@ -155,13 +177,14 @@ class Load:
                 # What came in between may have been an earlier sending of this very request.
                 known = self._earlier_receipt()
                 if known is not None:
-                    work.discard()
-                    self._drop_forks()
+                    self._discard(work)
                     return self._repeated(known)
                 if not self._may_restart(conflict) or self.restarts == WRITE_RESTART_BUDGET:
                     raise
                 self.restarts += 1
                 self.committing = False
+                # A version that was taken back may name these files still; cleanup removes them with it.
+                self.attempt_files.clear()
                 work.forget_staged(frozenset(self.forks))
                 self._drop_forks()
 
@@ -178,7 +201,7 @@ class Load:
         state, creates = self._capture()
         known = self._earlier_receipt()
         if known is not None:
-            work.discard()
+            self._discard(work)
             return self._repeated(known)
         if request.if_commit is not None:
             check([HeadIs(request.if_commit)], state)
@@ -196,6 +219,7 @@ class Load:
         after = execute(self.context, write, held)
         self._tell(work, Progress("commit", 1, 1, sum(work.rows().values())))
         self.forks.clear()
+        self.attempt_files.clear()
         made_here = after.newest is not None and after.newest.id == lineage.id
         commit = after.newest if made_here else self.context.manifest.find_commit(request.branch, lineage.id)
         assert commit is not None, "a load that succeeded has a commit"
@@ -256,6 +280,8 @@ class Load:
 
         def transaction(table: Table) -> Staged:
             written = write_rows(table, rows) if work.holds else fragments
+            if work.holds:
+                self.attempt_files += staged_files(table.location, written)
             if mode == OVERWRITE:
                 return stage_overwrite_fragments(table, written)
             return stage_fragments(table, written, replaced if replaced is not None and len(replaced) else None)
@@ -265,9 +291,9 @@ class Load:
             # The fork is made in phase B; what is staged for it is staged then.
             return TableEffect(entry, (Step(transaction),), forks=True)
         pin = targets.pins[key]
-        return TableEffect(
-            entry, (Step(transaction(self.context.tables.open(pin.location, pin.version))),), forks=forks
-        )
+        staged = transaction(self.context.tables.open(pin.location, pin.version))
+        self.attempt_files += staged_marks(staged)
+        return TableEffect(entry, (Step(staged),), forks=forks)
 
     def _looked_at(self, work: Work) -> set[str]:
         """The tables that were read for a check and are not written."""
@@ -280,6 +306,12 @@ class Load:
             elif self.request.mode == OVERWRITE and ends & written:
                 seen.add(edge.type_key)
         return seen - written
+
+    def _discard(self, work: Work) -> None:
+        """Nothing of this load will be committed: remove what it staged."""
+        work.discard()
+        remove_files(self.context.store, self.attempt_files)
+        self._drop_forks()
 
     def _drop_forks(self) -> None:
         for location in self.forks.values():

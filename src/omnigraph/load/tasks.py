@@ -28,7 +28,7 @@ from omnigraph.load.parsed import Ignored, Orders, Problems, Rows
 from omnigraph.load.rename_ends import rename_ends
 from omnigraph.load.stored import Stored
 from omnigraph.load.vectors import embedded
-from omnigraph.storage.objects import open_store
+from omnigraph.storage.objects import ObjectStore, open_store
 from omnigraph.storage.tables.staged import staged_files, write_rows
 
 failpoints.declare("load.chunk_read", "load.chunk_staged")
@@ -119,14 +119,17 @@ def remove_staged(targets: Stored, types: Mapping[str, TypeResult]) -> None:
     doomed = {key: result.fragments for key, result in types.items() if result.fragments}
     if not doomed:
         return
-    store = open_store(targets.root)
-    for type_key, fragments in doomed.items():
-        for path in staged_files(targets.pins[type_key].location, fragments):
-            try:
-                # The file itself, or the folder of its large blobs.
-                (store.delete if path.endswith(".lance") else store.delete_prefix)(path)
-            except OmnigraphError as error:
-                _log.warning("staged file %s could not be removed: %s", path, error)
+    paths = [path for key, parts in doomed.items() for path in staged_files(targets.pins[key].location, parts)]
+    remove_files(open_store(targets.root), paths)
+
+
+def remove_files(store: ObjectStore, paths: Sequence[str]) -> None:
+    """Remove staged files, and the folders of their large blobs, best effort; cleanup removes what stays."""
+    for path in paths:
+        try:
+            (store.delete if path.rpartition("/")[2].count(".") else store.delete_prefix)(path)
+        except OmnigraphError as error:
+            _log.warning("staged file %s could not be removed: %s", path, error)
 
 
 def _carry_out(spec: ChunkSpec, keep: Callable[[ChunkSpec, Batch, bool], TypeResult]) -> ChunkResult:

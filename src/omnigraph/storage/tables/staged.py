@@ -115,6 +115,14 @@ def staged_files(location: Location, fragments: Sequence[FragmentMetadata]) -> l
     return [f"{location.dataset_path}/data/{part}" for name in names for part in (name, name.removesuffix(".lance"))]
 
 
+def staged_marks(staged: Staged) -> list[str]:
+    """The files of the deletion marks that a staged write has made."""
+    operation = staged.transaction.operation
+    changed = operation.updated_fragments if isinstance(operation, LanceOperation.Update) else []
+    marked = (fragment.deletion_file.path(fragment.id) for fragment in changed or [] if fragment.deletion_file)
+    return [f"{staged.location.dataset_path}/{path}" for path in marked]
+
+
 def stage_upsert(table: Table, data: Data, on: str = "id") -> Staged:
     """Rows that replace the row with the same `on` value or are new; a value given twice is refused."""
     incoming = Incoming(data, table.schema, str(table.location), key=on)

@@ -1,0 +1,46 @@
+"""A process that runs one load and is killed on the way. Run with OMNIGRAPH_FAILPOINTS=<name>=kill.
+
+crash_child.py <uri> <load> <branch> <way>
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import omnigraph as og
+from omnigraph.load import execute
+
+#: Each touches several tables.
+LOADS = {
+    "append": """\
+{"type":"Staff","data":{"handle":"eve","level":22}}
+{"edge":"Mentors","from":"eve","to":"ada"}
+""",
+    "merge": """\
+{"type":"Staff","data":{"handle":"ada","level":99}}
+{"type":"Staff","data":{"handle":"eve","level":1}}
+{"type":"Staff","data":{"handle":"eve","level":2}}
+{"type":"Team","data":{"code":"ops"}}
+""",
+    "overwrite": """\
+{"type":"Staff","data":{"handle":"zara"}}
+{"edge":"Mentors","from":"zara","to":"zara"}
+{"edge":"MemberOf","from":"zara","to":"core"}
+""",
+    "empty": "\n",
+}
+
+
+def main(uri: str, name: str, branch: str, way: str) -> None:
+    if way != "held":
+        execute.HELD_BYTES = -1
+    engine = "spark" if way == "spark" else "local"
+    mode = "append" if name == "empty" else name
+    og.open(uri).load(LOADS[name].encode(), mode, branch=branch, base="main", engine=engine, idempotency_key="once")  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
