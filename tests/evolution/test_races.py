@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 import omnigraph as og
 from omnigraph import failpoints
-from omnigraph.errors import Conflict, SchemaChanged, TypecheckError, ValidationError
+from omnigraph.errors import Conflict, LoadRejected, SchemaChanged, TypecheckError, ValidationError
 from tests.evolution.migrations import BEFORE, ROWS, person
 from tests.evolution.pictures import picture
 from tests.evolution.processes import answer, start
@@ -132,6 +132,34 @@ def test_a_mutation_that_lost_to_a_change_starts_over_under_the_new_schema(
     assert leftovers(graph) == []
     kinds = [commit.kind for commit in graph.commits()]
     assert kinds[: 1 if error else 2] == (["schema"] if error else ["mutation", "schema"])
+
+
+@pytest.mark.parametrize("failpoint", ["load.read", "load.checked", "load.prepared"])
+@pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
+def test_a_load_that_lost_to_a_change_starts_over_under_the_new_schema(
+    graph: og.Graph, failpoint: str, mode: Literal["append", "merge", "overwrite"]
+) -> None:
+    writer = og.open(graph.uri)
+    # An edge needs `core`, so an overwrite brings it along.
+    slugs = ["labs", "ops", *(["core"] if mode == "overwrite" else [])]
+    change = person(rest='node Team { slug: String @key motto: String @default("go") } edge R: Person -> Team')
+    with failpoints.armed(failpoint, once(lambda: graph.apply_schema(change))):
+        writer.load([{"type": "Team", "data": {"slug": slug}} for slug in slugs], mode)
+    shown = {row["slug"]: row["motto"] for row in picture(graph)["node:Team"]}
+    assert shown == {"core": "go", "labs": "go", "ops": "go"}
+    assert leftovers(graph) == []
+
+
+def test_a_load_that_lost_to_a_rename_is_told_that_the_type_is_unknown(graph: og.Graph) -> None:
+    writer = og.open(graph.uri)
+    change = BEFORE.replace("node Team {", 'node Squad @rename_from("Team") {').replace("-> Team", "-> Squad")
+    with (
+        failpoints.armed("load.checked", once(lambda: graph.apply_schema(change))),
+        pytest.raises(LoadRejected),
+    ):
+        writer.load([{"type": "Team", "data": {"slug": "labs"}}])
+    assert [row["slug"] for row in picture(graph)["node:Squad"]] == ["core"]
+    assert leftovers(graph) == []
 
 
 # --- readers in the window --------------------------------------------------------------------------------------------

@@ -93,6 +93,7 @@ class Load:
             return self._repeated(known)
         lineage = Lineage(new_ulid(), now_micros(), "load", request.actor)
         state, _ = self._capture()
+        check([request.schema], state)
         with self._at_work(state, lineage) as work:
             work.read()
             failpoints.hit("load.read")
@@ -203,6 +204,7 @@ class Load:
         if known is not None:
             self._discard(work)
             return self._repeated(known)
+        check([request.schema], state)
         if request.if_commit is not None:
             check([HeadIs(request.if_commit)], state)
         plan = Plan(request.catalog, request.mode, work.written, self._stored(state))
