@@ -226,7 +226,9 @@ def test_a_branch_is_not_merged_into_itself(graph: og.Graph, name: str, row: lis
         graph.merge(name, into=name)
 
 
-@pytest.mark.parametrize(("source", "into"), [("nope", "main"), ("feature", "nope"), ("", "main"), ("../x", "main")])
+@pytest.mark.parametrize(
+    ("source", "into"), [("nope", "main"), ("feature", "nope"), ("", "main"), ("../x", "main"), ("feature", "")]
+)
 def test_an_unknown_branch(graph: og.Graph, source: str, into: str) -> None:
     head = graph.head()
     with pytest.raises(og.errors.BranchNotFound):

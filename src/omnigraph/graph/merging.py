@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from omnigraph.commit.branches import delete_branch
 from omnigraph.commit.model import MAIN
+from omnigraph.commit.updates import SchemaIs
 from omnigraph.errors import Conflict, OmnigraphError
+from omnigraph.graph.contract import Contract
 from omnigraph.graph.handle import Handle
+from omnigraph.spark.options import refuse_unknown_engine
 
 if TYPE_CHECKING:
     from omnigraph.merge.options import Options
@@ -52,43 +55,63 @@ class Merging(Handle):
         """
         from omnigraph.merge.execute import merge
 
-        options = self._options(asked)
-        result = merge(self._context, self.contract().catalog, source, into or self.branch, options)
-        return self._without_source(source, result) if delete_branch and not options.dry_run else result
+        self._check(asked)
+
+        def attempt(contract: Contract, schema: SchemaIs) -> MergeResult:
+            options = self._options(asked, contract, schema)
+            return merge(self._context, contract.catalog, source, self._named(into), options)
+
+        result = self._under_schema(attempt)
+        return self._without_source(source, result) if delete_branch and not asked.get("dry_run") else result
 
     def revert(self, commit: str, branch: str | None = None, **asked: Unpack[Asked]) -> MergeResult:
         """Publish the inverse of a commit on a branch; conflicts as in a merge, where later commits built on it."""
         from omnigraph.merge.pick import revert
 
-        options = self._options(asked)
-        return revert(self._context, self.contract().catalog, commit, branch or self.branch, options)
+        self._check(asked)
+
+        def attempt(contract: Contract, schema: SchemaIs) -> MergeResult:
+            options = self._options(asked, contract, schema)
+            return revert(self._context, contract.catalog, commit, self._named(branch), options)
+
+        return self._under_schema(attempt)
 
     def cherry_pick(self, commit: str, onto: str | None = None, **asked: Unpack[Asked]) -> MergeResult:
         """Apply to a branch what one commit changed against its first parent; conflicts as in a merge."""
         from omnigraph.merge.pick import cherry_pick
 
-        options = self._options(asked)
-        return cherry_pick(self._context, self.contract().catalog, commit, onto or self.branch, options)
+        self._check(asked)
 
-    def _options(self, asked: Asked) -> Options:
-        from omnigraph.merge.options import Options, read_strategy
-        from omnigraph.merge.resolutions import read_resolutions
-        from omnigraph.spark.options import refuse_unknown_engine
+        def attempt(contract: Contract, schema: SchemaIs) -> MergeResult:
+            options = self._options(asked, contract, schema)
+            return cherry_pick(self._context, contract.catalog, commit, self._named(onto), options)
 
+        return self._under_schema(attempt)
+
+    def _named(self, branch: str | None) -> str:
+        return self.branch if branch is None else branch
+
+    def _check(self, asked: Asked) -> None:
+        """Refuse what can not be asked, before anything is looked at."""
         if unknown := sorted(asked.keys() - Asked.__annotations__.keys()):
             raise TypeError(f"unexpected keyword argument '{unknown[0]}'")
-        dry_run, engine = asked.get("dry_run", False), asked.get("engine", "auto")
-        if not dry_run:
+        if not asked.get("dry_run"):
             self._refuse_read_only()
-        refuse_unknown_engine(engine)
+        refuse_unknown_engine(asked.get("engine", "auto"))
+
+    def _options(self, asked: Asked, contract: Contract, schema: SchemaIs) -> Options:
+        from omnigraph.merge.options import Options, read_strategy
+        from omnigraph.merge.resolutions import read_resolutions
+
         return Options(
             strategy=read_strategy(asked.get("strategy")),
-            resolutions=read_resolutions(asked.get("resolutions"), self.contract().catalog),
+            resolutions=read_resolutions(asked.get("resolutions"), contract.catalog),
             property_level=asked.get("property_level", False),
             images=asked.get("images", False),
-            dry_run=dry_run,
-            engine=engine,
+            dry_run=asked.get("dry_run", False),
+            engine=asked.get("engine", "auto"),
             spark=self._spark,
+            requires=(schema,),
             actor=asked.get("actor") or self.actor,
             idempotency_key=asked.get("idempotency_key"),
         )

@@ -7,7 +7,6 @@ target, where nothing moves.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -108,12 +107,12 @@ def _prepare(context: CommitContext, catalog: Catalog, source: str, ours: Manife
 def run(context: CommitContext, request: Request) -> MergeResult:
     """Carry a request out as one commit; none when there is nothing to do or it is a dry run."""
     if request.options.dry_run:
-        return _foreseen(request, request.prepare(context.manifest.load(request.branch)))
+        return _foreseen(request.prepare(context.manifest.load(request.branch)))
     lineage = Lineage(new_ulid(), now_micros(), request.kind, request.options.actor)
     restarts = 0
     while True:
         try:
-            with _window(context, request.branch, restarts) as held:
+            with effect_window(context, request.branch, lost_before=restarts > 0) as held:
                 return _attempt(context, request, lineage, held)
         except (ReadSetChanged, ExpectedVersionMismatch, PreconditionFailed) as moved:
             # What came in between may have been an earlier sending of this very request.
@@ -123,10 +122,6 @@ def run(context: CommitContext, request: Request) -> MergeResult:
             if restarts == WRITE_RESTART_BUDGET:
                 raise _contention(request, moved) from moved
             restarts += 1
-
-
-def _window(context: CommitContext, branch: str, restarts: int) -> AbstractContextManager[HeldLock | None]:
-    return effect_window(context, branch, lost_before=restarts > 0)
 
 
 def _contention(request: Request, moved: Conflict) -> Conflict:
@@ -147,7 +142,7 @@ def _attempt(context: CommitContext, request: Request, lineage: Lineage, held: H
     prepared = request.prepare(ours)
     if prepared.plan is None:
         return MergeResult(prepared.outcome, None, (), dict(prepared.stats))
-    foreseen = _foreseen(request, prepared)
+    foreseen = _foreseen(prepared)
     if foreseen.conflicts:
         raise _conflicts(request, foreseen)
     write = Write(
@@ -158,6 +153,7 @@ def _attempt(context: CommitContext, request: Request, lineage: Lineage, held: H
         updates=(*prepared.updates, *_receipt(request, foreseen, lineage)),
         # Whatever the target's head was when the sides were compared, the outcome holds for that head only.
         if_commit=ours.head,
+        requires=request.options.requires,
     )
     failpoints.hit("branch_merge.prepared")
     after = execute(context, write, held)
@@ -166,7 +162,7 @@ def _attempt(context: CommitContext, request: Request, lineage: Lineage, held: H
     return replace(foreseen, commit=commit)
 
 
-def _foreseen(request: Request, prepared: Prepared) -> MergeResult:
+def _foreseen(prepared: Prepared) -> MergeResult:
     """The answer, but for the commit."""
     if prepared.plan is None:
         return MergeResult(prepared.outcome, None, (), dict(prepared.stats))

@@ -8,6 +8,7 @@ from typing import get_args
 
 import orjson
 
+from omnigraph.commit.updates import Requirement
 from omnigraph.errors import BadRequest
 from omnigraph.merge.classify import Strategy
 from omnigraph.merge.resolutions import Resolutions
@@ -29,6 +30,8 @@ class Options:
     #: Where the changes of large tables are judged: "auto", "local" or "spark".
     engine: str = "auto"
     spark: SparkOptions = field(default_factory=SparkOptions)
+    #: What must still be true when it is committed, such as the schema it was prepared under.
+    requires: tuple[Requirement, ...] = ()
     actor: str | None = None
     idempotency_key: str | None = None
 

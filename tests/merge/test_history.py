@@ -1,0 +1,121 @@
+"""Merges and what is left of history: cleanup, schema changes, other stores."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import omnigraph as og
+from omnigraph.commit.context import CommitContext
+from omnigraph.graph.lifecycle import connect
+from omnigraph.storage.root import Root
+from tests.commit.org import insert
+from tests.merge.graphs import LOAD, SCHEMA, do, everything, ids, named, shown, write
+
+
+@pytest.mark.row("MRG-77")
+@pytest.mark.parametrize("diverged", [False, True], ids=["fast-forward", "three-way"])
+def test_history_that_was_cleaned_up(graph: og.Graph, diverged: bool, row: list[str]) -> None:
+    """The states are compared, not what happened in between."""
+    for number in range(4):
+        do(graph, "feature", "put", f"f{number}", number)
+        do(graph, "feature", "relevel", "ada", 31 + number)
+    do(graph, "feature", "drop", "f0")
+    if diverged:
+        for number in range(4):
+            do(graph, "main", "put", f"m{number}", number)
+    graph.cleanup(keep=1)
+    result = graph.merge("feature")
+    assert result.outcome == ("merged" if diverged else "fast_forward")
+    assert len(ids(graph, "node:Staff")) == 4 + 3 + 4 * diverged
+    assert {row["id"]: row["level"] for row in everything(graph)["node:Staff"]}["ada"] == 34
+
+
+def test_a_base_that_was_cleaned_up(graph: og.Graph) -> None:
+    """Main goes on for long after a merge; the base of the next one lies on feature and stays, as does its outcome."""
+    do(graph, "feature", "put", "eli", 22)
+    graph.merge("feature")
+    for number in range(4):
+        do(graph, "main", "relevel", "ben", number)
+        do(graph, "feature", "relevel", "ada", number)
+    graph.cleanup(keep=1)
+    assert graph.merge("feature").outcome == "merged"
+    assert shown(graph) == "5/1/3/yes"
+
+
+@pytest.mark.row("MRG-73")
+@pytest.mark.parametrize("diverged", [False, True], ids=["fast-forward", "three-way"])
+def test_rows_are_checked_again(tmp_path: object, diverged: bool, row: list[str]) -> None:
+    """A row that came past the evaluator does not come past a merge."""
+    graph = og.init(f"{tmp_path}/g", "node P { name: String @key t: F64? @range(t, -40.0..60.0) }")
+    write(graph, "main", 'insert P { name: "x", t: 1.0 }')
+    graph.create_branch("feature")
+    context: CommitContext = connect(graph.uri)
+    schema = context.tables.open(*_entry(context)).schema
+    wrong = pa.table({"id": ["a", "b"], "name": ["a", "b"], "t": [-50.0, 5.0]}, schema=schema)
+    insert(context, {"node:P": wrong}, branch="feature")
+    if diverged:
+        write(graph, "main", 'insert P { name: "y", t: 1.0 }')
+    with pytest.raises(og.errors.MergeConflicts, match="@range violation") as raised:
+        graph.merge("feature", strategy="theirs")
+    assert named(raised.value.conflicts) == [("ValueConstraintViolation", "node:P", "a")]
+    assert ids(graph, "node:P") == (["x", "y"] if diverged else ["x"])
+
+
+def _entry(context: CommitContext) -> tuple[object, int]:
+    entry = context.manifest.load().by_key["node:P"]
+    return entry.location, entry.version
+
+
+def test_a_commit_from_before_a_schema_change(tmp_path: object) -> None:
+    graph = og.init(f"{tmp_path}/g", "node P { name: String @key a: I32? }")
+    changed = write(graph, "main", 'insert P { name: "x", a: 1 }').commit
+    assert changed is not None
+    graph.apply_schema("node P { name: String @key a: I32? b: I32? }")
+    with pytest.raises(og.errors.ChangeSchemaBoundary) as raised:
+        graph.revert(changed.id)
+    assert (raised.value.commit, raised.value.type_name) == (changed.id, "P")
+    with pytest.raises(og.errors.ChangeSchemaBoundary):
+        graph.revert(graph.head().id)
+    assert ids(graph, "node:P") == ["x"]
+
+
+def test_a_commit_from_before_a_rename(tmp_path: object) -> None:
+    graph = og.init(f"{tmp_path}/g", "node P { name: String @key a: I32? }")
+    changed = write(graph, "main", 'insert P { name: "x", a: 1 }', 'insert P { name: "y", a: 2 }').commit
+    gone = write(graph, "main", 'delete P where name = "y"').commit
+    assert changed is not None
+    assert gone is not None
+    graph.apply_schema('node Q @rename_from("P") { name: String @key b: I32? @rename_from("a") }')
+    assert graph.revert(gone.id).outcome == "merged"
+    assert everything(graph)["node:Q"] == [{"id": "x", "name": "x", "b": 1}, {"id": "y", "name": "y", "b": 2}]
+    graph.revert(changed.id)
+    assert ids(graph, "node:Q") == []
+
+
+def test_branches_after_a_schema_change(tmp_path: object) -> None:
+    graph = og.init(f"{tmp_path}/g", "node P { name: String @key a: I32? }")
+    write(graph, "main", 'insert P { name: "x", a: 1 }')
+    graph.apply_schema("node P { name: String @key a: I32? b: I32? } node R { k: String @key }")
+    graph.create_branch("feature")
+    write(graph, "feature", 'update P set { b: 2 } where name = "x"', 'insert R { k: "r" }')
+    write(graph, "main", 'insert P { name: "y", b: 3 }')
+    assert graph.merge("feature").outcome == "merged"
+    assert [(row["id"], row["b"]) for row in everything(graph)["node:P"]] == [("x", 2), ("y", 3)]
+    assert ids(graph, "node:R") == ["r"]
+
+
+def test_every_kind_of_store(shared_root: Root) -> None:
+    graph = og.init(shared_root.uri, SCHEMA, storage_options=shared_root.storage_options)
+    graph.mutate(LOAD)
+    graph.create_branch("feature")
+    graph.create_branch("other")
+    do(graph, "feature", "put", "eli", 22)
+    do(graph, "feature", "relevel", "ada", 31)
+    do(graph, "feature", "drop", "dov")
+    do(graph, "main", "link", "ada", "ben")
+    assert graph.merge("feature").outcome == "merged"
+    assert graph.merge("feature", into="other").outcome == "fast_forward"
+    assert (shown(graph), shown(graph, "other")) == ("4/2/31/yes", "4/1/31/yes")
+    assert graph.revert(graph.head().id).outcome == "merged"
+    assert shown(graph) == "4/2/30/no"
