@@ -248,6 +248,19 @@ def test_many_files_hold_every_row_once(
         assert {row["id"]: row["level"] for row in staff} == content(org, "feature")["Staff"]
 
 
+@pytest.mark.row("EXP-03", "EXP-04", "EXP-08")
+def test_one_file_made_on_spark_is_the_same_file(
+    org: og.Graph, docs: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "ROWS_PER_FILE", 1)
+    for graph in (org.at("feature"), docs, og.init(tmp_path / "empty.omni", SCHEMA)):
+        before = names_in(tmp_path)
+        count = graph.export(tmp_path / "spark.jsonl", engine="spark")
+        assert (tmp_path / "spark.jsonl").read_bytes() == b"".join(graph.export_chunks())
+        assert count == len(lines(graph))
+        assert names_in(tmp_path) == sorted({*before, "spark.jsonl"})
+
+
 def test_a_folder_is_there_as_a_whole_or_not_at_all(org: og.Graph, tmp_path: Path) -> None:
     with armed("outputs.folder_written", "error"), pytest.raises(FailpointError):
         org.export(tmp_path / "out", format="parquet")

@@ -13,12 +13,21 @@ from omnigraph.export.rows import ordered_rows
 from omnigraph.storage.tables.table import Table
 from omnigraph.values.json_text import json_string, json_text
 
+LINES = pa.schema([("id", pa.string()), ("line", pa.large_string())])
+
 
 def table_lines(planned: ExportTable, table: Table) -> Iterator[bytes]:
     """The lines of a table in the order of the ids, many at a time; each piece ends with a line."""
     for batch in ordered_rows(planned, table):
         if batch.num_rows:
-            yield _bytes(_lines(batch, planned))
+            yield text_bytes(_lines(batch, planned))
+
+
+def lines_with_ids(planned: ExportTable, table: Table) -> Iterator[pa.RecordBatch]:
+    """The same lines in a column, each beside its id, to be put in order with those of other parts."""
+    for batch in ordered_rows(planned, table):
+        lines = _lines(batch, planned).cast(pa.large_string())
+        yield pa.RecordBatch.from_arrays([batch.column("id"), lines], schema=LINES)
 
 
 def _lines(batch: pa.RecordBatch, planned: ExportTable) -> pa.Array:
@@ -47,7 +56,7 @@ def _value(batch: pa.RecordBatch, name: str, planned: ExportTable) -> pa.Array:
     return json_text(values, kind)
 
 
-def _bytes(lines: pa.Array) -> bytes:
+def text_bytes(lines: pa.Array) -> bytes:
     """The texts of a column one after the other; that is how they lie in memory."""
     (start, end) = (lines.offset, lines.offset + len(lines))
     width = 8 if lines.type == pa.large_string() else 4

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from omnigraph.export.plan import ExportTable
 from omnigraph.export.rows import ordered_rows
+from omnigraph.export.sink import ByteSink
 from omnigraph.storage.tables.table import Table
 from omnigraph.values.columns import arrow_type
 from omnigraph.values.render import plain
@@ -20,7 +21,7 @@ _GROUP_BYTES = 32 * 1024 * 1024
 def parquet_stream(planned: ExportTable, table: Table) -> Iterator[bytes]:
     """The bytes of a Parquet file with the rows of a table in the order of their ids."""
     schema = _schema(planned)
-    sink = _Sink()
+    sink = ByteSink()
     with pq.ParquetWriter(pa.PythonFile(sink, "w"), schema, compression="zstd") as writer:
         for group in _groups(_columns(planned, table, schema)):
             writer.write_table(group, row_group_size=group.num_rows)
@@ -61,41 +62,3 @@ def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
             held, size = [], 0
     if held:
         yield pa.Table.from_batches(held)
-
-
-class _Sink:
-    """A file that is read while it is written."""
-
-    closed = False
-
-    def __init__(self) -> None:
-        self._waiting: list[bytes] = []
-        self._place = 0
-
-    def write(self, data: bytes | memoryview) -> int:
-        self._waiting.append(bytes(data))
-        self._place += len(data)
-        return len(data)
-
-    def taken(self) -> bytes:
-        """What was written since the last time."""
-        waiting, self._waiting = self._waiting, []
-        return b"".join(waiting)
-
-    def tell(self) -> int:
-        return self._place
-
-    def flush(self) -> None:
-        return None
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        return None

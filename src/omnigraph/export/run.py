@@ -8,9 +8,12 @@ from typing import Literal
 from omnigraph.errors import BadRequest
 from omnigraph.export.lines import table_lines
 from omnigraph.export.plan import ExportTable
+from omnigraph.export.runs import merged_lines
 from omnigraph.export.tasks import Format, plan_files, write_file
 from omnigraph.spark.options import SparkOptions, refuse_unknown_engine
-from omnigraph.spark.runner import choose_runner
+from omnigraph.spark.runner import OnSpark, choose_runner
+from omnigraph.spark.session import is_running, spark_session
+from omnigraph.spark.settings import is_local
 from omnigraph.storage.outputs import Output
 
 Files = Literal["one", "many"]
@@ -34,9 +37,25 @@ def refuse_export(format: str, files: str, engine: str) -> None:
     refuse_unknown_engine(engine)
 
 
-def export_file(tables: Sequence[ExportTable], output: Output) -> int:
+def export_file(tables: Sequence[ExportTable], output: Output, engine: str, options: SparkOptions) -> int:
     """Write one file of JSON lines; returns how many entities it has."""
-    counted = _Counted(export_stream(tables))
+    if not output.root.is_local or not (engine == "spark" or (engine == "auto" and _pays_off(tables, options))):
+        return _written(export_stream(tables), output)
+    session = spark_session(options=options)
+    if not is_local(session.context.master or ""):
+        # Runs pass from the tasks to this process as files, which other machines may not share.
+        return _written(export_stream(tables), output)
+    with output.scratch() as folder:
+        return _written(merged_lines(tables, OnSpark(session), folder), output)
+
+
+def _pays_off(tables: Sequence[ExportTable], options: SparkOptions) -> bool:
+    """Whether Spark, which is there already, makes one file faster than this process alone does."""
+    return (options.given is not None or is_running()) and sum(table.rows for table in tables) >= SPARK_ROWS
+
+
+def _written(lines: Iterator[bytes], output: Output) -> int:
+    counted = _Counted(lines)
     output.write(counted)
     return counted.lines
 

@@ -45,13 +45,13 @@ def plan_files(tables: Sequence[ExportTable], format: Format, folder: Output, *,
     for planned in tables:
         if format == "jsonl" and not planned.rows:
             continue
-        for number, part in enumerate(_parts(planned) if many else [planned]):
+        for number, part in enumerate(fragment_groups(planned) if many else [planned]):
             place = folder.child(f"{planned.kind}s", planned.name, f"part-{number:05d}.{format}")
             files.append(ExportFile(part, format, place))
     return files
 
 
-def _parts(planned: ExportTable) -> Iterator[ExportTable]:
+def fragment_groups(planned: ExportTable) -> Iterator[ExportTable]:
     """A table as groups of its fragments; one that has none is a part as it is."""
     group: list[int] = []
     rows = 0

@@ -54,7 +54,7 @@ class Exporting(Handle):
             return count
         output = Output.parse(place, self._context.root.storage_options)
         if not in_folder:
-            return export_file(tables, output)
+            return export_file(tables, output, engine, self._spark)
         return export_folder(tables, output, format, files, engine, self._spark)
 
     def export_chunks(

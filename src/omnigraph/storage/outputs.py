@@ -69,6 +69,17 @@ class Output:
             raise from_obstore(error, action="write", location=self.uri, writes=True) from error
 
     @contextmanager
+    def scratch(self) -> Iterator[Output]:
+        """A folder beside a file that is to be written here, for what is needed until then."""
+        folder = self.path.with_name(f".{self.path.name}.{new_ulid()}.runs")
+        with _local_errors(self.path):
+            folder.mkdir()
+        try:
+            yield Output(str(folder), Root(str(folder)))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @contextmanager
     def folder(self) -> Iterator[Output]:
         """A folder to be filled: it takes its name when the block ends well; on S3 what was written goes when it does not."""
         if self.root.is_local:

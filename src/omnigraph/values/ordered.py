@@ -49,7 +49,7 @@ def in_id_order(
         if len(runs) == 1:
             yield from rest
             return
-        yield from _merged(runs)
+        yield from merge_sorted(runs)
 
 
 def _sorted(batches: list[pa.RecordBatch]) -> pa.Table:
@@ -78,7 +78,8 @@ def id_ranges(streams: Sequence[Iterator[pa.Table]], nothing: pa.Table) -> Itera
         yield [nothing if cursor.rows is None else cursor.take_until(bound) for cursor in cursors]
 
 
-def _merged(runs: Sequence[Iterator[pa.Table]]) -> Iterator[pa.Table]:
+def merge_sorted(runs: Sequence[Iterator[pa.Table]]) -> Iterator[pa.Table]:
+    """Sorted streams as one."""
     for parts in id_ranges(runs, pa.table({ID: pa.array([], pa.string())})):
         some = [part for part in parts if part.num_rows]
         yield some[0] if len(some) == 1 else _sorted([batch for part in some for batch in part.to_batches()])
