@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omnigraph import errors
+    from omnigraph.changes.model import Change, ChangeSet
     from omnigraph.commit.model import Commit
     from omnigraph.errors import OmnigraphError
     from omnigraph.graph.entry import init, open
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Change",
+    "ChangeSet",
     "Commit",
     "Graph",
     "MergeResult",
@@ -34,6 +37,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Change": "omnigraph.changes.model",
+    "ChangeSet": "omnigraph.changes.model",
     "Commit": "omnigraph.commit.model",
     "Graph": "omnigraph.graph.graph",
     "MergeResult": "omnigraph.merge.result",

@@ -276,3 +276,30 @@ def test_changes_are_small_frozen_values(graph: og.Graph) -> None:
     assert isinstance(change, Change)
     with pytest.raises(AttributeError):
         change.op = "delete"  # type: ignore[misc]
+
+
+@pytest.mark.row("CHG-14", "CHG-19")
+def test_loads_and_empty_loads(graph: og.Graph, row: list[str]) -> None:
+    loaded = graph.load([{"type": "Staff", "data": {"handle": "eve", "level": 1}}]).commit
+    assert loaded == graph.head()
+    assert told(graph.commit_changes(loaded.id).changes) == [("insert", "node:Staff", "eve")]
+    empty = graph.load([]).commit
+    assert empty == graph.head()
+    assert empty != loaded
+    page = graph.commit_changes(empty.id)
+    assert (list(page.changes), page.commit) == ([], empty)
+
+
+def test_an_overwriting_load_tells_what_really_changed(graph: og.Graph) -> None:
+    rows = [{"type": "Staff", "data": {"handle": name, "level": level}} for name, level in STAFF_NOW.items()]
+    commit = graph.load([*rows, {"type": "Staff", "data": {"handle": "eve", "level": 1}}], mode="overwrite").commit
+    assert told(graph.commit_changes(commit.id, types="Staff").changes) == [
+        ("update", "node:Staff", "ben"),
+        ("insert", "node:Staff", "eve"),
+    ]
+    merged = graph.load(rows, mode="merge").commit
+    assert list(graph.commit_changes(merged.id).changes) == []
+
+
+#: FX-ORG with one other level.
+STAFF_NOW = {"ada": 30, "ben": 26, "cleo": 35, "dov": 28}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -156,3 +160,20 @@ def test_many_tags_do_not_slow_the_manifest_down(graph: og.Graph) -> None:
     assert graph._context.manifest.load().fragment_count <= COMPACT_ABOVE_FRAGMENTS + 1
     assert graph.snapshot().version == graph.head().manifest_version
     assert len(og.open(graph.uri, mode="ro").tags()) == COMPACT_ABOVE_FRAGMENTS + 3
+
+
+@pytest.mark.parametrize(("point", "there"), [("publisher.before_commit", False), ("publisher.after_commit", True)])
+@pytest.mark.parametrize("verb", ["tag", "delete_tag"])
+def test_a_process_that_dies_while_it_publishes_a_tag(graph: og.Graph, point: str, there: bool, verb: str) -> None:
+    if verb == "delete_tag":
+        graph.tag("v1")
+    before = graph.commits()
+    program = f"import omnigraph; omnigraph.open({graph.uri!r}).{verb}('v1')"
+    environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": f"{point}=kill"}
+    child = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
+    assert child.returncode == -signal.SIGKILL, child.stderr.decode()
+    assert ("v1" in graph.tags()) is (there if verb == "tag" else not there)
+    assert graph.commits() == before
+    call(graph, "put", "eve", 1)
+    graph.tag("v2")
+    assert "v2" in og.open(graph.uri).tags()
