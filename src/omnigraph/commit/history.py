@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from omnigraph.commit.branch_refs import list_refs
 from omnigraph.commit.manifest import Manifest
@@ -15,12 +15,12 @@ def parents(commit: Commit) -> tuple[str, ...]:
     return tuple(parent for parent in (commit.parent, commit.merged_parent) if parent is not None)
 
 
-def reachable(commits: Mapping[str, Commit], head: str) -> Iterator[Commit]:
-    """Every known commit that can be reached from a head, each once, the head first."""
+def reachable(commits: Mapping[str, Commit], head: str, until: Container[str] = ()) -> Iterator[Commit]:
+    """Every commit of some that can be reached from a head, each once, the head first; not by way of those of `until`."""
     waiting, seen = [head], {head}
     while waiting:
         commit = commits.get(waiting.pop())
-        if commit is None:
+        if commit is None or commit.id in until:
             continue
         yield commit
         for parent in parents(commit):
@@ -90,6 +90,8 @@ def missing_commits(manifest: Manifest, branch: str, tip: str) -> list[Commit]:
 
 
 def lacking(known: Mapping[str, Commit], others: Mapping[str, Commit], tip: str) -> list[Commit]:
-    """The commits reachable from a tip among others that are not known, oldest first."""
-    found = [commit for commit in reachable(others, tip) if commit.id not in known]
-    return sorted(found, key=lambda commit: commit.id)
+    """The commits reachable from a tip among others that are not known, oldest first.
+
+    A manifest that knows a commit knows all before it, so the way back ends there.
+    """
+    return sorted(reachable(others, tip, known), key=lambda commit: commit.id)

@@ -93,12 +93,12 @@ def _prepare(context: CommitContext, catalog: Catalog, source: str, ours: Manife
     relation = relate({**of_source, **known}, ours.head, theirs.head)
     if relation.outcome == ALREADY_UP_TO_DATE:
         return Prepared(ALREADY_UP_TO_DATE)
-    base = readable_base(context, relation.bases, theirs)
+    base = readable_base(context, relation.bases(), theirs)
     stats: dict[str, Any] = {"base": base.commit.id}
     if base.reclaimed:
         stats["reclaimed_bases"] = list(base.reclaimed)
     # The other bases belong to the best one; where that is gone, the older one that took its place stands alone.
-    crossed = () if base.reclaimed else tuple(readable_pairs(context, relation.crossed))
+    crossed = () if base.reclaimed else tuple(readable_pairs(context, relation.crossed()))
     plan = make_plan(context, catalog, Sides(base.state, ours, theirs, crossed=crossed), options)
     imported = ImportCommits(tuple(lacking(known, of_source, theirs.head)))
     return Prepared(relation.outcome, plan, theirs.head, (imported,), stats)
