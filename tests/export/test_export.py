@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -229,6 +233,31 @@ def test_a_file_is_replaced_as_a_whole(org: og.Graph, tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["out.jsonl"]
 
 
+DYING = """
+import sys, omnigraph
+omnigraph.open(sys.argv[1], "ro").export(sys.argv[2], format=sys.argv[3])
+"""
+
+
+@pytest.mark.parametrize(("format", "failpoint"), [("jsonl", "outputs.written"), ("parquet", "outputs.folder_written")])
+def test_a_killed_export_leaves_nothing_under_the_name(
+    org: og.Graph, tmp_path: Path, format: str, failpoint: str
+) -> None:
+    died = subprocess.run(
+        [sys.executable, "-c", DYING, org.uri, str(tmp_path / "out"), format],
+        env={**os.environ, "OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"},
+        check=False,
+    )
+    assert died.returncode == -signal.SIGKILL
+    assert "out" not in names_in(tmp_path)
+    assert org.export(tmp_path / "out", format=format) == 11  # type: ignore[arg-type]
+
+
+def test_a_full_disk_is_a_clear_error(org: og.Graph) -> None:
+    with pytest.raises(StorageError, match="the disk is full"):
+        org.export("/dev/full")
+
+
 @pytest.mark.parametrize("engine", ["local", "spark"])
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
 def test_many_files_hold_every_row_once(
@@ -259,6 +288,14 @@ def test_one_file_made_on_spark_is_the_same_file(
         assert (tmp_path / "spark.jsonl").read_bytes() == b"".join(graph.export_chunks())
         assert count == len(lines(graph))
         assert names_in(tmp_path) == sorted({*before, "spark.jsonl"})
+
+
+@pytest.mark.parametrize("options", [{}, {"files": "many", "engine": "local"}], ids=["one", "many"])
+def test_progress_counts_to_the_end(org: og.Graph, tmp_path: Path, options: dict[str, Any]) -> None:
+    seen: list[tuple[int, int]] = []
+    org.export(tmp_path / "out", progress=lambda done, total: seen.append((done, total)), **options)
+    assert seen == sorted(seen)
+    assert seen[-1] == (11, 11)
 
 
 def test_a_folder_is_there_as_a_whole_or_not_at_all(org: og.Graph, tmp_path: Path) -> None:

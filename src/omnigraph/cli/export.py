@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import click
@@ -11,6 +13,7 @@ from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
 from omnigraph.cli.engine import engine_options, spark_of
 from omnigraph.cli.options import branch_option, positional_uri, refuse_both, snapshot_option
+from omnigraph.cli.progress import shown_progress
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
 
@@ -62,8 +65,25 @@ def export(
         for chunk in graph.export_chunks(branch=branch, snapshot=snapshot, types=types or None):
             output.data(chunk)
         return
-    count = graph.export(
-        out, branch=branch, snapshot=snapshot, types=types or None, format=format, files=files, engine=engine
-    )
+    with _progress(settings.quiet) as progress:
+        count = graph.export(
+            out,
+            branch=branch,
+            snapshot=snapshot,
+            types=types or None,
+            format=format,
+            files=files,
+            engine=engine,
+            progress=progress,
+        )
     if not settings.quiet:
         output.note(f"exported {count} entities to {out}")
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """What shows how many entities are written."""
+    from omnigraph.load.model import Progress
+
+    with shown_progress(quiet) as shown:
+        yield None if shown is None else lambda done, total: shown(Progress("write", done, total, done))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, TypeAlias
 
 from omnigraph.errors import BadRequest
 from omnigraph.export.lines import table_lines
@@ -17,6 +17,8 @@ from omnigraph.spark.settings import is_local
 from omnigraph.storage.outputs import Output
 
 Files = Literal["one", "many"]
+#: Called with how many entities are written, and how many there are.
+ExportProgress: TypeAlias = Callable[[int, int], None]
 
 #: From so many rows on, an export of many files is worth starting Spark for.
 SPARK_ROWS = 5_000_000
@@ -37,16 +39,23 @@ def refuse_export(format: str, files: str, engine: str) -> None:
     refuse_unknown_engine(engine)
 
 
-def export_file(tables: Sequence[ExportTable], output: Output, engine: str, options: SparkOptions) -> int:
+def export_file(
+    tables: Sequence[ExportTable],
+    output: Output,
+    engine: str,
+    options: SparkOptions,
+    progress: ExportProgress | None = None,
+) -> int:
     """Write one file of JSON lines; returns how many entities it has."""
+    counter = _Counter(tables, progress)
     if not output.root.is_local or not (engine == "spark" or (engine == "auto" and _pays_off(tables, options))):
-        return _written(export_stream(tables), output)
+        return counter.written(export_stream(tables), output)
     session = spark_session(options=options)
     if not is_local(session.context.master or ""):
         # Runs pass from the tasks to this process as files, which other machines may not share.
-        return _written(export_stream(tables), output)
+        return counter.written(export_stream(tables), output)
     with output.scratch() as folder:
-        return _written(merged_lines(tables, OnSpark(session), folder), output)
+        return counter.written(merged_lines(tables, OnSpark(session), folder), output)
 
 
 def _pays_off(tables: Sequence[ExportTable], options: SparkOptions) -> bool:
@@ -54,14 +63,14 @@ def _pays_off(tables: Sequence[ExportTable], options: SparkOptions) -> bool:
     return (options.given is not None or is_running()) and sum(table.rows for table in tables) >= SPARK_ROWS
 
 
-def _written(lines: Iterator[bytes], output: Output) -> int:
-    counted = _Counted(lines)
-    output.write(counted)
-    return counted.lines
-
-
 def export_folder(
-    tables: Sequence[ExportTable], output: Output, format: Format, files: Files, engine: str, options: SparkOptions
+    tables: Sequence[ExportTable],
+    output: Output,
+    format: Format,
+    files: Files,
+    engine: str,
+    options: SparkOptions,
+    progress: ExportProgress | None = None,
 ) -> int:
     """Write a folder of files, there as a whole or not at all; returns how many entities they have."""
     runner = choose_runner(
@@ -69,17 +78,28 @@ def export_folder(
     )
     with output.folder() as folder:
         planned = plan_files(tables, format, folder, many=files == "many")
-        return sum(runner.run(write_file, planned))
+        return sum(runner.run(write_file, planned, on_result=_Counter(tables, progress).add))
 
 
-class _Counted:
-    """A stream of lines that counts them on their way; a line holds no other newline than its end."""
+class _Counter:
+    """How much of an export is written, told on to whoever wants to know."""
 
-    def __init__(self, stream: Iterator[bytes]) -> None:
-        self._stream = stream
-        self.lines = 0
+    def __init__(self, tables: Sequence[ExportTable], progress: ExportProgress | None) -> None:
+        self._total = sum(table.rows for table in tables)
+        self._progress = progress
+        self._done = 0
 
-    def __iter__(self) -> Iterator[bytes]:
-        for piece in self._stream:
-            self.lines += piece.count(b"\n")
+    def add(self, rows: int) -> None:
+        self._done += rows
+        if self._progress is not None:
+            self._progress(self._done, self._total)
+
+    def written(self, lines: Iterator[bytes], output: Output) -> int:
+        """Write lines to a file and count them; a line holds no other newline than its end."""
+        output.write(self._passing(lines))
+        return self._done
+
+    def _passing(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+        for piece in lines:
             yield piece
+            self.add(piece.count(b"\n"))

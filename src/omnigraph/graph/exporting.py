@@ -13,6 +13,7 @@ from omnigraph.graph.snapshot import Reference
 
 if TYPE_CHECKING:
     from omnigraph.export.plan import ExportTable
+    from omnigraph.export.run import ExportProgress
 
 
 class Exporting(Handle):
@@ -29,12 +30,14 @@ class Exporting(Handle):
         files: Literal["one", "many"] = "one",
         engine: Literal["auto", "local", "spark"] = "auto",
         schema: SchemaOf = NOW,
+        progress: ExportProgress | None = None,
     ) -> int:
         """Write the nodes and edges of a snapshot; returns how many there are.
 
         `out`: a path, an `s3://` URI, or `-` for standard output. JSON lines are one file, ordered by type and id; Parquet,
         and `files="many"`, make a folder with a folder for each type. Nothing is there until all of it is.
         `schema="then"`: a snapshot as it was called when it was written, with types that are gone since.
+        `progress`: called with how many entities are written, and how many there are.
         """
         from omnigraph.export.run import export_file, export_folder, export_stream, refuse_export
         from omnigraph.storage.outputs import Output
@@ -54,8 +57,8 @@ class Exporting(Handle):
             return count
         output = Output.parse(place, self._context.root.storage_options)
         if not in_folder:
-            return export_file(tables, output, engine, self._spark)
-        return export_folder(tables, output, format, files, engine, self._spark)
+            return export_file(tables, output, engine, self._spark, progress)
+        return export_folder(tables, output, format, files, engine, self._spark, progress)
 
     def export_chunks(
         self,
