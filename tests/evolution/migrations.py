@@ -242,6 +242,12 @@ CASES = [
         {"node:Person": changed(renamed={"age": "years", "bio": "about"}, nick=None)},
     ),
     Case(
+        "rename-drop-and-fill",
+        person('years: I32? @rename_from("age")', "n: I32 @default(3)", without=["age", "bio"]),
+        ("rename_property", "add_property", "drop_property OG-DS-104"),
+        {"node:Person": changed(renamed={"age": "years"}, without=["bio"], n=3)},
+    ),
+    Case(
         "rename-and-drop",
         person('years: I32? @rename_from("age")', without=["age", "bio"]),
         ("rename_property", "drop_property OG-DS-104"),

@@ -22,7 +22,7 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN, Commit, Lineage, ManifestState, TableEntry
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.recovery import heal
-from omnigraph.commit.schema_files import COMPILED, SchemaFiles, target_hash
+from omnigraph.commit.schema_files import COMPILED, SchemaFiles, archive_path, target_hash
 from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.updates import DropTable, SchemaIs, SetSchema, SetTable, Update
 from omnigraph.errors import ExpectedVersionMismatch, ReadSetChanged
@@ -86,6 +86,8 @@ def apply(context: CommitContext, change: Change, lineage: Lineage) -> Applied:
     prepared = _prepare(context, change, lineage)
     if prepared.write is None:
         return Applied(prepared.plan, None, prepared.state.commit_version)
+    if change.base is None:
+        _archive(context, change.before)
     failpoints.hit("schema_apply.prepared")
     with window(context) as held:
         try:
@@ -97,6 +99,14 @@ def apply(context: CommitContext, change: Change, lineage: Lineage) -> Applied:
     commit = after.newest if after.newest is not None and after.newest.id == lineage.id else None
     commit = commit or context.manifest.find_commit(MAIN, lineage.id)
     return Applied(prepared.plan, commit, after.commit_version)
+
+
+def _archive(context: CommitContext, accepted: SchemaIR) -> None:
+    """Keep the schema of a graph of an older format, which may not have been kept when it was accepted."""
+    compiled = accepted.to_json().encode()
+    path = archive_path(target_hash(compiled))
+    if not context.store.exists(path):
+        context.store.put(path, compiled)
 
 
 @contextmanager

@@ -13,7 +13,15 @@ from typing import Any
 import orjson
 
 from omnigraph.commit.model import Identity, ManifestState
-from omnigraph.commit.schema_files import COMPILED, SOURCE, STATE, SchemaFiles, archive_path, staged_path
+from omnigraph.commit.schema_files import (
+    ARCHIVE,
+    COMPILED,
+    SOURCE,
+    STATE,
+    SchemaFiles,
+    archive_path,
+    staged_path,
+)
 from omnigraph.errors import LanguageError, SchemaContractError
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
@@ -108,6 +116,21 @@ def read_archived(store: ObjectStore, ir_hash: str, identity_domain: str) -> Con
         )
     ir = _compiled(compiled, archive_path(ir_hash))
     return accept(print_schema(ir), ir, schema_version=0, identity_domain=identity_domain)
+
+
+def read_first(store: ObjectStore, state: ManifestState, identity_domain: str) -> Contract:
+    """The schema of a state that does not name it: the first that was accepted of those that have its tables."""
+    wanted = {entry.key: entry.identity for entry in state.tables.values()}
+    hashes = [info.path.removeprefix(f"{ARCHIVE}/").removesuffix(".ir.json") for info in store.list(ARCHIVE)]
+    archived = (read_archived(store, ir_hash, identity_domain) for ir_hash in hashes)
+    fitting = [contract for contract in archived if contract.names() == wanted]
+    if not fitting:
+        raise SchemaContractError(
+            f"{ARCHIVE} has no schema with the tables of {state.snapshot_id}; restore it, or read with the schema of now",
+            reason="file_missing",
+            path=ARCHIVE,
+        )
+    return min(fitting, key=lambda contract: (contract.ir.next_type_id, sum(contract.ir.next_property_ids.values())))
 
 
 def _staged(store: ObjectStore, ir_hash: str) -> bytes | None:

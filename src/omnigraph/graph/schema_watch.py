@@ -10,9 +10,12 @@ from omnigraph.commit.schema_files import FILES
 from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.updates import SchemaIs
 from omnigraph.errors import SchemaContractError
-from omnigraph.graph.contract import Contract, check_domain, read_archived
+from omnigraph.graph.contract import Contract, check_domain, read_archived, read_first
 from omnigraph.graph.lifecycle import checked_contract, readable_sidecars
 from omnigraph.storage.round_trips import at_once
+
+#: The schema of the states that do not name theirs: those of an older format, until its first change.
+FIRST = ""
 
 
 class SchemaWatch:
@@ -66,14 +69,18 @@ class SchemaWatch:
     def of(self, state: ManifestState, captured: tuple[Contract, SchemaIs]) -> Contract:
         """The schema that a state was written under, as it was then."""
         contract, named = captured
-        if state.schema_hash in (None, contract.ir_hash, named.schema_hash):
+        if state.schema_hash in (contract.ir_hash, named.schema_hash):
             return contract
+        store, name = self._context.store, state.schema_hash or FIRST
         with self._lock:
-            known = self._archived.get(state.schema_hash)
+            known = self._archived.get(name)
         if known is None:
-            known = read_archived(self._context.store, state.schema_hash, contract.identity_domain)
+            if state.schema_hash is None:
+                known = read_first(store, state, contract.identity_domain)
+            else:
+                known = read_archived(store, state.schema_hash, contract.identity_domain)
             with self._lock:
-                self._archived[state.schema_hash] = known
+                self._archived[name] = known
         return known
 
     def of_head(self, state: ManifestState, captured: tuple[Contract, SchemaIs]) -> Contract:

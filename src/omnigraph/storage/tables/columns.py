@@ -1,8 +1,8 @@
 """Other columns for a table, staged as one transaction. What is kept is never written again.
 
 Adding columns of nulls, dropping, renaming and allowing null only change the schema. A column that is new and filled is
-written beside the others. Lance does not take both a filled column and a newly allowed null in one transaction; then,
-and only then, the table is rewritten, and loses its indexes.
+written beside the others. Lance takes no filled column in one transaction with a newly allowed null, or with a rename to
+a name that another column has now; then, and only then, the table is rewritten, and loses its indexes.
 """
 
 from __future__ import annotations
@@ -39,13 +39,17 @@ def stage_columns(table: Table, columns: Sequence[Column]) -> Staged:
     filled = [column for column in columns if column.fill is not None]
     if not filled or not table.fragment_count:
         return _project(table, columns)
-    if any(_newly_nullable(table, column) for column in columns):
+    if any(_newly_nullable(table, column) or _takes_a_name(table, column) for column in columns):
         return _rewrite(table, columns)
     return _write_beside(table, columns, filled)
 
 
 def _newly_nullable(table: Table, column: Column) -> bool:
     return column.stored is not None and column.field.nullable and not table.schema.field(column.stored).nullable
+
+
+def _takes_a_name(table: Table, column: Column) -> bool:
+    return column.stored not in (None, column.field.name) and column.field.name in table.schema.names
 
 
 def _project(table: Table, columns: Sequence[Column]) -> Staged:
