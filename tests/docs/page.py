@@ -98,18 +98,19 @@ class Reader:
 
 
 def _commands(text: str) -> Iterator[tuple[str, str]]:
-    """The commands of a console block and what they print; a line that ends with `\\` goes on in the next one."""
+    """The commands of a console block and what they print; a command goes on while a quote is open or a line ends with `\\`."""
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         lines = part.splitlines()
-        end = next(at for at, line in enumerate(lines) if not line.endswith("\\"))
-        command = " ".join(line.rstrip("\\").strip() for line in lines[: end + 1])
-        yield command, "\n".join(lines[end + 1 :])
+        end = 1
+        while lines[end - 1].endswith("\\") or "\n".join(lines[:end]).count("'") % 2:
+            end += 1
+        yield "\n".join(lines[:end]), "\n".join(lines[end:])
 
 
 def _shown_by(command: str) -> str:
     """What a terminal would show: standard output and errors, in order."""
-    words = shlex.split(command)
-    if words[0] == "omnigraph" and not _SHELL.search(re.sub(r"'[^']*'", "", command)):
+    words = shlex.split(command.replace("\\\n", " "))
+    if words[0] == "omnigraph" and not _SHELL.search(re.sub(r"'[^']*'|\\\n", "", command)):
         # The same command without a new process: pages stay cheap to run.
         buffer = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
         with contextlib.redirect_stdout(buffer), contextlib.redirect_stderr(buffer):
