@@ -47,9 +47,11 @@ def test_the_shape_on_disk() -> None:
 
 def test_a_job_has_a_record_while_it_runs(store: ObjectStore) -> None:
     job_id = new_ulid()
-    with staging_job(store, job_id, "load", "main", JOB.tables) as job:
-        assert list_jobs(store) == [job]
-        assert not job.is_expired()
+    with staging_job(store, job_id, "load", "main", JOB.tables[:1]) as running:
+        assert list_jobs(store) == [running.job]
+        assert not running.job.is_expired()
+        running.add(*JOB.tables[1:])
+        assert [job.tables for job in list_jobs(store)] == [JOB.tables]
         store.put(f"{scratch_folder(job_id)}/keys/0", b"x")
     assert list_jobs(store) == []
     assert store.list(FOLDER) == []
@@ -62,12 +64,12 @@ def test_a_job_that_fails_leaves_no_record(store: ObjectStore) -> None:
 
 
 def test_a_lease_is_renewed_while_the_job_lasts(store: ObjectStore) -> None:
-    with staging_job(store, new_ulid(), "load", "main", (), lease_seconds=0.06) as job:
-        renewed = job
-        while renewed.expires_at == job.expires_at:
+    with staging_job(store, new_ulid(), "load", "main", (), lease_seconds=0.06) as running:
+        first = renewed = running.job
+        while renewed.expires_at == first.expires_at:
             time.sleep(0.01)
-            renewed = read_job(store, job.job_id) or job
-        assert renewed == replace(job, expires_at=renewed.expires_at)
+            renewed = read_job(store, first.job_id) or first
+        assert renewed == replace(first, expires_at=renewed.expires_at)
 
 
 def test_the_record_of_a_dead_job_expires(store: ObjectStore) -> None:

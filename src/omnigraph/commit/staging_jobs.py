@@ -106,6 +106,27 @@ def remove_job(store: ObjectStore, job_id: str) -> None:
     store.delete(f"{FOLDER}/{job_id}.json")
 
 
+class RunningJob:
+    """A job that runs here, and its record as it was written last."""
+
+    def __init__(self, store: ObjectStore, job: StagingJob, lease_seconds: float) -> None:
+        self._store = store
+        self._lease_seconds = lease_seconds
+        self._writing = threading.Lock()
+        self.job = job
+
+    def add(self, *tables: Location) -> None:
+        """Name further tables; to be called before the first file is staged for them."""
+        self.write(self.job.tables + tables)
+
+    def write(self, tables: tuple[Location, ...] | None = None) -> None:
+        """Put the record, with its lease started anew."""
+        with self._writing:
+            expires = now_micros() + int(self._lease_seconds * 1e6)
+            self.job = replace(self.job, expires_at=expires, tables=self.job.tables if tables is None else tables)
+            self._store.put(self.job.path, self.job.to_json())
+
+
 @contextmanager
 def staging_job(
     store: ObjectStore,
@@ -115,32 +136,32 @@ def staging_job(
     tables: Sequence[Location],
     *,
     lease_seconds: float = LEASE_SECONDS,
-) -> Iterator[StagingJob]:
+) -> Iterator[RunningJob]:
     """A job's record for a block: written at its start, renewed while it lasts, removed at its end."""
     now = now_micros()
-    job = StagingJob(job_id, kind, branch, this_process(), now, now + int(lease_seconds * 1e6), tuple(tables))
-    store.put(job.path, job.to_json())
-    ended = threading.Event()
-    keeper = threading.Thread(
-        target=_keep, args=(store, job, lease_seconds, ended), name=f"staging {job_id}", daemon=True
+    running = RunningJob(
+        store, StagingJob(job_id, kind, branch, this_process(), now, now, tuple(tables)), lease_seconds
     )
+    running.write()
+    ended = threading.Event()
+    keeper = threading.Thread(target=_keep, args=(running, lease_seconds, ended), name=f"staging {job_id}", daemon=True)
     keeper.start()
     try:
         failpoints.hit("staging.job_written")
-        yield job
+        yield running
     finally:
         ended.set()
         keeper.join()
         _remove_quietly(store, job_id)
 
 
-def _keep(store: ObjectStore, job: StagingJob, lease_seconds: float, ended: threading.Event) -> None:
+def _keep(running: RunningJob, lease_seconds: float, ended: threading.Event) -> None:
     """Renew a record until its job has ended; a renewal that fails is tried again in time."""
     while not ended.wait(lease_seconds / 3):
         try:
-            store.put(job.path, replace(job, expires_at=now_micros() + int(lease_seconds * 1e6)).to_json())
+            running.write()
         except OmnigraphError as error:
-            _log.warning("staging record %s could not be renewed: %s", job.path, error)
+            _log.warning("staging record %s could not be renewed: %s", running.job.path, error)
 
 
 def _remove_quietly(store: ObjectStore, job_id: str) -> None:

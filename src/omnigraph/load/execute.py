@@ -21,7 +21,7 @@ from omnigraph.commit.model import MAIN, Commit, Lineage, ManifestState
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.rows import Receipt
 from omnigraph.commit.sidecar import Kind, list_sidecars
-from omnigraph.commit.staging_jobs import staging_job
+from omnigraph.commit.staging_jobs import RunningJob, staging_job
 from omnigraph.commit.updates import HeadIs, RecordReceipt, check
 from omnigraph.commit.window import WRITE_RESTART_BUDGET, effect_window
 from omnigraph.errors import (
@@ -81,6 +81,7 @@ class Load:
     #: Files that were staged for this attempt: deletion marks, and the rows of a load that holds them.
     attempt_files: list[str] = field(default_factory=list)
     restarts: int = 0
+    running: RunningJob | None = None
     #: The commit has begun, and nobody has said that it came to nothing.
     committing: bool = False
 
@@ -129,7 +130,7 @@ class Load:
         creates = state.branch != request.branch
         holds = self.inputs.size <= HELD_BYTES
         tables = [entry.location for entry in state.tables.values()]
-        with staging_job(self.context.store, self.job_id, "load", request.branch, tables):
+        with staging_job(self.context.store, self.job_id, "load", request.branch, tables) as self.running:
             rules = Rules(request.catalog, request.external_blobs, request.lenient)
             job = Job(self.job_id, rules, request.mode, self._stored(state), self._exchange(holds), request.embedder)
             chunks = self.inputs.chunks(self.engine.runner.parallelism)
@@ -238,6 +239,9 @@ class Load:
         for key in sorted(work.written & self._shared(state, creates)):
             entry = state.by_key[key]
             self.forks[key] = Location(entry.path, operation_id)
+            # Nobody knows this fork but the job's record.
+            assert self.running is not None
+            self.running.add(self.forks[key])
             fork(self.context.tables, entry.location, entry.version, operation_id)
             failpoints.hit("load.forked")
             pins[key] = Pin(self.forks[key], entry.version, entry.row_count)
