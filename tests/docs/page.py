@@ -4,7 +4,7 @@
 |---|---|
 | pg, gq, jsonl, json, yaml, csv with a file name after the language | the file is written |
 | gq without a name | compiled against the last schema that was written |
-| bash | run, must succeed |
+| bash | each command is run by itself and must succeed |
 | console | each `$ command` is run and prints what follows it; `…` stands for any text |
 | python | run, in one namespace for the page; a `print` promises its line in a comment |
 """
@@ -21,6 +21,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pytest
 
 from omnigraph.cli.main import run
 from omnigraph.language.query.compile import compile_query
@@ -68,11 +70,12 @@ class Reader:
         elif block.language == "gq":
             self._compile(block.text)
         elif block.language == "bash":
-            done = _in_a_shell(block.text)
-            assert done.returncode == 0, done.stdout
+            for command in _lines(block.text):
+                code, shown = _typed(command)
+                assert code == 0, f"$ {command}\n{shown}"
         elif block.language == "console":
             for command, promised in _commands(block.text):
-                shown = _shown_by(command)
+                shown = _typed(command)[1]
                 assert _fits(promised, shown), f"$ {command}\n{shown}\nbut the page promises\n{promised}"
         elif block.language == "python":
             self._execute(block)
@@ -98,26 +101,49 @@ class Reader:
 
 
 def _commands(text: str) -> Iterator[tuple[str, str]]:
-    """The commands of a console block and what they print; a command goes on while a quote is open or a line ends with `\\`."""
+    """The commands of a console block and what they print."""
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        lines = part.splitlines()
-        end = 1
-        while lines[end - 1].endswith("\\") or "\n".join(lines[:end]).count("'") % 2:
-            end += 1
-        yield "\n".join(lines[:end]), "\n".join(lines[end:])
+        first, *rest = _lines(part)
+        yield first, "\n".join(rest)
 
 
-def _shown_by(command: str) -> str:
-    """What a terminal would show: standard output and errors, in order."""
-    words = shlex.split(command.replace("\\\n", " "))
-    if words[0] == "omnigraph" and not _SHELL.search(re.sub(r"'[^']*'|\\\n", "", command)):
-        # The same command without a new process: pages stay cheap to run.
-        buffer = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+def _lines(text: str) -> list[str]:
+    """The lines of a shell text; one goes on while a quote is open or it ends with `\\`."""
+    found: list[str] = []
+    for line in text.splitlines():
+        if found and (found[-1].endswith("\\") or found[-1].count("'") % 2):
+            found[-1] += f"\n{line}"
+        else:
+            found.append(line)
+    return found
+
+
+def _typed(command: str) -> tuple[int, str]:
+    """The exit code of a command, and what a terminal would show: standard output and errors, in order."""
+    plain = _plain(command)
+    if plain is None:
+        done = _in_a_shell(command)
+        return done.returncode, done.stdout
+    # The same command without a new process: pages stay cheap to run.
+    variables, arguments = plain
+    buffer = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
         with contextlib.redirect_stdout(buffer), contextlib.redirect_stderr(buffer):
-            run(words[1:])
-        buffer.flush()
-        return buffer.buffer.getvalue().decode()  # type: ignore[attr-defined, no-any-return]
-    return _in_a_shell(command).stdout
+            code = run(arguments)
+    return code, buffer.buffer.getvalue().decode()  # type: ignore[attr-defined]
+
+
+def _plain(command: str) -> tuple[dict[str, str], list[str]] | None:
+    """The variables and arguments of a call of `omnigraph` that needs nothing of a shell."""
+    if _SHELL.search(re.sub(r"'[^']*'|\\\n", "", command)):
+        return None
+    words = shlex.split(command.replace("\\\n", " "))
+    at = next(at for at, word in enumerate(words) if not re.match(r"[A-Z_]+=", word))
+    if words[at] != "omnigraph":
+        return None
+    return dict(word.split("=", 1) for word in words[:at]), words[at + 1 :]
 
 
 def _in_a_shell(text: str) -> subprocess.CompletedProcess[str]:
