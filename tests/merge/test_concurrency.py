@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 
 import omnigraph as og
 from omnigraph import failpoints
-from omnigraph.merge import execute
+from omnigraph.graph.lifecycle import connect
+from omnigraph.merge import difference, execute
+from tests.commit.healthy import assert_healthy
 from tests.merge.graphs import do, everything, ids, named, shown
 
 CHILD = Path(__file__).with_name("crash_child.py")
@@ -96,6 +99,26 @@ def test_a_source_that_is_deleted_meanwhile(graph: og.Graph) -> None:
     with pytest.raises(og.errors.BranchNotFound):
         graph.merge("feature", into="other")
     assert shown(graph, "other") == "4/1/30/no"
+
+
+def test_a_source_that_is_deleted_while_it_is_copied(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target that shares its tables forks them first and copies then; what was begun is undone."""
+    monkeypatch.setattr(difference, "KEPT_ROWS", 0)
+    graph.create_branch("other")
+    do(graph, "feature", "put", "eli", 22)
+    before = everything(graph, "other")
+
+    def delete() -> None:
+        # In a thread, because this one holds the lock of the target.
+        deleting = threading.Thread(target=lambda: og.open(graph.uri).delete_branch("feature"))
+        deleting.start()
+        deleting.join()
+
+    with failpoints.armed("branch_merge.post_phase_a", delete), pytest.raises(og.errors.BranchNotFound):
+        graph.merge("feature", into="other")
+    assert everything(graph, "other") == before
+    do(graph, "other", "put", "zoe", 1)
+    assert_healthy(connect(graph.uri))
 
 
 def test_no_merge_loses_for_ever(graph: og.Graph) -> None:

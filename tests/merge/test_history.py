@@ -80,6 +80,15 @@ def test_a_commit_from_before_a_schema_change(tmp_path: object) -> None:
     assert ids(graph, "node:P") == ["x"]
 
 
+def test_a_schema_change_elsewhere_is_no_boundary(tmp_path: object) -> None:
+    graph = og.init(f"{tmp_path}/g", "node P { name: String @key a: I32? } node Old { k: String @key }")
+    changed = write(graph, "main", 'insert P { name: "x", a: 1 }').commit
+    assert changed is not None
+    graph.apply_schema("node P { name: String @key a: I32? } node New { k: String @key }", allow_data_loss=True)
+    assert graph.revert(changed.id).outcome == "merged"
+    assert ids(graph, "node:P") == []
+
+
 def test_a_commit_from_before_a_rename(tmp_path: object) -> None:
     graph = og.init(f"{tmp_path}/g", "node P { name: String @key a: I32? }")
     changed = write(graph, "main", 'insert P { name: "x", a: 1 }', 'insert P { name: "y", a: 2 }').commit

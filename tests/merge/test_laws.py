@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -61,19 +59,27 @@ def laws(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 NUMBER = count()
 
 
-@contextmanager
-def branches(graph: og.Graph, *plans: tuple[str, str]) -> Iterator[list[str]]:
-    """Branches, each from main or from one that was made before it; gone afterwards."""
-    number = next(NUMBER)
-    made: dict[str, str] = {}
-    try:
-        for name, base in plans:
-            made[name] = f"{name}{number}"
-            graph.create_branch(made[name], base=made.get(base, base))
-        yield list(made.values())
-    finally:
-        for name in reversed(made.values()):
-            graph.delete_branch(name)
+class Branches:
+    """Branches of one example, made when they are needed and gone afterwards."""
+
+    def __init__(self, graph: og.Graph) -> None:
+        self._graph = graph
+        self._number = next(NUMBER)
+        self._made: list[str] = []
+
+    def make(self, name: str, base: str = "main") -> str:
+        """A branch from main, or from another one as it is now."""
+        branch = f"{name}{self._number}"
+        self._graph.create_branch(branch, base=base)
+        self._made.append(branch)
+        return branch
+
+    def __enter__(self) -> Branches:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for branch in reversed(self._made):
+            self._graph.delete_branch(branch)
 
 
 def apply(graph: og.Graph, branch: str, statements: list[str]) -> None:
@@ -109,11 +115,11 @@ def merged(graph: og.Graph, source: str, into: str, **options: Any) -> Outcome:
 @given(on_a=SOME, on_b=SOME)
 def test_a_merge_is_what_the_model_says_in_both_directions(laws: og.Graph, on_a: list[str], on_b: list[str]) -> None:
     """Both ways the same graph or the same conflicts; what neither side touched stays; twice is nothing; back is all."""
-    with branches(laws, ("a", "main"), ("b", "main"), ("a-into", "b"), ("b-into", "a")) as (a, b, into_b, into_a):
+    with Branches(laws) as branches:
+        a, b = branches.make("a"), branches.make("b")
         apply(laws, a, on_a)
         apply(laws, b, on_b)
-        laws.merge(a, into=into_a)
-        laws.merge(b, into=into_b)
+        into_a, into_b = branches.make("b-into", a), branches.make("a-into", b)
         base, ours, theirs = (state(laws, name) for name in ("main", a, b))
         expected, conflicts = three_way(base, ours, theirs)
 
@@ -133,20 +139,18 @@ def test_a_merge_is_what_the_model_says_in_both_directions(laws: og.Graph, on_a:
 @given(on_a=SOME, on_b=SOME, later_a=SOME, later_b=SOME)
 def test_criss_cross(laws: og.Graph, on_a: list[str], on_b: list[str], later_a: list[str], later_b: list[str]) -> None:
     """After each side has merged the other's earlier head, the base is the same both ways, and so is the outcome."""
-    plans = (("a", "main"), ("b", "main"), ("a-then", "a"), ("b-then", "b"), ("a-into", "b"), ("b-into", "a"))
-    with branches(laws, *plans) as (a, b, a_then, b_then, into_b, into_a):
+    with Branches(laws) as branches:
+        a, b = branches.make("a"), branches.make("b")
         apply(laws, a, on_a)
         apply(laws, b, on_b)
-        laws.merge(a, into=a_then)
-        laws.merge(b, into=b_then)
+        a_then, b_then = branches.make("a-then", a), branches.make("b-then", b)
         assume(merged(laws, b_then, a)[0] is not None)
         assume(merged(laws, a_then, b)[0] is not None)
         crossed = state(laws, a)
         assert crossed == state(laws, b)
         apply(laws, a, later_a)
         apply(laws, b, later_b)
-        laws.merge(a, into=into_a)
-        laws.merge(b, into=into_b)
+        into_a, into_b = branches.make("b-into", a), branches.make("a-into", b)
         ours, theirs = state(laws, a), state(laws, b)
         foreseen = laws.merge(b, into=into_a, dry_run=True), laws.merge(a, into=into_b, dry_run=True)
         if all("base" in result.stats for result in foreseen):
@@ -162,10 +166,11 @@ def test_criss_cross(laws: og.Graph, on_a: list[str], on_b: list[str], later_a: 
 @given(on_a=st.lists(KEYED, min_size=1, max_size=4), on_b=st.lists(KEYED, min_size=1, max_size=4), data=st.data())
 def test_only_the_final_states_count(laws: og.Graph, on_a: list[str], on_b: list[str], data: st.DataObject) -> None:
     """The same final state by other commits, in another order, gives the same graph or the same conflicts."""
-    with branches(laws, ("a", "main"), ("b", "main"), ("c", "main"), ("into", "b")) as (a, b, c, into):
+    with Branches(laws) as branches:
+        a, b, c = branches.make("a"), branches.make("b"), branches.make("c")
         apply(laws, a, on_a)
         apply(laws, b, on_b)
-        laws.merge(b, into=into)
+        into = branches.make("into", b)
         _reach(laws, c, state(laws, a), data)
         assert state(laws, c) == state(laws, a)
         assert merged(laws, a, into) == merged(laws, c, b)
@@ -197,7 +202,8 @@ def _reach(graph: og.Graph, branch: str, wanted: State, data: st.DataObject) -> 
 @given(on_a=SOME, on_b=SOME, strategy=st.sampled_from([None, "ours", "theirs"]))
 def test_property_by_property(laws: og.Graph, on_a: list[str], on_b: list[str], strategy: str | None) -> None:
     """Combining never conflicts more, never invents a value, and a strategy leaves only broken rules."""
-    with branches(laws, ("a", "main"), ("b", "main")) as (a, b):
+    with Branches(laws) as branches:
+        a, b = branches.make("a"), branches.make("b")
         apply(laws, a, on_a)
         apply(laws, b, on_b)
         base, ours, theirs = (state(laws, name) for name in ("main", a, b))

@@ -270,6 +270,15 @@ def test_images_on_request(graph: og.Graph) -> None:
     assert "ours" not in conflict.to_dict()
 
 
+def test_images_of_an_edge_that_theirs_left_alone(graph: og.Graph) -> None:
+    do(graph, "feature", "drop", "ada")
+    do(graph, "main", "link", "ada", "cleo")
+    (conflict,) = graph.merge("feature", dry_run=True, images=True).conflicts
+    assert (conflict.base, conflict.theirs) == (None, None)
+    assert conflict.ours is not None
+    assert (conflict.ours["src"], conflict.ours["dst"]) == ("ada", "cleo")
+
+
 # --- exactly once -----------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from omnigraph.merge.difference import open_difference
 from omnigraph.merge.judge import judge_table
 from omnigraph.merge.options import Options
 from omnigraph.merge.part import Part, together
-from omnigraph.merge.plan import Sides, _specs
+from omnigraph.merge.plan import Sides, _Specs
 from tests.merge.graphs import do, everything, named, write
 from tests.merge.test_matrix import CELLS, operate
 
@@ -43,7 +43,7 @@ def test_ranges_give_the_same_as_the_whole(graph: og.Graph, property_level: bool
     states = [context.manifest.load(name) for name in ("main", "feature")]
     base = graph.merge("feature", dry_run=True).stats["base"]
     sides = Sides(graph.snapshot(at=base).state, *states)
-    for spec in _specs(catalog, sides, Options(property_level=property_level)):
+    for spec in _Specs(catalog, sides, Options(property_level=property_level)).to_look_at():
         difference = open_difference(context, spec)
         whole = judge_table(difference)
         for count in (1, 2, 5, 100):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from omnigraph import failpoints
@@ -74,20 +75,18 @@ def merge(context: CommitContext, catalog: Catalog, source: str, into: str, opti
     if source == into:
         raise BadRequest(f"a merge needs a distinct source and target; both are '{source}'")
 
-    def prepare(ours: ManifestState) -> Prepared:
-        try:
-            return _prepare(context, catalog, source, ours, options)
-        except (StorageError, HistoricalVersionReclaimed):
-            # Was the source deleted while it was read? Then that is the answer.
-            context.manifest.load(source)
-            raise
-
     words = f"merge of '{source}' into '{into}'"
     fingerprint = options.fingerprint("merge", source, into)
-    return run(context, Request("merge", into, words, options, fingerprint, prepare))
+    prepare = partial(_prepare, context, catalog, source, options)
+    try:
+        return run(context, Request("merge", into, words, options, fingerprint, prepare))
+    except (StorageError, HistoricalVersionReclaimed):
+        # Was the source deleted while it was read? Then that is the answer.
+        context.manifest.load(source)
+        raise
 
 
-def _prepare(context: CommitContext, catalog: Catalog, source: str, ours: ManifestState, options: Options) -> Prepared:
+def _prepare(context: CommitContext, catalog: Catalog, source: str, options: Options, ours: ManifestState) -> Prepared:
     theirs = context.manifest.load(source)
     known, of_source = context.manifest.commits(ours.branch), context.manifest.commits(source)
     relation = relate({**of_source, **known}, ours.head, theirs.head)

@@ -18,7 +18,7 @@ def with_images(conflicts: Sequence[Conflict], differences: Mapping[str, Differe
     """Conflicts with the entity as each version has it, in values of JSON; blobs are left out."""
     wanted: dict[str, list[str]] = {}
     for conflict in conflicts:
-        if conflict.entity_id is not None and conflict.type_key in differences:
+        if conflict.entity_id is not None:
             wanted.setdefault(conflict.type_key, []).append(conflict.entity_id)
     images = {key: _images(differences[key], pa.array(ids, pa.string())) for key, ids in wanted.items()}
     return [

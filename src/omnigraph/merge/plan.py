@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from omnigraph.merge.part import Part, together
 from omnigraph.merge.result import Conflict
 from omnigraph.merge.rules import image_conflicts, rule_columns
 from omnigraph.merge.spread import judge_spread
-from omnigraph.merge.states import same_table
+from omnigraph.merge.states import moved, same_table
 from omnigraph.merge.target import Target
 from omnigraph.validation.sets import TableChange
 
@@ -93,7 +94,9 @@ class Sides:
 
 def make_plan(context: CommitContext, catalog: Catalog, sides: Sides, options: Options) -> Plan:
     """Compare, classify and check; nothing is written."""
-    tables = [_plan_table(context, spec, options) for spec in _specs(catalog, sides, options)]
+    _refuse_schema_boundary(sides)
+    specs = _Specs(catalog, sides, options)
+    tables = [_plan_table(context, spec, options) for spec in specs.to_look_at()]
     target = Target(context, sides.ours)
     target.undecided = {table.entity.type_key: table.whole.undecided for table in tables}
     if not options.resolutions:
@@ -103,7 +106,8 @@ def make_plan(context: CommitContext, catalog: Catalog, sides: Sides, options: O
     found = [conflict for table in tables for conflict in table.whole.conflicts]
     found += image_conflicts(catalog, changes, target)
     if options.images:
-        found = with_images(found, {table.entity.type_key: table.difference for table in tables})
+        keys = {conflict.type_key for conflict in found}
+        found = with_images(found, {key: open_difference(context, specs.of(sides.ours.by_key[key])) for key in keys})
     return Plan(tuple(tables), tuple(sorted(found, key=lambda conflict: conflict.order)))
 
 
@@ -116,33 +120,57 @@ def _settled(sides: Sides) -> frozenset[str]:
     )
 
 
-def _specs(catalog: Catalog, sides: Sides, options: Options) -> Iterator[TableSpec]:
-    """The tables to look at: those that theirs has moved and ours does not have just so, and those decided about."""
-    types: list[NodeType | EdgeType] = [*catalog.nodes.values(), *catalog.edges.values()]
-    entities = {(entity.id, entity.incarnation): entity for entity in types}
-    for boundary in _created_or_dropped(sides):
-        raise ChangeSchemaBoundary(
-            f"{boundary.key} does not exist on all sides: a change across a schema change can not be applied",
-            commit=sides.commit,
-            type_name=boundary.key.partition(":")[2],
-        )
-    for ours in sorted_entries(sides.ours.tables.values()):
-        base, crossed = _bases(sides, ours.identity)
-        theirs = sides.theirs.tables[ours.identity]
-        decisions = options.resolutions.get(ours.key, {})
-        untouched = same_table(base, theirs) and not crossed
-        if decisions or not (untouched or same_table(ours, theirs)):
-            yield TableSpec(
-                entities[ours.identity],
-                base,
-                ours,
-                theirs,
-                options.strategy,
-                options.property_level,
-                sides.commit,
-                tuple(decisions),
-                crossed,
+def _refuse_schema_boundary(sides: Sides) -> None:
+    """What theirs changed in a type that not all sides have can not be applied."""
+    for identity in moved(sides.base, sides.theirs):
+        entries = [state.tables.get(identity) for state in (sides.base, sides.ours, sides.theirs)]
+        if None in entries:
+            key = next(entry.key for entry in entries if entry is not None)
+            raise ChangeSchemaBoundary(
+                f"{key} does not exist on all sides: a change across a schema change can not be applied",
+                commit=sides.commit,
+                type_name=key.partition(":")[2],
             )
+
+
+@dataclass(frozen=True)
+class _Specs:
+    """Which tables a merge looks at, and how."""
+
+    catalog: Catalog
+    sides: Sides
+    options: Options
+
+    def to_look_at(self) -> Iterator[TableSpec]:
+        """Those that theirs has moved and ours does not have just so, and those decided about; nodes before edges."""
+        sides = self.sides
+        for ours in sorted_entries(sides.ours.tables.values()):
+            if ours.identity not in sides.base.tables or ours.identity not in sides.theirs.tables:
+                continue
+            spec = self.of(ours)
+            untouched = same_table(spec.base, spec.theirs) and not spec.crossed
+            if spec.decided or not (untouched or same_table(ours, spec.theirs)):
+                yield spec
+
+    def of(self, ours: TableEntry) -> TableSpec:
+        """One table of the target with its other versions."""
+        base, crossed = _bases(self.sides, ours.identity)
+        return TableSpec(
+            entity=self._entities[ours.identity],
+            base=base,
+            ours=ours,
+            theirs=self.sides.theirs.tables[ours.identity],
+            strategy=self.options.strategy,
+            property_level=self.options.property_level,
+            commit=self.sides.commit,
+            decided=tuple(self.options.resolutions.get(ours.key, {})),
+            crossed=crossed,
+        )
+
+    @cached_property
+    def _entities(self) -> dict[Identity, NodeType | EdgeType]:
+        types: list[NodeType | EdgeType] = [*self.catalog.nodes.values(), *self.catalog.edges.values()]
+        return {(entity.id, entity.incarnation): entity for entity in types}
 
 
 def _bases(sides: Sides, identity: Identity) -> tuple[TableEntry, tuple[tuple[TableEntry, TableEntry], ...]]:
@@ -158,12 +186,6 @@ def _bases(sides: Sides, identity: Identity) -> tuple[TableEntry, tuple[tuple[Ta
         else:
             crossed.append((other, root))
     return base, tuple(crossed)
-
-
-def _created_or_dropped(sides: Sides) -> Iterable[TableEntry]:
-    everywhere = sides.base.tables.keys() & sides.ours.tables.keys() & sides.theirs.tables.keys()
-    for state in (sides.base, sides.ours, sides.theirs):
-        yield from (entry for identity, entry in state.tables.items() if identity not in everywhere)
 
 
 def _plan_table(context: CommitContext, spec: TableSpec, options: Options) -> TablePlan:
