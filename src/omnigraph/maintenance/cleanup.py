@@ -21,7 +21,13 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.recovery import heal
 from omnigraph.commit.sidecar import list_sidecars
 from omnigraph.commit.staging_jobs import list_jobs, remove_job
-from omnigraph.errors import ManifestContention, OmnigraphError, RecoveryRequired
+from omnigraph.errors import (
+    BranchNotFound,
+    HistoricalVersionReclaimed,
+    ManifestContention,
+    OmnigraphError,
+    RecoveryRequired,
+)
 from omnigraph.maintenance import leftovers
 from omnigraph.maintenance.durations import feed_retention, staging_grace
 from omnigraph.maintenance.leftovers import DroppedTable
@@ -29,6 +35,7 @@ from omnigraph.maintenance.reachable import Kept, KeptVersions, kept_versions
 from omnigraph.maintenance.reclaim import Reclaim, plan_reclaim, still_unneeded, take_files, take_versions, unfinished
 from omnigraph.maintenance.retention import KeptBranch, Policy, kept_branches
 from omnigraph.storage.tables.dataset_files import DatasetFiles, LineFiles, list_dataset
+from omnigraph.storage.tables.lance_errors import Missing
 from omnigraph.storage.tables.location import Location
 
 _log = logging.getLogger(__name__)
@@ -76,11 +83,21 @@ def cleanup(context: CommitContext, policy: Policy, *, dry_run: bool = False) ->
     with _all_locks(context):
         pass  # what a dead writer left is settled now; what can not be settled is in the way
     run = _Cleanup(context, policy)
-    found = run.survey()
+    found = _look_while_branches_go(run)
     errors: dict[str, str] = {}
     if not dry_run:
         found, errors = run.carry_out(found)
-    return CleanupReport(policy.keep, policy.older_than, dry_run, tuple(_report(context, found, errors)))
+    return CleanupReport(policy.keep, policy.older_than, dry_run, tuple(_report(run.type_keys(), found, errors)))
+
+
+def _look_while_branches_go(run: _Cleanup) -> Survey:
+    """A look without locks; a branch, or a fork of it, may be deleted under it, and then it is taken again."""
+    for _ in range(LOCK_ATTEMPTS):
+        try:
+            return run.survey()
+        except (BranchNotFound, HistoricalVersionReclaimed, Missing) as gone:
+            _log.info("cleanup looks again: %s", gone)
+    return run.survey()
 
 
 @dataclass(frozen=True)
@@ -108,7 +125,8 @@ class _Cleanup:
         """Look at every dataset, without a lock."""
         context = self._context
         self._look_at_branches()
-        staging = {table.path for job in list_jobs(context.store) if not job.is_expired() for table in job.tables}
+        claimed = {table for job in list_jobs(context.store) if not job.is_expired() for table in job.tables}
+        staging = {table.path for table in claimed}
         known: dict[str, set[str]] = {}
         for left in unfinished(context.store):
             known.setdefault(left.dataset, set()).update(left.names)
@@ -125,6 +143,8 @@ class _Cleanup:
             if path == AUDIT_PATH:
                 self._keep_newest(files)
             for location in leftovers.orphaned_lines(context, files, self.kept, self._branches):
+                if location in claimed:
+                    continue
                 line = files.lines.get(location.branch, LineFiles())
                 lines.append((location, line.size, len(line.versions)))
                 files.refs.discard(location.branch or "")
@@ -162,6 +182,10 @@ class _Cleanup:
                 take_files(context.store, reclaim, self._records.pop(reclaim.path, []))
         self._drop_dead_records()
         return Survey(tuple(done), tuple(dropped), tuple(removed)), errors
+
+    def type_keys(self) -> dict[str, str]:
+        """The types by the paths of their tables."""
+        return {entry.path: entry.key for branch in self._branches for entry in branch.head.tables.values()}
 
     def _look_at_branches(self) -> None:
         self._branches = kept_branches(self._context, self._policy, self._feed)
@@ -226,11 +250,8 @@ def _collected(errors: dict[str, str], path: str) -> Iterator[None]:
         errors[path] = error.message
 
 
-def _report(context: CommitContext, found: Survey, errors: dict[str, str]) -> Iterator[CleanedDataset]:
+def _report(keys: dict[str, str], found: Survey, errors: dict[str, str]) -> Iterator[CleanedDataset]:
     """What went, by type; datasets of which nothing went are not listed."""
-    keys = {
-        entry.path: entry.key for name in branch_names(context) for entry in context.manifest.load(name).tables.values()
-    }
     keys |= {table.path: table.key for table in found.tables if table.key is not None}
     sizes: dict[str, list[int]] = {path: [0, 0] for path in errors}
 

@@ -18,6 +18,7 @@ from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.recovery import heal
 from omnigraph.commit.sidecar import Kind, list_sidecars
 from omnigraph.commit.staging_jobs import staging_job
+from omnigraph.commit.updates import Requirement, check
 from omnigraph.errors import BadRequest, ExpectedVersionMismatch
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.schema.catalog import Catalog
@@ -59,10 +60,14 @@ def ensure_indices(
     branch: str,
     types: Collection[str] | None = None,
     actor: str | None = None,
+    requires: tuple[Requirement, ...] = (),
 ) -> IndexReport:
-    """Build every index that is declared and missing, of all types or of some (`node:Person`, `edge:Knows`)."""
+    """Build every index that is declared and missing, of all types or of some (`node:Person`, `edge:Knows`).
+
+    `requires`: what must still be true when it is committed, such as the schema that declares them.
+    """
     lineage = Lineage(new_ulid(), now_micros(), "maintenance", actor)
-    reconciliation = _Reconciliation(context, _chosen(catalog, types), branch, lineage)
+    reconciliation = _Reconciliation(context, _chosen(catalog, types), branch, lineage, requires)
     _settle_pending(context, branch)
     # An index takes long to build, and until it is committed its files look like garbage.
     locations = reconciliation.locations()
@@ -101,8 +106,16 @@ def _settle_pending(context: CommitContext, branch: str) -> None:
 class _Reconciliation:
     """One call: what is wanted, and the indexes that were staged for it so far."""
 
-    def __init__(self, context: CommitContext, entities: tuple[Entity, ...], branch: str, lineage: Lineage) -> None:
+    def __init__(
+        self,
+        context: CommitContext,
+        entities: tuple[Entity, ...],
+        branch: str,
+        lineage: Lineage,
+        requires: tuple[Requirement, ...],
+    ) -> None:
         self._context = context
+        self._requires = requires
         self._entities = entities
         self._branch = branch
         self._lineage = lineage
@@ -113,6 +126,7 @@ class _Reconciliation:
         return [entry.location for entry, plan in self._plans(self._context.manifest.load(self._branch)) if plan.builds]
 
     def _plans(self, state: ManifestState) -> list[tuple[TableEntry, TablePlan]]:
+        check(self._requires, state)
         tables = self._context.tables
         # None: a schema change has dropped the type since the catalog was read.
         entries = ((entity, state.tables.get((entity.id, entity.incarnation))) for entity in self._entities)
@@ -134,7 +148,8 @@ class _Reconciliation:
         ]
         if not effects:
             return _report(plans, None)
-        execute(context, Write(Kind.ENSURE_INDICES, self._branch, self._lineage, tuple(effects)), held)
+        write = Write(Kind.ENSURE_INDICES, self._branch, self._lineage, tuple(effects), requires=self._requires)
+        execute(context, write, held)
         return _report(plans, self._lineage.id)
 
     def _effect(self, entry: TableEntry, builds: tuple[Build, ...], *, shared: bool) -> TableEffect:

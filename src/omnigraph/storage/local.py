@@ -103,10 +103,11 @@ class LocalObjects(ObstoreObjects):
         with self._files("sync", "flush", path):
             known, seen = self._flushed.get(path, frozenset()), set()
             for part in place.rglob("*"):
-                stamp = _stamp(part)
-                if stamp not in known:
-                    _fsync(part)
-                seen.add(stamp)
+                with suppress(FileNotFoundError):  # cleanup took it away meanwhile
+                    stamp = _stamp(part)
+                    if stamp not in known:
+                        _fsync(part)
+                    seen.add(stamp)
             self._flushed[path] = frozenset(seen)
             _fsync(place)
             for folder in place.parents[: len(place.relative_to(root).parts)]:
