@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 import threading
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import omnigraph as og
@@ -105,7 +107,9 @@ def test_a_source_that_is_deleted_while_it_is_copied(graph: og.Graph, monkeypatc
     """A target that shares its tables forks them first and copies then; what was begun is undone."""
     monkeypatch.setattr(difference, "KEPT_ROWS", 0)
     graph.create_branch("other")
-    do(graph, "feature", "put", "eli", 22)
+    # More than Lance has in memory once it has looked at the files.
+    handles = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(20_000)]
+    graph.load(pa.table({"handle": handles}), type="Staff", branch="feature", engine="local")
     before = everything(graph, "other")
 
     def delete() -> None:
