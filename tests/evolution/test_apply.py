@@ -20,6 +20,7 @@ from omnigraph.errors import (
     NotFound,
     OmnigraphError,
     ParseError,
+    RecoveryRequired,
     SchemaContractError,
     TypecheckError,
     ValidationError,
@@ -388,3 +389,29 @@ def test_a_failure_is_settled_at_once(graph: og.Graph, failpoint: str, happens: 
     assert {row["n"] for row in picture(graph)["node:Human"]} == {4}
     assert graph.schema() == wanted
     assert picture(og.open(graph.uri)) == picture(graph)
+
+
+def test_an_apply_settles_a_write_that_could_not_be_settled(graph: og.Graph) -> None:
+    """The tables have moved and are not published: it is not planned on them, they are published first."""
+    with (
+        failpoints.armed("mutation.post_phase_b_pre_manifest_commit"),
+        failpoints.armed("recovery.before_roll_forward"),
+        pytest.raises(RecoveryRequired),
+    ):
+        graph.mutate('query w() { insert Person { name: "dov", code: 1 } }')
+    assert len(graph.pending_operations()) == 1
+    with pytest.raises(ValidationError, match="@unique violation on Person.code"):
+        graph.apply_schema(person("code: I64 @unique"))
+    assert graph.apply_schema(person("n: I32 @default(4)")).applied
+    assert {row["name"]: row["n"] for row in picture(graph)["node:Person"]} == dict.fromkeys(
+        ["ada", "ben", "cy", "dov"], 4
+    )
+
+
+def test_a_property_that_an_interface_renames(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "graph", "interface I { x: I32? } node A implements I { k: String @key }")
+    graph.mutate('query w() { insert A { k: "a", x: 1 } }')
+    wanted = 'interface I { y: I32? @rename_from("x") } node A implements I { k: String @key }'
+    applied = graph.apply_schema(wanted)
+    assert [step.kind for step in applied.plan.steps] == ["update_type_metadata", "rename_property"]
+    assert graph.entity("node", "A", "a") == {"id": "a", "k": "a", "y": 1}

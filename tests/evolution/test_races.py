@@ -11,7 +11,14 @@ import pytest
 
 import omnigraph as og
 from omnigraph import failpoints
-from omnigraph.errors import Conflict, LoadRejected, SchemaChanged, TypecheckError, ValidationError
+from omnigraph.errors import (
+    ChangeSchemaBoundary,
+    Conflict,
+    LoadRejected,
+    SchemaChanged,
+    TypecheckError,
+    ValidationError,
+)
 from tests.evolution.migrations import BEFORE, ROWS, person
 from tests.evolution.pictures import picture
 from tests.evolution.processes import answer, start
@@ -159,6 +166,55 @@ def test_a_load_that_lost_to_a_rename_is_told_that_the_type_is_unknown(graph: og
     ):
         writer.load([{"type": "Team", "data": {"slug": "labs"}}])
     assert [row["slug"] for row in picture(graph)["node:Squad"]] == ["core"]
+    assert leftovers(graph) == []
+
+
+def test_indexes_that_lost_to_a_change_are_built_under_the_new_schema(graph: og.Graph) -> None:
+    """Built for a column that was renamed before they were committed."""
+    graph.apply_schema(person("age: I32? @index"))
+    builder = og.open(graph.uri)
+    renamed = person('years: I32? @index @rename_from("age")', without=["age"])
+    with failpoints.armed("staging.job_written", once(lambda: graph.apply_schema(renamed))):
+        report = builder.ensure_indices()
+    assert "years" in {status.column for status in report.built if status.type_key == "node:Person"}
+    assert "age" not in {status.column for status in report.built}
+
+
+def test_a_change_during_a_merge_is_refused(graph: og.Graph) -> None:
+    """The branch that is merged is there, so the merge goes on undisturbed."""
+    graph.create_branch("feature")
+    graph.at("feature").mutate('query w() { insert Person { name: "dov", code: 9 } }')
+    refused: list[str] = []
+
+    def change() -> None:
+        with pytest.raises(Conflict, match="'feature'") as told:
+            og.open(graph.uri).apply_schema(HUMAN)
+        refused.append(told.value.message)
+
+    with failpoints.armed("branch_merge.prepared", once(change)):
+        graph.merge("feature", delete_branch=True)
+    assert len(refused) == 1
+    assert graph.apply_schema(HUMAN).applied
+    assert {row["name"] for row in picture(graph)["node:Human"]} == {"ada", "ben", "cy", "dov"}
+
+
+@pytest.mark.parametrize("verb", ["revert", "cherry_pick"])
+def test_a_picked_commit_that_lost_to_a_change_is_told_so(graph: og.Graph, verb: str) -> None:
+    """It starts over under the new schema, and finds that the commit lies on the other side of it."""
+    commit = graph.mutate('query w() { insert Team { slug: "labs" } }').commit
+    assert commit is not None
+    if verb == "cherry_pick":
+        graph.mutate('query w() { delete Team where slug = "labs" }')
+    before = [row["slug"] for row in picture(graph)["node:Team"]]
+    change = person(rest="node Team { slug: String @key motto: String? } edge R: Person -> Team")
+    picker = og.open(graph.uri)
+    with (
+        failpoints.armed("branch_merge.prepared", once(lambda: graph.apply_schema(change))),
+        pytest.raises(ChangeSchemaBoundary),
+    ):
+        getattr(picker, verb)(commit.id)
+    assert [row["slug"] for row in picture(graph)["node:Team"]] == before
+    assert graph.schema() == change
     assert leftovers(graph) == []
 
 

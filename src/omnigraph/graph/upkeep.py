@@ -30,8 +30,10 @@ class Upkeep(Handle):
         from omnigraph.maintenance.indexes import ensure_indices
 
         self._refuse_read_only()
-        catalog = self.contract().catalog
-        return ensure_indices(self._context, catalog, branch or self.branch, types, actor or self.actor)
+        place, who = branch or self.branch, actor or self.actor
+        return self._under_schema(
+            lambda contract, schema: ensure_indices(self._context, contract.catalog, place, types, who, (schema,))
+        )
 
     def optimize(
         self,
