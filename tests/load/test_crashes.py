@@ -110,7 +110,8 @@ def test_death(
     undisturbed.load(LOADS[load].encode(), mode, engine="local")  # type: ignore[arg-type]
     survivor = og.open(graph.uri)
     expected = dict(before)
-    if DEATHS[failpoint]:
+    # Without a table that moved there is nothing to finish: a record of it alone is taken back.
+    if DEATHS[failpoint] and not (load == "empty" and failpoint == "load.post_phase_b_pre_manifest_commit"):
         expected[branch] = content(undisturbed)
     assert {name: content(survivor, name) for name in survivor.branches()} == expected
     # What the dead process staged is accounted for: its record names every fork that is nobody's, and stays until its
