@@ -312,6 +312,9 @@ class MergeConflicts(Conflict):
         super().__init__(message)
         self.conflicts = list(conflicts)
 
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "conflicts": [conflict.to_dict() for conflict in self.conflicts]}
+
 
 class CommitHasNoParent(Conflict):
     """The first commit of a graph has nothing to be compared with."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -348,6 +349,24 @@ def test_a_conflict_deletes_nothing(graph: og.Graph) -> None:
     with pytest.raises(og.errors.MergeConflicts, match="1 conflict, nothing was written: DivergentUpdate"):
         graph.merge("feature", delete_branch=True)
     assert graph.branches() == ["main", "feature"]
+
+
+def test_the_error_is_plain_data_and_survives_pickling(graph: og.Graph) -> None:
+    do(graph, "feature", "relevel", "ada", 1)
+    do(graph, "main", "relevel", "ada", 2)
+    with pytest.raises(og.errors.MergeConflicts) as raised:
+        graph.merge("feature")
+    assert json.loads(json.dumps(raised.value.to_dict()))["conflicts"] == [
+        {
+            "kind": "DivergentUpdate",
+            "entity_kind": "node",
+            "type_name": "Staff",
+            "type_key": "node:Staff",
+            "entity_id": "ada",
+            "message": "Staff 'ada' was updated differently on both sides",
+        }
+    ]
+    assert pickle.loads(pickle.dumps(raised.value)).conflicts == raised.value.conflicts
 
 
 def test_results_are_plain_data(graph: og.Graph) -> None:
