@@ -102,27 +102,6 @@ def test_a_killed_driver_takes_its_java_and_its_workers_along() -> None:
             time.sleep(0.1)
 
 
-def test_a_forked_child_leaves_the_session_to_its_parent() -> None:
-    done = python(
-        """
-        import os
-        from omnigraph.spark.session import is_running, spark_session
-        from omnigraph.spark.runner import OnSpark
-        from tests.spark import tasks
-        session = spark_session(master="local[1]")
-        child = os.fork()
-        if child == 0:
-            running = is_running()
-            import sys
-            sys.exit(1 if running else 0)
-        _, status = os.waitpid(child, 0)
-        assert status == 0, status
-        assert OnSpark(session).run(tasks.square, [3]) == [9]
-        """
-    )
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.parametrize(
     ("settings", "environ", "kind", "said"),
     [
@@ -171,11 +150,20 @@ def test_what_does_not_start_says_why_in_one_line(settings: str, environ: dict[s
     assert len(told) == 2
 
 
-def test_the_master_of_the_environment_and_settings_that_win() -> None:
+def test_the_environment_names_the_master_settings_win_and_a_forked_child_leaves_it_alone() -> None:
     done = python(
         """
-        from omnigraph.spark.session import spark_session
+        import os, sys
+        from omnigraph.spark.session import is_running, spark_session
+        from omnigraph.spark.runner import OnSpark
+        from tests.spark import tasks
         session = spark_session(conf={"spark.ui.showConsoleProgress": True})
+        child = os.fork()
+        if child == 0:
+            sys.exit(1 if is_running() else 0)
+        _, status = os.waitpid(child, 0)
+        assert status == 0, status
+        assert OnSpark(session).run(tasks.square, [3]) == [9]
         print(session.context.master, session.parallelism, session.context.getConf().get("spark.ui.showConsoleProgress"))
         """,
         OMNIGRAPH_SPARK_MASTER="local[3]",
