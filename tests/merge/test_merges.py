@@ -483,6 +483,28 @@ def test_blobs_that_differ_conflict(tmp_path: Path) -> None:
     assert rows(graph, "node:Doc") == [{"id": "x", "title": "x", "content": b"\4\5\6", "note": "m"}]
 
 
+def test_blobs_after_criss_cross_merges(tmp_path: Path) -> None:
+    """Both bases have changed the table, so each entity is compared with what they have together."""
+    graph = og.init(tmp_path / "g", DOC)
+    for title in ("x", "y"):
+        put_doc(graph, "main", title, "base64:AQID")
+    for side, title in (("left", "x"), ("right", "y")):
+        graph.create_branch(side)
+        put_doc(graph, side, title, "base64:BAUG")
+        graph.create_branch(f"{side}-then", base=side)
+    graph.merge("right-then", into="left")
+    graph.merge("left-then", into="right")
+    put_doc(graph, "left", "x", "base64:AQID")
+    put_doc(graph, "right", "y", None)
+    put_doc(graph, "right", "new", "base64:")
+    graph.create_branch("other-way", base="right")
+    assert graph.merge("right", into="left").outcome == "merged"
+    assert graph.merge("left", into="other-way").outcome == "fast_forward"
+    for branch in ("left", "other-way"):
+        found = {row["id"]: row["content"] for row in rows(graph, "node:Doc", branch)}
+        assert found == {"x": b"\1\2\3", "y": None, "new": b""}
+
+
 def test_external_blobs_stay_external(tmp_path: Path) -> None:
     (tmp_path / "far.bin").write_bytes(b"far away")
     uri = (tmp_path / "far.bin").as_uri()

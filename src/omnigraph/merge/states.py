@@ -42,13 +42,15 @@ def readable_base(context: CommitContext, candidates: Iterable[Commit], theirs: 
 def readable_pairs(
     context: CommitContext, pairs: Iterable[tuple[Commit, Commit]]
 ) -> Iterator[tuple[ManifestState, ManifestState]]:
-    """The states of pairs of commits, those of them that are still there."""
-    for one, other in pairs:
+    """The states of pairs of commits, those of them that are still there with every table in which they differ."""
+    for pair in pairs:
         try:
-            states = state_of(context.manifest, one), state_of(context.manifest, other)
+            one, other = (state_of(context.manifest, commit) for commit in pair)
+            for state in (one, other):
+                require_tables(context, state, moved(one, other))
         except HistoricalVersionReclaimed:
             continue
-        yield states
+        yield one, other
 
 
 def require_tables(context: CommitContext, state: ManifestState, identities: Iterable[Identity]) -> None:
