@@ -26,6 +26,7 @@ from omnigraph.ids import new_ulid
 from omnigraph.maintenance.cleanup import cleanup
 from omnigraph.maintenance.retention import Policy
 from omnigraph.storage.root import Root
+from omnigraph.storage.tables.commit import fork
 from omnigraph.storage.tables.staged import stage_append
 from tests.commit.healthy import assert_healthy, picture, tree
 from tests.commit.org import MEMBER_OF, STAFF, TEAM, again, ids, insert, lineage, new_graph, staff, table_of, team
@@ -127,6 +128,16 @@ def test_a_second_run_finds_nothing(org: og.Graph) -> None:
     files = tree(connect(org.uri))
     assert org.cleanup(keep=2).datasets == ()
     assert tree(connect(org.uri)) == files
+
+
+def test_a_later_run_may_want_to_keep_more_than_there_is(org: og.Graph) -> None:
+    commits = [commit.id for commit in org.commits()]
+    org.cleanup(keep=2)
+    org.mutate(WRITES, "put", {"h": "later", "n": 1})
+    for policy in ({"keep": 100}, {"older_than": "1w"}):
+        org.cleanup(**policy)  # type: ignore[arg-type]
+        assert readable(org, commits) == [place < 2 for place in range(len(commits))]
+    all_readable(connect(org.uri))
 
 
 def test_a_dry_run_says_what_goes_and_removes_nothing(org: og.Graph) -> None:
@@ -296,6 +307,20 @@ def test_forks_of_a_branch_whose_deletion_died(org: og.Graph) -> None:
     assert [dataset.type_key for dataset in report.datasets] == [STAFF]
     assert_healthy(connect(org.uri))
     assert unreferenced(connect(org.uri)) == set()
+
+
+def test_a_fork_that_a_running_job_made_is_no_orphan(org: og.Graph) -> None:
+    """A load forks a table before it stages rows for it, long before it publishes."""
+    org.create_branch("work")
+    context = connect(org.uri)
+    entry = context.manifest.load("work").by_key[STAFF]
+    name = new_ulid()
+    with staging_job(context.store, name, "Load", "work", [replace(entry.location, branch=name)]):
+        made = fork(context.tables, entry.location, entry.version, name)
+        org.cleanup(keep=1)
+        assert context.tables.open_dataset(made).count_rows() == entry.row_count
+    org.cleanup(keep=1)
+    assert context.tables.head_version(made) is None
 
 
 def test_dropped_tables(graph: CommitContext) -> None:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from omnigraph.commit.audit import AUDIT_PATH
-from omnigraph.commit.branch_refs import MANIFEST_PATH
+from omnigraph.commit.branch_refs import MANIFEST_PATH, SCHEMA_APPLY_LOCK
 from omnigraph.commit.branches import branch_names
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.recovery import heal
@@ -125,8 +125,7 @@ class _Cleanup:
         """Look at every dataset, without a lock."""
         context = self._context
         self._look_at_branches()
-        claimed = {table for job in list_jobs(context.store) if not job.is_expired() for table in job.tables}
-        staging = {table.path for table in claimed}
+        staging = {location.path for location in self._claimed()}
         known: dict[str, set[str]] = {}
         for left in unfinished(context.store):
             known.setdefault(left.dataset, set()).update(left.names)
@@ -142,8 +141,12 @@ class _Cleanup:
             files = list_dataset(context.store, path)
             if path == AUDIT_PATH:
                 self._keep_newest(files)
-            for location in leftovers.orphaned_lines(context, files, self.kept, self._branches):
+            orphans = leftovers.orphaned_lines(context, files, self.kept, self._branches)
+            # A job forks a table before it stages for it. Its record is older than the fork, so it is looked for now.
+            claimed = self._claimed() if orphans else set()
+            for location in orphans:
                 if location in claimed:
+                    self.kept[location] = KeptVersions(floor=0)
                     continue
                 line = files.lines.get(location.branch, LineFiles())
                 lines.append((location, line.size, len(line.versions)))
@@ -183,6 +186,11 @@ class _Cleanup:
         self._drop_dead_records()
         return Survey(tuple(done), tuple(dropped), tuple(removed)), errors
 
+    def _claimed(self) -> set[Location]:
+        """The lines for which some job is staging now."""
+        jobs = list_jobs(self._context.store)
+        return {location for job in jobs if not job.is_expired() for location in job.tables}
+
     def type_keys(self) -> dict[str, str]:
         """The types by the paths of their tables."""
         return {entry.path: entry.key for branch in self._branches for entry in branch.head.tables.values()}
@@ -196,7 +204,8 @@ class _Cleanup:
         """Whether everything that was to go is unneeded still; called inside the locks."""
         self._branches = kept_branches(self._context, self._policy, self._feed)
         self.kept = kept_versions(self._context, self._branches)
-        if any(location in self.kept for location, _, _ in found.lines):
+        needed = {*self.kept, *(self._claimed() if found.lines else ())}
+        if any(location in needed for location, _, _ in found.lines):
             return False
         if {table.path for table in found.tables} & {location.path for location in self.kept}:
             return False
@@ -224,7 +233,8 @@ def _all_locks(context: CommitContext) -> Iterator[None]:
     """The locks of all branches, with everything settled that waited: nobody writes, and nothing is half done."""
     for _ in range(LOCK_ATTEMPTS):
         names = branch_names(context)
-        with context.locks.hold_all(names):
+        # The last one keeps branches from being made.
+        with context.locks.hold_all([*names, SCHEMA_APPLY_LOCK]):
             if branch_names(context) != names:
                 continue
             heal(context, holding=names)

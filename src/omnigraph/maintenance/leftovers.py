@@ -51,10 +51,17 @@ def orphaned_lines(
 
 
 def drop_line(context: CommitContext, location: Location) -> bool:
-    """Remove a line; False when other lines were made from it and are still there."""
+    """Remove a line; False when other lines were made from it and are still there, or somebody is at it."""
     assert location.branch is not None
+    if location.path == MANIFEST_PATH:
+        with context.locks.try_hold(location.branch) as lock:
+            return lock is not None and _drop(context, location, location.branch)
+    return _drop(context, location, location.branch)
+
+
+def _drop(context: CommitContext, location: Location, name: str) -> bool:
     try:
-        delete_lance_branch(context.tables.open_dataset(Location(location.path)), location.branch)
+        delete_lance_branch(context.tables.open_dataset(Location(location.path)), name)
     except Missing:
         return True
     except Conflict:

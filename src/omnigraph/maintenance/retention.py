@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import combinations
 
-from omnigraph.commit.branch_refs import BranchRef, list_refs
+from omnigraph.commit.branch_refs import MANIFEST_PATH, BranchRef, list_refs
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.history import reachable, state_of
 from omnigraph.commit.model import MAIN, Commit, ManifestState
@@ -15,6 +15,7 @@ from omnigraph.commit.staging_jobs import list_jobs
 from omnigraph.commit.tags import tagged_commits
 from omnigraph.errors import BadRequest, CommitNotFound, HistoricalVersionReclaimed
 from omnigraph.ids import now_micros
+from omnigraph.storage.tables.dataset_files import LineFiles, list_dataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ def kept_branches(context: CommitContext, policy: Policy, feed: timedelta) -> li
     needed_since = min([now_micros() - _micros(feed), *(job.started_at for job in jobs)])
     histories = {name: manifest.commits(name) for name in (MAIN, *refs)}
     states = {name: manifest.load(name) for name in (MAIN, *refs)}
+    lines = list_dataset(context.store, MANIFEST_PATH).lines
     singles: dict[str, set[int]] = {name: set() for name in states}
     for ref in refs.values():
         singles[ref.name].add(ref.parent_version)
@@ -64,7 +66,12 @@ def kept_branches(context: CommitContext, policy: Policy, feed: timedelta) -> li
             name=name,
             head=state,
             floor=_floor(
-                _own_chain(histories[name], state, refs.get(name)), state, refs.get(name), policy, needed_since
+                _own_chain(histories[name], state, refs.get(name)),
+                state,
+                refs.get(name),
+                policy,
+                needed_since,
+                _versions(lines, name),
             ),
             singles=frozenset(singles[name]),
         )
@@ -85,22 +92,33 @@ def _own_chain(known: Mapping[str, Commit], state: ManifestState, ref: BranchRef
 
 
 def _floor(
-    chain: Sequence[Commit], state: ManifestState, ref: BranchRef | None, policy: Policy, needed_since: int
+    chain: Sequence[Commit],
+    state: ManifestState,
+    ref: BranchRef | None,
+    policy: Policy,
+    needed_since: int,
+    existing: Collection[int],
 ) -> int:
-    """The manifest version from which everything on a branch stays."""
-    oldest = state.commit_version
+    """The manifest version from which everything on a branch stays, as far as it is still there."""
+    wanted = []
     young_since = None if policy.older_than is None else now_micros() - _micros(policy.older_than)
     for place, commit in enumerate(chain):
         chosen = (policy.keep is not None and place < policy.keep) or (
             young_since is not None and commit.created_at >= young_since
         )
-        if chosen:
-            oldest = min(oldest, commit.manifest_version)
+        if chosen or commit.created_at >= needed_since:
+            wanted.append(commit.manifest_version)
         if commit.created_at >= needed_since:
             # The feed, and a job that began here, compare with what was there before.
             before = chain[place + 1].manifest_version if place + 1 < len(chain) else _first_version(ref)
-            oldest = min(oldest, before)
-    return oldest
+            wanted.append(before)
+    return min((version for version in wanted if version in existing), default=state.commit_version)
+
+
+def _versions(lines: Mapping[str | None, LineFiles], branch: str) -> Collection[int]:
+    """The versions of a branch's manifest that are there."""
+    line = lines.get(None if branch == MAIN else branch)
+    return () if line is None else line.versions.keys()
 
 
 def _first_version(ref: BranchRef | None) -> int:
