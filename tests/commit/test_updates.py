@@ -19,6 +19,8 @@ from omnigraph.commit.updates import (
     ImportCommits,
     RecordReceipt,
     Requirement,
+    SchemaIs,
+    SetSchema,
     SetTable,
     SetTag,
     Update,
@@ -28,7 +30,7 @@ from omnigraph.commit.updates import (
     read,
     written,
 )
-from omnigraph.errors import Conflict, ExpectedVersionMismatch, PreconditionFailed, ReadSetChanged
+from omnigraph.errors import Conflict, ExpectedVersionMismatch, PreconditionFailed, ReadSetChanged, SchemaChanged
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -47,6 +49,7 @@ STATE = ManifestState(
     head=HEAD,
     tables={STAFF.identity: STAFF, TEAM.identity: TEAM},
     tags={"v1": HEAD},
+    schema_hash="aa",
 )
 
 
@@ -58,6 +61,7 @@ HOLDING = [
     pytest.param(read(STAFF), id="read"),
     pytest.param(created(OFFICE.key, OFFICE.identity), id="created"),
     pytest.param(HeadIs(HEAD), id="head"),
+    pytest.param(SchemaIs("aa"), id="schema"),
     pytest.param(written(replace(STAFF, key="node:Person")), id="written-under-an-old-name"),
 ]
 
@@ -72,6 +76,8 @@ BROKEN = [
     pytest.param(read(replace(TEAM, branch=None)), ReadSetChanged, id="read-and-forked-meanwhile"),
     pytest.param(read(OFFICE), ReadSetChanged, id="read-and-dropped"),
     pytest.param(HeadIs("01J00000000000000000000009"), PreconditionFailed, id="another-head"),
+    pytest.param(SchemaIs("bb"), SchemaChanged, id="another-schema"),
+    pytest.param(SchemaIs(None), SchemaChanged, id="a-first-schema-change"),
 ]
 
 
@@ -192,7 +198,7 @@ def golden_rows() -> list[dict[str, Any]]:
         rows.commit_row(undo, branch="main", parent=HEAD),
         rows.copied_commit_row(IMPORTED),
         rows.head_row("feature/one", LINEAGE.id),
-        rows.fence_row(6, LINEAGE.id),
+        rows.fence_row(6, LINEAGE.id, "aa"),
         rows.tag_row("v1", HEAD),
         rows.idempotency_row("once", commit_id=LINEAGE.id, request="asked", receipt={"rows": 3}),
     ]
@@ -207,3 +213,18 @@ def test_rows_are_pinned() -> None:
 def test_every_object_type_is_pinned() -> None:
     types = {row["object_type"] for row in golden_rows()}
     assert types == {*rows.STATE_TYPES, rows.GRAPH_COMMIT, rows.IDEMPOTENCY}
+
+
+def test_an_accepted_schema_is_in_the_fence_row_and_stays_there() -> None:
+    changed = apply_updates(STATE, [SetSchema("bb")], LINEAGE)
+    assert changed.state.schema_hash == "bb"
+    assert changed.rows[-1] == rows.fence_row(6, LINEAGE.id, "bb")
+    later = apply_updates(changed.state, [], replace(LINEAGE, id="01J00000000000000000000003"))
+    assert later.state.schema_hash == "bb"
+    assert "bb" in later.rows[-1]["metadata"]
+
+
+def test_a_graph_that_does_not_name_its_schema_goes_on_so() -> None:
+    unnamed = apply_updates(replace(STATE, schema_hash=None), [], LINEAGE)
+    assert unnamed.state.schema_hash is None
+    assert unnamed.rows[-1] == rows.fence_row(6, LINEAGE.id)

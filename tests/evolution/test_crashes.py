@@ -90,6 +90,7 @@ def test_death(uri: str, filled: Path, tmp_path: Path, failpoint: str, flags: tu
     happened = DEATHS[failpoint]
     assert picture(survivor) == (picture(undisturbed) if happened else before)
     assert survivor.schema() == (MANY if happened else BEFORE)
+    assert survivor.snapshot().state.schema_hash == survivor.contract().ir_hash, "the manifest names another schema"
     assert leftovers(survivor) == []
     assert_open_is_idle(connect(uri))
     if happened:
