@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from omnigraph.graph.entry import init, open
     from omnigraph.graph.graph import Graph
     from omnigraph.graph.snapshot import Snapshot
+    from omnigraph.load.model import LoadResult
     from omnigraph.merge.result import MergeResult
     from omnigraph.mutation.execute import MutationResult
 
@@ -26,6 +27,7 @@ __all__ = [
     "ChangeSet",
     "Commit",
     "Graph",
+    "LoadResult",
     "MergeResult",
     "MutationResult",
     "OmnigraphError",
@@ -41,6 +43,7 @@ _HOMES = {
     "ChangeSet": "omnigraph.changes.model",
     "Commit": "omnigraph.commit.model",
     "Graph": "omnigraph.graph.graph",
+    "LoadResult": "omnigraph.load.model",
     "MergeResult": "omnigraph.merge.result",
     "MutationResult": "omnigraph.mutation.execute",
     "OmnigraphError": "omnigraph.errors",

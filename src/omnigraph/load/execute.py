@@ -410,8 +410,8 @@ def _refuse_rejected(work: Work, verdict: Verdict) -> None:
         more = f" (and {verdict.meet_count - 1} more)" if verdict.meet_count > 1 else ""
         file, line = places.find(first.order)
         raise KeyConflict(
-            f"{file}:{line}: {first.type_key} {first.entity_id!r} exists already{more}; nothing was written, "
-            "load with mode=merge to replace it",
+            f"{file}:{line}: {first.type_key} {first.entity_id!r} exists already, or is given twice{more}; "
+            "nothing was written, load with mode=merge to replace it",
             type_key=first.type_key,
             entity_id=first.entity_id,
         )

@@ -43,6 +43,7 @@ _ENDINGS = {
     CSV: (".csv",),
 }
 _HASHED_AT_ONCE = 1 << 22
+_BYTES_OF_A_DOCUMENT = 256
 
 
 @dataclass(frozen=True)
@@ -250,8 +251,8 @@ def _of_items(items: Iterable[Any], given: Given, catalog: Catalog, scratch: Scr
         _spool(path, some)
         chunks.append(SpooledDocuments("<rows>", str(path), len(some), base))
         base += len(some)
-    # Dicts have no size in bytes; as many as fit one batch count as small.
-    return Inputs(0 if len(chunks) == 1 else sys.maxsize, tuple(chunks))
+    # Dicts have no size in bytes; as many as fit one batch count as small, and the others as if they were lines.
+    return Inputs(0 if len(chunks) == 1 else base * _BYTES_OF_A_DOCUMENT, tuple(chunks))
 
 
 def _spool(path: Path, rows: Sequence[object]) -> None:
