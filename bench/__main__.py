@@ -16,6 +16,7 @@ MODULES = (
     "bench.cli",
     "bench.languages",
     "bench.load",
+    "bench.maintenance",
     "bench.merge",
     "bench.mutations",
     "bench.query",

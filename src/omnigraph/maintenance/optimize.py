@@ -19,7 +19,6 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.manifest import manifest_location
 from omnigraph.commit.model import Lineage, ManifestState, TableEntry, sorted_entries
 from omnigraph.commit.protocol import TableEffect, Write, execute
-from omnigraph.commit.publisher import ROWS_PER_FRAGMENT
 from omnigraph.commit.recovery import heal
 from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.staging_jobs import staging_job
@@ -245,14 +244,14 @@ def _report(context: CommitContext, looked: _Looked, after: TableEntry | None) -
 def _compact_own_datasets(context: CommitContext, branch: str) -> None:
     """`__manifest` on this branch and the audit log; whoever writes them at the same time goes first."""
     with context.locks.hold(branch):
-        _compact(context, manifest_location(branch), ROWS_PER_FRAGMENT)
+        _compact(context, manifest_location(branch))
         context.manifest.forget(branch)
-    _compact(context, Location(AUDIT_PATH), ROWS_PER_FRAGMENT)
+    _compact(context, Location(AUDIT_PATH))
 
 
-def _compact(context: CommitContext, location: Location, rows: int) -> None:
+def _compact(context: CommitContext, location: Location) -> None:
     table = context.tables.open_head(location)
-    staged = None if table is None else stage_compaction(table, target_rows_per_fragment=rows)
+    staged = None if table is None else stage_compaction(table)
     if staged is None:
         return
     try:

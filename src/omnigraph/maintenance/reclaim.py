@@ -6,7 +6,7 @@ about to go lets a later cleanup finish what one that died had begun; it looks a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -18,7 +18,7 @@ from omnigraph.errors import StorageError
 from omnigraph.ids import new_ulid
 from omnigraph.maintenance.reachable import Kept, KeptVersions
 from omnigraph.storage.objects import ObjectInfo, ObjectStore
-from omnigraph.storage.tables.dataset_files import DatasetFiles, LineFiles, names_of
+from omnigraph.storage.tables.dataset_files import DatasetFiles, LineFiles, names_added_by, names_of
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.version_files import note_reclaimed
 
@@ -72,8 +72,7 @@ def plan_reclaim(
         gone = {version: info for version, info in line.versions.items() if version not in staying and version < newest}
         if gone:
             doomed[location] = gone
-            for version in gone:
-                names |= _names_if_readable(context, location, version)
+            names |= _names_of_all(context, location, sorted(gone))
     if abandoned_before is not None:
         names |= _abandoned(lines.values(), abandoned_before)
     staying_names = _needed(context, lines, doomed, names)
@@ -122,14 +121,22 @@ def _needed(
     return needed
 
 
-def _names_if_readable(context: CommitContext, location: Location, version: int) -> set[str]:
-    """What a version refers to; nothing when it can not be read any more, so what it named is left to age."""
-    try:
-        return names_of(context.tables, location, version)
-    except StorageError as error:
-        if error.kind not in ("permanent", "not_found"):
-            raise
-        return set()
+def _names_of_all(context: CommitContext, location: Location, versions: Sequence[int]) -> set[str]:
+    """What some versions refer to. Of one that follows another only what it added is asked for, so it costs what changed.
+
+    A version that can not be read any more adds nothing: what it named is left to age.
+    """
+    names: set[str] = set()
+    before = None
+    for version in versions:
+        try:
+            added = names_added_by(context.tables, location, version) if before == version - 1 else None
+            names |= names_of(context.tables, location, version) if added is None else added
+            before = version
+        except StorageError as error:
+            if error.kind not in ("permanent", "not_found"):
+                raise
+    return names
 
 
 # --- carrying it out --------------------------------------------------------------------------------------------------

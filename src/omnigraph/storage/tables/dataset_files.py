@@ -11,6 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+from lance import LanceOperation
+from lance.fragment import FragmentMetadata
+
 from omnigraph.storage.objects import ObjectInfo, ObjectStore
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import translated
@@ -85,7 +88,8 @@ def _place(line: LineFiles, folder: str, rest: str, info: ObjectInfo) -> None:
     else:
         # The values of large blobs lie in a folder called like their data file; an index is a folder.
         name = f"{first}.lance" if folder == "data" and "/" in rest else first
-        line.named.setdefault(name, []).append(info)
+        if folder != "data" or name.endswith(".lance"):
+            line.named.setdefault(name, []).append(info)
 
 
 def names_of(tables: Tables, location: Location, version: int) -> set[str]:
@@ -94,16 +98,40 @@ def names_of(tables: Tables, location: Location, version: int) -> set[str]:
     names: set[str] = set()
     with translated(str(location), f"read version {version} of"):
         for fragment in dataset.get_fragments():
-            metadata = fragment.metadata
-            described = metadata.to_json()
-            names |= {_base_name(file["path"]) for file in described["files"]}
-            row_ids = described.get("row_id_meta") or {}
-            names |= {_base_name(file["path"]) for file in row_ids.values() if isinstance(file, dict)}
-            marks = described.get("deletion_file")
-            if marks is not None:
-                stem = f"{metadata.id}-{marks['read_version']}-{marks['id']}"
-                names |= {f"{stem}.arrow", f"{stem}.bin"}
+            names |= _names_in(fragment.metadata)
         names |= {segment.uuid for index in dataset.describe_indices() for segment in index.segments}
+    return names
+
+
+def names_added_by(tables: Tables, location: Location, version: int) -> set[str] | None:
+    """The names of files that a version refers to and the one before it does not; None when that can not be told."""
+    dataset = tables.open_dataset(location, version)
+    with translated(str(location), f"read the transaction of version {version} of"):
+        try:
+            transaction = dataset.read_transaction(version)
+        except TypeError:
+            # Lance can not rebuild the transaction of a compaction that remapped an index.
+            return None
+    match transaction and transaction.operation:
+        case LanceOperation.Append(fragments):
+            added = list(fragments)
+        case LanceOperation.Update() as update:
+            added = [*update.new_fragments, *update.updated_fragments]
+        case LanceOperation.Delete() as delete:
+            added = list(delete.updated_fragments)
+        case LanceOperation.CreateIndex() as create:
+            return {index.uuid for index in create.new_indices}
+        case _:
+            return None
+    return {name for fragment in added for name in _names_in(fragment)}
+
+
+def _names_in(fragment: FragmentMetadata) -> set[str]:
+    names = {_base_name(file.path) for file in fragment.files}
+    marks = fragment.deletion_file
+    if marks is not None:
+        stem = f"{fragment.id}-{marks.read_version}-{marks.id}"
+        names |= {f"{stem}.arrow", f"{stem}.bin"}
     return names
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 
 import lance
 from lance import LanceDataset, Transaction
@@ -12,7 +13,7 @@ from omnigraph.storage.root import Root
 from omnigraph.storage.tables.lance_errors import Corrupt, Missing, translated
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.table import Table
-from omnigraph.storage.tables.version_files import is_newest_on_disk
+from omnigraph.storage.tables.version_files import is_newest_on_disk, newest_on_disk
 
 TRANSACTION_ID = "omnigraph.transaction_id"
 #: Stands in the place of an id in a commit that takes another one back.
@@ -56,6 +57,14 @@ class Tables:
 
     def open_dataset(self, location: Location, version: int | None = None) -> LanceDataset:
         """A Lance handle of its own, at one version or at the newest."""
+        if version is None:
+            newest = newest_on_disk(self.root, location)
+            with suppress(Missing):  # cleanup, or a branch that was created anew, came in between
+                if newest is not None:
+                    return self._open_dataset(location, newest)
+        return self._open_dataset(location, version)
+
+    def _open_dataset(self, location: Location, version: int | None) -> LanceDataset:
         with translated(str(location), "open" if version is None else f"open version {version} of"):
             dataset = lance.dataset(
                 self.root.lance_uri(location.dataset_path),

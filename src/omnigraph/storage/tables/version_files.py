@@ -10,6 +10,7 @@ from omnigraph.storage.tables.location import Location
 
 _COUNTS_DOWN_FROM = 2**64 - 1
 _SUFFIX = ".manifest"
+_BEYOND_THE_HINT = 5
 
 
 def versions_path(location: Location) -> str:
@@ -42,6 +43,22 @@ def is_newest_on_disk(root: Root, location: Location, version: int) -> bool:
         # Last: it is written before the first of those versions goes.
         and version > _reclaimed_up_to(root, location)
     )
+
+
+def newest_on_disk(root: Root, location: Location) -> int | None:
+    """On local disk, the newest version, found from Lance's hint without reading the folder; None when it does not tell."""
+    if not root.is_local:
+        return None
+    try:
+        hint = root.local_path(f"{versions_path(location)}/latest_version_hint.json").read_bytes()
+        version = int(json.loads(hint)["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    # The hint is written after the version, so a few may have come since.
+    for likely in range(version, version + _BEYOND_THE_HINT):
+        if is_newest_on_disk(root, location, likely):
+            return likely
+    return None
 
 
 def note_reclaimed(store: ObjectStore, root: Root, location: Location, up_to: int) -> None:
