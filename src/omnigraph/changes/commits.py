@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from omnigraph.changes.delta import Delta
 from omnigraph.changes.diff import TablePair, moved_tables, table_changes
 from omnigraph.changes.filter import Filter
 from omnigraph.changes.model import Change, Changes, ChangeSet
@@ -73,7 +74,7 @@ class CommitBlock:
         self.after = state_of(context.manifest, commit)
         self.before = state_of(context.manifest, context.manifest.commit_near(commit.parent, commit.branch))
         pairs = [pair for pair in moved_tables(self.before, self.after, wanted) if not _dropped(commit, pair)]
-        self._deltas = [(pair, pair.delta(context)) for pair in pairs]
+        self._deltas = [(pair, _opened(context, commit, pair)) for pair in pairs]
         for pair, delta in self._deltas:
             if pair.before is not None and delta.columns.one_sided:
                 raise _boundary(commit, pair)
@@ -99,6 +100,16 @@ def _dropped(commit: Commit, pair: TablePair) -> bool:
     if pair.after is None and pair.before is not None and pair.before.row_count:
         raise _boundary(commit, pair)
     return pair.after is None
+
+
+def _opened(context: CommitContext, commit: Commit, pair: TablePair) -> Delta:
+    try:
+        return pair.delta(context)
+    except HistoricalVersionReclaimed as gone:
+        # A schema change that drops a property for good takes the versions that had it along.
+        if commit.kind == "schema":
+            raise _boundary(commit, pair) from gone
+        raise
 
 
 def _boundary(commit: Commit, pair: TablePair) -> ChangeSchemaBoundary:

@@ -33,7 +33,7 @@ def _origins(store: ObjectStore, location: Location, version: int) -> Iterator[_
         fork = _fork(store, location.path, line)
         if fork is None:
             return
-        line, at = fork[0], min(at, fork[1])
+        line, at = fork
         yield line, at
 
 
