@@ -10,7 +10,6 @@ from omnigraph.commit.recovery import heal
 from omnigraph.commit.sidecar import list_sidecars
 from omnigraph.storage.locks import HeldLock
 
-
 #: How often an attempt whose base moved before its first effect is started over.
 WRITE_RESTART_BUDGET = 5
 
