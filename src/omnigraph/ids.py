@@ -7,8 +7,6 @@ import secrets
 import threading
 import time
 
-from ulid import ULID
-
 _lock = threading.Lock()
 _last = 0
 _ULID_TEXT = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
@@ -16,6 +14,9 @@ _ULID_TEXT = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 def new_ulid() -> str:
     """A ULID that sorts after every one this process made before."""
+    # It brings much of the standard library along, which those who only read should not wait for.
+    from ulid import ULID
+
     global _last
     with _lock:
         fresh = int.from_bytes(bytes(ULID()), "big")

@@ -96,6 +96,16 @@ def test_precedence(
             "`recovery list` is a direct (storage-native) command and needs direct storage access",
             id="direct-on-a-server",
         ),
+        pytest.param(
+            ("recovery", "list", "https://x"),
+            "`recovery list` is a direct (storage-native) command and needs direct storage access",
+            id="direct-on-a-web-address",
+        ),
+        pytest.param(
+            ("optimize", "--store", "http://x"),
+            "`optimize` is a direct (storage-native) command and needs direct storage access",
+            id="optimize-on-a-web-address",
+        ),
         pytest.param(("snapshot", "--profile", "two"), "exactly one of server, cluster and store", id="two-scopes"),
     ],
 )

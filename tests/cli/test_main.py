@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -39,7 +40,7 @@ def test_the_list_of_commands_says_what_the_command_says(name: str) -> None:
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
     outcome = call(capsys, name, "--help")
     assert outcome.code == 0
-    assert COMMANDS[name].summary in outcome.out
+    assert COMMANDS[name].summary in " ".join(outcome.out.split())
 
 
 @pytest.mark.parametrize("argument", ["--help", "version"])
@@ -51,6 +52,18 @@ def test_help_and_version_load_nothing_heavy(argument: str) -> None:
     assert "omnigraph.cli.lint" not in loaded
 
 
+def test_a_query_loads_no_writer_and_nothing_for_other_commands(org: Path) -> None:
+    text = "query q() { match { $t: Team } return { $t.code } }"
+    arguments = ["query", "--store", "org.omni", "-e", text]
+    script = f"import sys; from omnigraph.cli.main import run; run({arguments!r}); print(sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert "'lance'" in loaded
+    idle = ("ulid", "httpx", "numba", "pygments", "yaml", "prompt_toolkit", "pyspark", "PIL")
+    assert [name for name in idle if f"'{name}'" in loaded] == []
+    writers = ("mutation", "load", "merge", "evolution", "maintenance", "changes", "export", "drawing")
+    assert [name for name in writers if f"'omnigraph.{name}'" in loaded] == []
+
+
 @pytest.mark.parametrize("arguments", [("-v",), ("--version",), ("lint", "-v"), ("schema", "show-ir", "--version")])
 def test_the_version_flag(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
     outcome = call(capsys, *arguments)
@@ -60,6 +73,19 @@ def test_the_version_flag(capsys: pytest.CaptureFixture[str], arguments: tuple[s
 def test_the_version_command_names_the_format_too(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = call(capsys, "version")
     assert (outcome.code, outcome.out) == (0, f"omnigraph {__version__}\ninternal-schema 4\n")
+
+
+def test_the_version_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert json.loads(call(capsys, "version", "--json").out) == {"omnigraph": __version__, "internal_schema": 4}
+
+
+def test_a_terminal_that_does_not_know_a_character(org: Path) -> None:
+    text = 'query q() { insert Team { code: "\u6771" } }'
+    assert spawn("mutate", "--store", "org.omni", "-e", text, cwd=org).returncode == 0
+    query = "query q() { match { $t: Team } return { $t.code } order { $t.code desc } limit 1 }"
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    done = spawn("query", "--store", "org.omni", "-e", query, "--format", "csv", cwd=org, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "t.code\n\\u6771\n", "")
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,8 @@ def resolve(context: click.Context, uri: str | None = None, *, named_by: str = "
 def _addressed(context: click.Context, settings: Settings, way: str, address: str) -> Target:
     if way in ("--server", "--cluster"):
         raise _no_server(context, settings, way, address)
+    if _is_web_address(address):
+        _refuse_served(context, address)
     refuse_remote(address)
     if "graph" in settings.flags:
         raise BadRequest(f"`--graph` does not apply: {address} is already a single graph")
@@ -67,12 +69,8 @@ def _addressed(context: click.Context, settings: Settings, way: str, address: st
 
 def _no_server(context: click.Context, settings: Settings, way: str, address: str) -> BadRequest:
     """Why a served address can not be used: the command needs storage, the name is unknown, or there is no client."""
-    command = context.command
-    if way == "--server" and isinstance(command, Command) and command.scope is DIRECT:
-        return BadRequest(
-            f"`{command.called(context)}` is a direct (storage-native) command and needs direct storage access; "
-            f"'{address}' is a server, address the graph with --store <uri>"
-        )
+    if way == "--server":
+        _refuse_served(context, address)
     known = settings.config.servers if way == "--server" else settings.config.clusters
     if address not in known and "/" not in address:
         section = "servers" if way == "--server" else "clusters"
@@ -85,9 +83,23 @@ def _no_server(context: click.Context, settings: Settings, way: str, address: st
     )
 
 
+def _refuse_served(context: click.Context, address: str) -> None:
+    """A command that works on storage can not work through a server, however it is addressed."""
+    command = context.command
+    if isinstance(command, Command) and command.scope.kind == DIRECT.kind:
+        raise BadRequest(
+            f"`{command.called(context)}` is a direct (storage-native) command and needs direct storage access; "
+            f"'{address}' is a server, address the graph with --store <uri>"
+        )
+
+
+def _is_web_address(uri: str) -> bool:
+    return uri.lower().startswith(("http://", "https://"))
+
+
 def refuse_remote(uri: str) -> None:
     """A web address is a server's, never the storage of a graph."""
-    if uri.lower().startswith(("http://", "https://")):
+    if _is_web_address(uri):
         raise BadRequest(f"a remote graph must be addressed with `--server <url>`; {uri} is not a graph's storage")
 
 

@@ -74,7 +74,10 @@ def load(context: click.Context, /, **options: Any) -> None:
 @json_option
 @click.pass_context
 def ingest(context: click.Context, /, **options: Any) -> None:
-    """Load a permissive stream of JSON values into a branch that is created with them."""
+    """Load into a branch that is created with the rows.
+
+    A stream of JSON values is read permissively: what is unknown is passed over.
+    """
     output.warn("`ingest` reads permissively: what is unknown is passed over; `load --from BASE` is strict")
     _load(context, "ingest", lenient=options["format"] in (None, "jsonl"), **options)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 import click
 
@@ -19,16 +20,26 @@ COMMANDS = {
     "query": Lazy("omnigraph.cli.query", "query", "Run a read query and print its answer."),
     "mutate": Lazy("omnigraph.cli.mutate", "mutate", "Run a mutation: one commit for all of its statements, or none."),
     "load": Lazy("omnigraph.cli.load", "load", "Load rows into a branch: all of them in one commit, or none."),
-    "ingest": Lazy("omnigraph.cli.load", "ingest", "Load rows into a branch that is created with them."),
-    "export": Lazy("omnigraph.cli.export", "export", "Write nodes and edges as JSON lines or Parquet."),
+    "ingest": Lazy("omnigraph.cli.load", "ingest", "Load into a branch that is created with the rows."),
+    "export": Lazy(
+        "omnigraph.cli.export", "export", "Write the nodes and edges of a graph so that they load back to an equal one."
+    ),
     "explain": Lazy("omnigraph.cli.explain", "explain", "Show how a read query is answered."),
     "shell": Lazy("omnigraph.cli.shell", "shell", "Type queries and mutations at a prompt."),
     "lint": Lazy("omnigraph.cli.lint", "lint", "Check a file of queries against a schema."),
     "branch": Lazy("omnigraph.cli.branch", "branch", "Make, list, merge and delete branches."),
     "commit": Lazy("omnigraph.cli.commit", "commit", "Look at the history of a graph."),
-    "revert": Lazy("omnigraph.cli.merging", "revert", "Take a commit back."),
-    "cherry-pick": Lazy("omnigraph.cli.merging", "cherry_pick", "Apply one commit to another branch."),
-    "diff": Lazy("omnigraph.cli.diff", "diff", "Show what changed between two states of a graph."),
+    "revert": Lazy("omnigraph.cli.merging", "revert", "Take a COMMIT back: publish the inverse of what it changed."),
+    "cherry-pick": Lazy(
+        "omnigraph.cli.merging",
+        "cherry_pick",
+        "Apply one COMMIT to another branch: publish what it changed against its first parent.",
+    ),
+    "diff": Lazy(
+        "omnigraph.cli.diff",
+        "diff",
+        "Show what changed from FROM to TO: branches, tags, commits, snapshots or manifest versions of main.",
+    ),
     "changes": Lazy("omnigraph.cli.changes", "changes", "Follow what happens on a branch."),
     "tag": Lazy("omnigraph.cli.tag", "tag", "Name commits; cleanup keeps what is tagged."),
     "snapshot": Lazy("omnigraph.cli.snapshot", "snapshot", "Show the tables of a branch and their published versions."),
@@ -37,20 +48,32 @@ COMMANDS = {
     "ensure-indices": Lazy(
         "omnigraph.cli.ensure_indices", "ensure_indices", "Build the indexes that are declared and missing."
     ),
-    "optimize": Lazy("omnigraph.cli.optimize", "optimize", "Compact tables and complete their indexes."),
-    "repair": Lazy("omnigraph.cli.repair", "repair", "Look at tables that moved without a commit, and publish them."),
-    "cleanup": Lazy("omnigraph.cli.cleanup", "cleanup", "Remove old versions and what nothing refers to any more."),
-    "stats": Lazy("omnigraph.cli.stats", "stats", "Show the size, the storage and the indexes of each type."),
+    "optimize": Lazy(
+        "omnigraph.cli.optimize",
+        "optimize",
+        "Compact the tables of a branch and build and complete their indexes, in one commit.",
+    ),
+    "repair": Lazy(
+        "omnigraph.cli.repair",
+        "repair",
+        "Look at tables whose storage is ahead of the graph, and publish what is verified.",
+    ),
+    "cleanup": Lazy(
+        "omnigraph.cli.cleanup", "cleanup", "Remove old versions, and files that nothing refers to any more."
+    ),
+    "stats": Lazy(
+        "omnigraph.cli.stats", "stats", "Show rows, fragments, versions, bytes and index coverage of each type."
+    ),
     "recovery": Lazy("omnigraph.cli.recovery", "recovery", "Look at recoveries and at what is waiting for one."),
     "viz": Lazy("omnigraph.cli.viz", "viz", "Draw the schema, or nodes and what stands around them."),
     "embed": Lazy("omnigraph.cli.embed", "embed", "Fill in the vectors of a JSONL file."),
-    "alias": Lazy("omnigraph.cli.alias", "alias", "Run a stored query by its short name."),
+    "alias": Lazy("omnigraph.cli.alias", "alias", "Run the stored query that the configuration calls NAME."),
     "graphs": Lazy("omnigraph.cli.graphs", "graphs", "Look at the graphs of a server."),
     "cluster": Lazy("omnigraph.cli.cluster", "cluster", "Declare and apply the graphs of a cluster."),
     "policy": Lazy("omnigraph.cli.policy", "policy", "Check the policy of a cluster."),
     "queries": Lazy("omnigraph.cli.queries", "queries", "Look at the stored queries of a cluster."),
-    "login": Lazy("omnigraph.cli.session", "login", "Keep a credential for a server."),
-    "logout": Lazy("omnigraph.cli.session", "logout", "Forget the credential for a server."),
+    "login": Lazy("omnigraph.cli.session", "login", "Keep a credential for the server NAME."),
+    "logout": Lazy("omnigraph.cli.session", "logout", "Forget the credential for the server NAME."),
     "profile": Lazy("omnigraph.cli.profile", "profile", "Show the profiles of the configuration."),
     "config": Lazy("omnigraph.cli.config", "config", "Show what flags, environment and configuration come to."),
     "completion": Lazy("omnigraph.cli.completion", "completion", "Print the completion script of a SHELL."),
@@ -79,6 +102,10 @@ def root() -> None:
 
 def main() -> None:
     """The entry point of the installed command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A character that the terminal does not know is shown by its escape; it is no reason to fail.
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 #: Comparing names takes time that grows with their product, and nobody misspells a longer one.
 _LONGEST_NAME = 100
@@ -13,6 +12,9 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name closest to a misspelt one, or None when none is close."""
     if len(name) > _LONGEST_NAME:
         return None
+    # Only a mistake is worth the time it takes to load this.
+    from difflib import get_close_matches
+
     candidates = sorted(set(known))
     folded = {candidate.lower(): candidate for candidate in reversed(candidates)}
     if name.lower() in folded:
