@@ -69,6 +69,20 @@ def test_global_flags_are_documented() -> None:
     assert all(option.help for option in global_flags(lambda _: True))
 
 
+@pytest.mark.parametrize("path", ALL)
+def test_the_flags_that_a_command_takes_are_documented(path: str) -> None:
+    """The longest name that fits a command, such as `cluster apply` before `cluster`, says what it takes."""
+    table = PAGE.partition("| commands | take |")[2].partition("\n\n")[0]
+    rows = [row.strip("| ").split(" | ") for row in table.strip().splitlines()[1:]]
+    takes = {name: flags for names, flags in rows for name in re.findall(r"`([^`]+)`", names)}
+    found = max((name for name in takes if f"{path} ".startswith(f"{name} ")), key=len)
+    known = {"all of them": {"as", "server", "graph", "store", "cluster", "profile"}, "none of them": set()}
+    documented = known.get(takes[found], set(re.findall(r"--([a-z]+)", takes[found])))
+    command = ALL[path]
+    assert isinstance(command, Command)
+    assert documented == set(command.scope.takes)
+
+
 @pytest.mark.parametrize("old", RENAMED, ids=" ".join)
 def test_old_names_are_documented(old: tuple[str, ...]) -> None:
     assert f"`omnigraph {' '.join(old)}`" in PAGE
