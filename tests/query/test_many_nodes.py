@@ -13,6 +13,7 @@ import pytest
 import omnigraph as og
 from omnigraph.language.query.ir import Direction
 from omnigraph.query import bfs
+from omnigraph.query.loops import compiled
 from tests.query.loading import append
 
 SCHEMA = """
@@ -103,7 +104,7 @@ def test_the_compiled_search_is_the_plain_one(large: Large, least: int, most: in
     for direction in Direction:
         adjacency = graph.adjacency(direction)
         counts, ends = bfs._plain(adjacency, sources, least, most)
-        fast_counts, fast_ends = bfs._compiled()(adjacency.starts, adjacency.indices, sources, least, most)
+        fast_counts, fast_ends = compiled().search_each(adjacency.starts, adjacency.indices, sources, least, most)
         assert (counts == fast_counts).all()
         splits = np.cumsum(counts)[:-1]
         for plain, fast in zip(np.split(ends, splits), np.split(fast_ends, splits), strict=True):

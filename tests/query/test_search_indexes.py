@@ -185,3 +185,15 @@ def test_a_fused_rank_does_not_depend_on_the_order_asked_for(graphs: dict[str, o
     for graph in graphs.values():
         everything = graph.query(source % "limit 300", params={"v": [0.5, 0.1, 0.9, 0.4]}).rows
         assert graph.query(source % "limit 7", params={"v": [0.5, 0.1, 0.9, 0.4]}).rows == everything[:7]
+
+
+@pytest.mark.parametrize("order", ["nearest($t.emb, $v)", 'bm25($t.text, "river")'])
+def test_other_distances_come_along(graphs: dict[str, og.Graph], order: str) -> None:
+    """The rows are chosen by one rank and show the distance from another vector."""
+    source = f"""query q($v: Vector(4), $w: Vector(4)) {{ match {{ $t: T }} return {{ $t.k, nearest($t.emb, $w) as d }}
+      order {{ {order} }} %s }}"""
+    vectors = {"v": [0.5, 0.1, 0.9, 0.4], "w": [0.1, 0.2, 0.3, 0.4]}
+    for graph in graphs.values():
+        everything = graph.query(source % "limit 300", params=vectors).rows
+        assert len({row["d"] for row in everything}) > 200
+        assert graph.query(source % "limit 6", params=vectors).rows == everything[:6]

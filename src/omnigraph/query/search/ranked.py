@@ -32,13 +32,13 @@ _PROBED_PART = 10
 def ranked_scan(asked: RankedScan, limit: int, run: Run) -> Rows:
     """The rows among the best, every row that ties with the last one included, each with its distance or score."""
     plan = replace(asked, limit=limit)
-    field = plan.ranking.field.property
-    columns = tuple(dict.fromkeys((*node_columns(plan.node, run), field)))
-    node = replace(plan.node, columns=columns)
+    ranks = (plan.ranking, *plan.node.distances)
+    columns = tuple(dict.fromkeys((*node_columns(plan.node, run), *(rank.field.property for rank in ranks))))
+    node = replace(plan.node, columns=columns, distances=())
     if isinstance(plan.ranking, Bm25):
         # A score depends on all texts it is compared with, so without an index they are read together.
-        scored = best_by_index(plan, plan.ranking, columns, run)
-        return _nearest(_scored(scan_nodes(node, run), plan, run) if scored is None else scored, plan)
+        found = best_by_index(plan, plan.ranking, columns, run)
+        return _nearest(_scored(scan_nodes(node, run) if found is None else found, plan, run), plan)
     vector = query_vector(plan.ranking, run)
     if plan.limit and node.lookup is None and vector is not None:
         found = _searched(plan, columns, vector, plan.ranking.metric, run)
@@ -62,10 +62,12 @@ def _best(parts: Iterator[Rows] | list[Rows], plan: RankedScan, run: Run) -> Row
 
 
 def _scored(rows: Rows, plan: RankedScan, run: Run) -> Rows:
-    name = score_name(plan.ranking)
-    if not rows.count:
-        return rows.with_columns({name: pa.array([], pa.float64())})
-    return rows.with_columns({name: scores(plan.ranking, rows, run)})
+    """The rows with the rank they are chosen by, and with every other distance that is asked of them."""
+    for rank in (plan.ranking, *plan.node.distances):
+        name = score_name(rank)
+        if name not in rows.table.column_names:
+            rows = rows.with_columns({name: scores(rank, rows, run) if rows.count else pa.array([], pa.float64())})
+    return rows
 
 
 def _nearest(rows: Rows, plan: RankedScan) -> Rows:
