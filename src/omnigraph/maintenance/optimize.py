@@ -25,7 +25,7 @@ from omnigraph.commit.staging_jobs import staging_job
 from omnigraph.errors import Conflict, ExpectedVersionMismatch
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.schema.catalog import Catalog
-from omnigraph.maintenance.index_plan import Entity
+from omnigraph.maintenance.index_plan import Entity, TablePlan
 from omnigraph.maintenance.rewriting import InProcess, Rewriter
 from omnigraph.maintenance.table_upkeep import Prepared, Survey, adapted, prepare, survey
 from omnigraph.storage.locks import HeldLock
@@ -46,6 +46,12 @@ class PendingIndex:
 
     property: str
     reason: str
+
+
+def pending_indexes(plan: TablePlan | None) -> tuple[PendingIndex, ...]:
+    """What a table waits for; a property that waits for two indexes is named once."""
+    waiting = () if plan is None else plan.waiting
+    return tuple(dict.fromkeys(PendingIndex(one.index.column, one.reason) for one in waiting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +224,7 @@ def _report(context: CommitContext, looked: _Looked, after: TableEntry | None) -
         skipped=looked.skipped,
         published_dataset_version=entry.version,
         lance_head_version=looked.head,
-        pending_indexes=tuple(PendingIndex(one.index.column, one.reason) for one in found.indexes.waiting)
-        if found
-        else (),
+        pending_indexes=pending_indexes(found.indexes if found is not None else None),
     )
     if after is None:
         if found is not None and found.has_work:

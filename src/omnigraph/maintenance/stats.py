@@ -14,7 +14,7 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN, TableEntry, sorted_entries
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.maintenance.index_plan import Entity
-from omnigraph.maintenance.optimize import PendingIndex
+from omnigraph.maintenance.optimize import PendingIndex, pending_indexes
 from omnigraph.maintenance.table_upkeep import missing_rows, survey
 from omnigraph.storage.tables.dataset_files import DatasetFiles, list_dataset, names_of
 from omnigraph.storage.tables.location import Location
@@ -117,9 +117,7 @@ def _table_stats(
         stored_bytes=files.size,
         reclaimable_bytes=files.size - _needed_bytes(context, files, published),
         indexes=_index_stats(table),
-        pending_indexes=tuple(
-            PendingIndex(waiting.index.column, waiting.reason) for waiting in (found.indexes.waiting if found else ())
-        ),
+        pending_indexes=pending_indexes(found.indexes if found is not None else None),
         stale_indexes=tuple(
             sorted({*found.stale, *(build.index.name for build in found.indexes.builds)}) if found is not None else ()
         ),
