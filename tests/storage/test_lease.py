@@ -76,7 +76,7 @@ def test_one_holder_at_a_time(store: FaultyStore) -> None:
 
 
 def test_a_lease_is_renewed(store: FaultyStore) -> None:
-    one, two = lease(store, "one", seconds=2.0), lease(store, "two")
+    one, two = lease(store, "one", seconds=6.0), lease(store, "two")
     assert one.attempt()
     for _ in range(2):
         before = store.get(PATH)
@@ -100,6 +100,15 @@ def test_a_lease_that_ran_out_can_be_taken_and_its_holder_knows(store: FaultySto
     assert held_by(store) == "two"
     assert two.still_held()
     two.release()
+
+
+def test_a_renewal_that_comes_too_late_does_not_bring_a_lease_back(store: FaultyStore) -> None:
+    one = lease(store, "one", seconds=LONG)
+    assert one.attempt()
+    one._deadline = time.monotonic() - 1  # it has run out, and somebody has asked
+    assert not one.still_held()
+    assert not one.renew()
+    assert not one.still_held()
 
 
 def test_a_stolen_lock_is_noticed_at_the_next_renewal(store: FaultyStore) -> None:
@@ -178,7 +187,7 @@ def test_a_lock_that_was_not_taken_is_not_ours(store: FaultyStore, fault: Fault)
 
 
 def test_a_renewal_whose_answer_was_lost_keeps_the_lock(store: FaultyStore) -> None:
-    one = lease(store, "one", seconds=2.0)
+    one = lease(store, "one", seconds=6.0)
     store.inject(error_after("swap", nth=1))
     store.inject(error_before("swap", nth=2, kind="unknown"))
     assert one.attempt()

@@ -98,11 +98,15 @@ class Lease:
         with self._writing:
             if self._lost:
                 return False
+            deadline, expires_at = self._deadline, self._expires_at
             try:
-                self._lost = not self._write(self._tag)
+                kept = self._write(self._tag)
             except StorageError:
                 # The store is away: the lease runs until its deadline, and so do the tries to renew it.
                 return monotonic() < self._deadline
+            # Whoever asked after it had run out was told that it is lost, and so it stays.
+            in_time = monotonic() < deadline and now_micros() < expires_at
+            self._lost = not (kept and in_time)
             return not self._lost
 
     def release(self) -> None:
