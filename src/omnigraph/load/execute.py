@@ -17,6 +17,7 @@ import orjson
 from omnigraph import failpoints
 from omnigraph.commit.branch_refs import check_name, read_ref
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.exactly_once import commit_made, earlier_receipt, refuse_other_request
 from omnigraph.commit.model import MAIN, Commit, Lineage, ManifestState
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.rows import Receipt
@@ -223,8 +224,7 @@ class Load:
         self._tell(work, Progress("commit", 1, 1, sum(work.rows().values())))
         self.forks.clear()
         self.attempt_files.clear()
-        made_here = after.newest is not None and after.newest.id == lineage.id
-        commit = after.newest if made_here else self.context.manifest.find_commit(request.branch, lineage.id)
+        commit = commit_made(self.context, after, request.branch, lineage.id)
         assert commit is not None, "a load that succeeded has a commit"
         return self._result(work.rows(), creates, commit, self._report(work))
 
@@ -381,14 +381,11 @@ class Load:
             return None
         if request.branch != MAIN and read_ref(self.context.store, request.branch) is None:
             return None
-        return self.context.manifest.receipt(request.branch, request.idempotency_key)
+        return earlier_receipt(self.context, request.branch, request.idempotency_key)
 
     def _repeated(self, known: Receipt) -> LoadResult:
         request = self.request
-        if known.request != self._fingerprint():
-            raise BadRequest(
-                f"idempotency key '{request.idempotency_key}' was used for another request on branch '{request.branch}'"
-            )
+        refuse_other_request(known, self._fingerprint(), request.branch, request.idempotency_key)
         commit = self.context.manifest.find_commit(request.branch, known.commit_id)
         assert commit is not None, "a receipt lies in the manifest beside its commit"
         return self._result(known.receipt["rows"], known.receipt["created"], commit)

@@ -13,6 +13,7 @@ from typing import Any
 
 from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.exactly_once import commit_made, earlier_receipt, refuse_other_request
 from omnigraph.commit.history import lacking
 from omnigraph.commit.model import Lineage, ManifestState
 from omnigraph.commit.protocol import Write, execute
@@ -115,7 +116,7 @@ def run(context: CommitContext, request: Request) -> MergeResult:
                 return _attempt(context, request, lineage, held)
         except (ReadSetChanged, ExpectedVersionMismatch, PreconditionFailed) as moved:
             # What came in between may have been an earlier sending of this very request.
-            known = _earlier_receipt(context, request)
+            known = earlier_receipt(context, request.branch, request.options.idempotency_key)
             if known is not None:
                 return _repeated(context, request, known)
             if restarts == WRITE_RESTART_BUDGET:
@@ -135,7 +136,7 @@ def _contention(request: Request, moved: Conflict) -> Conflict:
 
 def _attempt(context: CommitContext, request: Request, lineage: Lineage, held: HeldLock | None) -> MergeResult:
     ours = context.manifest.load(request.branch)
-    known = _earlier_receipt(context, request)
+    known = earlier_receipt(context, request.branch, request.options.idempotency_key)
     if known is not None:
         return _repeated(context, request, known)
     prepared = request.prepare(ours)
@@ -156,9 +157,7 @@ def _attempt(context: CommitContext, request: Request, lineage: Lineage, held: H
     )
     failpoints.hit("branch_merge.prepared")
     after = execute(context, write, held)
-    made_here = after.newest is not None and after.newest.id == lineage.id
-    commit = after.newest if made_here else context.manifest.find_commit(request.branch, lineage.id)
-    return replace(foreseen, commit=commit)
+    return replace(foreseen, commit=commit_made(context, after, request.branch, lineage.id))
 
 
 def _foreseen(prepared: Prepared) -> MergeResult:
@@ -192,17 +191,8 @@ def _receipt(request: Request, foreseen: MergeResult, lineage: Lineage) -> tuple
     return (RecordReceipt(key, request.fingerprint, receipt),)
 
 
-def _earlier_receipt(context: CommitContext, request: Request) -> Receipt | None:
-    key = request.options.idempotency_key
-    return None if key is None else context.manifest.receipt(request.branch, key)
-
-
 def _repeated(context: CommitContext, request: Request, known: Receipt) -> MergeResult:
     """The answer to the first call, for a repeat of it."""
-    if known.request != request.fingerprint:
-        raise BadRequest(
-            f"idempotency key '{request.options.idempotency_key}' was used for another request on branch "
-            f"'{request.branch}'"
-        )
+    refuse_other_request(known, request.fingerprint, request.branch, request.options.idempotency_key)
     commit = context.manifest.find_commit(request.branch, known.commit_id)
     return MergeResult(known.receipt["outcome"], commit, (), known.receipt["stats"])

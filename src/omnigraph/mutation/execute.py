@@ -19,6 +19,7 @@ import orjson
 
 from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.exactly_once import commit_made, earlier_receipt, refuse_other_request
 from omnigraph.commit.model import Commit, Lineage, ManifestState
 from omnigraph.commit.protocol import Write, execute
 from omnigraph.commit.rows import Receipt
@@ -108,7 +109,7 @@ def mutate(context: CommitContext, request: Request) -> MutationResult:
                 return _attempt(context, request, lineage, constants, vectors, held)
         except Conflict as conflict:
             # What came in between may have been an earlier sending of this very request.
-            known = _earlier_receipt(context, request)
+            known = earlier_receipt(context, request.branch, request.idempotency_key)
             if known is not None:
                 return _repeated(context, request, known)
             if not _may_restart(request, conflict) or restarts == WRITE_RESTART_BUDGET:
@@ -130,7 +131,7 @@ def _attempt(
     held: HeldLock | None,
 ) -> MutationResult:
     state = context.manifest.load(request.branch)
-    known = _earlier_receipt(context, request)
+    known = earlier_receipt(context, request.branch, request.idempotency_key)
     if known is not None:
         return _repeated(context, request, known)
     check(request.requires, state)
@@ -144,8 +145,7 @@ def _attempt(
     write = _write(context, request, lineage, run)
     failpoints.hit("mutation.prepared")
     after = execute(context, write, held)
-    made_here = after.newest is not None and after.newest.id == lineage.id
-    commit = after.newest if made_here else context.manifest.find_commit(request.branch, lineage.id)
+    commit = commit_made(context, after, request.branch, lineage.id)
     return MutationResult(run.affected.nodes, run.affected.edges, commit)
 
 
@@ -192,17 +192,8 @@ def _write(context: CommitContext, request: Request, lineage: Lineage, run: Run)
 # --- exactly once -----------------------------------------------------------------------------------------------------
 
 
-def _earlier_receipt(context: CommitContext, request: Request) -> Receipt | None:
-    if request.idempotency_key is None:
-        return None
-    return context.manifest.receipt(request.branch, request.idempotency_key)
-
-
 def _repeated(context: CommitContext, request: Request, known: Receipt) -> MutationResult:
     """The answer to the first call, for a repeat of it."""
-    if known.request != request.fingerprint():
-        raise BadRequest(
-            f"idempotency key '{request.idempotency_key}' was used for another request on branch '{request.branch}'"
-        )
+    refuse_other_request(known, request.fingerprint(), request.branch, request.idempotency_key)
     commit = context.manifest.find_commit(request.branch, known.commit_id)
     return MutationResult(known.receipt["affected_nodes"], known.receipt["affected_edges"], commit)

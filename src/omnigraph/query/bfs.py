@@ -25,15 +25,6 @@ def search(adjacency: Adjacency, sources: Integers, least: int, most: int) -> tu
         return _plain(adjacency, sources, least, most)
 
 
-def count_reached(adjacency: Adjacency, sources: Integers, least: int, most: int) -> Integers:
-    """How many positions each source reaches, as `search` does."""
-    most = min(most, adjacency.size + 1)
-    if is_worth_compiling(len(sources) * adjacency.size):
-        counts: Integers = compiled().count_each(adjacency.starts, adjacency.indices, sources, least, most)
-        return counts
-    return search(adjacency, sources, least, most)[0]
-
-
 def _plain(adjacency: Adjacency, sources: Integers, least: int, most: int) -> tuple[Integers, Integers]:
     at_once = max(1, _MARKS // max(adjacency.size, 1))
     parts = [

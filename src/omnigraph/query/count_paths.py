@@ -6,7 +6,6 @@ import numpy as np
 
 from omnigraph.errors import ResourceLimit
 from omnigraph.language.query.ir import CountPaths, Hop
-from omnigraph.query.bfs import count_reached
 from omnigraph.query.csr import Adjacency
 from omnigraph.query.domain import SortedIds
 from omnigraph.query.edges import counted_adjacency, read_edges
@@ -35,13 +34,13 @@ def _paths(hop: Hop, sources: Points, run: Run) -> Integers:
     """How many paths the hop and those behind it have from each source."""
     adjacency, domain, positions = _adjacency(hop, sources, run)
     parallel = adjacency.parallel if hop.edge.variable is not None else None
-    if parallel is None and not hop.then and is_any(hop.target, run):
-        if hop.edge.max_hops == 1:
-            return adjacency.degrees(positions)
-        starts, inverse = distinct(positions, adjacency.sources)
-        return count_reached(adjacency, starts, hop.edge.min_hops, hop.edge.max_hops)[inverse]
+    ends_here = parallel is None and not hop.then and is_any(hop.target, run)
+    if ends_here and hop.edge.max_hops == 1:
+        return adjacency.degrees(positions)
     starts, inverse = distinct(positions, adjacency.sources)
     reached = reach(adjacency, hop.edge, starts)
+    if ends_here:
+        return reached.counts[inverse]
     weights = _weights(hop, domain, reached.ends, run)
     values = weights[reached.ends]
     if parallel is not None:

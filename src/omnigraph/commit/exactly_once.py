@@ -1,0 +1,26 @@
+"""What every writer does around its commit so that a request counts once: find an earlier answer, and the commit it made."""
+
+from __future__ import annotations
+
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import Commit, ManifestState
+from omnigraph.commit.rows import Receipt
+from omnigraph.errors import BadRequest
+
+
+def earlier_receipt(context: CommitContext, branch: str, key: str | None) -> Receipt | None:
+    """What a branch knows under an idempotency key; nothing without one."""
+    return None if key is None else context.manifest.receipt(branch, key)
+
+
+def refuse_other_request(known: Receipt, fingerprint: str, branch: str, key: str | None) -> None:
+    """Raise when the key was used for something else."""
+    if known.request != fingerprint:
+        raise BadRequest(f"idempotency key '{key}' was used for another request on branch '{branch}'")
+
+
+def commit_made(context: CommitContext, after: ManifestState, branch: str, commit_id: str) -> Commit | None:
+    """The commit of a write; the publisher has just made it, unless recovery has finished the write instead."""
+    if after.newest is not None and after.newest.id == commit_id:
+        return after.newest
+    return context.manifest.find_commit(branch, commit_id)
