@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph import failpoints
+from omnigraph.commit.branch_refs import MANIFEST_PATH
 from omnigraph.commit.branches import create_branch
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN
@@ -23,10 +25,12 @@ from omnigraph.commit.staging_jobs import staging_job
 from omnigraph.commit.updates import DropTable
 from omnigraph.graph.lifecycle import connect
 from omnigraph.ids import new_ulid
-from omnigraph.maintenance.cleanup import cleanup
+from omnigraph.maintenance.cleanup import LOOKS_WITHOUT_LOCKS, cleanup
 from omnigraph.maintenance.retention import Policy
+from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.commit import fork
+from omnigraph.storage.tables.dataset_files import DatasetFiles, list_dataset
 from omnigraph.storage.tables.staged import stage_append
 from tests.commit.healthy import assert_healthy, picture, tree
 from tests.commit.org import MEMBER_OF, STAFF, TEAM, again, ids, insert, lineage, new_graph, staff, table_of, team
@@ -471,6 +475,31 @@ def test_what_happens_between_the_look_and_the_removal_counts(
     kept = readable(org, commits)
     assert kept[0] or org.head().id != commits[0]
     assert kept[3] == ("late" in org.tags())
+
+
+def test_branches_that_live_shorter_than_a_look_do_not_stop_it(org: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def list_and_delete(store: ObjectStore, path: str) -> DatasetFiles:
+        """Somebody deletes a branch right after it was seen, as long as nobody holds its lock."""
+        nonlocal looks
+        found = list_dataset(store, path)
+        if path == MANIFEST_PATH and (going := [name for name in org.branches() if name != MAIN]):
+            looks += 1
+            with contextlib.suppress(og.errors.BadRequest):
+                org.delete_branch(going[0])
+        return found
+
+    for number in range(LOOKS_WITHOUT_LOCKS + 1):
+        org.create_branch(f"short-{number}")
+        org.mutate(WRITES, "put", {"h": f"s{number}", "n": number}, branch=f"short-{number}")
+    monkeypatch.setattr("omnigraph.maintenance.cleanup.list_dataset", list_and_delete)
+    report = org.cleanup(keep=1)
+    assert looks == LOOKS_WITHOUT_LOCKS + 1
+    assert report.bytes_removed > 0
+    assert all(dataset.error is None for dataset in report.datasets)
+    assert org.branches() == [MAIN, f"short-{LOOKS_WITHOUT_LOCKS}"]
+    assert unreferenced(connect(org.uri)) == set()
 
 
 def test_counts_of_a_plan_are_those_of_its_versions(org: og.Graph) -> None:

@@ -43,6 +43,9 @@ _log = logging.getLogger(__name__)
 #: How often the locks are taken anew because a branch was made meanwhile.
 LOCK_ATTEMPTS = 5
 
+#: How often it looks while everybody works, before it looks while nobody does.
+LOOKS_WITHOUT_LOCKS = 3
+
 
 @dataclass(frozen=True, slots=True)
 class CleanedDataset:
@@ -83,21 +86,25 @@ def cleanup(context: CommitContext, policy: Policy, *, dry_run: bool = False) ->
     with _all_locks(context):
         pass  # what a dead writer left is settled now; what can not be settled is in the way
     run = _Cleanup(context, policy)
-    found = _look_while_branches_go(run)
+    found = _look_while_branches_go(context, run)
     errors: dict[str, str] = {}
     if not dry_run:
         found, errors = run.carry_out(found)
     return CleanupReport(policy.keep, policy.older_than, dry_run, tuple(_report(run.type_keys(), found, errors)))
 
 
-def _look_while_branches_go(run: _Cleanup) -> Survey:
-    """A look without locks; a branch, or a fork of it, may be deleted under it, and then it is taken again."""
-    for _ in range(LOCK_ATTEMPTS):
+def _look_while_branches_go(context: CommitContext, run: _Cleanup) -> Survey:
+    """A look without locks; a branch, or a fork of it, may be deleted under it, and then it is taken again.
+
+    Where branches live shorter than a look takes, the last one keeps everybody still: cleanup always gets on.
+    """
+    for _ in range(LOOKS_WITHOUT_LOCKS):
         try:
             return run.survey()
         except (BranchNotFound, HistoricalVersionReclaimed, Missing) as gone:
             _log.info("cleanup looks again: %s", gone)
-    return run.survey()
+    with _all_locks(context):
+        return run.survey()
 
 
 @dataclass(frozen=True)
