@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -189,6 +191,34 @@ def test_types_never_mix(tmp_path: Path, mode: str) -> None:
     graph = graph_with(tmp_path / "g", ORG, rows)
     source = "query q($h: String) { match { $s: Staff { handle: $h } $s memberOf{1,2} $t } return { $t.code } }"
     assert values(graph.query(source, params={"h": "x1"})) == ["twin"]
+
+
+@pytest.mark.row("TRV-28", "TRV-29")
+@pytest.mark.parametrize("seed", range(3))
+def test_every_mode_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Over a random graph with loops, parallel edges and twins; what is found is there, and as often in each mode."""
+    draw = Random(seed)
+    names = [f"n{number}" for number in range(12)]
+    rows = [{"type": "Staff", "data": {"handle": name}} for name in names]
+    rows += [{"type": "Team", "data": {"code": name}} for name in names[:5]]
+    rows += [{"edge": "Mentors", "from": draw.choice(names), "to": draw.choice(names)} for _ in range(30)]
+    rows += [{"edge": "MemberOf", "from": draw.choice(names), "to": draw.choice(names[:5])} for _ in range(20)]
+    graph = graph_with(tmp_path / "g", ORG, "\n".join(map(json.dumps, rows)))
+    for step, code, there in [
+        ("mentors", "handle", names),
+        ("<mentors>", "handle", names),
+        ("mentors{1,3}", "handle", names),
+        ("<mentors>{2,3}", "handle", names),
+        ("memberOf", "code", names[:5]),
+    ]:
+        source = f"query q() {{ match {{ $s: Staff $s {step} $m }} return {{ $s.handle, $m.{code} }} }}"
+        found = {}
+        for way in ("indexed", "csr", "auto"):
+            monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", way)
+            found[way] = Counter(values(graph.query(source)))
+        assert found["indexed"] == found["csr"] == found["auto"]
+        assert {end for _, end in found["auto"]} <= set(there)
+        assert found["auto"]
 
 
 @pytest.mark.row("NEG-03")

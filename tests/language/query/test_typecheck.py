@@ -293,8 +293,8 @@ def test_scalar_against_list_is_membership() -> None:
     assert isinstance(block.patterns["b"][0], Member)
 
 
+@pytest.mark.row("QT-63")
 def test_a_node_type_wins_over_an_edge_type() -> None:
-    """QT-63."""
     plan = compile_query('query q() { insert Same { x: "n" } }', None, SAME).plan
     assert isinstance(plan, MutationPlan)
     assert isinstance(plan.statements[0], InsertNode)
