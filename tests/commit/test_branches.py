@@ -232,6 +232,7 @@ def test_an_idle_handle_writes_on_top_of_what_others_wrote(org: CommitContext) -
             lambda c: create_branch(c, "deep", MAIN), AlreadyExists, "overlaps.*'deep/down/there'", id="above"
         ),
         pytest.param(lambda c: create_branch(c, "deep/down", MAIN), AlreadyExists, "overlaps", id="just above"),
+        pytest.param(lambda c: create_branch(c, "main/x", MAIN), AlreadyExists, "overlaps.*'main'", id="below main"),
     ],
 )
 def test_what_is_refused(
@@ -259,7 +260,8 @@ def test_names_that_only_look_alike_do_not_overlap(graph: CommitContext, name: s
     "name",
     [
         "", " ", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b", "a..b", "a b", "a\tb", "a\nb", "a\\b", "a:b",
-        "a*", "a?", "a#1", "a%2Fb", "x.lock", "\x00", "x" * (LONGEST_NAME + 1), "ü" * 150,
+        "a*", "a?", "a#1", "a%2Fb", "x.lock", "\x00", "x" * (LONGEST_NAME + 1), "ü" * 21,
+        "/".join("d" * 60), "\ud800", None, 5, b"a", ["a"],
     ],
 )  # fmt: skip
 def test_a_name_that_can_not_be_stored_is_refused(graph: CommitContext, name: str) -> None:
@@ -282,6 +284,8 @@ def test_a_name_that_can_not_be_stored_is_refused(graph: CommitContext, name: st
         "HEAD",
         "tree",
         "x" * LONGEST_NAME,
+        "ü" * 20,
+        "/".join("d" * 33),
     ],
 )
 def test_any_other_name_works_from_creation_to_deletion(graph: CommitContext, name: str) -> None:
@@ -317,6 +321,18 @@ def test_a_legacy_overlap_is_deleted_leaf_first(org: CommitContext) -> None:
     assert ids(again(org), STAFF, "feature") == ORG
     delete_branch(org, "feature")
     assert branch_names(again(org)) == [MAIN]
+
+
+def test_a_legacy_branch_below_main_goes_alone(org: CommitContext) -> None:
+    """Lance, asked to delete `main/x`, removes the manifest of the whole graph."""
+    warm = org.manifest.warm(MAIN)
+    create_lance_branch(warm.dataset, "main/x", warm.state.version)
+    insert(org, {STAFF: staff(["kid"])}, branch="main/x")
+    assert ids(again(org), STAFF, "main/x") == [*ORG, "kid"]
+    delete_branch(org, "main/x")
+    assert branch_names(again(org)) == [MAIN]
+    assert ids(again(org), STAFF) == ORG
+    assert [info.path for info in org.store.list("__manifest/tree")] == []
 
 
 # --- cost -------------------------------------------------------------------------------------------------------------

@@ -41,6 +41,13 @@ def test_a_branch_is_a_dataset_below_tree(dataset: LanceDataset) -> None:
     assert "k50" in ids(lance.dataset(f"{dataset.uri}/tree/feature/x", version=4))
 
 
+def test_deleting_a_branch_below_main_deletes_everything(dataset: LanceDataset) -> None:
+    """Why `commit/branch_refs.py` refuses such a name and `commit/branch_removal.py` removes one otherwise."""
+    dataset.create_branch("main/x", 3)
+    dataset.branches.delete("main/x")
+    assert not list(Path(dataset.uri).rglob("*.manifest"))
+
+
 def test_a_ref_file_says_where_a_branch_starts(dataset: LanceDataset) -> None:
     """Relied on by `commit/branch_refs.py`."""
     dataset.create_branch("feature/x", 3)

@@ -19,6 +19,7 @@ _REFS = f"{MANIFEST_PATH}/_refs/branches"
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 RESERVED = frozenset({MAIN, SCHEMA_APPLY_LOCK})
 
+#: In bytes of a ref's file name as Lance writes it on a disk, where it escapes the escapes.
 LONGEST_NAME = 200
 _NAME = re.compile(r"[\w.-]+(/[\w.-]+)*")
 
@@ -36,6 +37,8 @@ class BranchRef:
 
 def read_ref(store: ObjectStore, name: str) -> BranchRef | None:
     """The ref of a branch, or None when there is no such branch."""
+    if not is_name(name):
+        return None
     data = store.get_or_none(_ref_path(name))
     return None if data is None else _decode(name, data)
 
@@ -50,6 +53,11 @@ def list_refs(store: ObjectStore) -> list[BranchRef]:
 def _ref_path(name: str) -> str:
     # Lance writes one file per branch and escapes the slash.
     return f"{_REFS}/{quote(name, safe='')}.json"
+
+
+def remove_ref_file(store: ObjectStore, name: str) -> None:
+    """Remove only the ref of a branch; its files stay."""
+    store.delete(_ref_path(name))
 
 
 def _decode(name: str, data: bytes) -> BranchRef:
@@ -68,27 +76,33 @@ def _decode(name: str, data: bytes) -> BranchRef:
         ) from None
 
 
+def is_name(name: str) -> bool:
+    """Whether a text can be the name of a branch: one that Lance and a file system can hold."""
+    return (
+        isinstance(name, str)
+        and _NAME.fullmatch(name) is not None
+        and ".." not in name
+        and not name.endswith(".lock")
+        and all(part != "." for part in name.split("/"))
+        and len(quote(quote(name, safe=""), safe="")) <= LONGEST_NAME
+    )
+
+
 def check_name(name: str) -> None:
-    """Refuse a branch name that is reserved or that Lance or a file system could not hold."""
-    if name in RESERVED:
-        raise BadRequest(f"cannot create branch '{name}': the name is reserved")
-    parts = name.split("/")
-    if (
-        _NAME.fullmatch(name) is None
-        or ".." in name
-        or name.endswith(".lock")
-        or any(part in {".", ".."} for part in parts)
-        or len(name.encode()) > LONGEST_NAME
-    ):
+    """Refuse a branch name that is reserved or that can not be stored."""
+    if not is_name(name):
         raise BadRequest(
             f"cannot create branch '{name}': a name is made of letters, digits, `.`, `-` and `_`, in parts separated "
-            f"by `/`, has no `..`, does not end in `.lock` and has at most {LONGEST_NAME} bytes"
+            f"by `/`, has no `..`, does not end in `.lock` and has at most {LONGEST_NAME} bytes (a `/`, and each byte of "
+            "a letter beyond ASCII, counts as five)"
         )
+    if name in RESERVED:
+        raise BadRequest(f"cannot create branch '{name}': the name is reserved")
 
 
 def prefix_clash(name: str, existing: list[str]) -> str | None:
-    """A live branch that is a path-prefix of this name, or the other way round."""
+    """A live branch that is a path-prefix of this name, or the other way round. Main is always live."""
     return next(
-        (other for other in existing if name.startswith(f"{other}/") or other.startswith(f"{name}/")),
+        (other for other in [MAIN, *existing] if name.startswith(f"{other}/") or other.startswith(f"{name}/")),
         None,
     )

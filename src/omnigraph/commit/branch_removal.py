@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 
+from omnigraph.commit.branch_refs import remove_ref_file
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN, ManifestState
 from omnigraph.errors import OmnigraphError
@@ -16,6 +17,9 @@ _log = logging.getLogger(__name__)
 
 def remove_ref(context: CommitContext, name: str) -> None:
     """Remove the ref of a branch, which is the authority for its existence, and its manifest files."""
+    if name.startswith(f"{MAIN}/"):
+        # Such a name is refused today. Lance tidies up the folder above a branch, and that of `main` is the manifest itself.
+        remove_ref_file(context.store, name)
     delete_lance_branch(context.manifest.warm(MAIN).dataset, name)
     context.manifest.forget(name)
 

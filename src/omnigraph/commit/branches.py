@@ -12,6 +12,7 @@ from omnigraph.commit.branch_refs import (
     RESERVED,
     SCHEMA_APPLY_LOCK,
     check_name,
+    is_name,
     list_refs,
     prefix_clash,
     read_ref,
@@ -56,6 +57,8 @@ def create_branch(context: CommitContext, name: str, base: str) -> ManifestState
 def creating(context: CommitContext, name: str, base: str) -> Iterator[tuple[HeldLocks, Warm]]:
     """Where a branch can be made: the name is free and locked, nothing is pending, and this is the base it starts from."""
     check_name(name)
+    if not is_name(base):
+        raise branch_not_found(base)
     involved = _involved(name, base)
     # A schema change holds the last one: no branch comes into being with data of the schema that it replaces.
     with context.locks.hold_all([*involved, SCHEMA_APPLY_LOCK]) as locks:
@@ -102,6 +105,8 @@ def _involved(name: str, base: str) -> list[str]:
 
 def delete_branch(context: CommitContext, name: str) -> None:
     """Remove a branch: its ref first, which is the authority, then the table forks only it used, best effort."""
+    if not is_name(name):
+        raise branch_not_found(name)
     if name in RESERVED:
         raise BadRequest(f"cannot delete branch '{name}': the name is reserved")
     with context.locks.hold(name):

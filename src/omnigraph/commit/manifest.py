@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -24,6 +25,8 @@ from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.table import Filter
 from omnigraph.storage.tables.version_files import is_newest_on_disk
 
+#: Up to so many rows it costs less to read all their columns than to find the rows first.
+_FEW_ROWS = 256
 _STATE_COLUMNS = [*(field.name for field in rows.COLUMNS if field.name != "base_objects"), "_row_created_at_version"]
 
 
@@ -125,11 +128,8 @@ class Manifest:
         refuse_if_unsupported(stamp)
         self.scans += 1
         with translated(MANIFEST_PATH, "read"):
-            table = dataset.to_table(
-                columns=_STATE_COLUMNS,
-                filter=pc.field("object_type").isin(list(rows.STATE_TYPES)),
-                with_row_address=True,
-            )
+            fragments = dataset.get_fragments()
+            table = scan_state(dataset, fragments, [*_STATE_COLUMNS])
         old_head = legacy_head(self._legacy(branch), dataset.version) if stamp < HISTORY_IN_MANIFEST else None
         return rows.decode_state(
             table,
@@ -137,7 +137,7 @@ class Manifest:
             version=dataset.version,
             incarnation=incarnation,
             stamp=stamp,
-            fragment_count=len(dataset.get_fragments()),
+            fragment_count=len(fragments),
             old_head=old_head,
         )
 
@@ -187,6 +187,8 @@ class Manifest:
 
     def commit_near(self, commit_id: str, branch: str = MAIN) -> Commit:
         """A commit by id, looked for on a branch first and then on all others."""
+        if not isinstance(commit_id, str) or not commit_id.isprintable():
+            raise _no_such_commit(commit_id)
         others = (name for name in [MAIN, *(ref.name for ref in list_refs(self.store))] if name != branch)
         for name in chain([branch], others):
             try:
@@ -197,7 +199,7 @@ class Manifest:
                 continue
             if found is not None:
                 return found
-        raise CommitNotFound(f"commit '{commit_id}' not found", commit=commit_id)
+        raise _no_such_commit(commit_id)
 
     def find_commit(self, branch: str, commit_id: str) -> Commit | None:
         """A commit by id as one branch's manifest knows it."""
@@ -239,6 +241,23 @@ def receipt_in(warm: Warm, key: str) -> rows.Receipt | None:
     return rows.decode_receipt(table["metadata"][0].as_py()) if table.num_rows else None
 
 
+def scan_state(
+    dataset: lance.LanceDataset, fragments: Sequence[lance.LanceFragment], columns: Sequence[str]
+) -> pa.Table:
+    """The rows of the state, with their addresses. Fragments that are known to hold only history are not looked at."""
+    history = rows.history_fragments(dataset.schema)
+    looked_at = [fragment for fragment in fragments if fragment.fragment_id not in history]
+    few = len(looked_at) <= _FEW_ROWS and sum(fragment.physical_rows for fragment in looked_at) <= _FEW_ROWS
+    scanner = dataset.scanner(
+        columns=list(columns),
+        filter=pc.field("object_type").isin(list(rows.STATE_TYPES)),
+        with_row_address=True,
+        fragments=looked_at if history else None,
+        late_materialization=False if few else None,
+    )
+    return scanner.to_table()
+
+
 def manifest_location(branch: str) -> Location:
     """Where the manifest of a branch lies."""
     return Location(MANIFEST_PATH, None if branch == MAIN else branch)
@@ -246,6 +265,10 @@ def manifest_location(branch: str) -> Location:
 
 def branch_not_found(branch: str) -> BranchNotFound:
     return BranchNotFound(f"branch '{branch}' not found", branch=branch)
+
+
+def _no_such_commit(commit_id: str) -> CommitNotFound:
+    return CommitNotFound(f"commit '{commit_id}' not found", commit=commit_id)
 
 
 def no_such_version(branch: str, version: int) -> CommitNotFound:

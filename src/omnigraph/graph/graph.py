@@ -69,7 +69,7 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
     def create_branch(self, name: str, base: str | None = None) -> Snapshot:
         """Make a branch at the current head of `base` (this handle's branch unless given)."""
         self._refuse_read_only()
-        return self._snapshot(create_branch(self._context, name, base or self.branch))
+        return self._snapshot(create_branch(self._context, name, self._named(base)))
 
     def delete_branch(self, name: str) -> None:
         """Remove a branch that no other branch depends on."""
@@ -82,7 +82,7 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
 
     def head(self, branch: str | None = None) -> Commit:
         """The newest commit of a branch; a fresh branch has its fork point."""
-        name = branch or self.branch
+        name = self._named(branch)
         state = self._context.manifest.load(name)
         commit = state.newest or self._context.manifest.find_commit(name, state.head)
         if commit is None:
@@ -108,7 +108,7 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
         earliest, latest = _micros(since), _micros(until)
         return [
             commit
-            for commit in history(self._context.manifest, branch or self.branch)
+            for commit in history(self._context.manifest, self._named(branch))
             if (actor is None or commit.actor == actor)
             and (kind is None or commit.kind == kind)
             and (earliest is None or commit.created_at >= earliest)
@@ -174,7 +174,7 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
                 compiled=compiled,
                 catalog=contract.catalog,
                 params=bind_params(compiled.query.params, params),
-                branch=branch or self.branch,
+                branch=self._named(branch),
                 embedder=self._embedder,
                 actor=actor or self.actor,
                 if_commit=if_commit,

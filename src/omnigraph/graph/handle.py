@@ -87,7 +87,7 @@ class Handle:
         if isinstance(at, Snapshot):
             state, then = at.state, at.then or then
         else:
-            state = resolve(self._context.manifest, branch or self.branch, at)
+            state = resolve(self._context.manifest, self._named(branch), at)
         if then:
             contract = self._watch.of(state, captured)
         elif at is None:
@@ -96,6 +96,10 @@ class Handle:
 
     def _snapshot(self, state: ManifestState) -> Snapshot:
         return Snapshot(state, self._context.tables, self.contract().names())
+
+    def _named(self, branch: str | None) -> str:
+        """The branch that is meant: the one that is given, else that of this handle. An empty text names no branch."""
+        return self.branch if branch is None else branch
 
     def _under_schema(self, write: Callable[[Contract, SchemaIs], _Result]) -> _Result:
         """Run a write with the accepted schema; when that changes before its first effect, with the one that is then."""

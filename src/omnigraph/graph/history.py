@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from omnigraph.commit.branch_refs import LONGEST_NAME, read_ref
+from omnigraph.commit.branch_refs import read_ref
 from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.errors import BadRequest
 from omnigraph.graph.handle import NOW, Handle
@@ -88,7 +88,7 @@ class History(Handle):
         from omnigraph.changes.filter import read_filter
 
         wanted = read_filter(kinds, types, ops)
-        asked = Poll(branch or self.branch, wanted, cursor, start, page_token, limit, max_commits)
+        asked = Poll(self._named(branch), wanted, cursor, start, page_token, limit, max_commits)
         return poll(self._context, self.contract().identity_domain, asked)
 
     def baseline(
@@ -134,7 +134,7 @@ class History(Handle):
         if cursor is not None and start is not None:
             raise BadRequest("give one of cursor and start, not both")
         domain, wanted = self.contract().identity_domain, read_filter(kinds, types, ops)
-        track = track_of(self._context, domain, branch or self.branch, wanted)
+        track = track_of(self._context, domain, self._named(branch), wanted)
         seen = track.start(start) if cursor is None else track.seen(cursor)
         # What Spark could not begin with is said here, not by a query that dies later.
         track.between(seen, track.head)
@@ -147,12 +147,9 @@ class History(Handle):
             return target.state
         if isinstance(target, Commit):
             target = target.id
-        if isinstance(target, str) and (target == MAIN or self._is_branch(target)):
+        if isinstance(target, str) and (target == MAIN or read_ref(self._context.store, target) is not None):
             return self._context.manifest.load(target)
         return resolve(self._context.manifest, self.branch, target)
-
-    def _is_branch(self, name: str) -> bool:
-        return 0 < len(name.encode()) <= LONGEST_NAME and read_ref(self._context.store, name) is not None
 
     # --- tags -------------------------------------------------------------------------------------------------------
 

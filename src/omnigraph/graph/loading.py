@@ -60,7 +60,7 @@ class Loading(Handle):
                 request = Request(
                     catalog=contract.catalog,
                     schema=schema,
-                    branch=branch or self.branch,
+                    branch=self._named(branch),
                     mode=mode,
                     embedder=self._embedder,
                     base=base,
@@ -90,4 +90,4 @@ class Loading(Handle):
 
         Takes the options of `load`.
         """
-        return self.load(data, mode, branch=branch, base=base or self.branch, **options)
+        return self.load(data, mode, branch=branch, base=self._named(base), **options)

@@ -88,9 +88,6 @@ class Merging(Handle):
 
         return self._under_schema(attempt)
 
-    def _named(self, branch: str | None) -> str:
-        return self.branch if branch is None else branch
-
     def _check(self, asked: Asked) -> None:
         """Refuse what can not be asked, before anything is looked at."""
         if unknown := sorted(asked.keys() - Asked.__annotations__.keys()):

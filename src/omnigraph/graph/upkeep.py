@@ -30,7 +30,7 @@ class Upkeep(Handle):
         from omnigraph.maintenance.indexes import ensure_indices
 
         self._refuse_read_only()
-        place, who = branch or self.branch, actor or self.actor
+        place, who = self._named(branch), actor or self.actor
         return self._under_schema(
             lambda contract, schema: ensure_indices(self._context, contract.catalog, place, types, who, (schema,))
         )
@@ -51,7 +51,7 @@ class Upkeep(Handle):
 
         self._refuse_read_only()
         rewriter = rewriter_for(engine, self._spark)
-        return optimize(self._context, self.contract().catalog, branch or self.branch, actor or self.actor, rewriter)
+        return optimize(self._context, self.contract().catalog, self._named(branch), actor or self.actor, rewriter)
 
     def cleanup(
         self, *, keep: int | None = None, older_than: timedelta | str | None = None, dry_run: bool = False
@@ -86,4 +86,4 @@ class Upkeep(Handle):
         """Rows, fragments, versions, bytes and index coverage of each type, and what maintenance would gain."""
         from omnigraph.maintenance.stats import graph_stats
 
-        return graph_stats(self._context, self.contract().catalog, branch or self.branch)
+        return graph_stats(self._context, self.contract().catalog, self._named(branch))

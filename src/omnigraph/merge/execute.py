@@ -12,9 +12,11 @@ from functools import partial
 from typing import Any
 
 from omnigraph import failpoints
+from omnigraph.commit.branch_refs import is_name
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.exactly_once import commit_made, earlier_receipt, refuse_other_request
 from omnigraph.commit.history import lacking
+from omnigraph.commit.manifest import branch_not_found
 from omnigraph.commit.model import Lineage, ManifestState
 from omnigraph.commit.protocol import Write, execute
 from omnigraph.commit.rows import Receipt
@@ -75,7 +77,9 @@ def merge(context: CommitContext, catalog: Catalog, source: str, into: str, opti
     """Merge the head of one branch into another."""
     if source == into:
         raise BadRequest(f"a merge needs a distinct source and target; both are '{source}'")
-
+    for name in (source, into):
+        if not is_name(name):
+            raise branch_not_found(name)
     words = f"merge of '{source}' into '{into}'"
     fingerprint = options.fingerprint("merge", source, into)
     prepare = partial(_prepare, context, catalog, source, options)
