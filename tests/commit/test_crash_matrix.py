@@ -63,6 +63,8 @@ EXERCISED_ELSEWHERE = {
     "cleanup.mid_versions": "maintenance/test_cleanup.py",
     "cleanup.after_versions": "maintenance/test_cleanup.py",
     "cleanup.mid_files": "maintenance/test_cleanup.py",
+    "layout.after_restate": "commit/test_layout.py",
+    "layout.after_compaction": "commit/test_layout.py",
     "staging.job_written": "commit/test_staging_jobs.py",
     "staging.job_removed": "commit/test_staging_jobs.py",
     "migration.v2_to_v3.before_stamp": "commit/test_migrations.py",

@@ -15,6 +15,7 @@ from omnigraph.commit.format import CURRENT
 from omnigraph.commit.model import Commit, Lineage, ManifestState, TableEntry
 from omnigraph.commit.updates import (
     DropTable,
+    FenceIs,
     HeadIs,
     ImportCommits,
     RecordReceipt,
@@ -62,6 +63,7 @@ HOLDING = [
     pytest.param(created(OFFICE.key, OFFICE.identity), id="created"),
     pytest.param(HeadIs(HEAD), id="head"),
     pytest.param(SchemaIs("aa"), id="schema"),
+    pytest.param(FenceIs(5), id="nothing-published"),
     pytest.param(written(replace(STAFF, key="node:Person")), id="written-under-an-old-name"),
 ]
 
@@ -78,6 +80,7 @@ BROKEN = [
     pytest.param(HeadIs("01J00000000000000000000009"), PreconditionFailed, id="another-head"),
     pytest.param(SchemaIs("bb"), SchemaChanged, id="another-schema"),
     pytest.param(SchemaIs(None), SchemaChanged, id="a-first-schema-change"),
+    pytest.param(FenceIs(4), Conflict, id="something-published"),
 ]
 
 

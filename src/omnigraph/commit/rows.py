@@ -15,6 +15,8 @@ from omnigraph.commit.model import Commit, Identity, Lineage, ManifestState, Tab
 from omnigraph.errors import StorageError
 
 STAMP_KEY = "omnigraph:internal_schema_version"
+#: Names the fragments that hold nothing but history; see `commit/layout`.
+HISTORY_KEY = "omnigraph:history_fragments"
 FENCE = "fence"
 
 TABLE = "table"
@@ -49,7 +51,9 @@ Row = dict[str, Any]
 
 def manifest_schema(stamp: int, kept: Mapping[bytes, bytes] | None = None) -> pa.Schema:
     """The Arrow schema of `__manifest` with its format stamp, and other metadata that is kept."""
-    return COLUMNS.with_metadata({**(kept or {}), STAMP_KEY.encode(): str(stamp).encode()})
+    # Rows that are written anew lie in other fragments.
+    lasting = {key: value for key, value in (kept or {}).items() if key != HISTORY_KEY.encode()}
+    return COLUMNS.with_metadata({**lasting, STAMP_KEY.encode(): str(stamp).encode()})
 
 
 def stamp_of(schema: pa.Schema) -> int:
@@ -59,6 +63,13 @@ def stamp_of(schema: pa.Schema) -> int:
         return int(text)
     except ValueError:
         raise StorageError(f"the manifest's format stamp {text!r} is not a number", kind="permanent") from None
+
+
+def history_fragments(schema: pa.Schema) -> frozenset[int]:
+    """The fragments of a manifest that are known to hold nothing but history; a text that says nothing names none."""
+    text = (schema.metadata or {}).get(HISTORY_KEY.encode(), b"").decode(errors="replace")
+    ids = text.split(",")
+    return frozenset(map(int, ids)) if all(id_.isdecimal() for id_ in ids) else frozenset()
 
 
 def to_arrow(rows: Iterable[Row], schema: pa.Schema = COLUMNS) -> pa.Table:

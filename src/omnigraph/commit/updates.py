@@ -70,7 +70,14 @@ class TagIs:
     commit: str | None
 
 
-Requirement = TableAt | TableUnchanged | HeadIs | SchemaIs | TagIs
+@dataclass(frozen=True, slots=True)
+class FenceIs:
+    """Nothing at all may have been published since the state with this count of publishes was read."""
+
+    count: int
+
+
+Requirement = TableAt | TableUnchanged | HeadIs | SchemaIs | TagIs | FenceIs
 
 
 def written(entry: TableEntry) -> TableAt:
@@ -112,6 +119,10 @@ def check(requirements: Iterable[Requirement], state: ManifestState) -> None:
         if isinstance(requirement, TagIs):
             if state.tags.get(requirement.name) != requirement.commit:
                 raise _other_tag(requirement, state)
+            continue
+        if isinstance(requirement, FenceIs):
+            if state.fence != requirement.count:
+                raise Conflict(f"branch '{state.branch}' was published on meanwhile; look again")
             continue
         entry = state.tables.get(requirement.identity)
         actual = (entry.version, entry.branch) if entry else (None, None)
@@ -194,7 +205,14 @@ class SetSchema:
     schema_hash: str
 
 
-Update = SetTable | DropTable | SetTag | DropTag | RecordReceipt | ImportCommits | SetSchema
+@dataclass(frozen=True, slots=True)
+class Restate:
+    """Rows of the state written once more as they are, so that they lie together; to be required with `FenceIs`."""
+
+    rows: tuple[rows.Row, ...]
+
+
+Update = SetTable | DropTable | SetTag | DropTag | RecordReceipt | ImportCommits | SetSchema | Restate
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +256,8 @@ def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Line
                 written_rows.extend(rows.copied_commit_row(commit) for commit in commits)
             case SetSchema(accepted):
                 schema_hash = accepted
+            case Restate(again):
+                written_rows.extend(again)
     if lineage is None:
         # The version that the newest commit made stays known although this publish makes one too.
         written_rows.append(rows.fence_row(state.fence + 1, state.head, schema_hash, state.commit_version))

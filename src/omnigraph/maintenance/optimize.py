@@ -8,7 +8,8 @@ drops out and is left for the next run: nobody has to wait or start over because
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from lance.optimize import CompactionTask, RewriteResult
 
 from omnigraph.commit.audit import AUDIT_PATH
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.manifest import manifest_location
+from omnigraph.commit.layout import settle_layout
 from omnigraph.commit.model import Lineage, ManifestState, TableEntry, sorted_entries
 from omnigraph.commit.protocol import TableEffect, Write, execute
 from omnigraph.commit.recovery import heal
@@ -247,18 +248,18 @@ def _report(context: CommitContext, looked: _Looked, after: TableEntry | None) -
 
 def _compact_own_datasets(context: CommitContext, branch: str) -> None:
     """`__manifest` on this branch and the audit log; whoever writes them at the same time goes first."""
-    with context.locks.hold(branch):
-        _compact(context, manifest_location(branch))
-        context.manifest.forget(branch)
-    _compact(context, Location(AUDIT_PATH))
-
-
-def _compact(context: CommitContext, location: Location) -> None:
-    table = context.tables.open_head(location)
+    with context.locks.hold(branch), _another_time("__manifest"):
+        settle_layout(context, branch)
+    table = context.tables.open_head(Location(AUDIT_PATH))
     staged = None if table is None else stage_compaction(table)
-    if staged is None:
-        return
+    if staged is not None:
+        with _another_time(AUDIT_PATH):
+            commit_staged(context.tables, staged, expected_version=staged.read_version, transaction_id=new_ulid())
+
+
+@contextmanager
+def _another_time(what: str) -> Iterator[None]:
     try:
-        commit_staged(context.tables, staged, expected_version=staged.read_version, transaction_id=new_ulid())
+        yield
     except Conflict as moved:
-        _log.info("%s is compacted another time: %s", location, moved)
+        _log.info("%s is compacted another time: %s", what, moved)

@@ -49,7 +49,10 @@ _UNMOVED_KINDS = ("BITMAP", "INVERTED", "LABEL_LIST", "IVF_")
 
 
 def plan_groups(
-    fragments: Iterable[FragmentMetadata], covers: Sequence[frozenset[int]], target_rows: int
+    fragments: Iterable[FragmentMetadata],
+    covers: Sequence[frozenset[int]],
+    target_rows: int,
+    left_alone: Collection[int] = (),
 ) -> list[list[FragmentMetadata]]:
     """The fragments to rewrite together: neighbours that are small or riddled, in the same of the given covers.
 
@@ -57,7 +60,7 @@ def plan_groups(
     next to something small, and a second plan finds nothing.
     """
     groups = []
-    for run in _runs(fragments, covers, target_rows):
+    for run in _runs(fragments, covers, target_rows, left_alone):
         groups += [group for group in _split(run, target_rows) if len(group) > 1 or _is_riddled(group[0])]
     return groups
 
@@ -106,16 +109,20 @@ def still_good(table: Table, results: Iterable[RewriteResult]) -> tuple[RewriteR
 
 
 def _runs(
-    fragments: Iterable[FragmentMetadata], covers: Sequence[frozenset[int]], target_rows: int
+    fragments: Iterable[FragmentMetadata],
+    covers: Sequence[frozenset[int]],
+    target_rows: int,
+    left_alone: Collection[int],
 ) -> Iterator[list[FragmentMetadata]]:
     run: list[FragmentMetadata] = []
     covering: tuple[bool, ...] = ()
     for fragment in fragments:
         here = tuple(fragment.id in covered for covered in covers)
-        if run and (here != covering or not _is_candidate(fragment, target_rows)):
+        candidate = fragment.id not in left_alone and _is_candidate(fragment, target_rows)
+        if run and (here != covering or not candidate):
             yield run
             run = []
-        if _is_candidate(fragment, target_rows):
+        if candidate:
             run.append(fragment)
             covering = here
     if run:

@@ -290,16 +290,22 @@ def stage_index_fold(table: Table, names: Sequence[str]) -> Staged:
 
 
 def compaction_tasks(
-    table: Table, *, folded: Collection[str] = (), target_rows_per_fragment: int = ROWS_PER_FRAGMENT
+    table: Table,
+    *,
+    folded: Collection[str] = (),
+    left_alone: Collection[int] = (),
+    target_rows_per_fragment: int = ROWS_PER_FRAGMENT,
 ) -> tuple[CompactionTask, ...]:
     """The independent tasks of a compaction; none when there is nothing to gain. They can run in other processes.
 
-    `folded`: indexes that will cover all fragments by the time the compaction is committed.
+    `folded`: indexes that will cover all fragments by the time the compaction is committed. `left_alone`: fragments that
+    stay as they are.
     """
     covers = segment_covers(index for index in table.indices() if index.name not in folded)
     with translated(str(table.location), "plan the compaction of"):
         dataset = table.dataset
-        groups = plan_groups((part.metadata for part in dataset.get_fragments()), covers, target_rows_per_fragment)
+        fragments = (part.metadata for part in dataset.get_fragments())
+        groups = plan_groups(fragments, covers, target_rows_per_fragment, left_alone)
         made = [
             make_task(table.version, group, target_rows_per_fragment, dataset.data_storage_version) for group in groups
         ]
@@ -312,9 +318,11 @@ def execute_compaction(table: Table, task: CompactionTask) -> RewriteResult:
         return task.execute(table.dataset)
 
 
-def stage_compaction(table: Table, *, target_rows_per_fragment: int = ROWS_PER_FRAGMENT) -> Staged | None:
+def stage_compaction(
+    table: Table, *, left_alone: Collection[int] = (), target_rows_per_fragment: int = ROWS_PER_FRAGMENT
+) -> Staged | None:
     """Small fragments and deletion marks rewritten into full fragments; None when there is nothing to gain."""
-    tasks = compaction_tasks(table, target_rows_per_fragment=target_rows_per_fragment)
+    tasks = compaction_tasks(table, left_alone=left_alone, target_rows_per_fragment=target_rows_per_fragment)
     return stage_rewrites(table, [execute_compaction(table, task) for task in tasks]) if tasks else None
 
 
