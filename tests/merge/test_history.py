@@ -128,3 +128,55 @@ def test_every_kind_of_store(shared_root: Root) -> None:
     assert (shown(graph), shown(graph, "other")) == ("4/2/31/yes", "4/1/31/yes")
     assert graph.revert(graph.head().id).outcome == "merged"
     assert shown(graph) == "4/2/30/no"
+
+
+@pytest.mark.parametrize("later", ["edge Later: P -> P", "edge Knows: P -> P { w: I32? }"])
+def test_conflicts_of_types_that_were_not_so_then_have_ours_as_their_image(tmp_path: object, later: str) -> None:
+    graph = og.init(f"{tmp_path}/g", "node P { name: String @key }\nedge Knows: P -> P")
+    commit = write(graph, "main", 'insert P { name: "x" }').commit
+    assert commit is not None
+    known = "" if later.startswith("edge Knows") else "edge Knows: P -> P\n"
+    graph.apply_schema(f"node P {{ name: String @key }}\n{known}{later}")
+    edge = later.split(":")[0].split()[1]
+    write(graph, "main", f'insert {edge} {{ from: "x", to: "x" }}')
+    (conflict,) = graph.revert(commit.id, dry_run=True, images=True).conflicts
+    assert (conflict.kind, conflict.type_key, conflict.base, conflict.theirs) == (
+        "OrphanEdge",
+        f"edge:{edge}",
+        None,
+        None,
+    )
+    assert conflict.ours is not None
+    assert (conflict.ours["src"], conflict.ours["dst"]) == ("x", "x")
+
+
+def test_a_decision_about_a_type_that_was_not_there_is_refused(tmp_path: object) -> None:
+    graph = og.init(f"{tmp_path}/g", "node P { name: String @key }")
+    commit = write(graph, "main", 'insert P { name: "x" }').commit
+    assert commit is not None
+    graph.apply_schema("node P { name: String @key }\nedge Later: P -> P")
+    write(graph, "main", 'insert Later { from: "x", to: "x" }')
+    (edge,) = ids(graph, "edge:Later")
+    decision = {"type_key": "edge:Later", "id": edge, "take": "base"}
+    with pytest.raises(og.errors.BadRequest, match="edge:Later does not exist on all sides"):
+        graph.revert(commit.id, resolutions=[decision])
+    with pytest.raises(og.errors.MergeConflicts):
+        graph.revert(commit.id, resolutions=[{**decision, "take": "ours"}])
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "node P { name: String @key a: I32? @index }",
+        'node P { name: String @key b: I32? @rename_from("a") }',
+        "node P { name: String @key a: I32? }\nnode Q { name: String @key }",
+    ],
+)
+def test_a_schema_change_is_not_taken_back_silently(tmp_path: object, schema: str) -> None:
+    graph = og.init(f"{tmp_path}/g", "node P { name: String @key a: I32? }")
+    graph.apply_schema(schema)
+    head = graph.head()
+    with pytest.raises(og.errors.ChangeSchemaBoundary, match="not taken back by a revert") as raised:
+        graph.revert(head.id)
+    assert raised.value.commit == head.id
+    assert graph.head() == head

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
+from omnigraph.graph import merging
 from tests.merge.graphs import do, everything, ids, named, rows, shown, write
 
 #: What both sides do so that there is one conflict of each kind between them.
@@ -374,3 +375,49 @@ def test_results_are_plain_data(graph: og.Graph) -> None:
     result = graph.merge("feature")
     assert json.loads(json.dumps(result.to_dict()))["outcome"] == "fast_forward"
     assert isinstance(result, og.MergeResult)
+
+
+def test_a_source_that_moved_on_is_not_deleted(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    do(graph, "feature", "put", "eli", 1)
+    deleting = merging.delete_branch
+
+    def late(*arguments: Any) -> None:
+        do(og.open(graph.uri), "feature", "put", "late", 2)
+        deleting(*arguments)
+
+    monkeypatch.setattr(merging, "delete_branch", late)
+    for _ in range(2):
+        result = graph.merge("feature", delete_branch=True)
+        assert (result.stats["branch_deleted"], result.stats["branch_delete_error"]) == (
+            False,
+            "cannot delete branch 'feature': it has moved on since it was merged",
+        )
+    assert "late" in ids(graph, "node:Staff", "feature")
+
+
+def test_a_repeat_leaves_another_branch_of_that_name_alone(graph: og.Graph) -> None:
+    do(graph, "feature", "put", "eli", 1)
+    assert graph.merge("feature", idempotency_key="k", delete_branch=True).stats["branch_deleted"] is True
+    graph.create_branch("feature")
+    repeated = graph.merge("feature", idempotency_key="k", delete_branch=True)
+    assert repeated.stats["branch_deleted"] is False
+    do(graph, "feature", "put", "new", 2)
+    assert graph.merge("feature", idempotency_key="k", delete_branch=True).stats["branch_deleted"] is False
+    assert "new" in ids(graph, "node:Staff", "feature")
+
+
+def test_a_repeat_finishes_the_deletion_that_was_missed(graph: og.Graph) -> None:
+    do(graph, "feature", "put", "eli", 1)
+    graph.merge("feature", idempotency_key="k")
+    assert graph.merge("feature", idempotency_key="k", delete_branch=True).stats["branch_deleted"] is True
+    assert graph.branches() == ["main"]
+
+
+@pytest.mark.parametrize("take", [{"take": "theirs"}, {"take": "base"}, {"take": {"level": 40}}, {"take": {}}])
+def test_a_decision_for_what_ours_has_writes_nothing(graph: og.Graph, take: dict[str, Any]) -> None:
+    do(graph, "feature", "put", "eli", 1)
+    entry = graph.snapshot().entry("edge:Mentors")
+    result = graph.merge("feature", resolutions=[{"type_key": "node:Staff", "id": "cleo", **take}])
+    assert (result.stats["inserted"], result.stats["updated"], result.stats["identical"]) == (1, 0, 1)
+    assert graph.snapshot().entry("edge:Mentors") == entry
+    assert [(change.op, change.id) for change in graph.commit_changes(graph.head().id)] == [("insert", "eli")]

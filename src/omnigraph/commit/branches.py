@@ -103,8 +103,11 @@ def _involved(name: str, base: str) -> list[str]:
     return names if base == MAIN else [*names, base]
 
 
-def delete_branch(context: CommitContext, name: str) -> None:
-    """Remove a branch: its ref first, which is the authority, then the table forks only it used, best effort."""
+def delete_branch(context: CommitContext, name: str, only_at: str | None = None) -> None:
+    """Remove a branch: its ref first, which is the authority, then the table forks only it used, best effort.
+
+    `only_at`: not when another commit is its head by now.
+    """
     if not is_name(name):
         raise branch_not_found(name)
     if name in RESERVED:
@@ -115,6 +118,9 @@ def delete_branch(context: CommitContext, name: str) -> None:
             raise branch_not_found(name)
         _refuse_dependents(context, name)
         state = context.manifest.load(name)
+        if only_at is not None and state.head != only_at:
+            raise Conflict(f"cannot delete branch '{name}': it has moved on since it was merged")
+        _refuse_tagged(context, state)
         inherited = context.manifest.inherited(name)
         failpoints.hit("branch_delete.before_ref")
         remove_ref(context, name)
@@ -129,6 +135,21 @@ def _settle_pending(context: CommitContext, name: str) -> None:
         heal(context, holding={name})
     except OmnigraphError as error:
         _log.warning("pending work on branch '%s' goes with it: %s", name, error)
+
+
+def _refuse_tagged(context: CommitContext, state: ManifestState) -> None:
+    """What is tagged can be read for good, and the states of a branch go with it."""
+    tags = context.manifest.load(MAIN).tags
+    made_here = (
+        {commit.id for commit in context.manifest.commits(state.branch).values() if commit.branch == state.branch}
+        if tags
+        else ()
+    )
+    tag = next((tag for tag, commit in sorted(tags.items()) if commit in made_here), None)
+    if tag is not None:
+        raise Conflict(
+            f"cannot delete branch '{state.branch}': tag '{tag}' names a commit that was made on it; delete the tag first"
+        )
 
 
 def _refuse_dependents(context: CommitContext, name: str) -> None:

@@ -30,9 +30,11 @@ def tagged_commits(context: CommitContext) -> Mapping[str, str]:
 def set_tag(context: CommitContext, name: str, commit_id: str, actor: str | None = None) -> None:
     """Name a commit whose state is still there; refused when the name is taken."""
     _check_name(name)
-    # What is tagged can be read for good, so it must be readable now.
-    state_of(context.manifest, context.manifest.commit_near(commit_id))
-    _publish(context, SetTag(name, commit_id, actor), TagIs(name, None))
+    commit = context.manifest.commit_near(commit_id)
+    # What is tagged can be read for good: it must be readable now, and its branch must not go meanwhile.
+    with context.locks.hold_all({MAIN, commit.branch}):
+        state_of(context.manifest, commit)
+        _publish(context, SetTag(name, commit_id, actor), TagIs(name, None))
 
 
 def drop_tag(context: CommitContext, name: str) -> None:
@@ -40,14 +42,15 @@ def drop_tag(context: CommitContext, name: str) -> None:
     commit = tagged_commits(context).get(name)
     if commit is None:
         raise NotFound(f"tag '{name}' not found")
-    _publish(context, DropTag(name), TagIs(name, commit))
+    with context.locks.hold(MAIN):
+        _publish(context, DropTag(name), TagIs(name, commit))
 
 
 def _publish(context: CommitContext, update: Update, requirement: Requirement) -> None:
-    with context.locks.hold(MAIN):
-        heal(context, holding={MAIN})
-        publish(context, MAIN, [update], [requirement], None)
-        compact_when_due(context.manifest, MAIN)
+    """Publish under the lock of main, which the caller holds."""
+    heal(context, holding={MAIN})
+    publish(context, MAIN, [update], [requirement], None)
+    compact_when_due(context.manifest, MAIN)
 
 
 def _check_name(name: str) -> None:

@@ -62,7 +62,9 @@ class Merging(Handle):
             return merge(self._context, contract.catalog, source, self._named(into), options)
 
         result = self._under_schema(attempt)
-        return self._without_source(source, result) if delete_branch and not asked.get("dry_run") else result
+        if not delete_branch or asked.get("dry_run"):
+            return result
+        return self._without_source(source, self._named(into), result)
 
     def revert(self, commit: str, branch: str | None = None, **asked: Unpack[Asked]) -> MergeResult:
         """Publish the inverse of a commit on a branch; conflicts as in a merge, where later commits built on it."""
@@ -113,15 +115,27 @@ class Merging(Handle):
             idempotency_key=asked.get("idempotency_key"),
         )
 
-    def _without_source(self, source: str, result: MergeResult) -> MergeResult:
-        """Remove the source of a merge that is done. That it can not be removed does not undo the merge."""
+    def _without_source(self, source: str, into: str, result: MergeResult) -> MergeResult:
+        """Remove the source of a merge that is done. That it can not be removed does not undo the merge.
+
+        Only what was merged may go: the source may have moved on, and a repeated request may find another branch of its name.
+        """
         try:
             if source == self.branch and source != MAIN:
                 raise Conflict(f"cannot delete branch '{source}': it is the currently active branch of this handle")
-            delete_branch(self._context, source)
+            delete_branch(self._context, source, self._merged_head(source, into, result))
         except OmnigraphError as error:
             _log.warning("branch '%s' was merged but not deleted: %s", source, error)
             return replace(
                 result, stats={**result.stats, "branch_deleted": False, "branch_delete_error": error.message}
             )
         return replace(result, stats={**result.stats, "branch_deleted": True})
+
+    def _merged_head(self, source: str, into: str, result: MergeResult) -> str | None:
+        """The commit of the source that the target has now."""
+        if result.commit is not None:
+            return result.commit.merged_parent
+        head = self._context.manifest.load(source).head
+        if self._context.manifest.find_commit(into, head) is None:
+            raise Conflict(f"cannot delete branch '{source}': it has moved on since it was merged")
+        return head

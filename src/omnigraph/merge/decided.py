@@ -42,6 +42,7 @@ def carry_out(difference: Difference, resolutions: Mapping[str, Resolution]) -> 
     written: list[pa.Table] = []
     replaced = np.zeros(len(ids), np.bool_)
     removed: list[str] = []
+    identical = 0
     for place, (entity_id, resolution) in enumerate(resolutions.items()):
         if not any(present[place] for _, present in images.values()):
             raise BadRequest(f"resolution: neither side nor their base has {entity.type_key} {entity_id!r}")
@@ -54,11 +55,15 @@ def carry_out(difference: Difference, resolutions: Mapping[str, Resolution]) -> 
             raise BadRequest(
                 f"resolution: no side has {entity.type_key} {entity_id!r} that the value could be laid over"
             )
-        replaced[place] = in_ours[place]
         if present[place]:
             row = rows.slice(place, 1)
-            written.append(row if patch is None else laid_over(entity, row, patch))
-        elif in_ours[place]:
+            row = row if patch is None else laid_over(entity, row, patch)
+            if in_ours[place] and row.equals(images["ours"][0].slice(place, 1)):
+                identical += 1
+                continue
+            written.append(row)
+        replaced[place] = in_ours[place]
+        if not present[place] and in_ours[place]:
             removed.append(entity_id)
     table = pa.concat_tables(written) if written else None
     count = 0 if table is None else table.num_rows
@@ -67,6 +72,7 @@ def carry_out(difference: Difference, resolutions: Mapping[str, Resolution]) -> 
         inserted=count - updated,
         updated=updated,
         deleted=len(removed),
+        identical=identical,
         marked=addresses[replaced].astype(np.uint64),
         removed=pa.array(removed, pa.string()),
         checked=None if table is None else table.select(rule_columns(entity)),

@@ -176,10 +176,6 @@ class Difference:
         until = self.spec.until_id
         return rows if until is None else rows.filter(pc.less_equal(rows["id"], until))
 
-    def view(self, version: Version) -> View:
-        """One of the three versions, by its name."""
-        return {"base": self.base, "ours": self.ours, "theirs": self.theirs}[version]
-
 
 def open_difference(context: CommitContext, spec: TableSpec) -> Difference:
     """Open the versions of a table and find where theirs can differ from the base."""

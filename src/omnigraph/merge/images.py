@@ -8,32 +8,33 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.merge.difference import Difference, Version
+from omnigraph.merge.difference import Version
 from omnigraph.merge.result import Conflict
+from omnigraph.merge.view import View
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.values.render import plain, stored_kind
 
 
-def with_images(conflicts: Sequence[Conflict], differences: Mapping[str, Difference]) -> list[Conflict]:
-    """Conflicts with the entity as each version has it, in values of JSON; blobs are left out."""
+def with_images(conflicts: Sequence[Conflict], views: Mapping[str, Mapping[Version, View]]) -> list[Conflict]:
+    """Conflicts with the entity as each version of its table has it, in values of JSON; blobs are left out."""
     wanted: dict[str, list[str]] = {}
     for conflict in conflicts:
         if conflict.entity_id is not None:
             wanted.setdefault(conflict.type_key, []).append(conflict.entity_id)
-    images = {key: _images(differences[key], pa.array(ids, pa.string())) for key, ids in wanted.items()}
+    images = {key: _images(views[key], pa.array(ids, pa.string())) for key, ids in wanted.items()}
     return [
         replace(conflict, **images.get(conflict.type_key, {}).get(conflict.entity_id or "", {}))
         for conflict in conflicts
     ]
 
 
-def _images(difference: Difference, ids: pa.Array) -> dict[str, dict[str, Any]]:
-    blobs = blob_columns(difference.ours.table.schema)
-    columns = [name for name in difference.columns if name not in blobs]
-    versions: tuple[Version, ...] = ("base", "ours", "theirs")
+def _images(views: Mapping[Version, View], ids: pa.Array) -> dict[str, dict[str, Any]]:
+    schema = views["ours"].table.schema
+    blobs = blob_columns(schema)
+    columns = [name for name in schema.names if name not in blobs]
     found: dict[str, dict[str, Any]] = {}
-    for version in versions:
-        rows = difference.view(version).rows(ids, columns)
+    for version, view in views.items():
+        rows = view.rows(ids, columns)
         values = {name: plain(rows[name], stored_kind(rows.schema.field(name).type)) for name in columns}
         for place, entity_id in enumerate(values["id"]):
             found.setdefault(entity_id, {})[version] = {name: column[place] for name, column in values.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.history import state_of
 from omnigraph.commit.model import Commit, ManifestState
-from omnigraph.errors import CommitHasNoParent
+from omnigraph.errors import ChangeSchemaBoundary, CommitHasNoParent
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.merge.ancestry import ALREADY_UP_TO_DATE, MERGED
 from omnigraph.merge.execute import Prepared, Request, run
@@ -17,6 +17,12 @@ from omnigraph.merge.result import MergeResult
 def revert(context: CommitContext, catalog: Catalog, commit_id: str, branch: str, options: Options) -> MergeResult:
     """Publish the inverse of a commit on a branch."""
     commit, parent = _with_parent(context, commit_id, branch)
+    if commit.kind == "schema":
+        raise ChangeSchemaBoundary(
+            f"commit {commit.id} changed the schema, which is not taken back by a revert; apply the schema it should be",
+            commit=commit.id,
+            type_name="",
+        )
     before, after = state_of(context.manifest, parent), state_of(context.manifest, commit)
     return _apply(context, catalog, "revert", commit, (after, before), branch, options)
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import Identity, ManifestState, TableEntry, sorted_entries
-from omnigraph.errors import ChangeSchemaBoundary
+from omnigraph.errors import BadRequest, ChangeSchemaBoundary
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.merge.decided import carry_out
-from omnigraph.merge.difference import Difference, TableSpec, open_difference
+from omnigraph.merge.difference import Difference, TableSpec, Version, open_difference
 from omnigraph.merge.images import with_images
 from omnigraph.merge.options import Options
 from omnigraph.merge.part import Part, together
@@ -23,6 +23,7 @@ from omnigraph.merge.rules import image_conflicts, rule_columns
 from omnigraph.merge.spread import judge_spread
 from omnigraph.merge.states import moved, same_table
 from omnigraph.merge.target import Target
+from omnigraph.merge.view import View
 from omnigraph.validation.sets import TableChange
 
 
@@ -95,6 +96,7 @@ class Sides:
 def make_plan(context: CommitContext, catalog: Catalog, sides: Sides, options: Options) -> Plan:
     """Compare, classify and check; nothing is written."""
     _refuse_schema_boundary(sides)
+    _refuse_undecidable(sides, options)
     specs = _Specs(catalog, sides, options)
     tables = [_plan_table(context, spec, options) for spec in specs.to_look_at()]
     target = Target(context, sides.ours)
@@ -107,7 +109,7 @@ def make_plan(context: CommitContext, catalog: Catalog, sides: Sides, options: O
     found += image_conflicts(catalog, changes, target)
     if options.images:
         keys = {conflict.type_key for conflict in found}
-        found = with_images(found, {key: open_difference(context, specs.of(sides.ours.by_key[key])) for key in keys})
+        found = with_images(found, {key: _views(context, specs, sides.ours.by_key[key]) for key in keys})
     return Plan(tuple(tables), tuple(sorted(found, key=lambda conflict: conflict.order)))
 
 
@@ -133,6 +135,29 @@ def _refuse_schema_boundary(sides: Sides) -> None:
             )
 
 
+def _refuse_undecidable(sides: Sides, options: Options) -> None:
+    """Between versions that there are not, nothing can be decided."""
+    for key, decisions in options.resolutions.items():
+        entry = sides.ours.by_key.get(key)
+        if entry is not None and entry.identity in sides.base.tables and entry.identity in sides.theirs.tables:
+            continue
+        if any(decision.take != "ours" for decision in decisions.values()):
+            raise BadRequest(
+                f"resolution: {key} does not exist on all sides; change its entities by a write of their own"
+            )
+
+
+def _views(context: CommitContext, specs: _Specs, ours: TableEntry) -> dict[Version, View]:
+    """The versions of a table that can be shown beside each other; only the target's where the schema has changed."""
+    try:
+        if specs.has_all(ours):
+            difference = open_difference(context, specs.of(ours))
+            return {"base": difference.base, "ours": difference.ours, "theirs": difference.theirs}
+    except ChangeSchemaBoundary:
+        pass
+    return {"ours": View(context.tables.open(ours.location, ours.version))}
+
+
 @dataclass(frozen=True)
 class _Specs:
     """Which tables a merge looks at, and how."""
@@ -145,12 +170,16 @@ class _Specs:
         """Those that theirs has moved and ours does not have just so, and those decided about; nodes before edges."""
         sides = self.sides
         for ours in sorted_entries(sides.ours.tables.values()):
-            if ours.identity not in sides.base.tables or ours.identity not in sides.theirs.tables:
+            if not self.has_all(ours):
                 continue
             spec = self.of(ours)
             untouched = same_table(spec.base, spec.theirs) and not spec.crossed
             if spec.decided or not (untouched or same_table(ours, spec.theirs)):
                 yield spec
+
+    def has_all(self, ours: TableEntry) -> bool:
+        """Whether a table of the target is there in the other versions too."""
+        return ours.identity in self.sides.base.tables and ours.identity in self.sides.theirs.tables
 
     def of(self, ours: TableEntry) -> TableSpec:
         """One table of the target with its other versions."""

@@ -53,6 +53,8 @@ def read_resolutions(given: Given | None, catalog: Catalog) -> Resolutions:
     """Decisions from a JSON file, or a list of them, checked against the schema."""
     if given is None:
         return {}
+    if not isinstance(given, Iterable | os.PathLike):
+        raise BadRequest("resolutions are a list of them, or a JSON file that holds one")
     listed = _read(Path(given)) if isinstance(given, str | os.PathLike) else list(given)
     found: dict[str, dict[str, Resolution]] = {}
     for number, item in enumerate(listed, 1):
