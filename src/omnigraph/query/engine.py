@@ -11,6 +11,7 @@ import pyarrow as pa
 from omnigraph.language.query.ir import (
     Aggregate,
     AntiJoin,
+    Bm25,
     CountPaths,
     CrossJoin,
     Expand,
@@ -39,6 +40,7 @@ from omnigraph.query.rows import Rows
 from omnigraph.query.run import Run
 from omnigraph.query.scan import scan_nodes
 from omnigraph.query.search.ranked import ranked_scan
+from omnigraph.query.search.scores import score_name, scores
 
 #: How many rows of a product are made before its filter is asked.
 _PRODUCT_ROWS = 500_000
@@ -49,6 +51,10 @@ _WIDER = 16
 def execute(plan: Plan, run: Run) -> pa.Table:
     """The result of a plan."""
     run.ranked = frozenset(variable for expr in expressions_in(plan) for variable in _ranked(expr))
+    run.scored = frozenset(
+        score for expr in expressions_in(plan) for score in _relative(expr) if isinstance(score, Bm25)
+    )
+    run.compared = tuple(dict.fromkeys(rank for expr in _of_result(plan) for rank in _relative(expr)))
     run.node_types = dict(_scanned(plan))
     return _Walk(run).rows(plan).table
 
@@ -62,10 +68,31 @@ def _scanned(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _ranked(expr: Expr | UnknownAlias) -> frozenset[str]:
-    """The variables whose nodes a fused rank compares with each other."""
+    """The variables whose nodes are compared with each other: the id of each is needed, or where it lies."""
+    if isinstance(expr, Bm25):
+        return frozenset((expr.field.variable,))
     if isinstance(expr, Rrf):
         return frozenset((expr.left.field.variable, expr.right.field.variable))
     return frozenset().union(*(_ranked(operand) for operand in operands(expr)))
+
+
+def _relative(expr: Expr | UnknownAlias) -> Iterator[Bm25 | Rrf]:
+    """The ranks inside an expression whose value depends on which other rows there are, those of a fusion first."""
+    for operand in operands(expr):
+        yield from _relative(operand)
+    if isinstance(expr, Bm25 | Rrf):
+        yield expr
+
+
+def _of_result(plan: Plan) -> Iterator[Expr | UnknownAlias]:
+    """What the result shows, and what it is ordered by."""
+    while isinstance(plan, Project | Order | Limit):
+        match plan:
+            case Project():
+                yield from (column.expr for column in plan.columns)
+            case Order():
+                yield from (key.expr for key in plan.keys)
+        plan = plan.input
 
 
 @dataclass(frozen=True)
@@ -75,8 +102,8 @@ class _Walk:
     run: Run
     outer: Rows | None = None
     depth: int = 0
-    #: How many times as many rows as the limit says a best-first scan is asked for.
-    widening: int = 1
+    #: What a best-first scan has found so far.
+    best: Rows | None = None
 
     def rows(self, plan: Plan, limit: int | None = None) -> Rows:
         """The rows of an operator; of a scan only so many when no more are wanted."""
@@ -91,7 +118,8 @@ class _Walk:
             case NodeScan():
                 return scan_nodes(plan.node, run, limit)
             case RankedScan():
-                return ranked_scan(plan, plan.limit * self.widening, run)
+                assert self.best is not None, "the order above asks a best-first scan"
+                return self.best
             case Outer():
                 return outer_rows(plan, self.outer)
             case CrossJoin():
@@ -109,9 +137,11 @@ class _Walk:
             case Aggregate():
                 return aggregate(plan, self.rows(plan.input), run)
             case Order():
-                return order(plan, self._ordered_input(plan), run)
+                return order(plan, self._compared(self._ordered_input(plan)), run)
             case Limit():
                 wanted = plan.count if limit is None else min(plan.count, limit)
+                if run.compared and not isinstance(plan.input, Order):
+                    return self._compared(self.rows(plan.input)).slice(0, wanted)
                 return self.rows(plan.input, wanted).slice(0, wanted)
             case Project():
                 return self._project(plan, self.rows(plan.input, limit))
@@ -123,13 +153,21 @@ class _Walk:
             scan = scan.input
         if not isinstance(scan, RankedScan):
             return self.rows(plan.input)
-        everything = self.run.nodes(scan.node.node_type).rows
-        walk = self
+        limit = scan.limit
         while True:
-            found = walk.rows(plan.input)
-            if found.count >= scan.limit or scan.limit * walk.widening >= everything:
+            with self.run.tracing(scan):
+                best = ranked_scan(scan, limit, self.run, alone=scan is plan.input)
+            found = replace(self, best=best.rows).rows(plan.input)
+            if best.complete or found.count >= scan.limit:
                 return found
-            walk = replace(walk, widening=walk.widening * _WIDER)
+            limit *= _WIDER
+
+    def _compared(self, rows: Rows) -> Rows:
+        """The rows with the scores and fused ranks of the result: they compare all rows, also those a limit drops."""
+        for rank in self.run.compared:
+            if score_name(rank) not in rows.table.column_names:
+                rows = rows.with_columns({score_name(rank): scores(rank, rows, self.run)})
+        return rows
 
     def _inner(self, plan: AntiJoin, outer: Rows) -> Rows:
         return _Walk(self.run, outer, self.depth + 1).rows(plan.inner)

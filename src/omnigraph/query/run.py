@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from omnigraph.language.literals import PlainValue, TypedValue
-from omnigraph.language.query.ir import Constant, Now, Parameter
+from omnigraph.language.query.ir import Bm25, Constant, Now, Parameter, Rrf
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.query.caches import Caches
 from omnigraph.query.entities import Entities, View, open_edges, open_nodes
@@ -38,6 +38,10 @@ class Run:
     embed: Embed
     #: The variables whose nodes are ranked against each other.
     ranked: frozenset[str] = frozenset()
+    #: The scores of texts that are asked for.
+    scored: frozenset[Bm25] = frozenset()
+    #: The scores and fused ranks of the result, which depend on all rows that match.
+    compared: tuple[Bm25 | Rrf, ...] = ()
     #: The node type of each variable that is scanned.
     node_types: Mapping[str, str] = field(default_factory=dict)
     #: Whether notes are wanted that cost something to make.

@@ -17,6 +17,7 @@ from omnigraph.query.evaluate import constant, plain, satisfying
 from omnigraph.query.pushdown import Pushed, push
 from omnigraph.query.rows import Rows, address_name, column_name, rows_of, unit_rows
 from omnigraph.query.run import Run
+from omnigraph.query.search.bm25_index import indexed_bm25
 from omnigraph.query.search.scores import score_name, scores
 from omnigraph.query.search.text_index import indexed_text, search_batches, uncovered_batches
 from omnigraph.storage.tables.lance_errors import translated
@@ -61,7 +62,21 @@ def scan_nodes(node: NodePattern, run: Run, limit: int | None = None) -> Rows:
         among = ("id", _lookup_ids(node, entities, run))
         if columns == ("id",) and not node.predicates and not node.distances and limit is None:
             return _found_ids(entities, node.variable, among[1], run)
-    return read(Request(entities, node.variable, columns, node.predicates, among, limit, distances=node.distances), run)
+    rows = read(Request(entities, node.variable, columns, node.predicates, among, limit, distances=node.distances), run)
+    return rows if limit is not None else _with_scores(rows, node.variable, run)
+
+
+def _with_scores(rows: Rows, variable: str, run: Run) -> Rows:
+    """The rows with those scores of theirs that depend on which rows they are compared with.
+
+    An index gives a text the same score whatever the other rows are. Texts it does not know yet are compared with each
+    other, and with all that the scan has found: a step after it must not change a score.
+    """
+    for score in run.scored:
+        if score.field.variable == variable and rows.has(variable, score.field.property):
+            values = indexed_bm25(score, rows, run, only_when_behind=True)
+            rows = rows if values is None else rows.with_columns({score_name(score): values})
+    return rows
 
 
 def _found_ids(entities: Entities, variable: str, ids: pa.Array, run: Run) -> Rows:
@@ -76,7 +91,7 @@ def _found_ids(entities: Entities, variable: str, ids: pa.Array, run: Run) -> Ro
 
 
 def node_columns(node: NodePattern, run: Run) -> tuple[str, ...]:
-    """What is read of a node: what the plan says, and the id where ranks are compared."""
+    """What is read of a node: what the plan says, and the id where nodes are compared."""
     properties = run.nodes(node.node_type).entity.properties
     columns = node.columns
     if columns is None:

@@ -19,8 +19,11 @@ from omnigraph.storage.tables.table import ROW_ADDRESS, TableIndex
 _FRAGMENT_SHIFT = np.uint64(32)
 
 
-def indexed_bm25(ranking: Bm25, rows: Rows, run: Run) -> pa.Array | None:
-    """The score of each row by the index, and by our own analysis where the index does not reach; None without one."""
+def indexed_bm25(ranking: Bm25, rows: Rows, run: Run, *, only_when_behind: bool = False) -> pa.Array | None:
+    """The score of each row by the index, and by our own analysis where the index does not reach.
+
+    None without an index, or when it is asked `only_when_behind` and knows all rows.
+    """
     variable, name = ranking.field.variable, ranking.field.property
     node_type = run.node_types.get(variable)
     text = run.value(ranking.query)
@@ -30,8 +33,11 @@ def indexed_bm25(ranking: Bm25, rows: Rows, run: Run) -> pa.Array | None:
     index = inverted_index(entities, name, run)
     if index is None or not tokens(text):
         return None
-    run.note(f"index: {index.name} ({index.kind})")
     addresses = rows.table[address_name(variable)].to_numpy()
+    covered = np.isin(addresses >> _FRAGMENT_SHIFT, np.fromiter(index.fragments, np.uint64, len(index.fragments)))
+    if only_when_behind and covered.all():
+        return None
+    run.note(f"index: {index.name} ({index.kind})")
     found, known = _scored(entities, index, text)
     order = np.argsort(found)
     places = np.minimum(np.searchsorted(found[order], addresses), max(len(found) - 1, 0))
@@ -39,7 +45,6 @@ def indexed_bm25(ranking: Bm25, rows: Rows, run: Run) -> pa.Array | None:
     if len(found):
         hits = found[order][places] == addresses
         values[hits] = known[order][places][hits]
-    covered = np.isin(addresses >> _FRAGMENT_SHIFT, np.fromiter(index.fragments, np.uint64, len(index.fragments)))
     if not covered.all():
         texts = rows.column(variable, name).combine_chunks().filter(pa.array(~covered))
         values[~covered] = bm25(ranking, texts, run).to_numpy()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Any
 
@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.language.query.ir import Bm25, RankedScan
+from omnigraph.language.query.ir import Bm25, Nearest, RankedScan
 from omnigraph.query.entities import Entities
 from omnigraph.query.pushdown import push
 from omnigraph.query.rows import Rows
 from omnigraph.query.run import Run
 from omnigraph.query.scan import Request, name_batch, node_columns, read_parts, scan_nodes
+from omnigraph.query.search.bm25_index import inverted_index
 from omnigraph.query.search.ranked_text import best_by_index
 from omnigraph.query.search.scores import score_name, scores
 from omnigraph.query.search.vectors import Vector, query_vector
@@ -29,19 +30,34 @@ _PROBES = 20
 _PROBED_PART = 10
 
 
-def ranked_scan(asked: RankedScan, limit: int, run: Run) -> Rows:
-    """The rows among the best, every row that ties with the last one included, each with its distance or score."""
-    plan = replace(asked, limit=limit)
-    ranks = (plan.ranking, *plan.node.distances)
-    columns = tuple(dict.fromkeys((*node_columns(plan.node, run), *(rank.field.property for rank in ranks))))
-    node = replace(plan.node, columns=columns, distances=())
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The rows a best-first scan has found; `complete` when there are no others."""
+
+    rows: Rows
+    complete: bool
+
+
+def ranked_scan(asked: RankedScan, limit: int, run: Run, *, alone: bool) -> Best:
+    """The rows among the best, every row that ties with the last one included, each with its distance or score.
+
+    `alone`: there is no step between the scan and the order.
+    """
+    # A limit beyond the table asks for all of it; Lance would make room for every row that it is asked for.
+    plan = replace(asked, limit=min(limit, run.nodes(asked.node.node_type).rows))
     if isinstance(plan.ranking, Bm25):
-        # A score depends on all texts it is compared with, so without an index they are read together.
-        found = best_by_index(plan, plan.ranking, columns, run)
-        return _nearest(_scored(scan_nodes(node, run) if found is None else found, plan, run), plan)
-    vector = query_vector(plan.ranking, run)
+        return _best_texts(plan, plan.ranking, run, alone)
+    found = _best_vectors(plan, plan.ranking, run)
+    # Fewer than were asked for are all there are.
+    return Best(found, complete=found.count < limit or limit >= run.nodes(plan.node.node_type).rows)
+
+
+def _best_vectors(plan: RankedScan, ranking: Nearest, run: Run) -> Rows:
+    columns = _columns(plan, run, ranking)
+    node = replace(plan.node, columns=columns, distances=())
+    vector = query_vector(ranking, run)
     if plan.limit and node.lookup is None and vector is not None:
-        found = _searched(plan, columns, vector, plan.ranking.metric, run)
+        found = _searched(plan, columns, vector, ranking.metric, run)
         if found is not None:
             return found
     if node.lookup is not None:
@@ -49,6 +65,29 @@ def ranked_scan(asked: RankedScan, limit: int, run: Run) -> Rows:
     return _best(
         read_parts(Request(run.nodes(node.node_type), node.variable, columns, node.predicates), run), plan, run
     )
+
+
+def _best_texts(plan: RankedScan, ranking: Bm25, run: Run, alone: bool) -> Best:
+    """By the index, when more rows hold a token of the query than are asked for: the others all tie.
+
+    Without an index a score depends on all texts it is compared with. They are read together, and compared when no step
+    can drop any of them any more.
+    """
+    found = best_by_index(plan, ranking, _columns(plan, run), run)
+    if found is not None:
+        return Best(_nearest(_scored(found, plan, run), plan), complete=False)
+    node = replace(plan.node, columns=_columns(plan, run, ranking), distances=())
+    everything = scan_nodes(node, run)
+    if not alone and inverted_index(run.nodes(node.node_type), ranking.field.property, run) is None:
+        return Best(_with_ranks(everything, plan.node.distances, run), complete=True)
+    best = _nearest(_scored(everything, plan, run), plan)
+    return Best(best, complete=best.count == everything.count)
+
+
+def _columns(plan: RankedScan, run: Run, *ranks: Nearest | Bm25) -> tuple[str, ...]:
+    """What is read of the nodes: what the plan says, and what ranks are computed from."""
+    asked = (rank.field.property for rank in (*ranks, *plan.node.distances))
+    return tuple(dict.fromkeys((*node_columns(plan.node, run), *asked)))
 
 
 def _best(parts: Iterator[Rows] | list[Rows], plan: RankedScan, run: Run) -> Rows:
@@ -63,7 +102,11 @@ def _best(parts: Iterator[Rows] | list[Rows], plan: RankedScan, run: Run) -> Row
 
 def _scored(rows: Rows, plan: RankedScan, run: Run) -> Rows:
     """The rows with the rank they are chosen by, and with every other distance that is asked of them."""
-    for rank in (plan.ranking, *plan.node.distances):
+    return _with_ranks(rows, (plan.ranking, *plan.node.distances), run)
+
+
+def _with_ranks(rows: Rows, ranks: Iterable[Nearest | Bm25], run: Run) -> Rows:
+    for rank in ranks:
         name = score_name(rank)
         if name not in rows.table.column_names:
             rows = rows.with_columns({name: scores(rank, rows, run) if rows.count else pa.array([], pa.float64())})

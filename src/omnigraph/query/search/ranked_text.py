@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,8 @@ def best_by_index(plan: RankedScan, ranking: Bm25, columns: tuple[str, ...], run
     parts, scores = [known], known[_SCORE].to_numpy().astype(np.float64)
     newer = [fragment for fragment in table.dataset.get_fragments() if fragment.fragment_id not in index.fragments]
     if newer:
-        parts.append(_read(table, newer, stored, pushed.filter))
+        # Of the rows the index knows, the text itself is not needed.
+        parts.append(_read(table, newer, dict.fromkeys((*stored, index.columns[0])), pushed.filter))
         texts = parts[1][index.columns[0]].combine_chunks()
         scores = np.concatenate([scores, bm25(ranking, texts, run).to_numpy()])
     if np.count_nonzero(scores > 0) < plan.limit:
@@ -66,6 +67,7 @@ def _matching(table: Table, query: MatchQuery, columns: Sequence[str], filter_: 
                 fast_search=True,
                 limit=asked,
                 with_row_address=True,
+                disable_scoring_autoprojection=True,
             ).to_table()
         best_first = np.sort(found[_SCORE].to_numpy())[::-1]
         if len(best_first) < asked or best_first[limit - 1] > best_first[-1]:
@@ -73,7 +75,7 @@ def _matching(table: Table, query: MatchQuery, columns: Sequence[str], filter_: 
         asked *= 4
 
 
-def _read(table: Table, fragments: Sequence[LanceFragment], columns: Sequence[str], filter_: Filter | None) -> pa.Table:
+def _read(table: Table, fragments: Sequence[LanceFragment], columns: Iterable[str], filter_: Filter | None) -> pa.Table:
     """The rows of some fragments."""
     with translated(str(table.location), "read"):
         return table.dataset.scanner(

@@ -18,18 +18,18 @@ from omnigraph.query.search.vectors import distances, query_vector
 Scores = npt.NDArray[np.float64]
 
 
-def score_name(ranking: Nearest | Bm25) -> str:
-    """The column in which a scan hands up the scores it has computed."""
+def score_name(ranking: Ranking) -> str:
+    """The column in which scores are handed up that were computed already."""
     return f"#{render_expr(ranking)}"
 
 
 def scores(ranking: Ranking, rows: Rows, run: Run) -> pa.Array:
     """The score of each row; null for a vector that is null."""
     match ranking:
-        case Rrf():
-            return _fuse(ranking, rows, run)
         case _ if score_name(ranking) in rows.table.column_names:
             return rows.table[score_name(ranking)].combine_chunks()
+        case Rrf():
+            return _fuse(ranking, rows, run)
         case Nearest():
             vector = query_vector(ranking, run)
             return distances(_field(ranking.field, rows), vector, ranking.metric)

@@ -50,6 +50,20 @@ CASES = (
           Order bm25($s.handle, "x") desc nulls last ties $s.id limit 3
             RankedScan $s: Staff by bm25($s.handle, "x") limit 3""",
     ),
+    Case(
+        "rank_scans by score below a traversal",
+        read("$s: Staff $s mentors $m", "$s.handle", 'order { bm25($s.handle, "x") } limit 3'),
+        """\
+        Project s.handle = $s.handle
+          Order bm25($s.handle, "x") desc nulls last ties $s.id, $m.id limit 3
+            Expand $s -[Mentors out]-> $m: Staff
+              NodeScan $s: Staff""",
+        """\
+        Project s.handle = $s.handle
+          Order bm25($s.handle, "x") desc nulls last ties $s.id, $m.id limit 3
+            Expand $s -[Mentors out]-> $m: Staff
+              RankedScan $s: Staff by bm25($s.handle, "x") limit 3""",
+    ),
     *(
         Case(
             f"rank_scans leaves alone: {why}",
@@ -76,16 +90,6 @@ CASES = (
                 'Project b = bm25($s.handle, "x")\n'
                 "  Order nearest_l2($s.emb, $v) asc nulls last ties $s.id limit 3\n"
                 "    NodeScan $s: Staff",
-            ),
-            (
-                "a traversal between, by score",
-                "$s: Staff $s mentors $m",
-                "$s.handle",
-                'order { bm25($s.handle, "x") } limit 3',
-                "Project s.handle = $s.handle\n"
-                '  Order bm25($s.handle, "x") desc nulls last ties $s.id, $m.id limit 3\n'
-                "    Expand $s -[Mentors out]-> $m: Staff\n"
-                "      NodeScan $s: Staff",
             ),
             (
                 "the distance is not the first key",

@@ -55,7 +55,7 @@ def _rank(plan: Plan, relative: frozenset[Bm25 | Rrf]) -> Plan:
     match first.expr:
         case Nearest() as ranking if not first.descending and not (first.nulls_first and ranking.type.nullable):
             return replace(plan, input=_best_first(plan.input, ranking, plan.limit))
-        case Bm25() as ranking if first.descending and isinstance(plan.input, NodeScan):
+        case Bm25() as ranking if first.descending:
             return replace(plan, input=_best_first(plan.input, ranking, plan.limit))
     return plan
 
