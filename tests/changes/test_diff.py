@@ -87,6 +87,7 @@ def test_filters(graph: og.Graph, row: list[str]) -> None:
         ({"kinds": "vertex"}, "'vertex' is no kind"),
         ({"ops": ["insert", "upsert"]}, "'upsert' is no op"),
         ({"ops": [7]}, "7 is no op"),
+        ({"types": 7}, "7 is no type of change"),
     ],
 )
 def test_filters_that_mean_nothing(graph: og.Graph, options: Any, message: str) -> None:

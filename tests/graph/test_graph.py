@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -124,6 +125,14 @@ def test_commits_are_filtered_by_actor_kind_and_time(graph: og.Graph, org: Commi
     assert graph.commits(until=later.replace(tzinfo=None)) == listed, "a time without a zone is UTC"
     with pytest.raises(BadRequest, match="'mutations' is no kind of commit; the kinds are cherry_pick, init"):
         graph.commits(kind="mutations")
+
+
+@pytest.mark.parametrize("moment", ["2026-01-01", 1.5, True, date(2026, 1, 1)])
+def test_a_time_that_is_none(tmp_path: Path, moment: Any) -> None:
+    graph = og.init(tmp_path / "g", "node P { n: String @key }")
+    for name in ("since", "until"):
+        with pytest.raises(og.errors.BadRequest, match="a point in time is a datetime"):
+            graph.commits(**{name: moment})
 
 
 def test_snapshots_are_plain_data_too(graph: og.Graph) -> None:

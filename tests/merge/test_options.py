@@ -421,3 +421,18 @@ def test_a_decision_for_what_ours_has_writes_nothing(graph: og.Graph, take: dict
     assert (result.stats["inserted"], result.stats["updated"], result.stats["identical"]) == (1, 0, 1)
     assert graph.snapshot().entry("edge:Mentors") == entry
     assert [(change.op, change.id) for change in graph.commit_changes(graph.head().id)] == [("insert", "eli")]
+
+
+@pytest.mark.parametrize("value", [{"to": "cleo"}, {"from": "cleo", "w": 2}])
+def test_the_ends_of_an_edge_with_a_key_say_which_edge_it_is(tmp_path: Path, value: dict[str, Any]) -> None:
+    graph = og.init(tmp_path / "g", "node P { n: String @key }\nedge Knows: P -> P { w: I32? @key(src, dst) }")
+    write(graph, "main", *(f'insert P {{ n: "{name}" }}' for name in ("ada", "ben", "cleo")))
+    graph.create_branch("feature")
+    for level, branch in enumerate(("main", "feature")):
+        write(graph, branch, f'insert Knows {{ from: "ada", to: "ben", w: {level} }}')
+    (edge,) = ids(graph, "edge:Knows")
+    decision = {"type_key": "edge:Knows", "id": edge, "take": value}
+    with pytest.raises(og.errors.BadRequest, match="is part of the key"):
+        graph.merge("feature", resolutions=[decision])
+    assert graph.merge("feature", resolutions=[{**decision, "take": {"w": 7}}]).outcome == "merged"
+    assert rows(graph, "edge:Knows") == [{"id": edge, "src": "ada", "dst": "ben", "w": 7}]

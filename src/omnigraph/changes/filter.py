@@ -55,6 +55,8 @@ def read_filter(kinds: Names = None, types: Names = None, ops: Names = None) -> 
 def _words(given: Names, what: str, allowed: Collection[str] | None = None) -> frozenset[str] | None:
     if given is None:
         return None
+    if not isinstance(given, Iterable):
+        raise BadRequest(f"{given!r} is no {what} of change; give one word or a list of them")
     words = frozenset([given] if isinstance(given, str) else given)
     for word in sorted(words, key=str):
         if not isinstance(word, str) or (allowed is not None and word not in allowed):

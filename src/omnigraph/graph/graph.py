@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from omnigraph.mutation.execute import MutationResult
 
 Moment = datetime | int
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables, Pictures, Handle):
@@ -263,7 +265,9 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
 
 def _micros(moment: Moment | None) -> int | None:
     """A point in time as microseconds since the epoch; a datetime without a zone means UTC."""
-    if moment is None or isinstance(moment, int):
+    if moment is None or (isinstance(moment, int) and not isinstance(moment, bool)):
         return moment
+    if not isinstance(moment, datetime):
+        raise BadRequest(f"a point in time is a datetime, or microseconds since the epoch, not {moment!r}")
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return int(aware.timestamp() * 1_000_000)
+    return (aware - _EPOCH) // timedelta(microseconds=1)

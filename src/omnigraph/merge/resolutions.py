@@ -28,6 +28,8 @@ from omnigraph.values.json_values import from_json
 
 TAKES = ("ours", "theirs", "base", "value")
 _FIELDS = {"type_key", "id", "take", "value"}
+#: What the ends of an edge are called, and the columns that hold them.
+_ENDS = {"from": "src", "to": "dst"}
 
 Given = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 
@@ -112,7 +114,7 @@ def _resolution(item: object, where: str, catalog: Catalog) -> Resolution:
 
 
 def _check_value(entity: NodeType | EdgeType, value: Mapping[str, Any], where: str) -> None:
-    ends = ("from", "to") if isinstance(entity, EdgeType) else ()
+    ends = _ENDS if isinstance(entity, EdgeType) else {}
     for name in value:
         declared = entity.properties.get(name)
         if declared is None and name not in ends:
@@ -121,7 +123,7 @@ def _check_value(entity: NodeType | EdgeType, value: Mapping[str, Any], where: s
             )
         if declared is not None and declared.type.is_blob:
             raise BadRequest(f"{where}: the Blob {entity.name}.{name} can not be given; take ours, theirs or base")
-        if name in (entity.key or ()):
+        if ends.get(name, name) in (entity.key or ()):
             raise BadRequest(f"{where}: {entity.name}.{name} is part of the key, which says which entity it is")
     _typed(entity, value)
 
@@ -136,7 +138,6 @@ def laid_over(entity: NodeType | EdgeType, row: pa.Table, value: Mapping[str, An
 
 def _typed(entity: NodeType | EdgeType, value: Mapping[str, Any]) -> dict[str, pa.Array]:
     """Given properties as columns of one row, by the names of the columns; required ones are checked with the image."""
-    stored = {"from": "src", "to": "dst"} if isinstance(entity, EdgeType) else {}
     columns = {}
     for name, given in value.items():
         declared = entity.properties.get(name)
@@ -146,5 +147,5 @@ def _typed(entity: NodeType | EdgeType, value: Mapping[str, Any]) -> dict[str, p
         except ValueError as problem:
             raise BadRequest(f"resolution: {entity.name}.{name} ({kind}): {problem}") from None
         assert not isinstance(plain, bytes), "blobs are refused"
-        columns[name if declared else stored[name]] = column_of([plain], kind)
+        columns[name if declared else _ENDS[name]] = column_of([plain], kind)
     return columns
