@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -77,6 +78,55 @@ def test_nodes_before_edges_then_type_then_id(org: og.Graph) -> None:
     keys = [("edge" in line, line.get("type") or line["edge"], line["data"]["id"].encode()) for line in shown]
     assert keys == sorted(keys)
     assert [key[1] for key in keys] == ["Staff"] * 5 + ["Team"] * 2 + ["MemberOf"] * 2 + ["Mentors"] * 4
+
+
+EVERY_TYPE = """
+node P {
+  k: F32 @key
+  f: F64? e: F32? s: String? o: Bool? d: Date? z: DateTime? u: U64? i: I64? v: Vector(2)? b: Blob? n: enum(x, y)?
+  fs: [F64]? es: [F32]? ss: [String]? os: [Bool]? ds: [Date]? zs: [DateTime]? us: [U64]? is: [I64]?
+}
+node C { day: Date on: Bool text: String @key(text, day, on) }
+edge E: P -> C { w: F32? b: Blob? }
+edge K: C -> C { day: Date @key(src, dst, day) }
+"""
+
+EXTREMES: list[dict[str, Any]] = [
+    {
+        "type": "P",
+        "data": {"k": 0.1, "f": math.nan, "e": -math.inf, "fs": [math.inf, math.nan, -0.0], "es": [0.1, -math.inf]},
+    },
+    {
+        "type": "P",
+        "data": {"k": -0.0, "s": 'a\u2028b\n\t"\\\0\U0001f600', "ss": ["", '"', "\u0301"], "b": b"", "v": [0.1, -0.0]},
+    },
+    {
+        "type": "P",
+        "data": {"k": 1e-30, "d": "0001-01-01", "z": "9999-12-31T23:59:59.999Z", "ds": ["1969-12-31"], "zs": [-1]},
+    },
+    {
+        "type": "P",
+        "data": {"k": 3.4e38, "u": 2**64 - 1, "i": -(2**63), "us": [2**64 - 1, 0], "is": [2**63 - 1], "b": b"\0\xff"},
+    },
+    {"type": "P", "data": {"k": 16777217, "o": False, "os": [True, False], "n": "y", "fs": [], "ss": []}},
+    {"type": "C", "data": {"day": "1960-01-01", "on": False, "text": 'q"\\\n,]'}},
+    {"edge": "E", "from": "0", "to": '["-3653","false","q\\"\\\\\\n,]"]', "data": {"w": 0.1, "b": b"x"}},
+    {
+        "edge": "K",
+        "from": '["-3653","false","q\\"\\\\\\n,]"]',
+        "to": '["-3653","false","q\\"\\\\\\n,]"]',
+        "data": {"day": 0},
+    },
+]
+
+
+def test_extremes_of_every_type_come_back_as_they_were(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "g", EVERY_TYPE)
+    graph.load(EXTREMES)
+    graph.export(tmp_path / "out.jsonl")
+    again = og.init(tmp_path / "again", EVERY_TYPE)
+    again.load(tmp_path / "out.jsonl")
+    assert b"".join(again.export_chunks()) == (tmp_path / "out.jsonl").read_bytes()
 
 
 @pytest.mark.row("EXP-06")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -302,3 +303,17 @@ def test_one_entity_then_and_now(org: CommitContext, graph: og.Graph) -> None:
     assert graph.entity("node", "Staff", "nobody") is None
     with pytest.raises(NotFound):
         graph.entity("edge", "Staff", "ada")
+
+
+def test_an_entity_has_the_values_of_results(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "g", "node N { k: String @key d: Date? z: DateTime? f: F64? b: Blob? l: [Date]? }")
+    graph.load([{"type": "N", "data": {"k": "a", "d": -1, "z": 0, "f": math.inf, "b": b"x", "l": [0]}}])
+    assert graph.entity("node", "N", "a") == {
+        "id": "a",
+        "k": "a",
+        "d": "1969-12-31",
+        "z": "1970-01-01T00:00:00.000Z",
+        "f": "Infinity",
+        "b": "base64:eA==",
+        "l": ["1970-01-01"],
+    }

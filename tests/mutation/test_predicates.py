@@ -122,3 +122,28 @@ def test_a_key_is_compared_by_value(tmp_path: Path, constant: str, found: int) -
     graph = og.init(tmp_path / "g", "node N { k: I32 @key }")
     graph.mutate("query q() { insert N { k: 2 } }")
     assert graph.mutate(f"query q() {{ delete N where k = {constant} }}").affected_nodes == found
+
+
+@pytest.mark.parametrize(
+    "kind", ["U64", "[U32]", "[U64]", "[I32]", "[F32]", "[Bool]", "[Date]", "[DateTime]", "Vector(2)", "Blob"]
+)
+def test_a_property_of_any_type_leaves_the_others_to_be_asked_for(tmp_path: Path, kind: str) -> None:
+    graph = og.init(
+        tmp_path / "g", f"node N {{ name: String @key level: I32? other: {kind}? }} edge E: N -> N {{ o: {kind}? }}"
+    )
+    graph.mutate('query q() { insert N { name: "a" level: 1 } insert E { from: "a" to: "a" } }')
+    assert graph.mutate("query q() { update N set { level: 2 } where level = 1 }").affected_nodes == 1
+    read = 'query q() { match { $n: N { name: "a" } $n $e:e $m $m.level >= 2 } return { $n.level } }'
+    assert graph.query(read).rows == [{"n.level": 2}]
+    deleted = graph.mutate('query q() { delete N where name = "a" }')
+    assert (deleted.affected_nodes, deleted.affected_edges) == (1, 1)
+
+
+@pytest.mark.parametrize("kind", ["U32", "U64"])
+def test_membership_in_lists_of_unsigned_integers(tmp_path: Path, kind: str) -> None:
+    graph = og.init(tmp_path / "g", f"node N {{ name: String @key v: [{kind}]? }}")
+    graph.load(
+        [{"type": "N", "data": {"name": "a", "v": [0, 2**32 - 1]}}, {"type": "N", "data": {"name": "b", "v": []}}]
+    )
+    for condition in ("$n.v contains 4294967295", "$n.v contains 0.0"):
+        assert graph.query(f"query q() {{ match {{ $n: N {condition} }} return {{ $n }} }}").rows == [{"n": "a"}]

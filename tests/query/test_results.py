@@ -114,6 +114,13 @@ def test_nan_comes_after_all_numbers(tmp_path: Path) -> None:
     assert [row[0] for row in values(above)] == ["b", "c", "f"]
 
 
+@pytest.mark.parametrize("limit", [5, 2**32, 2**63 - 1, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("order", ["", "order { $s.level desc }"])
+def test_a_limit_may_be_as_large_as_the_language_allows(org: og.Graph, limit: int, order: str) -> None:
+    source = f"query q() {{ match {{ $s: Staff }} return {{ $s.handle }} {order} limit {limit} }}"
+    assert len(org.query(source)) == 4
+
+
 # --- section 6 --------------------------------------------------------------------------------------------------------
 
 OPTIONAL = "query q($a: String, $b: String?) { match { $s: Staff } return { $s.handle } }"

@@ -83,6 +83,22 @@ def test_check_searches_and_does_not_anchor_by_itself() -> None:
     assert violations('t: String @check(t, "b")', {"t": "abc"}) == []
 
 
+@pytest.mark.parametrize(
+    ("pattern", "matched", "missed"),
+    [
+        pytest.param("^[A-Z]+$", ["ABC"], ["ABC\n", "\nABC", "ABC\nx"], id="the end is the end"),
+        pytest.param("^a$|^b$", ["a", "b"], ["a\n", "b\n"], id="twice"),
+        pytest.param("[$]x", ["$x"], ["x"], id="in a set"),
+        pytest.param("[]$]x", ["$x", "]x"], ["x"], id="in a set that begins with a bracket"),
+        pytest.param("\\\\$", ["a$b"], ["ab"], id="escaped"),
+        pytest.param("(?m)^b$", ["a\nb\nc"], ["ab"], id="ends of lines where that is asked for"),
+    ],
+)
+def test_a_dollar_is_the_end_of_the_text(pattern: str, matched: list[str], missed: list[str]) -> None:
+    found = violations(f't: String @check(t, "{pattern}")', *({"t": text} for text in (*matched, *missed)))
+    assert [violation.row for violation in found] == list(range(len(matched), len(matched) + len(missed)))
+
+
 @pytest.mark.parametrize("null_first", [False, True])
 def test_vectors_are_finite(null_first: bool) -> None:
     rows: list[dict[str, Any]] = [{"v": (1.0, 2.0)}, {"v": (1.0, math.nan)}, {"v": (math.inf, 0.0)}]

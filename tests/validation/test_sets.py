@@ -6,6 +6,7 @@ the evaluator goes.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -65,6 +66,9 @@ def test_unique(incoming: list[Any], deleted: list[str], stored: list[Any], clas
         pytest.param("U64", 2**64 - 1, 2**64 - 1, 0, id="U64"),
         pytest.param("F64", 0.0, -0.0, 1.0, id="F64 −0 is 0"),
         pytest.param("[String]", ("a", "b"), ("a", "b"), ("a, b",), id="list"),
+        pytest.param("[F64]", (0.0, math.inf), (-0.0, math.inf), (0.0, -math.inf), id="list of floats"),
+        pytest.param("[DateTime]", (0,), (0,), (1,), id="list of instants"),
+        pytest.param("Vector(2)", (0.0, 1.0), (-0.0, 1.0), (1.0, 0.0), id="vector"),
     ],
 )
 def test_unique_by_value(kind: str, one: object, same: object, other: object) -> None:
@@ -73,6 +77,24 @@ def test_unique_by_value(kind: str, one: object, same: object, other: object) ->
         changes = change(catalog, "node:K", [{"id": "b", "name": "b", "v": value}])
         violations = found(catalog, changes, node_K=[{"id": "a", "name": "a", "v": one}])
         assert len(violations) == clashes
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "shown"),
+    [
+        ("String", "it's", '"it\'s"'),
+        ("Date", -1, "'1969-12-31'"),
+        ("DateTime", 1, "'1970-01-01T00:00:00.001Z'"),
+        ("Bool", True, "true"),
+        ("F64", math.nan, "'NaN'"),
+        ("[Date]", (0,), '["1970-01-01"]'),
+        ("Vector(1)", (0.5,), "[0.5]"),
+    ],
+)
+def test_a_clash_shows_the_value_as_it_is_written(kind: str, value: object, shown: str) -> None:
+    catalog = compile_schema(f"node K {{ name: String @key v: {kind} @unique(v) }}")
+    (violation,) = found(catalog, change(catalog, "node:K", [{"id": name, "name": name, "v": value} for name in "ab"]))
+    assert violation.message == f"@unique violation on K.v: {shown} belongs to 'a' and to 'b'"
 
 
 @pytest.mark.parametrize("separator", [":", ",", "|", "\x1f", "\x00", " ", '"', "\\"])

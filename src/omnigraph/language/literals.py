@@ -70,7 +70,7 @@ def _scalar(value: PlainValue, target: PropType) -> PlainValue:
         number = float(_number(value))
         return round_to_f32([number])[0] if target.scalar is Scalar.F32 else number
     if target.enum is not None and value not in target.enum:
-        raise ValueError(f"'{value}' is not one of {', '.join(target.enum)}")
+        raise ValueError(f"invalid enum value '{value}'; allowed are {', '.join(target.enum)}")
     return value
 
 

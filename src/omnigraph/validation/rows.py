@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ import pyarrow.compute as pc
 
 from omnigraph.language.schema.ast import CheckConstraint, RangeConstraint
 from omnigraph.language.schema.catalog import EdgeType, NodeType, Property
+from omnigraph.language.schema.patterns import compile_check
 from omnigraph.validation.violation import Violation
 from omnigraph.values.compare import coerce, matches
 
@@ -72,7 +72,7 @@ def _shown(bound: int | float | None) -> str:
 
 def _check(entity: Entity, rule: CheckConstraint, table: pa.Table) -> Iterator[Violation]:
     column = table[rule.property]
-    pattern = re.compile(rule.pattern)
+    pattern = compile_check(rule.pattern)
     # Python's dialect is the one the schema was checked with, and each distinct text is searched once.
     encoded = pc.dictionary_encode(column).combine_chunks()
     misses = [pattern.search(value) is None for value in encoded.dictionary.to_pylist()]

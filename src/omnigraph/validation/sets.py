@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.language.schema.catalog import EdgeType, NodeType
+from omnigraph.language.types import PropType
 from omnigraph.validation.committed import Committed
 from omnigraph.validation.violation import Violation
+from omnigraph.values.render import plain, stored_kind
 
 
 @dataclass(frozen=True)
@@ -74,12 +76,12 @@ def unique_clashes(
     )
     clashing = groups.filter(pc.greater(groups["id_count_distinct"], 1))
     name = f"{entity.name}.{columns[0]}" if len(columns) == 1 else f"{entity.name}({', '.join(columns)})"
-    for row in clashing.to_pylist():
-        shown = ", ".join(repr(row[column]) for column in columns)
+    values = zip(*(_shown(clashing[column], upserts.schema.field(column).type) for column in columns), strict=True)
+    for row, shown in zip(clashing.select(["id_min", "id_max", f"{_PLACE}_max"]).to_pylist(), values, strict=True):
         yield Violation(
             "unique",
             entity.type_key,
-            f"@unique violation on {name}: {shown} belongs to {row['id_min']!r} and to {row['id_max']!r}",
+            f"@unique violation on {name}: {', '.join(shown)} belongs to {row['id_min']!r} and to {row['id_max']!r}",
             property=columns[0] if len(columns) == 1 else None,
             row=row[f"{_PLACE}_max"],
             entity_id=row["id_max"],
@@ -87,6 +89,14 @@ def unique_clashes(
 
 
 _PLACE = "__place"
+
+
+def _shown(column: pa.ChunkedArray, kind: pa.DataType) -> list[str]:
+    """Values in a message, as they are written in JSON; a list is a text of JSON already."""
+    if pa.types.is_nested(kind):
+        return [str(text) for text in column.to_pylist()]
+    values = plain(column, stored_kind(kind))
+    return [repr(value) if isinstance(value, str) else orjson.dumps(value).decode() for value in values]
 
 
 def _placed(rows: pa.Table, *, stored: bool = False) -> pa.Table:
@@ -109,12 +119,17 @@ def comparable(table: pa.Table, columns: tuple[str, ...]) -> pa.Table:
         table = table.filter(pc.is_valid(table[name]))
         place, kind = table.schema.get_field_index(name), table.schema.field(name).type
         if pa.types.is_nested(kind):
-            texts = [orjson.dumps(value).decode() for value in table[name].to_pylist()]
-            table = table.set_column(place, name, pa.array(texts, pa.string()))
+            table = table.set_column(place, name, _list_texts(table[name], stored_kind(kind)))
         elif pa.types.is_floating(kind):
             # Adding zero turns −0 into 0.
             table = table.set_column(place, name, pc.add(table[name], pa.scalar(0, kind)))
     return table.replace_schema_metadata(None).cast(_plain(table.schema))
+
+
+def _list_texts(column: pa.ChunkedArray, kind: PropType) -> pa.Array:
+    """Lists as texts that are equal when the lists are."""
+    rows = ([item + 0 if isinstance(item, float) else item for item in row] for row in plain(column, kind))
+    return pa.array([orjson.dumps(row).decode() for row in rows], pa.string())
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

@@ -1,7 +1,8 @@
 """From a JSON value to the plain value of a property type: the exact rule, one value at a time, with the reason of a refusal.
 
-Nothing is coerced: a text is not a number, 2.0 is not an integer. A Date is `YYYY-MM-DD` or days, a DateTime ISO text or
-milliseconds. Values of Python programs (dates, tuples, NumPy scalars) are taken for what they are.
+Nothing is coerced: a text is not a number, 2.0 is not an integer. Only what JSON has no number for is a text, as exports write
+it: "NaN", "Infinity", "-Infinity". A Date is `YYYY-MM-DD` or days, a DateTime ISO text or milliseconds. Values of Python
+programs (dates, tuples, NumPy scalars) are taken for what they are.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ STORED_RANGES = {
     Scalar.U32: range(2**32),
     Scalar.U64: range(2**64),
 }
+_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _LONGEST_SHOWN = 40
 _EPOCH = date(1970, 1, 1).toordinal()
 
@@ -118,7 +120,9 @@ def _integer(value: object, scalar: Scalar) -> int:
 
 
 def _float(value: object, scalar: Scalar) -> float:
-    number = _number(value)
+    number = _NON_FINITE.get(value) if isinstance(value, str) else _number(value)
+    if number is None:
+        raise ValueError(f"expected a number, got {shown(value)}")
     return round_to_f32([number])[0] if scalar is Scalar.F32 and math.isfinite(number) else number
 
 

@@ -110,7 +110,7 @@ def test_QP_13_all_parameters_of_the_row() -> None:
         pytest.param("q($a: Person)", "unknown parameter type `Person`", False, id="unknown-type"),
         pytest.param("q($a: Strings)", "unknown parameter type `Strings`", False, id="longer-than-a-type"),
         pytest.param("q($a: string)", "did you mean `String`?", False, id="lower-case-type"),
-        pytest.param("q($a: [Vector(3)])", "unknown parameter type `Vector`", False, id="list-of-vectors"),
+        pytest.param("q($a: [Vector(3)])", "a list can not hold vectors", False, id="list-of-vectors"),
         pytest.param("q($a: [[String]])", "expected a parameter type", False, id="list-of-lists"),
         pytest.param("q($a: [String?])", "expected `]`", False, id="list-of-nullable"),
         pytest.param("q($a: String??)", "expected `,` or `)`", False, id="nullable-twice"),

@@ -184,7 +184,7 @@ CASES = all_different(
         BOOKS,
         pattern('kind: "drama"'),
         "T3",
-        ("essay", "novel", "poetry"),
+        ("invalid enum value 'drama'", "essay", "novel", "poetry"),
     ),
     Bad(
         "MUT-09",

@@ -42,6 +42,8 @@ from omnigraph.language.query.ir import (
 
 #: A plan is walked recursively, so its depth is bounded. Filters cost no depth.
 MAX_OPERATORS = 128
+#: No engine holds more rows, or counts further; a `limit` may say more.
+MOST_ROWS = 2**63 - 1
 
 
 def lower(checked: CheckedQuery) -> Plan | MutationPlan:
@@ -129,7 +131,7 @@ def _ordered(
 ) -> Plan:
     if order:
         plan = Order(plan, order, ties)
-    return plan if limit is None else Limit(plan, limit)
+    return plan if limit is None else Limit(plan, min(limit, MOST_ROWS))
 
 
 def _lower_groups(read: CheckedRead, matched: Plan) -> Plan:

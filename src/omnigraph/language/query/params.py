@@ -123,8 +123,11 @@ def _integer(value: object, scalar: Scalar) -> int:
         number = value
     else:
         raise ValueError(f"expected an integer, got {_shown(value)}")
-    if number not in INTEGER_RANGES[scalar]:
-        raise ValueError(f"{_shown(value)} is outside the range of {scalar}")
+    allowed = INTEGER_RANGES[scalar]
+    if number not in allowed:
+        raise ValueError(
+            f"{_shown(value)} is outside the range of {scalar} in queries, {allowed.start} to {allowed.stop - 1}"
+        )
     return number
 
 

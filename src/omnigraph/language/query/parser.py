@@ -107,6 +107,8 @@ def _base_type(scanner: Scanner) -> Scalar:
     word = scanner.peek(_WORD)
     if word is None:
         scanner.fail("a parameter type")
+    if word == Scalar.VECTOR.value:
+        scanner.source.grammar_error("a list can not hold vectors", Span(scanner.at, scanner.at + len(word)))
     if word not in _BASES:
         suggestion = nearest_name(word, (*_BASES, Scalar.VECTOR.value))
         scanner.source.grammar_error(

@@ -19,6 +19,7 @@ from omnigraph.language.schema.ast import (
     RangeConstraint,
     UniqueConstraint,
 )
+from omnigraph.language.schema.patterns import compile_check
 from omnigraph.language.source import Source, Span
 from omnigraph.language.suggest import did_you_mean, nearest_name
 from omnigraph.language.types import PropType, Scalar
@@ -82,7 +83,7 @@ def _property_names(keyword: str, arguments: Sequence[Argument], source: Source,
 
 def _refuse_bad_regex(pattern: str, source: Source, span: Span) -> None:
     try:
-        re.compile(pattern)
+        compile_check(pattern)
     except (re.error, OverflowError, ValueError) as error:
         source.semantic_error(f"@check has an invalid regular expression: {error}", span)
     except RecursionError:

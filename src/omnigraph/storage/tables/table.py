@@ -14,6 +14,9 @@ from lance.dataset import LanceScanner
 from omnigraph.storage.tables.blobs import blob_columns, carry_blobs
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.unsigned_lists import allow_unsigned_lists
+
+allow_unsigned_lists()
 
 Filter: TypeAlias = str | pc.Expression
 # What a scan gives for a blob column: Lance's descriptors, plain bytes (external values fetched too), or values that
