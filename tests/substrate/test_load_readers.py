@@ -67,3 +67,16 @@ def test_an_overwrite_with_fragments_of_an_evolved_table(tmp_path: Path, numbere
         dataset, LanceOperation.Overwrite(schema, fragments), read_version=dataset.version, max_retries=0
     )
     assert after.to_table()["c"].to_pylist() == ([0.5] if numbered else [None])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2020-1-01", "2020-01-01 ", " 2020-01-01", "+020-01-01", "-020-01-01", "20200101", "2020-01-01T00:00:00"]
+    + ["2020-13-01", "2020-02-30", "99999-01-01", "2020/01/01", "2020-01-01\0", "2020-01-0１", ""],
+)
+def test_arrow_takes_one_form_of_a_date(text: str) -> None:
+    """`load.json_columns` leaves the form of dates to this cast; the year zero it checks itself."""
+    with pytest.raises(pa.ArrowInvalid):
+        pa.array([text]).cast(pa.date32())
+    assert pa.array(["2020-02-29", None]).cast(pa.date32()).null_count == 1
+    assert pa.array(["0000-01-01"]).cast(pa.date32()).cast(pa.int32())[0].as_py() < 0

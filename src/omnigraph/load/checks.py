@@ -280,6 +280,8 @@ def _cardinality(plan: Plan, edge: EdgeType, tables: Mapping[str, pa.Table]) -> 
     """How many edges leave each source that the load touches, also one whose edge it moved away or overwrote."""
     empty = pa.table({"id": pa.array([], pa.string()), "src": pa.array([], pa.string())})
     rows = tables.get(f"src {edge.type_key}", empty.append_column(ORDER, pa.array([], pa.int64())))
+    if _only_lines_count(plan, edge) and not _has_too_many(edge, rows["src"]):
+        return
     gone = tables.get(f"gone-src {edge.type_key}", empty.append_column("by", pa.array([], pa.int64())))
     sources = pc.unique(pa.chunked_array([*rows["src"].chunks, *gone["src"].chunks], pa.string()))
     sources = sources.combine_chunks() if isinstance(sources, pa.ChunkedArray) else sources
@@ -301,3 +303,18 @@ def _cardinality(plan: Plan, edge: EdgeType, tables: Mapping[str, pa.Table]) -> 
     for violation in broken:
         place = places.get(sources[violation.row].as_py()) if violation.row is not None else None
         yield Problem(place, violation.message)
+
+
+def _only_lines_count(plan: Plan, edge: EdgeType) -> bool:
+    """Whether nothing stored bears on the cardinality of an edge type, and no source can have too few edges."""
+    stored = not plan.replaces_all(edge.type_key) and plan.stored.pins[edge.type_key].row_count > 0
+    return not stored and edge.cardinality.minimum == 0
+
+
+def _has_too_many(edge: EdgeType, sources: pa.ChunkedArray) -> bool:
+    """Whether any source stands among these more often than the edge type allows: a quick look that names none."""
+    high = edge.cardinality.maximum
+    if high is None or not len(sources):
+        return False
+    most: int = pc.max(pc.value_counts(sources).field("counts")).as_py()
+    return most > high

@@ -1,25 +1,27 @@
-"""Keys on their way from the tasks that read to the tasks that check: by partition, through objects that all can reach.
+"""Keys on their way from the tasks that read to the tasks that check: by partition, through a place that all can reach.
 
-Where all tasks run on one machine the objects are files of a scratch folder; elsewhere they lie in the graph's own storage,
-under the job's scratch. A small load keeps them in memory. A task that is repeated writes the same object again.
+Where all tasks run on one machine that is a scratch folder; elsewhere it is the graph's own storage, under the job's
+scratch. A small load keeps them in memory. A task that is repeated puts the same under the same name again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Protocol
 
-import orjson
 import pyarrow as pa
 
+from omnigraph.storage.object_errors import from_os
 from omnigraph.storage.objects import ObjectStore, open_store
 from omnigraph.storage.root import Root
 
 Tables = Mapping[str, pa.Table]
 
-_ALIGNMENT = 64
+_ROLE = b"role"
 
 
 class Exchange(Protocol):
@@ -46,7 +48,30 @@ class InMemory:
         self._put[writer] = tables
 
     def get(self, partition: int) -> dict[str, pa.Table]:
-        return together(list(self._put.values()))
+        return together(self._put.values())
+
+
+@dataclass(frozen=True)
+class InFiles:
+    """Files of a folder on this machine; they are mapped into memory, not read."""
+
+    folder: Path
+    partitions: int
+
+    def put(self, writer: str, partition: int, tables: Tables) -> None:
+        with _working_on(self.folder):
+            place = self.folder / f"{partition:05d}"
+            place.mkdir(parents=True, exist_ok=True)
+            # A name that begins with a dot is not looked at: what a task wrote before it died is nobody's.
+            unfinished = place / f".{writer}"
+            with pa.OSFile(str(unfinished), "wb") as sink:
+                write_tables(sink, tables)
+            unfinished.rename(place / writer)
+
+    def get(self, partition: int) -> dict[str, pa.Table]:
+        with _working_on(self.folder):
+            found = sorted((self.folder / f"{partition:05d}").glob("[!.]*"))
+            return together([read_tables(pa.memory_map(str(path))) for path in found])
 
 
 @dataclass(frozen=True)
@@ -68,45 +93,43 @@ class InObjects:
         self.__dict__.update(state)
 
     def put(self, writer: str, partition: int, tables: Tables) -> None:
-        self._store.put(f"{self.folder}/{partition:05d}/{writer}", encode(tables))
+        sink = pa.BufferOutputStream()
+        write_tables(sink, tables)
+        self._store.put(f"{self.folder}/{partition:05d}/{writer}", sink.getvalue().to_pybytes())
 
     def get(self, partition: int) -> dict[str, pa.Table]:
         found = self._store.list(f"{self.folder}/{partition:05d}")
-        return together([decode(self._store.get(info.path)) for info in found])
-
-    def clear(self) -> None:
-        """Remove everything that was put."""
-        self._store.delete_prefix(self.folder)
+        return together([read_tables(pa.BufferReader(self._store.get(info.path))) for info in found])
 
 
-def together(listed: list[Tables]) -> dict[str, pa.Table]:
+def together(parts: Iterable[Tables]) -> dict[str, pa.Table]:
     """The tables of several writers, by role."""
+    listed = list(parts)
     roles = dict.fromkeys(role for tables in listed for role in tables)
     return {role: pa.concat_tables([tables[role] for tables in listed if role in tables]) for role in roles}
 
 
-def encode(tables: Tables) -> bytes:
-    """Tables by role as bytes: a line of JSON with the length of each, then each as an Arrow stream."""
-    streams: list[bytes] = []
-    lengths = []
+def write_tables(sink: pa.NativeFile, tables: Tables) -> None:
+    """Tables by role as Arrow streams, one after the other; each says in its schema which role it has."""
     for role, table in tables.items():
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        stream = sink.getvalue().to_pybytes()
-        streams.append(stream + b"\0" * (-len(stream) % _ALIGNMENT))
-        lengths.append([role, len(streams[-1])])
-    head = orjson.dumps(lengths)
-    # Arrow wants its buffers aligned, also when they are parts of one.
-    return b"".join([head, b" " * (-(len(head) + 1) % _ALIGNMENT), b"\n", *streams])
+        schema = table.schema.with_metadata({_ROLE: role.encode()})
+        with pa.ipc.new_stream(sink, schema) as writer:
+            writer.write_table(table.cast(schema))
 
 
-def decode(data: bytes) -> dict[str, pa.Table]:
-    """What `encode` was given."""
-    head, _, _ = data.partition(b"\n")
-    whole, start = pa.py_buffer(data), len(head) + 1
+def read_tables(source: pa.NativeFile) -> dict[str, pa.Table]:
+    """What `write_tables` was given, without copying it."""
     tables = {}
-    for role, length in orjson.loads(head):
-        tables[role] = pa.ipc.open_stream(whole[start : start + length]).read_all()
-        start += length
+    while source.tell() < source.size():
+        table = pa.ipc.open_stream(source).read_all()
+        tables[table.schema.metadata[_ROLE].decode()] = table.replace_schema_metadata(None)
     return tables
+
+
+@contextmanager
+def _working_on(folder: Path) -> Iterator[None]:
+    """The operating system's errors as ours; the scratch folder is not the graph's, so the advice is another."""
+    try:
+        yield
+    except OSError as error:
+        raise from_os(error, action="exchange keys in", location=str(folder), writes=False) from error

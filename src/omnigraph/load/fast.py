@@ -31,6 +31,9 @@ EXACT_LINES = 2048
 _MOST_BEGINNINGS = 256
 _BEGINNING = re.compile(rb'\{\s*"(type|edge)"\s*:\s*"([^"\\]*)"')
 _COMMENT = b"//"
+_NEWLINE = 10
+_SEARCHED_AT_ONCE = 1 << 20
+_NULL = re.compile(rb"null")
 _ESCAPED_NAME = re.compile(rb'\\u[^"]*"\s*:')
 _NO_DATA = re.compile(rb'"data"\s*:\s*null')
 #: A line this long is worth a parser of its own, and too long for Arrow's 32-bit positions with its neighbours.
@@ -51,7 +54,12 @@ class Window:
     def of(cls, data: bytes, base: int) -> Window:
         """The lines of a piece of text; the last one may lack its newline."""
         view = np.frombuffer(data, np.uint8)
-        ends = np.flatnonzero(view == 10) + 1
+        # Some at a time, so that what is made in between stays in the processor's cache.
+        found = [
+            np.flatnonzero(view[start : start + _SEARCHED_AT_ONCE] == _NEWLINE) + (start + 1)
+            for start in range(0, len(view), _SEARCHED_AT_ONCE)
+        ]
+        ends = np.concatenate(found) if found else np.empty(0, np.int64)
         if len(data) and (not len(ends) or ends[-1] != len(data)):
             ends = np.append(ends, len(data))
         return cls(data, np.concatenate([np.zeros(1, np.int64), ends.astype(np.int64)]), base)
@@ -250,5 +258,8 @@ def _absent(text: bytes, name: str, column: pa.Array) -> npt.NDArray[np.bool_]:
 
 def _is_null(text: bytes, name: str) -> bool:
     """Whether `"name": null` may stand anywhere in a text; a name can be written with escapes."""
+    # The word alone, and a backslash alone, are found much faster; mostly there is neither.
+    if _NULL.search(text) is None:
+        return False
     named = re.search(rb'"%s"\s*:\s*null' % re.escape(name.encode()), text)
-    return named is not None or _ESCAPED_NAME.search(text) is not None
+    return named is not None or (b"\\" in text and _ESCAPED_NAME.search(text) is not None)

@@ -22,6 +22,8 @@ from omnigraph.values.json_values import from_json
 
 ALIASES = pa.schema([("type_key", pa.string()), ("spelled", pa.string()), ("id", pa.string()), ("order", pa.int64())])
 _ALPHABET = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)
+#: Two letters at once: ten bits of an id.
+_PAIRS = np.stack([np.repeat(_ALPHABET, 32), np.tile(_ALPHABET, 32)], axis=1).view(np.uint16).ravel()
 _TEXT = PropType(Scalar.STRING)
 _DIGITS = re.compile(r"[+-]?[0-9]{1,25}")
 
@@ -71,16 +73,16 @@ def generated_ids(job_id: str, orders: Orders) -> pa.Array:
     low = np.uint64(first & (2**64 - 1)) + orders.astype(np.uint64)
     carried = (low < np.uint64(first & (2**64 - 1))).astype(np.uint64)
     high = np.uint64(first >> 64) + carried
-    texts = np.empty((len(orders), 26), np.uint8)
-    for place in range(26):
-        shift = 125 - 5 * place
+    texts = np.empty((len(orders), 13), np.uint16)
+    for place in range(13):
+        shift = 120 - 10 * place
         if shift >= 64:
             bits = high >> np.uint64(shift - 64)
-        elif shift > 59:
+        elif shift > 54:
             bits = (high << np.uint64(64 - shift)) | (low >> np.uint64(shift))
         else:
             bits = low >> np.uint64(shift)
-        texts[:, place] = _ALPHABET[(bits & np.uint64(31)).astype(np.intp)]
+        texts[:, place] = _PAIRS[(bits & np.uint64(1023)).astype(np.intp)]
     offsets = np.arange(len(orders) + 1, dtype=np.int32) * np.int32(26)
     buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(texts.tobytes())]
     return pa.Array.from_buffers(pa.string(), len(orders), buffers)

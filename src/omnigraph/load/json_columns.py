@@ -6,6 +6,8 @@ nothing is decided here: the exact reader looks at the rows one by one.
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,10 +15,10 @@ import pyarrow.compute as pc
 from omnigraph.language.types import FLOATS, PropType, Scalar
 from omnigraph.values.columns import arrow_type
 
-_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _DATETIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{3})?Z$"
-#: No calendar has it, but Arrow does.
+#: No calendar has a year zero, but Arrow does.
 _YEAR_ZERO = "0000"
+_YEAR_ONE = (date(1, 1, 1) - date(1970, 1, 1)).days
 
 
 class Unusual(Exception):
@@ -45,9 +47,9 @@ def column_of_json(column: pa.Array, kind: PropType) -> pa.Array:
     if kind.scalar in FLOATS:
         return _floats(column, arrow_type(kind))
     if kind.scalar is Scalar.DATE:
-        return _moments(column, _DATE, pa.date32())
+        return _dates(column)
     if kind.scalar is Scalar.DATETIME:
-        return _moments(column, _DATETIME, arrow_type(kind))
+        return _datetimes(column, arrow_type(kind))
     return column
 
 
@@ -59,10 +61,21 @@ def _floats(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return narrowed
 
 
-def _moments(column: pa.Array, pattern: str, kind: pa.DataType) -> pa.Array:
+def _dates(column: pa.Array) -> pa.Array:
+    try:
+        # Arrow takes `YYYY-MM-DD` for a date and nothing else.
+        days = column.cast(pa.date32())
+    except pa.ArrowInvalid:
+        raise Unusual from None
+    if pc.any(pc.less(days.cast(pa.int32()), _YEAR_ONE), min_count=0).as_py():
+        raise Unusual
+    return days
+
+
+def _datetimes(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if column.null_count == len(column):
         return pa.nulls(len(column), kind)
-    regular = pc.and_not(pc.match_substring_regex(column, pattern), pc.starts_with(column, _YEAR_ZERO))
+    regular = pc.and_not(pc.match_substring_regex(column, _DATETIME), pc.starts_with(column, _YEAR_ZERO))
     if not pc.all(regular, min_count=0).as_py():
         raise Unusual
     try:

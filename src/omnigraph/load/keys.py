@@ -1,7 +1,7 @@
 """Keys by role and partition. A role is what a key is checked for; equal keys of one role meet in one partition.
 
 id <type>          ids that may meet another one, and `order`
-src|dst <edge>     ends of edges, with the edge's id where its sources are counted
+src|dst <edge>     ends of edges
 unique<n> <type>   the columns of a unique rule, with the row's id
 gone-…             the same of stored rows that the load replaces
 """
@@ -35,8 +35,7 @@ def roles(entity: Entity, keys: pa.Table) -> Iterator[tuple[str, pa.Table, pa.Ar
     if met.num_rows:
         yield f"id {entity.type_key}", met.select(["id", ORDER]), _flat(met["id"])
     if isinstance(entity, EdgeType) and keys.num_rows:
-        counted = ["id"] if is_counted(entity) else []
-        yield f"src {entity.type_key}", keys.select([*counted, "src", ORDER]), _flat(keys["src"])
+        yield f"src {entity.type_key}", keys.select(["src", ORDER]), _flat(keys["src"])
         yield f"dst {entity.type_key}", keys.select(["dst", ORDER]), _flat(keys["dst"])
     yield from unique_roles(entity, keys, [ORDER])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from omnigraph.commit.staging_jobs import scratch_folder
 from omnigraph.errors import StorageError
-from omnigraph.load.exchange import InObjects
+from omnigraph.load.exchange import Exchange, InFiles, InObjects
 from omnigraph.storage.root import Root
 
 
@@ -35,8 +35,8 @@ class Scratch:
             self._folder = None
 
 
-def exchange_for(scratch: Scratch, graph: Root, job_id: str, partitions: int, *, shared_disk: bool) -> InObjects:
+def exchange_for(scratch: Scratch, graph: Root, job_id: str, partitions: int, *, shared_disk: bool) -> Exchange:
     """The exchange of a staged load."""
     if shared_disk:
-        return InObjects(Root.parse(scratch.folder()), "keys", partitions)
+        return InFiles(scratch.folder() / "keys", partitions)
     return InObjects(graph, f"{scratch_folder(job_id)}/keys", partitions)

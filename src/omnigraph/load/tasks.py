@@ -151,7 +151,8 @@ def _carry_out(spec: ChunkSpec, keep: Callable[[ChunkSpec, Batch, bool], TypeRes
                 key = one.batch.entity.type_key
                 keys.setdefault(key, []).append(keys_of(one.batch))
                 fit = _last_of_each(one.batch, spec.job.mode)
-                void.append(np.setdiff1d(one.batch.orders, fit.orders, assume_unique=True))
+                if fit is not one.batch:
+                    void.append(np.setdiff1d(one.batch.orders, fit.orders, assume_unique=True))
                 fit = without(fit, spec.dropped) if len(spec.dropped) else fit
                 if spec.only is None or key in spec.only:
                     broken = any(part.total for part in problems)

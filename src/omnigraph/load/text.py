@@ -18,7 +18,8 @@ from omnigraph.load.parsed import Orders, Reading
 from omnigraph.storage.files import InputFile
 
 WINDOW_BYTES = 32 << 20
-_BEYOND = 1 << 20
+#: How much is read at first to find where a line ends.
+_LOOK_AHEAD = 1 << 16
 _BOM = b"\xef\xbb\xbf"
 COMPRESSIONS = {"gz": "gzip", "gzip": "gzip", "zst": "zstd", "zstd": "zstd"}
 #: Places that a compressed file may use up: more than it can have bytes.
@@ -62,22 +63,23 @@ class TextRange:
         yield Piece(read_window(window, rules), len(window), len(data))
 
     def _own_bytes(self) -> bytes:
-        if self.start == 0:
-            data = self.file.read(0, self.end)
-        else:
-            # With the byte before: if that ends a line, the first line of the range is whole.
-            data = self.file.read(self.start - 1, self.end)
-            first = data.find(b"\n")
-            if first < 0 or first + 1 == len(data):
-                return b""
-            data = data[first + 1 :]
-        read, more = self.end, _BEYOND
-        while read < self.file.size and not data.endswith(b"\n"):
-            beyond = self.file.read(read, read + more)
-            end = beyond.find(b"\n")
-            data += beyond if end < 0 else beyond[: end + 1]
-            read, more = read + len(beyond), more * 2
-        return data.removeprefix(_BOM) if self.start == 0 else data
+        # Both bounds are known before the text is read, because every copy of it costs as much as splitting it.
+        first = 0 if self.start == 0 else self._line_after(self.start, self.end)
+        if first >= self.end:
+            return b""
+        data = self.file.read(first, self._line_after(self.end, self.file.size))
+        return data.removeprefix(_BOM) if first == 0 else data
+
+    def _line_after(self, place: int, limit: int) -> int:
+        """Where the first line at or after a place begins; the limit when none does before it."""
+        # From the byte before: if that ends a line, one begins right here.
+        at, ahead = place - 1, _LOOK_AHEAD
+        while at < limit:
+            found = self.file.read(at, min(at + ahead, limit)).find(b"\n")
+            if found >= 0:
+                return at + found + 1
+            at, ahead = at + ahead, ahead * 2
+        return limit
 
 
 @dataclass(frozen=True)

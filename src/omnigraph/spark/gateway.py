@@ -54,6 +54,9 @@ _OPTIONS = (
     # A scheduler makes little garbage: the simple collector starts faster and has no threads of its own.
     "-XX:+UseSerialGC",
 )
+# Here the JVM hands out tasks and rows stay in Python: the optimising compiler would take more time than it gives back,
+# on the very cores that the tasks need.
+_LOCAL_OPTIONS = ("-XX:TieredStopAtLevel=1",)
 # The path of a Unix socket has at most 108 bytes, and Spark adds 40 of its own.
 _LONGEST_SOCKET_FOLDER = 60
 _STOP_SECONDS = 10.0
@@ -127,6 +130,9 @@ def _command(java: Java, settings: Mapping[str, str]) -> list[str]:
     options = [*_OPTIONS, f"-Djava.io.tmpdir={tempfile.gettempdir()}", f"-Xmx{settings['spark.driver.memory']}"]
     if java.major >= 23:
         options.append("--sun-misc-unsafe-memory-access=allow")
+    if is_local(settings["spark.master"]):
+        options += _LOCAL_OPTIONS
+    # The caller's come last: of options that contradict each other the last one counts.
     options += shlex.split(settings.get("spark.driver.extraJavaOptions", ""))
     submitted = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     path = os.pathsep.join([*classes, str(jars / "*")])
