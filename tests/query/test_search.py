@@ -206,3 +206,10 @@ def test_metrics(tmp_path: Path, metric: str, expected: list[tuple[str, float]])
 def test_too_many_edits_are_refused(pages: og.Graph) -> None:
     with pytest.raises(BadRequest, match="0 to 2 edits"):
         pages.query(matching("fuzzy($p.head, $x, 3)"), params={"x": "river"})
+
+
+@pytest.mark.parametrize("limit", [10**6, 10**12, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("rank", ["nearest($p.emb, [0, 0])", 'bm25($p.head, "river")'])
+def test_a_limit_beyond_the_table_asks_for_all_of_it(pages: og.Graph, limit: int, rank: str) -> None:
+    source = f"query q() {{ match {{ $p: Page }} return {{ $p.slug }} order {{ {rank} }} limit {limit} }}"
+    assert slugs(pages, source) == ["a", "b", "c", "d"]
