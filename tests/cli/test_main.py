@@ -99,6 +99,23 @@ def test_a_terminal_that_does_not_know_a_character(org: Path) -> None:
         pytest.param(("schema", "show-ir"), "Missing argument 'FILE'", id="missing-argument"),
         pytest.param(("lint",), "Missing option '--query'", id="missing-option"),
         pytest.param((), "Usage: omnigraph", id="nothing"),
+        pytest.param(
+            ("branch", "lst"), "No such command 'lst'; did you mean `list`?", id="misspelt-command-of-a-family"
+        ),
+        pytest.param(
+            ("tag", "v1"), "No such command 'v1'; the commands are create, delete, list\n", id="no-command-of-a-family"
+        ),
+        pytest.param(("query", "--quer", "x.gq"), "Did you mean", id="misspelt-flag"),
+        pytest.param(
+            ("query", "q", "g.omni"),
+            "extra argument (g.omni); address the graph with --store <uri>\n",
+            id="no-URI-here",
+        ),
+        pytest.param(
+            ("branch", "create", "b", "g.omni"),
+            "extra argument (g.omni); address the graph with --uri <uri>\n",
+            id="URI-behind-a-flag",
+        ),
     ],
 )
 def test_usage_errors_exit_with_2(
@@ -198,6 +215,96 @@ def test_a_broken_pipe_is_quiet() -> None:
             [sys.executable, "-m", "omnigraph", "version"], stdout=pipe, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def buffered() -> dict[str, str]:
+    """An environment in which Python keeps output back until there is much of it, as it does by itself."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+
+NAMES = "abcdefg"
+#: More than a pipe holds.
+MANY = (
+    f"query q() {{ match {{ {' '.join(f'${name}: Staff' for name in NAMES)} }} "
+    f"return {{ {', '.join(f'${name}.handle' for name in NAMES)} }} }}"
+)
+
+
+@pytest.mark.parametrize("extra", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["kept", "unbuffered"])
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_a_reader_that_leaves_early_is_no_error_message(org: Path, format: str, extra: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "omnigraph", "query", "--store", "org.omni", "-e", MANY, "--format", format]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=org, env=buffered() | extra)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.read(10)
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait()) == (b"", 1)
+
+
+@pytest.mark.parametrize("arguments", [("version",), ("lint", "--schema", "s.pg", "--query", "w.gq")], ids=" ".join)
+def test_a_disk_that_is_full_is_found_however_much_is_kept_back(org: Path, arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "omnigraph", *arguments]
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=org, env=buffered()
+        )
+    assert (done.returncode, done.stderr) == (1, "Error: [Errno 28] No space left on device\n")
+
+
+def test_what_is_printed_before_a_failure_stands_before_it(org: Path) -> None:
+    both = "query q() { match { $t: Team } return { $t.code } limit 1 }\nquery r() { match { $t: Tem } return { $t.code } }"
+    command = [sys.executable, "-m", "omnigraph", "shell", "org.omni", "--format", "csv"]
+    done = subprocess.run(
+        command,
+        input=both,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        cwd=org,
+        env=buffered(),
+    )
+    assert done.stdout.index("t.code") < done.stdout.index("Error: ")
+
+
+def test_values_are_printed_as_they_are(org: Path) -> None:
+    """Escape sequences are data: a pipe gets every one of them, and no message lets them reach a terminal."""
+    text = "query q($c: String) { insert Team { code: $c } }"
+    params = '{"c": "\\u001b[31mred\\u001b[0m"}'
+    assert spawn("mutate", "--store", "org.omni", "-e", text, "--params", params, cwd=org).returncode == 0
+    query = "query q() { match { $t: Team } return { $t.code } }"
+    done = spawn("query", "--store", "org.omni", "-e", query, "--format", "csv", cwd=org)
+    assert "\x1b[31mred\x1b[0m" in done.stdout.splitlines()
+    done = spawn("query", "--store", "\x1b[31mno.omni", "-e", query, cwd=org)
+    assert (done.returncode, "\x1b" in done.stderr, "\\x1b[31mno.omni" in done.stderr) == (1, False, True)
+
+
+CLOSED_STREAMS = {
+    "stdin": ("load org.omni --data - --mode merge --quiet <&-", 1, "Error: there is no standard input to load"),
+    "stdin of a source": ("lint org.omni --query - <&-", 1, "Error: there is no standard input to read from"),
+    "stdin of the shell": ("shell org.omni <&-", 0, ""),
+    "stdout": ("version >&-", 0, ""),
+    "stderr": ("version 2>&-", 0, ""),
+    "stderr of a failure": ("schema show-ir missing.pg 2>&-", 1, ""),
+    "stderr of a language error": ("schema show-ir w.gq 2>&-", 1, ""),
+}
+
+
+@pytest.mark.parametrize("name", CLOSED_STREAMS)
+def test_a_stream_that_is_not_there_is_no_traceback(org: Path, name: str) -> None:
+    command, code, message = CLOSED_STREAMS[name]
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -m omnigraph {command}', sys.executable],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=org,
+    )
+    assert done.returncode == code, done.stderr
+    assert done.stderr.startswith(message)
+    assert "Traceback" not in done.stderr
+    assert "unexpected" not in done.stderr
 
 
 def test_an_interrupt_is_quiet(tmp_path: Path) -> None:

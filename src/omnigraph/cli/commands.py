@@ -111,7 +111,19 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for flag in ctx.ensure_object(Settings).flags:
             self.refuse_foreign(ctx, flag)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if not error.message.startswith("Got unexpected extra argument"):
+                raise
+            raise click.UsageError(error.message.rstrip(".") + self._address_hint(), ctx) from None
+
+    def _address_hint(self) -> str:
+        """What is too much is often the graph: how this command is told about it."""
+        names = {name for parameter in self.params for name in parameter.opts}
+        if "store" not in self.scope.takes or "uri" in names:
+            return ""
+        return f"; address the graph with {'--uri' if '--uri' in names else '--store'} <uri>"
 
 
 class Group(click.Group):
@@ -122,6 +134,16 @@ class Group(click.Group):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params += global_flags(lambda _: False)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            instead = did_you_mean(nearest_name(args[0], self.commands))
+            ctx.fail(
+                f"No such command '{args[0]}'{instead or '; the commands are ' + ', '.join(sorted(self.commands))}"
+            )
+        return super().resolve_command(ctx, args)
 
 
 @dataclass(frozen=True)

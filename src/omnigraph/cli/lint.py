@@ -14,7 +14,7 @@ from omnigraph.cli.commands import Command
 from omnigraph.cli.options import json_option, positional_uri
 from omnigraph.cli.scope import DIRECT
 from omnigraph.cli.settings import Settings
-from omnigraph.cli.sources import read_source
+from omnigraph.cli.sources import read_source, source_name
 from omnigraph.errors import LanguageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ _LABELS = {"error": "ERROR", "warning": "WARN ", "info": "INFO "}
 
 @click.command(cls=Command, scope=DIRECT)
 @positional_uri
-@click.option("--query", "query_path", metavar="FILE", required=True, help="The queries to check.")
+@click.option(
+    "--query", "query_path", metavar="FILE", required=True, help="The queries to check; - for standard input."
+)
 @click.option("--schema", "schema_path", metavar="FILE", help="A schema file to check against, instead of a graph.")
 @json_option
 @click.pass_context
@@ -35,7 +37,8 @@ def lint(context: click.Context, uri: str | None, query_path: str, schema_path: 
     from omnigraph.language.schema.build import compile_schema
 
     schema, source = _schema(context, uri, schema_path)
-    report = lint_queries(read_source(query_path), compile_schema(schema, schema_path), query_path)
+    catalog = compile_schema(schema, schema_path and source_name(schema_path))
+    report = lint_queries(read_source(query_path), catalog, source_name(query_path))
     if as_json:
         output.json({"status": report.status, "schema_source": source, "query_path": query_path} | report.to_dict())
     else:

@@ -1,36 +1,46 @@
-"""The one output layer: results on stdout, everything else on stderr."""
+"""The one output layer: results on stdout, everything else on stderr.
+
+Results go out as they are: nothing is taken out of a value because of where it is printed.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import TextIO
 
-import click
-
 from omnigraph.errors import LanguageError, OmnigraphError
+
+#: What could steer a terminal. Line ends and tabs only lay text out.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_RECORDS_AT_ONCE = 1000
 
 
 def line(text: str) -> None:
     """One line of a result for people."""
-    click.echo(text)
+    raw(f"{text}\n")
 
 
 def json(data: object) -> None:
     """A result for programs: pretty JSON."""
     import orjson
 
-    click.echo(orjson.dumps(data, option=orjson.OPT_INDENT_2))
+    _send(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
-def json_line(data: object) -> None:
-    """A part of a result for programs: JSON on one line."""
+def json_lines(records: Iterable[object]) -> None:
+    """A result for programs, record by record: JSON, each on a line of its own."""
     import orjson
 
-    click.echo(orjson.dumps(data))
+    left = iter(records)
+    while some := list(islice(left, _RECORDS_AT_ONCE)):
+        _send(b"".join(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in some))
 
 
 def json_text(text: str) -> None:
@@ -49,45 +59,81 @@ def fields(values: Mapping[str, object]) -> None:
 
 def raw(text: str) -> None:
     """A text exactly as it is, which may have no newline at its end."""
-    click.echo(text, nl=False)
+    # A process that was started without a standard output has nowhere to put a result.
+    if sys.stdout is not None:
+        sys.stdout.write(text)
 
 
 def data(content: bytes) -> None:
     """Bytes of a result."""
-    click.echo(content, nl=False)
+    _send(content)
+
+
+def flush() -> None:
+    """Hand over all of the result so far, to whoever reads along."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
 
 
 def note(text: str) -> None:
     """Something people should know while the command works; never part of the result."""
-    click.echo(text, err=True)
+    _say(f"{_visible(text)}\n")
 
 
 def redraw(text: str) -> None:
     """One line on the terminal in the place of the last one; never part of the result."""
-    click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
+    _say(f"\r\x1b[2K{text}")
 
 
 def warn(text: str) -> None:
     """A warning for people; never part of the result."""
-    click.echo(f"warning: {text}", err=True)
+    note(f"warning: {text}")
 
 
 def report(error: Exception, debug: bool) -> None:
     """The one report of a failure; the traceback comes first, so that the message is what a person sees last."""
+    if sys.stderr is None:
+        return
     if debug:
-        traceback.print_exception(error)
-    click.echo(f"Error: {_describe(error)}", err=True)
+        _say("".join(traceback.format_exception(error)))
+    _say(f"Error: {_describe(error)}\n")
+
+
+def _send(content: bytes) -> None:
+    """Bytes to standard output, after the text that was printed before them."""
+    if sys.stdout is None:
+        return
+    sys.stdout.flush()
+    left = memoryview(content)
+    while left:
+        # Without a buffer (PYTHONUNBUFFERED) a write may take a part only; the next one then says why.
+        left = left[sys.stdout.buffer.write(left) :]
+
+
+def _say(text: str) -> None:
+    """Text to standard error. Where both streams end in one place, the result so far stands before it."""
+    # A result that can not be handed over is found out by who hands it over last.
+    with suppress(OSError):
+        flush()
+    if sys.stderr is not None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def _visible(text: str) -> str:
+    """A text whose control characters are shown by their escapes: a value in a message must not steer the terminal."""
+    return _CONTROL.sub(lambda found: repr(found.group())[1:-1], text)
 
 
 def _describe(error: Exception) -> str:
     if isinstance(error, LanguageError):
         return render(error, sys.stderr)
     if isinstance(error, OmnigraphError):
-        return error.message
+        return _visible(error.message)
     if isinstance(error, OSError):
-        return str(error)
+        return _visible(str(error))
     name = type(error).__name__
-    return f"unexpected {name}: {error}; run again with --debug and report it"
+    return _visible(f"unexpected {name}: {error}; run again with --debug and report it")
 
 
 def render(error: LanguageError, stream: TextIO) -> str:
@@ -104,4 +150,9 @@ def render(error: LanguageError, stream: TextIO) -> str:
 
 def wants_colours(stream: TextIO) -> bool:
     """Whether a stream is a terminal whose owner has not asked for plain text."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person sits at a stream; nobody does when the process was started without it."""
+    return stream is not None and stream.isatty()

@@ -24,7 +24,7 @@ _BETWEEN_DRAWINGS = 0.1
 
 class _Shown:
     def __init__(self) -> None:
-        self.is_terminal = sys.stderr.isatty()
+        self.is_terminal = output.is_terminal(sys.stderr)
         self.started = self.last = time.monotonic()
         self.stage = ""
         self.drawn = False

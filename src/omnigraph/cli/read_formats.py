@@ -68,16 +68,13 @@ def _print_json(read: ReadOutput) -> None:
 
 
 def _print_jsonl(read: ReadOutput) -> None:
-    output.json_line(
-        {
-            "kind": "metadata",
-            "query_name": read.query_name,
-            "target": read.target,
-            "row_count": len(read.result),
-        }
-    )
-    for row in read.result.rows:
-        output.json_line(row)
+    about = {
+        "kind": "metadata",
+        "query_name": read.query_name,
+        "target": read.target,
+        "row_count": len(read.result),
+    }
+    output.json_lines([about, *read.result.rows])
 
 
 def _print_csv(read: ReadOutput) -> None:
@@ -110,7 +107,7 @@ def _print_arrow(read: ReadOutput) -> None:
     """An Arrow IPC stream, for programs; a terminal could not show it."""
     import pyarrow as pa
 
-    if sys.stdout.isatty():
+    if output.is_terminal(sys.stdout):
         raise BadRequest("the format arrow is binary; send stdout to a file or a program")
     table = read.result.to_arrow()
     sink = pa.BufferOutputStream()

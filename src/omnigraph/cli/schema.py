@@ -13,7 +13,7 @@ from omnigraph.cli.commands import Group
 from omnigraph.cli.options import json_option, positional_uri
 from omnigraph.cli.scope import LOCAL, PREVIEW, WRITE
 from omnigraph.cli.settings import Settings
-from omnigraph.cli.sources import naming, read_source
+from omnigraph.cli.sources import naming, read_source, source_name
 from omnigraph.cli.writing import echo_write
 from omnigraph.errors import BadRequest
 
@@ -117,5 +117,5 @@ def show_ir(file: str) -> None:
     from omnigraph.language.schema.accept import accept_schema
     from omnigraph.language.schema.build import compile_schema
 
-    catalog = compile_schema(read_source(file), file)
+    catalog = compile_schema(read_source(file), source_name(file))
     output.json_text(accept_schema(catalog).to_json())

@@ -45,7 +45,7 @@ def shell(context: click.Context, uri: str | None, branch: str | None, chosen: s
     )
     # Now, so that a graph or branch that is not there is said before anything is typed.
     session.graph.head(session.branch)
-    if sys.stdin.isatty():
+    if output.is_terminal(sys.stdin):
         _at_a_terminal(session, settings.debug)
     else:
         _from_a_pipe(session)
@@ -53,8 +53,9 @@ def shell(context: click.Context, uri: str | None, branch: str | None, chosen: s
 
 def _from_a_pipe(session: Session) -> None:
     """Run inputs until one fails: what follows an error may depend on what it did not do."""
-    for text in inputs(sys.stdin):
+    for text in inputs(sys.stdin or ()):
         session.run(text)
+        output.flush()
         if session.over:
             return
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,11 +15,19 @@ import click
 from omnigraph.cli.options import refuse_both, together
 from omnigraph.errors import BadRequest, LanguageError
 
+#: What stands for standard input in the place of a file.
+STDIN = "-"
+
+
+def source_name(path: str) -> str:
+    """A source as messages name it."""
+    return "<stdin>" if path == STDIN else path
+
 
 def read_source(path: str) -> str:
-    """The text of a file; what can not be read is one clear error."""
+    """The text of a file, or of standard input for `-`; what can not be read is one clear error."""
     try:
-        data = Path(path).read_bytes()
+        data = _standard_input() if path == STDIN else Path(path).read_bytes()
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise BadRequest(f"cannot read {path!r}: {reason}") from error
@@ -28,13 +37,19 @@ def read_source(path: str) -> str:
         raise BadRequest(f"cannot read {path!r}: it is not UTF-8 text (byte {error.start})") from error
 
 
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise BadRequest("there is no standard input to read from; pass a file instead of `-`")
+    return sys.stdin.buffer.read()
+
+
 @contextmanager
 def naming(file: str | None) -> Iterator[None]:
     """Errors of a text that was read from a file name the file."""
     try:
         yield
     except LanguageError as error:
-        error.file = error.file or file
+        error.file = error.file or (file and source_name(file))
         raise
 
 
@@ -50,11 +65,15 @@ class QueryCall:
 
 _OPTIONS = together(
     click.argument("name", required=False),
-    click.option("--query", "query_path", metavar="FILE", help="A file of queries."),
+    click.option("--query", "query_path", metavar="FILE", help="A file of queries, or - for standard input."),
     click.option("-e", "--query-string", metavar="GQ", help="The query itself."),
     click.option("--name", "name_option", metavar="NAME", help="The same as NAME: which query of the source."),
     click.option("--params", metavar="JSON", help="The parameters, as a JSON object."),
-    click.option("--params-file", metavar="FILE", help="A file that holds the parameters, as a JSON object."),
+    click.option(
+        "--params-file",
+        metavar="FILE",
+        help="A file of parameters, as a JSON object; - for standard input.",
+    ),
 )
 
 
@@ -98,7 +117,7 @@ def _find_query(
     if query_string is not None and not query_string.strip():
         raise BadRequest("-e/--query-string must not be empty")
     text = read_source(query_path) if query_path is not None else query_string or ""
-    parsed = parse_query_file(text, query_path)
+    parsed = parse_query_file(text, query_path and source_name(query_path))
     if asked is None and len(parsed.queries) > 1:
         names = ", ".join(query.name for query in parsed.queries)
         raise BadRequest(f"query file contains multiple queries; pass --name with one of: {names}")
@@ -111,7 +130,7 @@ def _read_params(params: str | None, params_file: str | None) -> dict[str, Any] 
     if params is None and params_file is None:
         return None
     if params_file is not None:
-        return params_object(read_source(params_file), params_file)
+        return params_object(read_source(params_file), source_name(params_file))
     return params_object(params or "", "--params")
 
 

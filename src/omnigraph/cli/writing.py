@@ -22,7 +22,7 @@ def confirm_destruction(settings: Settings, label: str, target: Target, *, as_js
     """Let a destructive write on a non-local target pass only with `--yes`, or when a person types `yes`."""
     if target.is_local or settings.yes:
         return
-    if as_json or not sys.stdin.isatty():
+    if as_json or not output.is_terminal(sys.stdin):
         raise BadRequest(
             f"refusing destructive `{label}` against non-local target {target.uri}; pass --yes to go ahead"
         )

@@ -9,12 +9,8 @@ from typing import Any
 
 from omnigraph.embedding.config import EmbeddingArgument, EmbeddingConfig, from_argument
 from omnigraph.embedding.kinds import LOCAL, MOCK, REMOTE
-from omnigraph.embedding.local import LocalProvider
-from omnigraph.embedding.mock import MockProvider
 from omnigraph.embedding.provider import Provider, Purpose
-from omnigraph.embedding.remote import RemoteProvider
 from omnigraph.embedding.settings import EmbeddingSettings, settings_of
-from omnigraph.embedding.transport import Transport
 from omnigraph.embedding.vectors import Matrix, unit_vectors
 from omnigraph.errors import EmbeddingError
 
@@ -70,11 +66,18 @@ def _configured(config: EmbeddingConfig) -> Embedder:
 
 
 def provider_of(settings: EmbeddingSettings) -> Provider:
-    """A provider made from its settings."""
+    """A provider made from its settings. Only its own module is loaded: a command that embeds nothing starts sooner."""
     if settings.kind == MOCK:
+        from omnigraph.embedding.mock import MockProvider
+
         return MockProvider(settings.model)
     if settings.kind == LOCAL:
+        from omnigraph.embedding.local import LocalProvider
+
         return LocalProvider()
+    from omnigraph.embedding.remote import RemoteProvider
+    from omnigraph.embedding.transport import Transport
+
     dialect = REMOTE[settings.kind].dialect
     transport = Transport(
         settings.kind,

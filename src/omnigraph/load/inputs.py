@@ -231,6 +231,8 @@ def _whole(file: InputFile) -> bytes:
 
 def _spooled_input(scratch: Scratch) -> InputFile:
     """Standard input in a file: it can be read only once, and tasks may read their part again."""
+    if sys.stdin is None:
+        raise BadRequest("there is no standard input to load; pass a file instead of `-`")
     path = scratch.folder() / "stdin.jsonl"
     with path.open("wb") as file:
         while data := sys.stdin.buffer.read(_HASHED_AT_ONCE):
