@@ -74,10 +74,17 @@ def test_conflicts(capsys: Capsys, graph: og.Graph) -> None:
     outcome = call(capsys, "branch", "merge", *URI, "b", "--quiet", "--json", "--delete-branch")
     assert (outcome.code, outcome.out) == (1, "")
     lines = outcome.err.splitlines()
-    assert lines[0] == "DivergentUpdate node:Staff ada: Staff 'ada' was updated differently on both sides"
-    assert lines[1].startswith("DivergentInsert node:Staff eve: ")
-    assert lines[2].startswith("Error: the merge of 'b' into 'main' has 2 conflicts, nothing was written: ")
-    assert len(lines) == 3
+    assert lines[:2] == [
+        "DivergentUpdate node:Staff ada: Staff 'ada' was updated differently on both sides",
+        "  level: 32 (ours) | 31 (theirs)",
+    ]
+    assert lines[2].startswith("DivergentInsert node:Staff eve: ")
+    assert lines[3] == "  level: 2 (ours) | 1 (theirs)"
+    assert lines[4].startswith(
+        "Error: the merge of 'b' into 'main' has 2 conflicts, nothing was written. Change one side"
+    )
+    assert "--strategy ours" in lines[4]
+    assert len(lines) == 6
     assert (level(graph, "ada"), graph.branches()) == (32, ["main", "b"])
 
 
@@ -175,3 +182,55 @@ def test_commits_that_can_not_be_taken(capsys: Capsys, graph: og.Graph, command:
     assert "has no parent" in outcome.err
     outcome = call(capsys, command, *URI, "nope", "--quiet")
     assert (outcome.code, "commit 'nope' not found" in outcome.err) == (1, True)
+
+
+# --- conflicts are decided from what is printed -----------------------------------------------------------------------
+
+
+def printed_decisions(err: str) -> list[dict[str, str]]:
+    decisions: list[dict[str, str]] = json.loads(err.splitlines()[-1])
+    return decisions
+
+
+def test_the_printed_decisions_can_be_passed(capsys: Capsys, graph: og.Graph, org: Path) -> None:
+    diverge(graph)
+    decisions = printed_decisions(call(capsys, "branch", "merge", *URI, "b").err)
+    assert [(one["type_key"], one["id"]) for one in decisions] == [("node:Staff", "ada"), ("node:Staff", "eve")]
+    (org / "r.json").write_text(json.dumps(decisions))
+    assert call(capsys, "branch", "merge", *URI, "b", "--resolve", "r.json").code == 0
+    assert (level(graph, "ada"), level(graph, "eve")) == (32, 2)
+
+
+def test_a_deletion_is_shown_as_one(capsys: Capsys, graph: og.Graph) -> None:
+    do(graph, "relevel", "ada", 31, branch="b")
+    do(graph, "drop_staff", "ada")
+    outcome = call(capsys, "branch", "merge", *URI, "b", "--quiet")
+    lines = outcome.err.splitlines()
+    assert lines[0].startswith("DeleteVsUpdate node:Staff ada: ")
+    assert lines[1] == "  ours: deleted | theirs: changed"
+    assert "has 1 conflict, nothing was written" in outcome.err
+
+
+def test_a_revert_says_what_it_would_bring_back(capsys: Capsys, graph: og.Graph) -> None:
+    changed = do(graph, "relevel", "ada", 31).commit
+    do(graph, "relevel", "ada", 40)
+    assert changed is not None
+    outcome = call(capsys, "revert", *URI, changed.id, "--quiet")
+    assert outcome.code == 1
+    assert outcome.err.splitlines()[1] == "  level: 40 (ours) | 30 (theirs)"
+    assert f"Error: the revert of commit {changed.id} on 'main' has 1 conflict" in outcome.err
+
+
+def test_a_cherry_pick_says_what_it_would_bring(capsys: Capsys, graph: og.Graph) -> None:
+    changed = do(graph, "relevel", "ada", 31, branch="b").commit
+    do(graph, "relevel", "ada", 40)
+    assert changed is not None
+    outcome = call(capsys, "cherry-pick", *URI, changed.id, "--quiet")
+    assert outcome.code == 1
+    assert outcome.err.splitlines()[1] == "  level: 40 (ours) | 31 (theirs)"
+
+
+def test_a_dry_run_counts_its_conflicts(capsys: Capsys, graph: og.Graph) -> None:
+    diverge(graph)
+    first = call(capsys, "branch", "merge", *URI, "b", "--dry-run").out.splitlines()[0]
+    assert first == "b into main would be merged: merged (0 inserted, 0 updated, 0 deleted), but for 2 conflicts"

@@ -25,6 +25,8 @@ filter_options = together(
 limit_option = click.option("--limit", type=int, metavar="N", help="How many changes are read at once: 1 to 8192.")
 
 _ABSENT = object()
+#: A vector that is longer would fill the screen; `--json` has all of it.
+_LONGEST_LIST = 16
 
 
 def show_cause(commit: Commit) -> None:
@@ -38,17 +40,17 @@ def show_cause(commit: Commit) -> None:
 def show_changes(changes: Iterable[Change]) -> None:
     """Each change with what it did to the properties."""
     for change in changes:
-        output.line(f"{change.op} {change.kind} {change.type} {_text(change.id)}")
+        output.line(f"{change.op} {change.kind} {change.type} {shown_value(change.id)}")
         before, after = _image(change.before, change.endpoints_before), _image(change.after, change.endpoints)
         if change.op == "update":
             for name in {**before, **after}:
                 old, new = before.get(name, _ABSENT), after.get(name, _ABSENT)
                 if old is _ABSENT or new is _ABSENT or old != new:
-                    output.line(f"  {name}: {_text(old)} -> {_text(new)}")
+                    output.line(f"  {name}: {shown_value(old)} -> {shown_value(new)}")
             continue
         sign = "+" if change.op == "insert" else "-"
         for name, value in (after if change.op == "insert" else before).items():
-            output.line(f"  {sign} {name}: {_text(value)}")
+            output.line(f"  {sign} {name}: {shown_value(value)}")
 
 
 def _image(properties: Any, endpoints: Any) -> dict[str, Any]:
@@ -56,14 +58,16 @@ def _image(properties: Any, endpoints: Any) -> dict[str, Any]:
     return ends | dict(properties or {})
 
 
-def _text(value: object) -> str:
-    """A value on one line."""
+def shown_value(value: object) -> str:
+    """A value on one line; of a long vector only its beginning."""
     if value is _ABSENT:
         return "<absent>"
     if value is None:
         return "<null>"
     import orjson
 
+    if isinstance(value, list) and len(value) > _LONGEST_LIST and all(isinstance(item, float) for item in value):
+        return f"[{','.join(f'{item:.4g}' for item in value[:3])},… {len(value)} numbers]"
     if not isinstance(value, str):
         return orjson.dumps(value).decode()
     # What would break the line is shown as JSON shows it.

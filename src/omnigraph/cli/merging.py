@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -10,6 +11,7 @@ import click
 from omnigraph.cli import output
 from omnigraph.cli.addressing import Target, open_graph, resolve
 from omnigraph.cli.commands import Command
+from omnigraph.cli.conflicts import Side, conflict_line, explained
 from omnigraph.cli.engine import engine_options, spark_of
 from omnigraph.cli.options import json_option, together, uri_option
 from omnigraph.cli.scope import WRITE
@@ -20,9 +22,19 @@ from omnigraph.errors import MergeConflicts
 
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph
-    from omnigraph.merge.result import Conflict, MergeResult
+    from omnigraph.merge.result import MergeResult
 
 CONFLICTS = 1
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is asked for, in words, and where the two sides of a conflict are found."""
+
+    words: str
+    ours: Side
+    theirs: Callable[[Graph], Side]
+
 
 #: How conflicts are met, and whether anything is written; alike for all three commands.
 _decisions = together(
@@ -58,7 +70,9 @@ def merge(
     def carry_out(graph: Graph, asked: dict[str, Any]) -> MergeResult:
         return graph.merge(source, into=into, delete_branch=delete_branch, **asked)
 
-    result = _run(context, uri, "branch merge", carry_out, given)
+    words = f"merge of '{source}' into '{into}'"
+    sides = Sides(words, ours=("branch", into), theirs=lambda _: ("branch", source))
+    result = _run(context, uri, "branch merge", carry_out, given, sides)
     refused = result.stats.get("branch_delete_error")
     if refused is not None:
         output.warn(f"branch {source} was merged and not deleted: {refused}")
@@ -81,7 +95,11 @@ def revert(context: click.Context, /, uri: str | None, commit: str, branch: str,
     def carry_out(graph: Graph, asked: dict[str, Any]) -> MergeResult:
         return graph.revert(commit, branch, **asked)
 
-    result = _run(context, uri, "revert", carry_out, given)
+    words = f"revert of commit {commit} on '{branch}'"
+    sides = Sides(
+        words, ours=("branch", branch), theirs=lambda graph: ("commit", graph.commit(commit).parent or commit)
+    )
+    result = _run(context, uri, "revert", carry_out, given, sides)
     shape = _picked(context, result, commit, branch)
     _show(context, result, shape, f"{commit} on {branch}", "reverted", as_json=as_json, dry_run=given["dry_run"])
 
@@ -102,7 +120,9 @@ def cherry_pick(
     def carry_out(graph: Graph, asked: dict[str, Any]) -> MergeResult:
         return graph.cherry_pick(commit, onto, **asked)
 
-    result = _run(context, uri, "cherry-pick", carry_out, given)
+    words = f"cherry-pick of commit {commit} on '{onto}'"
+    sides = Sides(words, ours=("branch", onto), theirs=lambda _: ("commit", commit))
+    result = _run(context, uri, "cherry-pick", carry_out, given, sides)
     shape = _picked(context, result, commit, onto)
     _show(context, result, shape, f"{commit} onto {onto}", "picked", as_json=as_json, dry_run=given["dry_run"])
 
@@ -113,6 +133,7 @@ def _run(
     label: str,
     carry_out: Callable[[Graph, dict[str, Any]], MergeResult],
     given: dict[str, Any],
+    sides: Sides,
 ) -> MergeResult:
     settings = context.ensure_object(Settings)
     target: Target = resolve(context, uri, named_by="--uri")
@@ -121,14 +142,11 @@ def _run(
     spark = spark_of(given["spark_master"], given["spark_conf"])
     mode: Literal["rw", "ro"] = "ro" if given["dry_run"] else "rw"
     asked = {name: given[name] for name in ("dry_run", "strategy", "property_level", "images", "engine")}
+    graph = open_graph(target, mode, settings.actor, spark=spark)
     try:
-        return carry_out(
-            open_graph(target, mode, settings.actor, spark=spark), {**asked, "resolutions": given["resolve"]}
-        )
+        return carry_out(graph, {**asked, "resolutions": given["resolve"]})
     except MergeConflicts as error:
-        for conflict in error.conflicts:
-            output.note(_line(conflict))
-        raise
+        raise explained(error, graph, sides.words, sides.ours, sides.theirs(graph)) from error
 
 
 def _picked(context: click.Context, result: MergeResult, commit: str, branch: str) -> dict[str, Any]:
@@ -159,15 +177,13 @@ def _show(
         output.json(shape | (foreseen if dry_run else {}))
     elif dry_run:
         counts = ", ".join(f"{result.stats.get(name, 0)} {name}" for name in ("inserted", "updated", "deleted"))
-        output.line(f"{what} would be {done}: {result.outcome} ({counts})")
+        met = (
+            f", but for {len(result.conflicts)} conflict{'s' * (len(result.conflicts) > 1)}" if result.conflicts else ""
+        )
+        output.line(f"{what} would be {done}: {result.outcome} ({counts}){met}")
         for conflict in result.conflicts:
-            output.line(_line(conflict))
+            output.line(conflict_line(conflict))
     else:
         output.line(f"{done} {what}: {result.outcome}")
     if result.conflicts:
         context.exit(CONFLICTS)
-
-
-def _line(conflict: Conflict) -> str:
-    named = conflict.type_key if conflict.entity_id is None else f"{conflict.type_key} {conflict.entity_id}"
-    return f"{conflict.kind} {named}: {conflict.message}"
