@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import omnigraph as og
 from omnigraph.changes.model import Change, Endpoints
-from omnigraph.errors import BadRequest, CommitNotFound, HistoricalVersionReclaimed
+from omnigraph.errors import BadRequest, BranchNotFound, CommitNotFound, HistoricalVersionReclaimed
 from tests.changes.applying import applied, content, told
 from tests.mutation.org_graph import call, org_graph
 
@@ -98,13 +98,13 @@ def test_filters_that_mean_nothing(graph: og.Graph, options: Any, message: str) 
 @pytest.mark.parametrize(
     ("target", "error"),
     [
-        ("nowhere", BadRequest),
-        ("", BadRequest),
-        ("x" * 500, BadRequest),
-        ("../..", BadRequest),
+        ("nowhere", BranchNotFound),
+        ("", BranchNotFound),
+        ("x" * 500, BranchNotFound),
+        ("../..", BranchNotFound),
         ("01J00000000000000000000009", CommitNotFound),
         (99999, CommitNotFound),
-        ("manifest:gone:v1", og.errors.BranchNotFound),
+        ("manifest:gone:v1", BranchNotFound),
     ],
 )
 def test_targets_that_are_not_there(graph: og.Graph, target: Any, error: type[Exception]) -> None:

@@ -158,7 +158,9 @@ def test_tags(graph: og.Graph, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 FAILURES = {
-    "unknown target": (("diff", "nowhere"), "Error: 'nowhere' names no snapshot"),
+    "unknown target": (("diff", "nowhere"), "Error: branch 'nowhere' not found, and no tag, commit"),
+    "unknown second target": (("diff", "main", "nowhere"), "Error: branch 'nowhere' not found"),
+    "tag of nothing": (("tag", "create", "v1", "nowhere"), "Error: branch 'nowhere' not found"),
     "unknown type": (("diff", "main", "main", "--type", "X"), "Error: unknown type 'X'"),
     "unknown kind": (("diff", "main", "main", "--kind", "X"), "is no kind of change"),
     "unknown commit": (("commit", "changes", "01J00000000000000000000009"), "not found"),

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from omnigraph.commit.branch_refs import read_ref
 from omnigraph.commit.model import MAIN, Commit, ManifestState
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, BranchNotFound
 from omnigraph.graph.handle import NOW, Handle
-from omnigraph.graph.snapshot import Reference, Snapshot, resolve
+from omnigraph.graph.snapshot import Reference, Snapshot, named_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -149,7 +149,12 @@ class History(Handle):
             target = target.id
         if isinstance(target, str) and (target == MAIN or read_ref(self._context.store, target) is not None):
             return self._context.manifest.load(target)
-        return resolve(self._context.manifest, self.branch, target)
+        found = named_state(self._context.manifest, self.branch, target)
+        if found is None:
+            raise BranchNotFound(
+                f"branch '{target}' not found, and no tag, commit or manifest version is called so", branch=str(target)
+            )
+        return found
 
     # --- tags -------------------------------------------------------------------------------------------------------
 

@@ -92,6 +92,17 @@ Reference = Snapshot | str | int | None
 
 def resolve(manifest: Manifest, branch: str, reference: str | int | None) -> ManifestState:
     """The state that a caller names: nothing (the branch now), a commit id, a tag, a manifest version or a snapshot id."""
+    found = named_state(manifest, branch, reference)
+    if found is None:
+        raise BadRequest(
+            f"'{reference}' names no snapshot: give a commit id, a tag, a manifest version or a snapshot id "
+            "such as manifest:main:v7"
+        )
+    return found
+
+
+def named_state(manifest: Manifest, branch: str, reference: str | int | None) -> ManifestState | None:
+    """The state that a caller names; None for a text that can not name one and is no tag."""
     if reference is None:
         return manifest.load(branch)
     text = str(reference)
@@ -101,8 +112,4 @@ def resolve(manifest: Manifest, branch: str, reference: str | int | None) -> Man
     if is_ulid(text):
         return state_of(manifest, manifest.commit_near(text, branch))
     tagged = manifest.load(MAIN).tags.get(text)
-    if tagged is not None:
-        return state_of(manifest, manifest.commit_near(tagged, branch))
-    raise BadRequest(
-        f"'{text}' names no snapshot: give a commit id, a tag, a manifest version or a snapshot id such as manifest:main:v7"
-    )
+    return None if tagged is None else state_of(manifest, manifest.commit_near(tagged, branch))
