@@ -18,6 +18,7 @@ MODULES = (
     "bench.load",
     "bench.maintenance",
     "bench.merge",
+    "bench.merge_s3",
     "bench.mutations",
     "bench.query",
     "bench.query_limits",
