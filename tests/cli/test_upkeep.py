@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
+from omnigraph import failpoints
 from omnigraph.graph.lifecycle import connect
 from tests.cli.calling import call
 from tests.commit.healthy import tree
@@ -50,6 +51,46 @@ def test_optimize(capsys: Capsys, busy: og.Graph) -> None:
         "  edge type 'Mentors'  frags 1 → 1 ✓",
     ]
     assert call(capsys, "optimize", "org.omni").out.splitlines()[1] == "  node type 'Staff'  no-op"
+
+
+def test_optimize_dry_run(capsys: Capsys, busy: og.Graph) -> None:
+    files = tree(connect(busy.uri))
+    outcome = call(capsys, "optimize", "org.omni", "--dry-run")
+    assert (outcome.code, outcome.err) == (0, "nothing was changed; leave --dry-run out to do it\n")
+    assert outcome.out.splitlines()[:3] == [
+        "optimize org.omni — 4 datasets",
+        "  node type 'Staff'  would build 3 indexes, compact frags 2 → 1",
+        "  node type 'Team'  would build 3 indexes",
+    ]
+    shown = json.loads(call(capsys, "optimize", "org.omni", "--dry-run", "--json").out)
+    assert (shown["dry_run"], shown["commit"]) == (True, None)
+    staff = shown["datasets"][0]
+    assert (staff["committed"], staff["fragments_removed"], staff["fragments_added"]) == (False, 2, 1)
+    assert (len(staff["built_indexes"]), staff["folded_indexes"]) == (3, [])
+    assert tree(connect(busy.uri)) == files
+    busy.optimize()
+    busy.mutate(WRITES, "put", {"h": "gil", "n": 1})
+    assert "bring 3 indexes up to date" in call(capsys, "optimize", "org.omni", "--dry-run").out
+    drift(busy, rows=True)
+    assert "would be skipped (drift" in call(capsys, "optimize", "org.omni", "--dry-run").out
+
+
+def test_optimize_dry_run_settles_nothing(capsys: Capsys, busy: og.Graph) -> None:
+    with failpoints.armed("recovery.sidecar_delete"):
+        busy.mutate(WRITES, "put", {"h": "gil", "n": 1})
+    files = tree(connect(busy.uri))
+    assert call(capsys, "optimize", "org.omni", "--dry-run").code == 0
+    assert tree(connect(busy.uri)) == files
+
+
+@pytest.mark.parametrize("command", ["optimize", "ensure-indices"])
+def test_progress(capsys: Capsys, busy: og.Graph, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    clock = iter(range(0, 10_000, 10))
+    monkeypatch.setattr("omnigraph.cli.progress.time.monotonic", lambda: next(clock))
+    told = call(capsys, command, "org.omni").err
+    assert "index" in told
+    assert "100%" in told
+    assert call(capsys, command, "org.omni", "--quiet").err == ""
 
 
 def test_optimize_json(capsys: Capsys, busy: og.Graph) -> None:

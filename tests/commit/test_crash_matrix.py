@@ -63,6 +63,7 @@ EXERCISED_ELSEWHERE = {
     "cleanup.mid_versions": "maintenance/test_cleanup.py",
     "cleanup.after_versions": "maintenance/test_cleanup.py",
     "cleanup.mid_files": "maintenance/test_cleanup.py",
+    "index_build.segments_built": "maintenance/test_index_building.py",
     "layout.after_restate": "commit/test_layout.py",
     "layout.after_compaction": "commit/test_layout.py",
     "staging.job_written": "commit/test_staging_jobs.py",

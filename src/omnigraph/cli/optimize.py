@@ -9,8 +9,9 @@ import click
 from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
+from omnigraph.cli.counted_progress import counted_progress
 from omnigraph.cli.engine import engine_options, spark_of
-from omnigraph.cli.options import branch_option, json_option, positional_uri
+from omnigraph.cli.options import branch_option, dry_run_option, json_option, positional_uri
 from omnigraph.cli.scope import DIRECT
 from omnigraph.cli.settings import Settings
 from omnigraph.cli.types_shown import dataset_name
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command, scope=DIRECT)
 @positional_uri
 @branch_option
+@dry_run_option
 @json_option
 @engine_options
 @click.pass_context
@@ -30,6 +32,7 @@ def optimize(
     context: click.Context,
     uri: str | None,
     branch: str | None,
+    dry_run: bool,
     as_json: bool,
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
@@ -38,17 +41,22 @@ def optimize(
     """Compact the tables of a branch and build and complete their indexes, in one commit."""
     settings = context.ensure_object(Settings)
     target = resolve(context, uri)
-    echo_write(settings, "optimize", target)
-    graph = open_graph(target, "rw", settings.actor, spark=spark_of(spark_master, spark_conf))
-    report = graph.optimize(branch, engine=engine)
+    if not dry_run:
+        echo_write(settings, "optimize", target)
+    graph = open_graph(target, "ro" if dry_run else "rw", settings.actor, spark=spark_of(spark_master, spark_conf))
+    with counted_progress(settings.quiet) as progress:
+        report = graph.optimize(branch, engine=engine, progress=progress, dry_run=dry_run)
     if as_json:
         output.json({"uri": target.uri} | report.to_dict())
         return
     output.line(f"optimize {target.uri} — {len(report.datasets)} datasets")
     for table in report.datasets:
-        output.line(f"  {dataset_name(table.type_key)}  {_outcome(table)}")
+        outcome = _plan(table) if dry_run else _outcome(table)
+        output.line(f"  {dataset_name(table.type_key)}  {outcome}")
         for pending in table.pending_indexes:
             output.line(f"    ↳ index pending on property '{pending.property}': {pending.reason}")
+    if dry_run:
+        output.note("nothing was changed; leave --dry-run out to do it")
 
 
 def _outcome(table: OptimizedTable) -> str:
@@ -57,3 +65,17 @@ def _outcome(table: OptimizedTable) -> str:
     if not table.committed:
         return "no-op"
     return f"frags {table.fragments_before} → {table.fragments_after} ✓"
+
+
+def _plan(table: OptimizedTable) -> str:
+    """What would be done about a table."""
+    if table.skipped is not None:
+        return f"would be skipped ({table.skipped})"
+    parts = []
+    if table.built_indexes:
+        parts.append(f"build {len(table.built_indexes)} indexes")
+    if table.folded_indexes:
+        parts.append(f"bring {len(table.folded_indexes)} indexes up to date")
+    if table.fragments_removed:
+        parts.append(f"compact frags {table.fragments_before} → {table.fragments_after}")
+    return f"would {', '.join(parts)}" if parts else "no-op"

@@ -38,6 +38,7 @@ snapshot_option = click.option(
     "--snapshot", metavar="COMMIT", callback=_not_empty, help="A commit to read instead of a branch's head."
 )
 confirm_option = click.option("--confirm", is_flag=True, help="Do it; without this flag it is only shown.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done; nothing changes.")
 
 
 def refuse_both(**given: object) -> None:

@@ -14,25 +14,41 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.optimize import OptimizeReport
     from omnigraph.maintenance.repair import RepairReport
     from omnigraph.maintenance.stats import GraphStats
+    from omnigraph.maintenance.workplace import UpkeepProgress
 
 
 class Upkeep(Handle):
     """Derived state and storage of a graph. No answer depends on any of it."""
 
     def ensure_indices(
-        self, branch: str | None = None, *, types: Collection[str] | None = None, actor: str | None = None
+        self,
+        branch: str | None = None,
+        *,
+        types: Collection[str] | None = None,
+        actor: str | None = None,
+        engine: Literal["auto", "local", "spark"] = "auto",
+        progress: UpkeepProgress | None = None,
+        dry_run: bool = False,
     ) -> IndexReport:
         """Build the indexes that are declared and missing, in one commit; a second call does nothing.
 
-        `types`: only those of some types, such as `node:Person` or `edge:Knows`.
+        `types`: only those of some types, such as `node:Person` or `edge:Knows`. `engine`: where they are built; "auto"
+        takes Spark for tables of very many rows. `progress`: called with the stage, how many rows of it are done, and how
+        many there are. `dry_run`: only say what would be built.
         """
         # The writers are loaded when something is written: a reader starts faster without them.
-        from omnigraph.maintenance.indexes import ensure_indices
+        from omnigraph.maintenance.indexes import ensure_indices, preview
+        from omnigraph.maintenance.workplace import Workplace
 
+        if dry_run:
+            return preview(self._context, self.contract().catalog, self._named(branch), types)
         self._refuse_read_only()
+        workplace = Workplace(self._context.root, engine, self._spark, progress)
         place, who = self._named(branch), actor or self.actor
         return self._under_schema(
-            lambda contract, schema: ensure_indices(self._context, contract.catalog, place, types, who, (schema,))
+            lambda contract, schema: ensure_indices(
+                self._context, contract.catalog, place, types, who, (schema,), workplace
+            )
         )
 
     def optimize(
@@ -41,17 +57,23 @@ class Upkeep(Handle):
         *,
         actor: str | None = None,
         engine: Literal["auto", "local", "spark"] = "auto",
+        progress: UpkeepProgress | None = None,
+        dry_run: bool = False,
     ) -> OptimizeReport:
         """Compact the tables of a branch and complete their indexes, in one commit; a second call does nothing.
 
-        `engine`: where fragments are rewritten; "auto" takes Spark when there are very many rows.
+        `engine`: where indexes are built and fragments rewritten; "auto" takes Spark for tables of very many rows.
+        `progress`: called with the stage, how many rows of it are done, and how many there are. `dry_run`: only say what
+        would be done.
         """
-        from omnigraph.maintenance.optimize import optimize
-        from omnigraph.maintenance.rewriting import rewriter_for
+        from omnigraph.maintenance.optimize import optimize, preview
+        from omnigraph.maintenance.workplace import Workplace
 
+        if dry_run:
+            return preview(self._context, self.contract().catalog, self._named(branch))
         self._refuse_read_only()
-        rewriter = rewriter_for(engine, self._spark)
-        return optimize(self._context, self.contract().catalog, self._named(branch), actor or self.actor, rewriter)
+        workplace = Workplace(self._context.root, engine, self._spark, progress)
+        return optimize(self._context, self.contract().catalog, self._named(branch), actor or self.actor, workplace)
 
     def cleanup(
         self, *, keep: int | None = None, older_than: timedelta | str | None = None, dry_run: bool = False

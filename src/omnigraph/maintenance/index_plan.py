@@ -12,7 +12,6 @@ from omnigraph.maintenance.text_indexes import serves_texts
 from omnigraph.maintenance.vector_indexes import serves_vectors, shape_for, trainable_vectors
 from omnigraph.query.entities import stored_columns
 from omnigraph.query.search.analyser import INDEX_OPTIONS
-from omnigraph.storage.tables.staged import Staged, stage_index, stage_indexes
 from omnigraph.storage.tables.table import Table, TableIndex
 
 Entity = NodeType | EdgeType
@@ -53,14 +52,6 @@ def plan_indexes(entity: Entity, table: Table) -> TablePlan:
         builds=tuple(step for step in steps if isinstance(step, Build)),
         waiting=tuple(step for step in steps if isinstance(step, Waiting)),
     )
-
-
-def stage_builds(table: Table, builds: tuple[Build, ...]) -> Staged:
-    """Build the indexes and stage them as one transaction; each takes the place of one with the same name."""
-    staged = [
-        stage_index(table, build.column, build.lance_kind, build.index.name, options=build.options) for build in builds
-    ]
-    return stage_indexes(staged)
 
 
 def _step(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from omnigraph.commit.context import CommitContext
@@ -23,7 +23,9 @@ from omnigraph.errors import BadRequest, ExpectedVersionMismatch
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.language.suggest import did_you_mean, nearest_name
-from omnigraph.maintenance.index_plan import Build, Entity, TablePlan, plan_indexes, stage_builds
+from omnigraph.maintenance.index_building import stage_builds
+from omnigraph.maintenance.index_plan import Build, Entity, TablePlan, plan_indexes
+from omnigraph.maintenance.workplace import Workplace
 from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged
@@ -49,9 +51,12 @@ class IndexReport:
     built: tuple[IndexStatus, ...]
     pending: tuple[IndexStatus, ...]
     commit: str | None
+    #: Nothing was built; `built` is what would be.
+    dry_run: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        said = asdict(self)
+        return said if self.dry_run else {name: value for name, value in said.items() if name != "dry_run"}
 
 
 def ensure_indices(
@@ -61,13 +66,15 @@ def ensure_indices(
     types: Collection[str] | None = None,
     actor: str | None = None,
     requires: tuple[Requirement, ...] = (),
+    workplace: Workplace | None = None,
 ) -> IndexReport:
     """Build every index that is declared and missing, of all types or of some (`node:Person`, `edge:Knows`).
 
     `requires`: what must still be true when it is committed, such as the schema that declares them.
     """
     lineage = Lineage(new_ulid(), now_micros(), "maintenance", actor)
-    reconciliation = _Reconciliation(context, _chosen(catalog, types), branch, lineage, requires)
+    place = workplace or Workplace(context.root)
+    reconciliation = _Reconciliation(context, _chosen(catalog, types), branch, lineage, requires, place)
     _settle_pending(context, branch)
     # An index takes long to build, and until it is committed its files look like garbage.
     locations = reconciliation.locations()
@@ -83,6 +90,12 @@ def ensure_indices(
                 continue
         with context.locks.hold(branch) as lock:
             return reconciliation.attempt(lock)
+
+
+def preview(context: CommitContext, catalog: Catalog, branch: str, types: Collection[str] | None = None) -> IndexReport:
+    """What `ensure_indices` would build now. Nothing changes."""
+    plans = _plans(context, _chosen(catalog, types), context.manifest.load(branch))
+    return replace(_report(plans, None), dry_run=True)
 
 
 def _chosen(catalog: Catalog, types: Collection[str] | None) -> tuple[Entity, ...]:
@@ -103,6 +116,18 @@ def _settle_pending(context: CommitContext, branch: str) -> None:
             heal(context, holding={branch})
 
 
+def _plans(
+    context: CommitContext, entities: Sequence[Entity], state: ManifestState
+) -> list[tuple[TableEntry, TablePlan]]:
+    # None: a schema change has dropped the type since the catalog was read.
+    entries = ((entity, state.tables.get((entity.id, entity.incarnation))) for entity in entities)
+    return [
+        (entry, plan_indexes(entity, context.tables.open(entry.location, entry.version)))
+        for entity, entry in entries
+        if entry is not None
+    ]
+
+
 class _Reconciliation:
     """One call: what is wanted, and the indexes that were staged for it so far."""
 
@@ -113,8 +138,10 @@ class _Reconciliation:
         branch: str,
         lineage: Lineage,
         requires: tuple[Requirement, ...],
+        workplace: Workplace,
     ) -> None:
         self._context = context
+        self._workplace = workplace
         self._requires = requires
         self._entities = entities
         self._branch = branch
@@ -127,14 +154,7 @@ class _Reconciliation:
 
     def _plans(self, state: ManifestState) -> list[tuple[TableEntry, TablePlan]]:
         check(self._requires, state)
-        tables = self._context.tables
-        # None: a schema change has dropped the type since the catalog was read.
-        entries = ((entity, state.tables.get((entity.id, entity.incarnation))) for entity in self._entities)
-        return [
-            (entry, plan_indexes(entity, tables.open(entry.location, entry.version)))
-            for entity, entry in entries
-            if entry is not None
-        ]
+        return _plans(self._context, self._entities, state)
 
     def attempt(self, held: HeldLock | None = None) -> IndexReport:
         """Build what is missing now and commit it; a conflict when a table moved in between."""
@@ -154,10 +174,10 @@ class _Reconciliation:
 
     def _effect(self, entry: TableEntry, builds: tuple[Build, ...], *, shared: bool) -> TableEffect:
         if shared:
-            return TableEffect(entry, (Step(lambda table: stage_builds(table, builds)),), forks=True)
+            return TableEffect(entry, (Step(lambda table: stage_builds(self._workplace, table, builds)),), forks=True)
         if entry not in self._staged:
             table = self._context.tables.open(entry.location, entry.version)
-            self._staged[entry] = stage_builds(table, builds)
+            self._staged[entry] = stage_builds(self._workplace, table, builds)
         return TableEffect(entry, (Step(self._staged[entry]),))
 
 

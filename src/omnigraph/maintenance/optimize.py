@@ -13,27 +13,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lance.optimize import CompactionTask, RewriteResult
-
 from omnigraph.commit.audit import AUDIT_PATH
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.layout import settle_layout
 from omnigraph.commit.model import Lineage, ManifestState, TableEntry, sorted_entries
 from omnigraph.commit.protocol import TableEffect, Write, execute
-from omnigraph.commit.recovery import heal
+from omnigraph.commit.recovery import heal, pending
 from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.staging_jobs import staging_job
 from omnigraph.errors import Conflict, ExpectedVersionMismatch
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.maintenance.index_plan import Entity, TablePlan
-from omnigraph.maintenance.rewriting import InProcess, Rewriter
 from omnigraph.maintenance.table_upkeep import Prepared, Survey, adapted, prepare, survey
+from omnigraph.maintenance.workplace import Workplace
 from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.tables.commit import commit_staged
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import stage_compaction
-from omnigraph.storage.tables.table import Table
 
 #: How often the commit is tried anew when a program that does not respect the locks gets in between.
 ATTEMPTS = 3
@@ -68,6 +65,9 @@ class OptimizedTable:
     published_dataset_version: int
     lance_head_version: int | None
     pending_indexes: tuple[PendingIndex, ...]
+    #: Names of the indexes that are built, and of those that new rows are folded into.
+    built_indexes: tuple[str, ...] = ()
+    folded_indexes: tuple[str, ...] = ()
 
     @property
     def fragments_after(self) -> int:
@@ -85,15 +85,23 @@ class OptimizedTable:
             "pending_indexes": [{"property": one.property, "reason": one.reason} for one in self.pending_indexes],
         }
 
+    def to_plan(self) -> dict[str, Any]:
+        """The same for what would happen, with the indexes it is about."""
+        indexes = {"built_indexes": list(self.built_indexes), "folded_indexes": list(self.folded_indexes)}
+        return self.to_dict() | indexes
+
 
 @dataclass(frozen=True, slots=True)
 class OptimizeReport:
-    """What `optimize` did to each table. `commit` is None when no table needed anything."""
+    """What `optimize` did to each table, or with `dry_run` would do. `commit` is None when no table needed anything."""
 
     datasets: tuple[OptimizedTable, ...]
     commit: str | None
+    dry_run: bool = False
 
     def to_dict(self) -> dict[str, Any]:
+        if self.dry_run:
+            return {"datasets": [table.to_plan() for table in self.datasets], "commit": None, "dry_run": True}
         return {"datasets": [table.to_dict() for table in self.datasets], "commit": self.commit}
 
 
@@ -102,7 +110,7 @@ def optimize(
     catalog: Catalog,
     branch: str,
     actor: str | None = None,
-    rewriter: Rewriter | None = None,
+    workplace: Workplace | None = None,
 ) -> OptimizeReport:
     """Compact every table that a branch owns and complete its indexes; a second run does nothing."""
     # A branch that is not there has no lock either.
@@ -117,7 +125,7 @@ def optimize(
         with staging_job(
             context.store, new_ulid(), Kind.OPTIMIZE.value, branch, [table.entry.location for table in needing]
         ):
-            prepared = [run.prepare(table, rewriter or InProcess()) for table in needing]
+            prepared = [run.prepare(table, workplace or Workplace(context.root)) for table in needing]
             committed = run.commit(prepared)
     else:
         committed = {}
@@ -126,6 +134,18 @@ def optimize(
         tuple(_report(context, table, committed.get(table.entry.path)) for table in tables),
         run.lineage.id if committed else None,
     )
+
+
+def preview(context: CommitContext, catalog: Catalog, branch: str) -> OptimizeReport:
+    """What `optimize` would do now. Nothing changes, not even what waits for recovery: that would be settled first."""
+    state = context.manifest.load(branch)
+    run = _Run(context, catalog, branch, Lineage(new_ulid(), now_micros(), "maintenance"))
+    waiting = next((sidecar for sidecar in pending(context) if sidecar.branch == branch), None)
+    tables = [run.look(entry) for entry in sorted_entries(state.tables.values())]
+    if waiting is not None:
+        first = f"operation {waiting.operation_id} is settled first, see `omnigraph recovery list`"
+        tables = [table if table.skipped is None else replace(table, skipped=first) for table in tables]
+    return OptimizeReport(tuple(_planned(table) for table in tables), None, dry_run=True)
 
 
 @dataclass(frozen=True)
@@ -164,17 +184,12 @@ class _Run:
             return _Looked(entry, table.fragment_count, head, None, "the schema has changed meanwhile")
         return _Looked(entry, table.fragment_count, head, survey(entity, table))
 
-    def prepare(self, looked: _Looked, rewriter: Rewriter) -> Prepared:
+    def prepare(self, looked: _Looked, workplace: Workplace) -> Prepared:
         """Do the long part of the work on one table."""
         assert looked.found is not None
         entry = looked.entry
         table = self._context.tables.open(entry.location, entry.version)
-        context = self._context
-
-        def rewrite(of: Table, tasks: Sequence[CompactionTask]) -> Sequence[RewriteResult]:
-            return rewriter.rewrite(context.root, of, tasks)
-
-        return prepare(entry, table, looked.found, rewrite)
+        return prepare(entry, table, looked.found, workplace)
 
     def commit(self, prepared: Sequence[Prepared]) -> dict[str, TableEntry]:
         """Commit what still fits; returns, by path, the tables as they are published then."""
@@ -214,9 +229,9 @@ def _drifted(entry: TableEntry, head: int | None) -> str:
     )
 
 
-def _report(context: CommitContext, looked: _Looked, after: TableEntry | None) -> OptimizedTable:
+def _untouched(looked: _Looked) -> OptimizedTable:
     entry, found = looked.entry, looked.found
-    report = OptimizedTable(
+    return OptimizedTable(
         type_key=entry.key,
         fragments_before=looked.fragments,
         fragments_removed=0,
@@ -227,14 +242,38 @@ def _report(context: CommitContext, looked: _Looked, after: TableEntry | None) -
         lance_head_version=looked.head,
         pending_indexes=pending_indexes(found.indexes if found is not None else None),
     )
+
+
+def _planned(looked: _Looked) -> OptimizedTable:
+    found = looked.found
+    if found is None:
+        return _untouched(looked)
+    return replace(
+        _untouched(looked),
+        fragments_removed=sum(len(task.fragments) for task in found.tasks),
+        # A task makes one full fragment, and a rest that is less than another.
+        fragments_added=len(found.tasks),
+        built_indexes=tuple(build.index.name for build in found.indexes.builds),
+        folded_indexes=found.stale,
+    )
+
+
+def _report(context: CommitContext, looked: _Looked, after: TableEntry | None) -> OptimizedTable:
+    entry, found = looked.entry, looked.found
+    report = _untouched(looked)
     if after is None:
         if found is not None and found.has_work:
             return replace(report, skipped="it was being written at the same time; run optimize again")
         return report
     before = set(context.tables.open(entry.location, entry.version).fragment_ids)
-    now = set(context.tables.open(after.location, after.version).fragment_ids)
+    table = context.tables.open(after.location, after.version)
+    now = set(table.fragment_ids)
+    there = {index.name for index in table.indices()}
+    assert found is not None, "only what was looked at is committed"
     return replace(
         report,
+        built_indexes=tuple(build.index.name for build in found.indexes.builds if build.index.name in there),
+        folded_indexes=found.stale,
         fragments_removed=len(before - now),
         fragments_added=len(now - before),
         committed=True,

@@ -1,59 +1,41 @@
-"""Where the tasks of a compaction run: in this process, or as tasks of Spark when there is much to rewrite."""
+"""The tasks of a compaction, one after the other or as tasks of Spark."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from lance.optimize import CompactionTask, RewriteResult
 
-from omnigraph.spark.options import SparkOptions, refuse_unknown_engine
-from omnigraph.spark.runner import choose_runner
+from omnigraph.maintenance.workplace import Workplace
+from omnigraph.spark.runner import Inline
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import execute_compaction
 from omnigraph.storage.tables.table import Table
 
-#: Below this many rows a rewrite takes less time than it takes to start Spark.
-ROWS_FOR_SPARK = 5_000_000
 
-
-class Rewriter(Protocol):
-    """Carries out the tasks of the compaction of one table."""
-
-    def rewrite(self, root: Root, table: Table, tasks: Sequence[CompactionTask]) -> list[RewriteResult]: ...
-
-
-class InProcess:
-    """One task after the other; Lance uses all cores for each."""
-
-    def rewrite(self, root: Root, table: Table, tasks: Sequence[CompactionTask]) -> list[RewriteResult]:
-        return [execute_compaction(table, task) for task in tasks]
-
-
-@dataclass(frozen=True)
-class OnSpark:
-    """Tasks of Spark; with `large_only` a table with little to rewrite stays in this process."""
-
-    options: SparkOptions
-    large_only: bool
-
-    def rewrite(self, root: Root, table: Table, tasks: Sequence[CompactionTask]) -> list[RewriteResult]:
-        described = [task.json() for task in tasks]  # type: ignore[attr-defined]
-        if self.large_only and (len(tasks) < 2 or sum(map(_rows, described)) < ROWS_FOR_SPARK):
-            return InProcess().rewrite(root, table, tasks)
-        specs = [RewriteSpec(root, table.location, table.version, text) for text in described]
-        results = choose_runner("spark", self.options, is_large=lambda: True).run(run_task, specs)
-        return [RewriteResult.from_json(text) for text in results]  # type: ignore[attr-defined]
-
-
-def rewriter_for(engine: str, options: SparkOptions) -> Rewriter:
-    """Where a caller wants the work done: "local", "spark", or "auto" for whichever is faster."""
-    refuse_unknown_engine(engine)
-    return InProcess() if engine == "local" else OnSpark(options, large_only=engine == "auto")
+def rewrite(workplace: Workplace, table: Table, tasks: Sequence[CompactionTask]) -> list[RewriteResult]:
+    """Write the fragments of every task; nothing becomes visible."""
+    described = [task.json() for task in tasks]  # type: ignore[attr-defined]
+    rows = [sum(part["physical_rows"] for part in json.loads(text)["task"]["fragments"]) for text in described]
+    count = workplace.counter("compact", sum(rows))
+    runner = workplace.runner(sum(rows), len(tasks))
+    if isinstance(runner, Inline):
+        # The table is open here, and Lance uses all cores for each task.
+        results = []
+        for task, size in zip(tasks, rows, strict=True):
+            results.append(execute_compaction(table, task))
+            count(size)
+        return results
+    specs = [
+        RewriteSpec(workplace.root, table.location, table.version, text, size)
+        for text, size in zip(described, rows, strict=True)
+    ]
+    written = runner.run(run_task, specs, on_result=lambda result: count(result.rows))
+    return [RewriteResult.from_json(result.written) for result in written]  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -64,15 +46,19 @@ class RewriteSpec:
     location: Location
     version: int
     task: str
+    rows: int
 
 
-def run_task(spec: RewriteSpec) -> str:
-    """Write the fragments of one task, in any process; returns what Lance needs to commit them."""
+@dataclass(frozen=True)
+class Rewritten:
+    """What Lance needs to commit the fragments of one task, and how many rows it has read."""
+
+    written: str
+    rows: int
+
+
+def run_task(spec: RewriteSpec) -> Rewritten:
+    """Write the fragments of one task, in any process."""
     table = Tables(spec.root).open(spec.location, spec.version)
     task = CompactionTask.from_json(spec.task)  # type: ignore[attr-defined]
-    written: str = execute_compaction(table, task).json()  # type: ignore[attr-defined]
-    return written
-
-
-def _rows(task: str) -> int:
-    return sum(fragment["physical_rows"] for fragment in json.loads(task)["task"]["fragments"])
+    return Rewritten(execute_compaction(table, task).json(), spec.rows)  # type: ignore[attr-defined]

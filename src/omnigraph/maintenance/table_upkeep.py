@@ -7,7 +7,6 @@ cover, and compaction carries the indexes along.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from lance import LanceOperation, Transaction
@@ -15,7 +14,10 @@ from lance.optimize import CompactionTask, RewriteResult
 
 from omnigraph.commit.model import TableEntry
 from omnigraph.commit.protocol import Step
-from omnigraph.maintenance.index_plan import Entity, TablePlan, plan_indexes, stage_builds
+from omnigraph.maintenance.index_building import stage_builds
+from omnigraph.maintenance.index_plan import Entity, TablePlan, plan_indexes
+from omnigraph.maintenance.rewriting import rewrite
+from omnigraph.maintenance.workplace import Workplace
 from omnigraph.storage.tables.staged import (
     Staged,
     compaction_tasks,
@@ -25,9 +27,6 @@ from omnigraph.storage.tables.staged import (
 from omnigraph.storage.tables.table import Table, TableIndex
 
 BETWEEN = "optimize.between_compact_and_index"
-
-#: Carries out the tasks of a compaction, here or elsewhere.
-Rewrite = Callable[[Table, Sequence[CompactionTask]], Sequence[RewriteResult]]
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,10 @@ def survey(entity: Entity, table: Table) -> Survey:
     return Survey(indexes, stale, compaction_tasks(table, folded=replaced | set(stale)))
 
 
-def prepare(entry: TableEntry, table: Table, found: Survey, rewrite: Rewrite) -> Prepared:
+def prepare(entry: TableEntry, table: Table, found: Survey, workplace: Workplace) -> Prepared:
     """Build the missing indexes and rewrite the fragments; nothing becomes visible."""
-    builds = stage_builds(table, found.indexes.builds) if found.indexes.builds else None
-    results = tuple(rewrite(table, found.tasks)) if found.tasks else ()
+    builds = stage_builds(workplace, table, found.indexes.builds) if found.indexes.builds else None
+    results = tuple(rewrite(workplace, table, found.tasks)) if found.tasks else ()
     return Prepared(entry, builds, frozenset(table.fragment_ids), _names(table), results)
 
 

@@ -1,0 +1,131 @@
+"""Indexes that a table lacks, built here or per group of fragments as tasks of Spark, and staged as one transaction.
+
+What is built for some fragments is a segment; the segments of an index are merged into one, which answers as one that was
+built at once. Vector indexes are the exception, they are built at once: each segment of an index that holds a byte for each
+number would have a scale of its own, which the merged one does not keep (measured: neighbours get lost).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+from typing import Any
+
+from lance.dataset import Index
+
+from omnigraph import failpoints
+from omnigraph.maintenance.index_kinds import IndexKind
+from omnigraph.maintenance.index_plan import Build
+from omnigraph.maintenance.workplace import Workplace
+from omnigraph.spark.runner import Inline
+from omnigraph.storage.root import Root
+from omnigraph.storage.tables.handles import Tables
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.staged import (
+    Staged,
+    build_index_segment,
+    stage_index,
+    stage_index_segments,
+    stage_indexes,
+)
+from omnigraph.storage.tables.table import Table
+
+#: A task covers so many rows at most, unless a single fragment has more.
+ROWS_PER_TASK = 4_000_000
+
+failpoints.declare("index_build.segments_built")
+
+
+def stage_builds(workplace: Workplace, table: Table, builds: Sequence[Build]) -> Staged:
+    """Build the indexes and stage them as one transaction; each takes the place of one with the same name."""
+    rows = table.count_rows()
+    count = workplace.counter("index", rows * len(builds))
+    runner = workplace.runner(rows, table.fragment_count)
+    if isinstance(runner, Inline):
+        staged = []
+        for build in builds:
+            staged.append(stage_index(table, build.column, build.lance_kind, build.index.name, options=build.options))
+            count(rows)
+        return stage_indexes(staged)
+    sizes = [(part.fragment_id, part.metadata.num_rows) for part in table.dataset.get_fragments()]
+    groups = groups_of(sizes, runner.parallelism)
+    specs = [spec for build in builds for spec in _specs(workplace.root, table, build, groups)]
+    segments = runner.run(build_segment, specs, on_result=lambda segment: count(segment.rows))
+    failpoints.hit("index_build.segments_built")
+    by_name: dict[str, list[Index]] = {}
+    for spec, segment in zip(specs, segments, strict=True):
+        by_name.setdefault(spec.name, []).append(segment.index)
+    return stage_indexes(
+        [stage_index_segments(table, build.lance_kind, build.index.name, by_name[build.index.name]) for build in builds]
+    )
+
+
+@dataclass(frozen=True)
+class Group:
+    """Neighbouring fragments of a table that one task covers."""
+
+    fragments: tuple[int, ...]
+    rows: int
+
+
+def groups_of(sizes: Sequence[tuple[int, int]], at_least: int) -> list[Group]:
+    """Fragments with their rows in groups of about the same number of rows, as many as run at once or more."""
+    total = sum(rows for _, rows in sizes)
+    wanted = min(len(sizes), max(at_least, -(-total // ROWS_PER_TASK)))
+    before = accumulate((rows for _, rows in sizes), initial=0)
+    places = [min(wanted - 1, reached * wanted // max(1, total)) for reached, _ in zip(before, sizes, strict=False)]
+    groups = []
+    for _, members in groupby(zip(places, sizes, strict=True), key=lambda member: member[0]):
+        listed = [size for _, size in members]
+        groups.append(Group(tuple(id_ for id_, _ in listed), sum(rows for _, rows in listed)))
+    return groups
+
+
+@dataclass(frozen=True)
+class SegmentSpec:
+    """One segment of one index, as it travels to where it is built."""
+
+    root: Root
+    location: Location
+    version: int
+    column: str
+    kind: str
+    name: str
+    options: Mapping[str, Any]
+    group: Group
+
+
+@dataclass(frozen=True)
+class Segment:
+    """What Lance needs to commit a segment, and how many rows it is of."""
+
+    index: Index
+    rows: int
+
+
+def _specs(root: Root, table: Table, build: Build, groups: Sequence[Group]) -> list[SegmentSpec]:
+    if build.index.kind is IndexKind.VECTOR:
+        groups = [Group(table.fragment_ids, sum(group.rows for group in groups))]
+    return [
+        SegmentSpec(
+            root,
+            table.location,
+            table.version,
+            build.column,
+            build.lance_kind,
+            build.index.name,
+            dict(build.options),
+            group,
+        )
+        for group in groups
+    ]
+
+
+def build_segment(spec: SegmentSpec) -> Segment:
+    """Write the files of one segment, in any process."""
+    table = Tables(spec.root).open(spec.location, spec.version)
+    index = build_index_segment(
+        table, spec.column, spec.kind, spec.name, fragment_ids=spec.group.fragments, options=spec.options
+    )
+    return Segment(index, spec.group.rows)
