@@ -68,13 +68,16 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
         """The names of all branches: main first, then by name."""
         return branch_names(self._context)
 
-    def create_branch(self, name: str, base: str | None = None) -> Snapshot:
-        """Make a branch at the current head of `base` (this handle's branch unless given)."""
+    def create_branch(self, name: str, base: str | None = None, *, actor: str | None = None) -> Snapshot:
+        """Make a branch at the current head of `base` (this handle's branch unless given).
+
+        `actor` is taken as by every call that writes; a branch is no commit, so nothing keeps it.
+        """
         self._refuse_read_only()
         return self._snapshot(create_branch(self._context, name, self._named(base)))
 
-    def delete_branch(self, name: str) -> None:
-        """Remove a branch that no other branch depends on."""
+    def delete_branch(self, name: str, *, actor: str | None = None) -> None:
+        """Remove a branch that no other branch depends on; `actor` as in `create_branch`."""
         self._refuse_read_only()
         if name == self.branch and name != MAIN:
             raise Conflict(f"cannot delete branch '{name}': it is the currently active branch of this handle")

@@ -173,8 +173,8 @@ class History(Handle):
 
         return dict(tagged_commits(self._context))
 
-    def delete_tag(self, name: str) -> None:
-        """Forget a tag. The commit stays, until cleanup may take it."""
+    def delete_tag(self, name: str, *, actor: str | None = None) -> None:
+        """Forget a tag. The commit stays, until cleanup may take it. A tag is no commit, so nothing keeps `actor`."""
         from omnigraph.commit.tags import drop_tag
 
         self._refuse_read_only()
