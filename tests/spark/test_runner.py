@@ -90,7 +90,7 @@ def test_a_dead_java_is_a_clear_error_and_the_next_need_starts_another(on_spark:
     assert raised.value.kind == "lost"
     revived = spark_session()
     assert revived is not on_spark.session
-    assert not gateway.folder.exists()
+    assert not gateway.scratch.path.exists()
     assert OnSpark(revived).run(tasks.square, [7]) == [49]
 
 

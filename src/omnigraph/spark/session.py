@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import BadRequest, SparkFailed
@@ -20,6 +18,7 @@ from omnigraph.spark.gateway import Gateway, private_folder, start_gateway
 from omnigraph.spark.java import find_java
 from omnigraph.spark.options import SparkOptions
 from omnigraph.spark.settings import LOCAL, checked_settings, default_settings
+from omnigraph.storage.scratch import ScratchFolder
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -135,21 +134,21 @@ def _start(master: str, conf: dict[str, str]) -> Session:
     global _own
     from pyspark import SparkConf, SparkContext
 
-    folder = private_folder()
-    settings = default_settings(master, folder) | conf
+    scratch = private_folder()
+    settings = default_settings(master, scratch.path) | conf
     gateway = None
     try:
-        gateway = start_gateway(find_java(), settings, folder)
+        gateway = start_gateway(find_java(), settings, scratch)
         SparkContext._ensure_initialized(gateway=gateway.connection)
         with _own_interrupts():
             context = SparkContext(conf=SparkConf().setAll(list(settings.items())))
     except Exception as error:
         # Java's account of it has to be fetched while the JVM is there.
         failure = error if isinstance(error, SparkFailed) else start_failure(error, settings)
-        _close(gateway, folder)
+        _close(gateway, scratch)
         raise failure from None
     except BaseException:
-        _close(gateway, folder)
+        _close(gateway, scratch)
         raise
     # PySpark takes it from the environment of this process, which is the caller's to set.
     context.pythonExec = settings["spark.pyspark.python"]
@@ -176,11 +175,12 @@ def _forget() -> None:
         session.gateway.close()
 
 
-def _close(gateway: Gateway | None, folder: Path) -> None:
+def _close(gateway: Gateway | None, scratch: ScratchFolder) -> None:
     _disconnect()
     if gateway is not None:
         gateway.close()
-    shutil.rmtree(folder, ignore_errors=True)
+    else:
+        scratch.remove()
 
 
 def _disconnect() -> None:

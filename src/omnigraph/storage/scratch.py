@@ -1,0 +1,78 @@
+"""Folders for files that are of use to one process only, and are gone with it.
+
+Each holds a file that its process keeps locked. The kernel gives the lock back however the process ends, so whoever makes
+the next folder knows which ones are left of the dead, and removes them; no process id has to be trusted for that.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnigraph.errors import StorageError
+from omnigraph.storage.file_lock import try_lock, unlock
+
+#: Without it a folder is not taken for scratch, whatever its name: it may be somebody's data.
+_OWNER = ".omnigraph-scratch"
+_NAME = "omnigraph-"
+
+
+@dataclass(frozen=True)
+class ScratchFolder:
+    """A folder of this process, and the lock that says so."""
+
+    path: Path
+    lock: int
+
+    def remove(self) -> None:
+        """Remove it with all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        unlock(self.lock)
+
+
+def make_scratch(purpose: str, within: Path | None = None) -> ScratchFolder:
+    """A new folder `omnigraph-<purpose>-…` that only this user can enter; what dead processes left goes first."""
+    parent = within or Path(tempfile.gettempdir())
+    _remove_abandoned(parent)
+    try:
+        # Locked before it has the name that others look for.
+        made = Path(tempfile.mkdtemp(prefix=f".{_NAME}{purpose}-", dir=parent))
+        lock = try_lock(made / _OWNER)
+        assert lock is not None, "nobody else knows this name"
+        path = made.rename(made.with_name(made.name.removeprefix(".")))
+    except OSError as error:
+        raise StorageError(
+            f"can not make a scratch folder in {parent}: {error.strerror}; free some space there or set TMPDIR",
+            kind="configuration",
+            path=str(parent),
+        ) from error
+    return ScratchFolder(path, lock)
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove folders of processes that have ended; what is of another user, or in use, is left alone."""
+    for folder in _own_folders(parent):
+        # Looking must never be what makes a load fail.
+        with suppress(OSError):
+            lock = try_lock(folder / _OWNER) if (folder / _OWNER).is_file() else None
+            if lock is not None:
+                ScratchFolder(folder, lock).remove()
+
+
+def _own_folders(parent: Path) -> Iterator[Path]:
+    try:
+        entries = list(os.scandir(parent))
+    except OSError:
+        return
+    for entry in entries:
+        with suppress(OSError):
+            if entry.name.startswith(_NAME):
+                status = entry.stat(follow_symlinks=False)
+                if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
+                    yield Path(entry.path)
