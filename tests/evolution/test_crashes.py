@@ -11,7 +11,7 @@ import omnigraph as og
 from omnigraph.errors import RecoveryRequired
 from omnigraph.graph.lifecycle import connect
 from tests.commit.healthy import assert_open_is_idle
-from tests.evolution.migrations import BEFORE, ROWS, person
+from tests.evolution.people import BEFORE, ROWS, person
 from tests.evolution.pictures import picture
 from tests.evolution.processes import kill
 from tests.evolution.test_migrations import leftovers

@@ -10,7 +10,7 @@ import omnigraph as og
 from omnigraph.commit.schema_files import ARCHIVE
 from omnigraph.storage.root import Root
 from tests.commit.old_format import old_graph
-from tests.evolution.migrations import BEFORE, ROWS, person
+from tests.evolution.people import BEFORE, ROWS, person
 from tests.evolution.pictures import picture
 
 STAFF = """

@@ -1,4 +1,4 @@
-"""Every pair of schemas of `migrations`, on a graph with rows and on an empty one."""
+"""Every pair of schemas, on a graph with rows and on an empty one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ import omnigraph as og
 from omnigraph.commit.schema_files import FILES
 from omnigraph.errors import SchemaChangeRefused, ValidationError
 from omnigraph.evolution.plan import Plan
-from tests.evolution.migrations import CASES, Case, codes
+from tests.evolution.case import Case, codes
 from tests.evolution.pictures import Picture, picture, plain
+from tests.evolution.property_cases import PROPERTY_CASES
+from tests.evolution.rule_cases import RULE_CASES
+from tests.evolution.type_cases import TYPE_CASES
+
+CASES = [*PROPERTY_CASES, *RULE_CASES, *TYPE_CASES]
 
 
 def shown(plan: Plan) -> tuple[str, ...]:

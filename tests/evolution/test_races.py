@@ -19,7 +19,7 @@ from omnigraph.errors import (
     TypecheckError,
     ValidationError,
 )
-from tests.evolution.migrations import BEFORE, ROWS, person
+from tests.evolution.people import BEFORE, ROWS, person
 from tests.evolution.pictures import picture
 from tests.evolution.processes import answer, start
 from tests.evolution.test_migrations import leftovers

@@ -10,20 +10,7 @@ import orjson
 
 import omnigraph as og
 from tests.commit.org import SCHEMA
-
-ORG_LINES = """\
-{"type":"Staff","data":{"handle":"ada","level":30}}
-{"type":"Staff","data":{"handle":"ben","level":25}}
-{"type":"Staff","data":{"handle":"cleo","level":35}}
-{"type":"Staff","data":{"handle":"dov","level":28}}
-{"type":"Team","data":{"code":"core"}}
-{"type":"Team","data":{"code":"labs"}}
-{"edge":"Mentors","from":"ada","to":"ben"}
-{"edge":"Mentors","from":"ada","to":"cleo"}
-{"edge":"Mentors","from":"ben","to":"dov"}
-{"edge":"MemberOf","from":"ada","to":"core"}
-{"edge":"MemberOf","from":"ben","to":"labs"}
-"""
+from tests.query.fixtures import ORG_ROWS
 
 
 def lines(documents: Iterable[Any]) -> bytes:
@@ -50,7 +37,7 @@ def graph_of(path: Path, schema: str = SCHEMA, *documents: Any) -> og.Graph:
 def org(path: Path) -> og.Graph:
     """A graph that holds FX-ORG."""
     graph = og.init(path, SCHEMA)
-    graph.load(ORG_LINES.encode(), engine="local")
+    graph.load(ORG_ROWS.encode(), engine="local")
     return graph
 
 

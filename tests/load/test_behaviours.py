@@ -10,7 +10,8 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import BadRequest, KeyConflict, LoadRejected, OmnigraphError
 from tests.load.conftest import Load
-from tests.load.loading import ORG_LINES, content, edge, ends, files, graph_of, ids, lines, node, org, rows
+from tests.load.loading import content, edge, ends, files, graph_of, ids, lines, node, org, rows
+from tests.query.fixtures import ORG_ROWS
 
 THING = "node Thing { key: String @key v: String }"
 BARE = "node Thing { v: String }"
@@ -40,7 +41,7 @@ def refused(load: Load, graph: og.Graph, documents: list[Any], mode: str, kind: 
 def test_the_fixture(load: Load, tmp_path: Path, mode: str, row: list[str]) -> None:
     graph = graph_of(tmp_path / "g")
     before = graph.head()
-    result = load(graph, ORG_LINES.encode(), mode)
+    result = load(graph, ORG_ROWS.encode(), mode)
     counts = {(table.kind, table.type): table.rows for table in result.tables}
     assert counts == {("node", "Staff"): 4, ("node", "Team"): 2, ("edge", "Mentors"): 3, ("edge", "MemberOf"): 2}
     assert (result.branch, result.base_branch, result.branch_created, result.mode) == ("main", None, False, mode)
@@ -130,7 +131,7 @@ def test_an_edge_to_nowhere(load: Load, tmp_path: Path, mode: str, row: list[str
         assert "not found" in error.message
         assert error.errors[0][1] == 2
         assert "Missing" in error.errors[0][2]
-    load(graph, ORG_LINES.encode(), mode)
+    load(graph, ORG_ROWS.encode(), mode)
     assert len(ends(graph, "Mentors")) == 3
 
 

@@ -15,7 +15,8 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequest, LoadRejected, NotFound, OmnigraphError
-from tests.load.loading import ORG_LINES, content, edge, ends, files, graph_of, ids, lines, node, org, rows
+from tests.load.loading import content, edge, ends, files, graph_of, ids, lines, node, org, rows
+from tests.query.fixtures import ORG_ROWS
 from tests.s3 import S3Server
 
 SCHEMA = """
@@ -51,7 +52,7 @@ def people(tmp_path: Path) -> og.Graph:
 )
 @pytest.mark.parametrize("lenient", [False, True], ids=["strict", "lenient"])
 def test_files(graph: og.Graph, tmp_path: Path, name: str, pack: Any, lenient: bool) -> None:
-    (tmp_path / name).write_bytes(pack(ORG_LINES.encode()))
+    (tmp_path / name).write_bytes(pack(ORG_ROWS.encode()))
     if lenient and name == "crlf.jsonl":
         pytest.skip("a byte order mark is for lines")
     graph.load(tmp_path / name, engine="local", lenient=lenient)
@@ -62,7 +63,7 @@ def test_files(graph: og.Graph, tmp_path: Path, name: str, pack: Any, lenient: b
 def test_many_files(graph: og.Graph, tmp_path: Path, way: str) -> None:
     folder = tmp_path / "in"
     (folder / "deep").mkdir(parents=True)
-    text = ORG_LINES.encode().splitlines(keepends=True)
+    text = ORG_ROWS.encode().splitlines(keepends=True)
     (folder / "a.jsonl").write_bytes(b"".join(text[6:]))
     (folder / "deep" / "b.ndjson").write_bytes(b"".join(text[:6]))
     (folder / "_SUCCESS").write_text("no data")
@@ -93,7 +94,7 @@ def test_s3(graph: og.Graph, tmp_path: Path, s3_server: S3Server) -> None:
     from omnigraph.storage.objects import open_store
 
     store = open_store(root)
-    text = ORG_LINES.encode().splitlines(keepends=True)
+    text = ORG_ROWS.encode().splitlines(keepends=True)
     store.put("in/a.jsonl", b"".join(text[:7]))
     store.put("in/b.jsonl", b"".join(text[7:]))
     target.load(f"{root.uri}/in", engine="local")
@@ -131,7 +132,7 @@ def test_what_can_not_be_read(graph: og.Graph, tmp_path: Path, make: Any, kind: 
 
 
 def _cut(folder: Path) -> Path:
-    data = gzip.compress(ORG_LINES.encode() * 100)
+    data = gzip.compress(ORG_ROWS.encode() * 100)
     (folder / "cut.jsonl.gz").write_bytes(data[: len(data) // 2])
     return folder / "cut.jsonl.gz"
 
@@ -182,7 +183,7 @@ def test_bad_lines_do_not_hide_each_other(graph: og.Graph, line: bytes, message:
 def test_a_long_line(graph: og.Graph) -> None:
     """Of 100 MB: read when it is right, and refused in few words when it is not."""
     long = b'{"type":"Staff","data":{"handle":"' + b"x" * 100_000_000 + b'"}}\n'
-    graph.load(ORG_LINES.encode() + long, engine="local")
+    graph.load(ORG_ROWS.encode() + long, engine="local")
     assert max(map(len, ids(graph, "node:Staff"))) == 100_000_000
     with pytest.raises(LoadRejected) as caught:
         graph.load(long.replace(b'"}}', b"}}"), engine="local")
@@ -206,7 +207,7 @@ def test_ranges_of_any_size_read_every_line_once(graph: og.Graph, tmp_path: Path
     from omnigraph.load.exact import Rules
     from omnigraph.storage.files import find_files
 
-    text = ORG_LINES.replace("\n", "\n\n", 3) + '{"type":"Nope","data":{}}'
+    text = ORG_ROWS.replace("\n", "\n\n", 3) + '{"type":"Nope","data":{}}'
     (tmp_path / "a.jsonl").write_text(text)
     (file,) = find_files(str(tmp_path / "a.jsonl"), ())
     chunks = ranges(file, 1000, step)
@@ -228,11 +229,11 @@ def test_ranges_of_any_size_read_every_line_once(graph: og.Graph, tmp_path: Path
 
 
 def test_streams_and_standard_input(graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    graph.load(io.BytesIO(ORG_LINES.encode()), engine="local")
+    graph.load(io.BytesIO(ORG_ROWS.encode()), engine="local")
     other = graph_of(tmp_path / "other")
 
     class Standard:
-        buffer = io.BytesIO(ORG_LINES.encode())
+        buffer = io.BytesIO(ORG_ROWS.encode())
 
     monkeypatch.setattr("sys.stdin", Standard)
     other.load("-", engine="local")

@@ -10,7 +10,7 @@ import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.errors import CommitStateUnknown, RecoveryRequired
 from tests.commit.org import SCHEMA
-from tests.load.loading import ORG_LINES
+from tests.query.fixtures import ORG_ROWS
 
 STAFF = "query q() { match { $s: Staff } return { $s.handle } order { $s.handle } }"
 
@@ -25,7 +25,7 @@ def test_what_was_staged_survives_an_unsettled_commit(
     if branch != "main":
         graph.create_branch(branch)
     source = tmp_path / "org.jsonl"
-    source.write_text(ORG_LINES)
+    source.write_text(ORG_ROWS)
     with (
         failpoints.armed("load.post_phase_b_pre_manifest_commit"),
         failpoints.armed("publisher.before_commit"),
@@ -44,7 +44,7 @@ def test_an_interrupt_leaves_what_recovery_needs(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
     graph = og.init(tmp_path / "g", SCHEMA)
     source = tmp_path / "org.jsonl"
-    source.write_text(ORG_LINES)
+    source.write_text(ORG_ROWS)
 
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -16,7 +16,7 @@ edge Mentors: Staff -> Staff {
 edge MemberOf: Staff -> Team
 """
 
-ORG_ROWS = """
+ORG_ROWS = """\
 {"type":"Staff","data":{"handle":"ada","level":30}}
 {"type":"Staff","data":{"handle":"ben","level":25}}
 {"type":"Staff","data":{"handle":"cleo","level":35}}

@@ -20,6 +20,7 @@ from tests.storage.kinds import kind_of
 
 PATH = "__locks/main"
 LONG = 600.0
+LOOKS = 12_000
 
 
 @pytest.fixture
@@ -38,8 +39,12 @@ def held_by(store: FaultyStore) -> str | None:
 
 
 def wait_until(happened: Callable[[], bool]) -> None:
-    while not happened():
+    """Look again and again; what has not come after so many looks never will, and the test says which line waited."""
+    for _ in range(LOOKS):
+        if happened():
+            return
         time.sleep(0.01)
+    pytest.fail("what the test waits for has not happened")
 
 
 def test_the_record_says_who_and_until_when(store: FaultyStore) -> None:
