@@ -75,5 +75,5 @@ def test_only_its_user_can_enter(tmp_path: Path) -> None:
 
 
 def test_a_place_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="can not make a scratch folder in .*No such file.*set TMPDIR"):
+    with pytest.raises(StorageError, match="can not keep temporary files in .*No such file.*set TMPDIR"):
         make_scratch("load", tmp_path / "nowhere")

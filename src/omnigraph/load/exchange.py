@@ -6,8 +6,7 @@ scratch. A small load keeps them in memory. A task that is repeated puts the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +14,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from omnigraph.storage.object_errors import from_os
 from omnigraph.storage.objects import ObjectStore, open_store
 from omnigraph.storage.root import Root
+from omnigraph.storage.scratch import in_scratch
 
 Tables = Mapping[str, pa.Table]
 
@@ -59,7 +58,7 @@ class InFiles:
     partitions: int
 
     def put(self, writer: str, partition: int, tables: Tables) -> None:
-        with _working_on(self.folder):
+        with in_scratch(self.folder):
             place = self.folder / f"{partition:05d}"
             place.mkdir(parents=True, exist_ok=True)
             # A name that begins with a dot is not looked at: what a task wrote before it died is nobody's.
@@ -69,7 +68,7 @@ class InFiles:
             unfinished.rename(place / writer)
 
     def get(self, partition: int) -> dict[str, pa.Table]:
-        with _working_on(self.folder):
+        with in_scratch(self.folder):
             found = sorted((self.folder / f"{partition:05d}").glob("[!.]*"))
             return together([read_tables(pa.memory_map(str(path))) for path in found])
 
@@ -124,12 +123,3 @@ def read_tables(source: pa.NativeFile) -> dict[str, pa.Table]:
         table = pa.ipc.open_stream(source).read_all()
         tables[table.schema.metadata[_ROLE].decode()] = table.replace_schema_metadata(None)
     return tables
-
-
-@contextmanager
-def _working_on(folder: Path) -> Iterator[None]:
-    """The operating system's errors as ours; the scratch folder is not the graph's, so the advice is another."""
-    try:
-        yield
-    except OSError as error:
-        raise from_os(error, action="exchange keys in", location=str(folder), writes=False) from error

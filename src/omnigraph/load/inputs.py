@@ -31,6 +31,7 @@ from omnigraph.load.tabular import (
 )
 from omnigraph.load.text import COMPRESSED_SPAN, CompressedText, TextInMemory, compression_of
 from omnigraph.storage.files import InputFile, find_files
+from omnigraph.storage.scratch import in_scratch
 
 JSONL, PARQUET, CSV = "jsonl", "parquet", "csv"
 FORMATS = (JSONL, PARQUET, CSV)
@@ -168,7 +169,8 @@ def _of_table(table: pa.Table | list[InputFile], given: Given, catalog: Catalog,
         return Inputs(int(table.nbytes), (TableInMemory("<table>", table, shape),))
     # What is sent to a task is part of its description; the rows of a large table wait in files instead.
     path = scratch.folder() / "table.parquet"
-    pq.write_table(table, path, row_group_size=rows)
+    with in_scratch(path.parent):
+        pq.write_table(table, path, row_group_size=rows)
     files = find_files(str(path), ())
     return tables_of_files([replace(file, name="<table>") for file in files], PARQUET, entity, given.mapping)
 
@@ -234,7 +236,7 @@ def _spooled_input(scratch: Scratch) -> InputFile:
     if sys.stdin is None:
         raise BadRequest("there is no standard input to load; pass a file instead of `-`")
     path = scratch.folder() / "stdin.jsonl"
-    with path.open("wb") as file:
+    with in_scratch(path.parent), path.open("wb") as file:
         while data := sys.stdin.buffer.read(_HASHED_AT_ONCE):
             file.write(data)
     (found,) = find_files(str(path), ())
@@ -258,5 +260,5 @@ def _of_items(items: Iterable[Any], given: Given, catalog: Catalog, scratch: Scr
 
 
 def _spool(path: Path, rows: Sequence[object]) -> None:
-    with path.open("wb") as file:
+    with in_scratch(path.parent), path.open("wb") as file:
         pickle.dump(rows, file, pickle.HIGHEST_PROTOCOL)

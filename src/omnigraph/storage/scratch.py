@@ -11,7 +11,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,19 +40,27 @@ def make_scratch(purpose: str, within: Path | None = None) -> ScratchFolder:
     """A new folder `omnigraph-<purpose>-…` that only this user can enter; what dead processes left goes first."""
     parent = within or Path(tempfile.gettempdir())
     _remove_abandoned(parent)
-    try:
+    with in_scratch(parent):
         # Locked before it has the name that others look for.
         made = Path(tempfile.mkdtemp(prefix=f".{_NAME}{purpose}-", dir=parent))
         lock = try_lock(made / _OWNER)
         assert lock is not None, "nobody else knows this name"
         path = made.rename(made.with_name(made.name.removeprefix(".")))
-    except OSError as error:
-        raise StorageError(
-            f"can not make a scratch folder in {parent}: {error.strerror}; free some space there or set TMPDIR",
-            kind="configuration",
-            path=str(parent),
-        ) from error
     return ScratchFolder(path, lock)
+
+
+@contextmanager
+def in_scratch(folder: Path) -> Iterator[None]:
+    """The operating system's errors as ours: here it helps to take another folder."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error).partition("\n")[0]
+        raise StorageError(
+            f"can not keep temporary files in {folder}: {reason}; make room there or set TMPDIR to another folder",
+            kind="configuration",
+            path=str(folder),
+        ) from error
 
 
 def _remove_abandoned(parent: Path) -> None:
