@@ -69,6 +69,16 @@ def test_only_so_many_handles_are_kept(tables: Tables, monkeypatch: pytest.Monke
     assert tables.open(HOME, 1) is not first
 
 
+def test_manifests_of_many_versions_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handles, "METADATA_CACHE_BYTES", 50_000)
+    tables = Tables(Root.parse(tmp_path / "graph"))
+    seed(tables)
+    for number in range(40):
+        commit(tables, stage_append(head(tables), people([1000 + number])))
+        assert len(rows(head(tables))) == len(SEEDED) + number + 1
+    assert tables.session.size_bytes() < 100_000
+
+
 def test_forgetting_a_table_forgets_its_forks(tables: Tables) -> None:
     table = seed(tables)
     location = fork(tables, HOME, table.version, "01FORK")

@@ -19,6 +19,10 @@ TRANSACTION_ID = "omnigraph.transaction_id"
 #: Stands in the place of an id in a commit that takes another one back.
 UNDO = "undo"
 CACHED_HANDLES = 256
+#: What a session may keep in memory. Every version has a manifest that names all its fragments, so a process that commits
+#: for days would fill whatever it is given; Lance's own limits are several gigabytes.
+METADATA_CACHE_BYTES = 256 * 1024 * 1024
+INDEX_CACHE_BYTES = 2 * 1024 * 1024 * 1024
 
 
 class Tables:
@@ -27,7 +31,9 @@ class Tables:
     def __init__(self, root: Root) -> None:
         self.root = root
         # All handles share one session, so that a second handle finds manifests and index pages in memory.
-        self.session = lance.Session()  # type: ignore[attr-defined]  # re-exported by Lance without saying so
+        self.session = lance.Session(  # type: ignore[attr-defined]  # re-exported by Lance without saying so
+            index_cache_size_bytes=INDEX_CACHE_BYTES, metadata_cache_size_bytes=METADATA_CACHE_BYTES
+        )
         self._handles: OrderedDict[tuple[Location, int], Table] = OrderedDict()
         self._lock = threading.Lock()
 
