@@ -70,11 +70,15 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 def in_turn(
-    actions: Sequence[Callable[[], object]], rounds: int, upkeep: Callable[[int], object] = lambda _: None
+    actions: Sequence[Callable[[], object]],
+    rounds: int,
+    upkeep: Callable[[int], object] = lambda _: None,
+    *,
+    warm_up: int = 3,
 ) -> list[Measure]:
     """Time actions one after the other, again and again, so that all meet the same load; some rounds warm up first."""
     times: list[list[float]] = [[] for _ in actions]
-    for number in range(-3, rounds):
+    for number in range(-warm_up, rounds):
         for action, taken in zip(actions, times, strict=True):
             spent = seconds(action)
             if number >= 0:

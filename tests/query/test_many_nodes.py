@@ -12,7 +12,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.language.query.ir import Direction
-from omnigraph.query import bfs
+from omnigraph.query import bfs, csr
 from omnigraph.query.loops import compiled
 from tests.query.loading import append
 
@@ -104,11 +104,29 @@ def test_the_compiled_search_is_the_plain_one(large: Large, least: int, most: in
     for direction in Direction:
         adjacency = graph.adjacency(direction)
         counts, ends = bfs._plain(adjacency, sources, least, most)
-        fast_counts, fast_ends = compiled().search_each(adjacency.starts, adjacency.indices, sources, least, most)
+        fast_counts, fast_ends = compiled().search_each(adjacency.starts, adjacency.indices, sources, least, most, True)
         assert (counts == fast_counts).all()
+        only_counts, nothing = compiled().search_each(adjacency.starts, adjacency.indices, sources, least, most, False)
+        assert (counts == only_counts).all()
+        assert not len(nothing)
         splits = np.cumsum(counts)[:-1]
         for plain, fast in zip(np.split(ends, splits), np.split(fast_ends, splits), strict=True):
             assert (np.sort(plain) == np.sort(fast)).all()
+
+
+def test_the_compiled_adjacency_is_the_plain_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(3)
+    tails, heads = (random.integers(0, 40, 3000).astype(np.int32) for _ in range(2))
+    fast = csr.build_adjacency(tails, heads, 50, 45) if compiled() else None
+    monkeypatch.setattr(csr, "is_worth_compiling", lambda steps: False)
+    plain = csr.build_adjacency(tails, heads, 50, 45)
+    assert fast is not None
+    assert fast.parallel is not None
+    assert plain.parallel is not None
+    for one, other in ((fast.starts, plain.starts), (fast.indices, plain.indices), (fast.parallel, plain.parallel)):
+        assert one.dtype == other.dtype
+        assert (one == other).all()
+    assert (plain.ends == np.unique(heads)).all()
 
 
 def test_threads_share_a_handle(large: Large) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +21,8 @@ _EXACT = 2.0**62
 
 def aggregate(plan: Aggregate, rows: Rows, run: Run) -> Rows:
     """The groups, in the order in which their first rows come; without keys, one row even over nothing."""
+    if not plan.keys:
+        return _everything(plan, rows, run)
     keys = {f"k{number}": _key(evaluate(key.expr, rows, run), key.type) for number, key in enumerate(plan.keys)}
     columns: dict[str, pa.Array] = {name: column for name, (column, _) in keys.items()}
     calls: list[tuple[str | list[str], str]] = []
@@ -35,6 +39,23 @@ def aggregate(plan: Aggregate, rows: Rows, run: Run) -> Rows:
     for number, named in enumerate(plan.aggregates):
         function = calls[number][1]
         result[named.name] = _finish(grouped[f"a{number}_{function}"], named.call)
+    return Rows(pa.table(result))
+
+
+#: What Arrow's functions of groups are called when there are none.
+_OF_ALL: dict[str, Callable[[pa.Array], pa.Scalar]] = {"sum": pc.sum, "mean": pc.mean, "min": pc.min, "max": pc.max}
+
+
+def _everything(plan: Aggregate, rows: Rows, run: Run) -> Rows:
+    """One group of all rows: nothing has to be grouped."""
+    result: dict[str, pa.Array | pa.ChunkedArray] = {}
+    for named in plan.aggregates:
+        argument, function = _argument(named.call, rows, run)
+        value = _OF_ALL[function](argument)
+        if named.call.function == "count":
+            result[named.name] = pa.array([value.as_py() or 0], pa.int64())
+        else:
+            result[named.name] = _finish(pa.chunked_array([pa.array([value.as_py()], value.type)]), named.call)
     return Rows(pa.table(result))
 
 

@@ -17,9 +17,20 @@ def search(adjacency: Adjacency, sources: Integers, least: int, most: int) -> tu
 
     The source itself counts only through a self-loop, as something one hop away. Sources of -1 reach nothing.
     """
+    return _search(adjacency, sources, least, most, collect=True)
+
+
+def count_reached(adjacency: Adjacency, sources: Integers, least: int, most: int) -> Integers:
+    """For each source how many positions `search` would find, without holding them."""
+    return _search(adjacency, sources, least, most, collect=False)[0]
+
+
+def _search(
+    adjacency: Adjacency, sources: Integers, least: int, most: int, *, collect: bool
+) -> tuple[Integers, Integers]:
     most = min(most, adjacency.size + 1)
     if is_worth_compiling(len(sources) * adjacency.size):
-        counts, found = compiled().search_each(adjacency.starts, adjacency.indices, sources, least, most)
+        counts, found = compiled().search_each(adjacency.starts, adjacency.indices, sources, least, most, collect)
         return counts, found
     with without_compiling():
         return _plain(adjacency, sources, least, most)

@@ -53,10 +53,15 @@ class Spending:
 
 
 class Bounded(Generic[Value]):
-    """The most recently used values, each made once even when several threads ask at the same time."""
+    """The most recently used values, each made once even when several threads ask at the same time.
 
-    def __init__(self, most: int) -> None:
+    They are bounded in number and, where their size is told, in bytes; the newest is kept whatever its size.
+    """
+
+    def __init__(self, most: int, most_bytes: int = 0, size: Callable[[Value], int] = lambda _: 0) -> None:
         self._most = most
+        self._most_bytes = most_bytes
+        self._size = size
         self._values: OrderedDict[Key, Value] = OrderedDict()
         self._making: dict[Key, threading.Lock] = {}
         self._lock = threading.Lock()
@@ -80,13 +85,21 @@ class Bounded(Generic[Value]):
             found = self.get(key)
             if found is None:
                 found = make()
-                with self._lock:
-                    self._values[key] = found
-                    while len(self._values) > self._most:
-                        self._values.popitem(last=False)
+                self.put(key, found)
             with self._lock:
                 self._making.pop(key, None)
         return found
+
+    def put(self, key: Key, value: Value) -> None:
+        """Keep a value, and let go of the ones that were not used for longest."""
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > 1 and (len(self._values) > self._most or self._held() > self._most_bytes):
+                self._values.popitem(last=False)
+
+    def _held(self) -> int:
+        return sum(map(self._size, self._values.values()))
 
     def __len__(self) -> int:
         with self._lock:

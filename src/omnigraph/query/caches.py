@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from omnigraph.query.cache import Bounded, Spending, identity_of
 from omnigraph.query.csr import EdgeGraph, read_edge_graph
-from omnigraph.query.domain import NodeIndex, TableIds, make_bridge, read_table_ids
+from omnigraph.query.domain import FEW_IDS, NodeIndex, TableIds, make_bridge, read_table_ids
 from omnigraph.query.rows import Domain, Integers
+from omnigraph.query.table_columns import TableColumn, read_table_columns
 from omnigraph.storage.tables.table import Table, TableIndex
 
 MOST_GRAPHS = 32
 MOST_DOMAINS = 32
 MOST_BRIDGES = 64
+MOST_COLUMNS = 256
+#: Bytes of adjacency, and of each kind of the smaller things.
+MOST_GRAPH_BYTES = 2**30
+MOST_BYTES = 2**28
 MOST_LISTED = 256
 MOST_SPENDING = 256
+#: Making a bridge looks up each id of a domain, by hash: about so many times as fast as one by one.
+_A_PART = 200
+
+
+class _Sized(Protocol):
+    @property
+    def nbytes(self) -> int: ...
+
+
+def _nbytes(value: _Sized) -> int:
+    return value.nbytes
 
 
 @dataclass(frozen=True)
 class Caches:
     """Adjacency, ids and the ways between them, by the physical identity of the tables they come from."""
 
-    graphs: Bounded[EdgeGraph] = field(default_factory=lambda: Bounded(MOST_GRAPHS))
-    domains: Bounded[TableIds] = field(default_factory=lambda: Bounded(MOST_DOMAINS))
+    graphs: Bounded[EdgeGraph] = field(default_factory=lambda: Bounded(MOST_GRAPHS, MOST_GRAPH_BYTES, _nbytes))
+    domains: Bounded[TableIds] = field(default_factory=lambda: Bounded(MOST_DOMAINS, MOST_BYTES, _nbytes))
     listed: Bounded[tuple[TableIndex, ...]] = field(default_factory=lambda: Bounded(MOST_LISTED))
-    bridges: Bounded[Integers] = field(default_factory=lambda: Bounded(MOST_BRIDGES))
-    by_id: Bounded[NodeIndex] = field(default_factory=lambda: Bounded(MOST_DOMAINS))
+    bridges: Bounded[Integers] = field(default_factory=lambda: Bounded(MOST_BRIDGES, MOST_BYTES, _nbytes))
+    by_id: Bounded[NodeIndex] = field(default_factory=lambda: Bounded(MOST_DOMAINS, MOST_BYTES, _nbytes))
+    columns: Bounded[TableColumn] = field(default_factory=lambda: Bounded(MOST_COLUMNS, MOST_BYTES, _nbytes))
     #: What following indexes of edge tables and looking nodes up by id has cost so far.
     spending: Spending = field(default_factory=lambda: Spending(MOST_SPENDING))
 
@@ -44,6 +63,22 @@ class Caches:
     def node_index(self, table: Table) -> NodeIndex:
         """The rows of a node table by id."""
         return self.by_id.get_or_make(identity_of(table), lambda: NodeIndex(self.table_ids(table)))
+
+    def table_columns(self, table: Table, names: Sequence[str]) -> list[TableColumn]:
+        """Columns of a node table; those that are not there yet are read together."""
+        key = identity_of(table)
+        known = {name: column for name in names if (column := self.columns.get((*key, name))) is not None}
+        missing = [name for name in dict.fromkeys(names) if name not in known]
+        made = read_table_columns(table, missing) if missing else {}
+        for name, column in made.items():
+            self.columns.put((*key, name), column)
+        return [known.get(name) or made[name] for name in names]
+
+    def is_bridge_worth(self, source: Domain, target: Domain, count: int) -> bool:
+        """Whether so many positions are led over a bridge: it is there, or looking ids up costs as much as making it."""
+        if self.bridges.get((source.key, target.key)) is not None:
+            return True
+        return count > FEW_IDS and count * _A_PART > len(source.ids)
 
     def bridge(self, source: Domain, target: Domain) -> Integers:
         """From positions in one domain to positions in another."""

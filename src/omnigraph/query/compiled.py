@@ -9,8 +9,13 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def search_each(starts: Any, indices: Any, sources: Any, least: int, most: int) -> Any:  # pragma: no cover
-    """Breadth-first search from each source: how many positions each reaches, and all of them in turn."""
+def search_each(  # pragma: no cover
+    starts: Any, indices: Any, sources: Any, least: int, most: int, collect: bool
+) -> Any:
+    """Breadth-first search from each source: how many positions each reaches, and all of them in turn.
+
+    Without `collect` they are only counted.
+    """
     size = len(starts) - 1
     # Holds the number of the last source that reached a position, so that it is cleared only once.
     seen = np.zeros(size, np.int32)
@@ -22,7 +27,7 @@ def search_each(starts: Any, indices: Any, sources: Any, least: int, most: int) 
         source = sources[number]
         if source < 0:
             continue
-        before = total
+        reached = 0
         mark = np.int32(number + 1)
         seen[source] = mark
         queue[0] = source
@@ -38,29 +43,31 @@ def search_each(starts: Any, indices: Any, sources: Any, least: int, most: int) 
                     seen[neighbour] = mark
                     queue[end] = neighbour
                     end += 1
-            if hop == 1 and least == 1:
-                total, found = _append_loop(starts, indices, source, total, found)
-            if hop >= least:
-                found = _room(found, total, end - level_end)
-                for place in range(level_end, end):
-                    found[total] = queue[place]
+            if hop == 1 and least == 1 and _has_loop(starts, indices, source):
+                reached += 1
+                if collect:
+                    found = _room(found, total, 1)
+                    found[total] = source
                     total += 1
+            if hop >= least:
+                reached += end - level_end
+                if collect:
+                    found = _room(found, total, end - level_end)
+                    for place in range(level_end, end):
+                        found[total] = queue[place]
+                        total += 1
             begin = level_end
             if begin == end:
                 break
-        counts[number] = total - before
+        counts[number] = reached
     return counts, found[:total].copy()
 
 
 @njit(cache=True, nogil=True)
-def _append_loop(starts: Any, indices: Any, source: Any, total: Any, found: Any) -> Any:  # pragma: no cover
-    """The source itself, when an edge leads from it to itself."""
-    for slot in range(starts[source], starts[source + 1]):
-        if indices[slot] == source:
-            found = _room(found, total, 1)
-            found[total] = source
-            return total + 1, found
-    return total, found
+def _has_loop(starts: Any, indices: Any, source: Any) -> Any:  # pragma: no cover
+    """Whether an edge leads from the source to itself; neighbours are sorted."""
+    slot = starts[source] + np.searchsorted(indices[starts[source] : starts[source + 1]], source)
+    return slot < starts[source + 1] and indices[slot] == source
 
 
 @njit(cache=True, nogil=True)
@@ -71,3 +78,55 @@ def _room(found: Any, total: Any, more: Any) -> Any:  # pragma: no cover
     larger = np.empty(max(2 * len(found), total + more), np.int64)
     larger[:total] = found[:total]
     return larger
+
+
+@njit(cache=True, nogil=True)
+def group_edges(tails: Any, heads: Any, size: int, reach: int) -> Any:  # pragma: no cover
+    """Adjacency of edges: where each tail starts, its distinct heads in order, and how many edges stand behind each."""
+    # Placing edges by head and then by tail, each keeping the order it finds, sorts them without comparing any.
+    by_head = _placed(heads, reach)
+    order = np.empty(len(tails), np.int32)
+    place = _begins(tails, size)
+    for edge in by_head:
+        order[place[tails[edge]]] = edge
+        place[tails[edge]] += 1
+    starts = np.zeros(size + 1, np.int64)
+    indices = np.empty(len(tails), np.int32)
+    parallel = np.empty(len(tails), np.int32)
+    total = 0
+    last_tail, last_head = -1, -1
+    for edge in order:
+        tail, head = tails[edge], heads[edge]
+        if tail == last_tail and head == last_head:
+            parallel[total - 1] += 1
+            continue
+        indices[total] = head
+        parallel[total] = 1
+        total += 1
+        starts[tail + 1] += 1
+        last_tail, last_head = tail, head
+    for position in range(size):
+        starts[position + 1] += starts[position]
+    return starts, indices[:total].copy(), parallel[:total].copy()
+
+
+@njit(cache=True, nogil=True)
+def _placed(values: Any, size: int) -> Any:  # pragma: no cover
+    """The places of values below `size`, in the order of the values."""
+    order = np.empty(len(values), np.int32)
+    place = _begins(values, size)
+    for number in range(len(values)):
+        order[place[values[number]]] = number
+        place[values[number]] += 1
+    return order
+
+
+@njit(cache=True, nogil=True)
+def _begins(values: Any, size: int) -> Any:  # pragma: no cover
+    """Where each value begins when they are sorted."""
+    begins = np.zeros(size + 1, np.int64)
+    for value in values:
+        begins[value + 1] += 1
+    for value in range(size):
+        begins[value + 1] += begins[value]
+    return begins

@@ -6,56 +6,72 @@ import numpy as np
 
 from omnigraph.errors import ResourceLimit
 from omnigraph.language.query.ir import CountPaths, Hop
+from omnigraph.query.bfs import count_reached
 from omnigraph.query.csr import Adjacency
 from omnigraph.query.domain import SortedIds
 from omnigraph.query.edges import counted_adjacency, read_edges
 from omnigraph.query.expand import ends_of
 from omnigraph.query.points import Points, points_at, points_of
-from omnigraph.query.reach import distinct, reach
+from omnigraph.query.reach import distinct, reach, slots_of
 from omnigraph.query.rows import WEIGHT, Integers, Rows
 from omnigraph.query.run import Run
 from omnigraph.query.targets import fitting_targets, is_any
-from omnigraph.query.traversal import graph_for
+from omnigraph.query.traversal import graph_for, reading_ends
 
 _MOST = 2**63 - 1
 
 
 def count_paths(plan: CountPaths, rows: Rows, run: Run) -> Rows:
     """The rows from which every hop leads somewhere, each with its number of paths."""
-    weights = np.ones(rows.count, np.int64)
-    for hop in plan.hops:
-        start, _ = ends_of(hop.edge, run)
-        weights = _product(weights, _paths(hop, points_of(rows, hop.source, start, run), run))
+    weights = _paths_from(rows, plan.hops[0], run)
+    for hop in plan.hops[1:]:
+        weights = _product(weights, _paths_from(rows, hop, run))
     kept = weights > 0
-    return rows.filter(kept).with_columns({WEIGHT: weights[kept]})
+    if not kept.all():
+        rows, weights = rows.filter(kept), weights[kept]
+    return rows.with_columns({WEIGHT: weights})
+
+
+def _paths_from(rows: Rows, hop: Hop, run: Run) -> Integers:
+    """How many paths a hop has from each row."""
+    start, _ = ends_of(hop.edge, run)
+    return _paths(hop, points_of(rows, hop.source, start, run), run)
 
 
 def _paths(hop: Hop, sources: Points, run: Run) -> Integers:
     """How many paths the hop and those behind it have from each source."""
     adjacency, domain, positions = _adjacency(hop, sources, run)
-    parallel = adjacency.parallel if hop.edge.variable is not None else None
-    ends_here = parallel is None and not hop.then and is_any(hop.target, run)
-    if ends_here and hop.edge.max_hops == 1:
+    edge = hop.edge
+    # With an edge variable parallel edges are different paths.
+    each_edge = edge.variable is not None and adjacency.parallel is not None
+    ends_here = not each_edge and not hop.then and is_any(hop.target, run)
+    if ends_here and edge.max_hops == 1:
         return adjacency.degrees(positions)
     starts, inverse = distinct(positions, adjacency.sources)
-    reached = reach(adjacency, hop.edge, starts)
     if ends_here:
-        return reached.counts[inverse]
-    weights = _weights(hop, domain, reached.ends, run)
+        return count_reached(adjacency, starts, edge.min_hops, edge.max_hops)[inverse]
+    reached = reach(adjacency, edge, starts)
+    everything = reached.ends is adjacency.indices
+    weights = _weights(hop, domain, adjacency.ends if everything else _marked(reached.ends, adjacency.size), run)
     values = weights[reached.ends]
-    if parallel is not None:
-        assert reached.slots is not None, "a step with an edge variable has one hop"
-        values = _product(values, parallel[reached.slots].astype(np.int64))
+    if each_edge:
+        assert adjacency.parallel is not None
+        values = _product(values, adjacency.parallel if everything else adjacency.parallel[slots_of(reached)])
     _refuse_too_many(values)
     return reached.sums(values)[inverse]
 
 
-def _weights(hop: Hop, domain: SortedIds, ends: Integers, run: Run) -> Integers:
+def _marked(positions: Integers, size: int) -> Integers:
+    """Positions in a domain of this size, each once and ascending."""
+    marks = np.zeros(size, np.bool_)
+    marks[positions] = True
+    return np.flatnonzero(marks)
+
+
+def _weights(hop: Hop, domain: SortedIds, positions: Integers, run: Run) -> Integers:
     """For each position of the domain how many paths go on from there; 0 where the target does not fit."""
-    touched = np.zeros(len(domain.ids), np.bool_)
-    touched[ends] = True
-    positions = np.flatnonzero(touched)
-    fitting = fitting_targets(hop.target, domain, positions, run).fitting(positions)
+    with reading_ends(hop.edge, domain, run):
+        fitting = fitting_targets(hop.target, domain, positions, run).fitting(positions)
     if fitting is not None:
         positions = positions[fitting]
     values = np.ones(len(positions), np.int64)
@@ -83,7 +99,8 @@ def _product(one: Integers, other: Integers) -> Integers:
 
 
 def _refuse_too_many(values: Integers) -> None:
-    if float(values.sum(dtype=np.float64)) > _MOST:
+    # Most numbers are so small that the largest of them tells.
+    if len(values) and float(values.max()) * len(values) > _MOST and float(values.sum(dtype=np.float64)) > _MOST:
         raise _too_many()
 
 

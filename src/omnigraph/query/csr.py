@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.language.query.ir import Direction
 from omnigraph.query.cache import Key, identity_of
-from omnigraph.query.domain import SortedIds, sorted_ids
-from omnigraph.query.rows import Integers
+from omnigraph.query.domain import SortedIds, numbered_ids
+from omnigraph.query.loops import compiled, is_worth_compiling
+from omnigraph.query.rows import Integers, Narrow, is_all_in_order
 from omnigraph.storage.tables.table import Table
-
-Narrow = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,18 @@ class Adjacency:
     size: int
 
     @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return self.starts.nbytes + self.indices.nbytes + (0 if self.parallel is None else self.parallel.nbytes)
+
+    @cached_property
+    def ends(self) -> Integers:
+        """The positions that are somebody's neighbours, ascending."""
+        marks = np.zeros(self.size, np.bool_)
+        marks[self.indices] = True
+        return np.flatnonzero(marks)
+
+    @property
     def sources(self) -> int:
         """How many positions have neighbours or could have."""
         return len(self.starts) - 1
@@ -42,13 +53,12 @@ class Adjacency:
             return np.zeros(len(sources), np.int64)
         return np.where(sources >= 0, self.starts[safe + 1] - self.starts[safe], 0)
 
-    def _is_everything(self, sources: Integers) -> bool:
-        return len(sources) == self.sources and bool((sources == np.arange(len(sources))).all())
+    def is_everything(self, sources: Integers) -> bool:
+        """Whether these are all positions, in order."""
+        return is_all_in_order(sources, self.sources)
 
     def slots(self, sources: Integers) -> tuple[Integers, Integers]:
         """For each source its number of neighbours, and for all of them, one after the other, their places in `indices`."""
-        if self._is_everything(sources):
-            return np.diff(self.starts), np.arange(int(self.starts[-1]))
         counts = self.degrees(sources)
         begins = np.where(sources >= 0, self.starts[np.maximum(sources, 0)], 0) if len(sources) else counts
         ends = np.cumsum(counts)
@@ -57,16 +67,32 @@ class Adjacency:
         return counts, np.arange(total) + shift
 
 
+def sums_of(values: Integers, counts: Integers) -> Integers:
+    """Values that belong to one owner after the other, `counts` of them each, summed for each owner."""
+    owners = counts > 0
+    sums = np.zeros(len(counts), np.int64)
+    if owners.any():
+        sums[owners] = np.add.reduceat(values, (np.cumsum(counts) - counts)[owners], dtype=np.int64)
+    return sums
+
+
 @dataclass
 class EdgeGraph:
     """The edges of one type over the domains of their ends, with the adjacency of each direction made on first use."""
 
     sources: SortedIds
     targets: SortedIds
-    tails: Integers
-    heads: Integers
+    tails: Narrow
+    heads: Narrow
     _made: dict[Direction, Adjacency] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes, with the adjacency that was made so far."""
+        made = sum(adjacency.nbytes for adjacency in list(self._made.values()))
+        ids = int(self.sources.ids.nbytes) + int(self.targets.ids.nbytes)
+        return self.tails.nbytes + self.heads.nbytes + ids + made
 
     def domain_from(self, direction: Direction) -> SortedIds:
         """Where a step in this direction starts."""
@@ -100,21 +126,25 @@ class EdgeGraph:
 
 def build_adjacency(tails: Integers, heads: Integers, size: int, reach: int) -> Adjacency:
     """Sort edges by their tail, then head, and count those that are parallel."""
-    codes, parallel = np.unique(tails * max(reach, 1) + heads, return_counts=True)
-    owners, indices = np.divmod(codes, max(reach, 1))
-    starts = np.zeros(size + 1, np.int64)
-    np.cumsum(np.bincount(owners, minlength=size), out=starts[1:])
-    single = bool((parallel == 1).all())
+    if is_worth_compiling(len(tails)):
+        starts, indices, parallel = compiled().group_edges(tails, heads, size, reach)
+    else:
+        codes, parallel = np.unique(tails.astype(np.int64) * max(reach, 1) + heads, return_counts=True)
+        owners, indices = np.divmod(codes, max(reach, 1))
+        starts = np.zeros(size + 1, np.int64)
+        np.cumsum(np.bincount(owners, minlength=size), out=starts[1:])
+    single = len(indices) == len(tails)
     return Adjacency(starts, indices.astype(np.int32), None if single else parallel.astype(np.int32), reach)
 
 
 def edge_graph(key: Key, sources: pa.ChunkedArray, targets: pa.ChunkedArray, same_type: bool) -> EdgeGraph:
     """The graph of some edges, given as columns of ids."""
     if same_type:
-        ids = sorted_ids((*key, "ends"), sources, targets)
-        return EdgeGraph(ids, ids, ids.positions(sources), ids.positions(targets))
-    from_ids, to_ids = sorted_ids((*key, "src"), sources), sorted_ids((*key, "dst"), targets)
-    return EdgeGraph(from_ids, to_ids, from_ids.positions(sources), to_ids.positions(targets))
+        ids, (tails, heads) = numbered_ids((*key, "ends"), sources, targets)
+        return EdgeGraph(ids, ids, tails, heads)
+    from_ids, (tails,) = numbered_ids((*key, "src"), sources)
+    to_ids, (heads,) = numbered_ids((*key, "dst"), targets)
+    return EdgeGraph(from_ids, to_ids, tails, heads)
 
 
 def read_edge_graph(table: Table, same_type: bool) -> EdgeGraph:

@@ -12,11 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.query.cache import Key, identity_of
-from omnigraph.query.rows import Domain, Integers
+from omnigraph.query.rows import Domain, Integers, Narrow
+from omnigraph.query.table_columns import in_row_order
 from omnigraph.storage.tables.table import ROW_ADDRESS, Table
 
 #: Up to here ids are looked up one by one in the sorted array; beyond, one hash table for all is faster.
-_FEW = 64
+FEW_IDS = 64
+#: So many ids are put into a hash table while one is looked up, measured.
+_PER_SEARCH = 256
 #: Tells domains apart that were made for one traversal only.
 _serial = count()
 
@@ -30,7 +33,7 @@ class SortedIds:
 
     def positions(self, ids: pa.Array | pa.ChunkedArray) -> Integers:
         """Where these ids are; -1 for one that is not there."""
-        if len(ids) > _FEW:
+        if len(ids) > max(FEW_IDS, len(self.ids) // _PER_SEARCH):
             return positions_in(self.ids, ids)
         return np.fromiter((self._position(text) for text in ids.to_pylist()), np.int64, len(ids))
 
@@ -48,6 +51,11 @@ class TableIds:
     ids: pa.Array
     addresses: npt.NDArray[np.uint64]
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return int(self.ids.nbytes + self.addresses.nbytes)
+
     def positions_at(self, addresses: npt.NDArray[np.uint64]) -> Integers:
         """Where the rows at these addresses are."""
         return np.searchsorted(self.addresses, addresses)
@@ -58,31 +66,43 @@ class NodeIndex:
 
     def __init__(self, nodes: TableIds) -> None:
         order = pc.sort_indices(nodes.ids)
+        self.nodes = nodes
         self._sorted = SortedIds(("by id", *nodes.key), nodes.ids.take(order))
-        self._addresses = nodes.addresses[order.to_numpy()]
+        self._rows: Integers = order.to_numpy().astype(np.int64)
 
-    def find(self, ids: pa.Array) -> pa.Table:
-        """Those of some ids that there are, with the address of each."""
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return int(self._sorted.ids.nbytes + self._rows.nbytes)
+
+    def find(self, ids: pa.Array) -> Integers:
+        """The positions of those of some ids that there are."""
         places = self._sorted.positions(ids)
-        there = places >= 0
-        return pa.table({"id": ids.filter(pa.array(there)), ROW_ADDRESS: pa.array(self._addresses[places[there]])})
+        return self._rows[places[places >= 0]]
 
 
 def read_table_ids(table: Table) -> TableIds:
     """All ids of a node table."""
     found = table.read(["id"], with_row_address=True)
-    addresses = found[ROW_ADDRESS].to_numpy()
-    order = np.argsort(addresses, kind="stable")
+    order, addresses = in_row_order(found[ROW_ADDRESS].to_numpy())
     ids = found["id"].combine_chunks()
-    in_order = bool((order == np.arange(len(order))).all())
-    return TableIds(identity_of(table), ids if in_order else ids.take(pa.array(order)), addresses[order])
+    return TableIds(identity_of(table), ids if order is None else ids.take(pa.array(order)), addresses)
 
 
-def sorted_ids(key: Key, *columns: pa.ChunkedArray) -> SortedIds:
-    """The domain of all ids that occur in some columns."""
-    values = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
-    distinct = pc.unique(values)
-    return SortedIds(key, distinct.take(pc.sort_indices(distinct)))
+def numbered_ids(key: Key, *columns: pa.ChunkedArray) -> tuple[SortedIds, list[Narrow]]:
+    """The domain of all ids that occur in some columns, and for each column the positions of its ids."""
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    encoded = pa.chunked_array(chunks, pa.string()).dictionary_encode()
+    if not len(encoded):
+        return SortedIds(key, pa.array([], pa.string())), [np.zeros(0, np.int32) for _ in columns]
+    # One dictionary serves all chunks. Its order is that of first appearance.
+    distinct = encoded.chunk(0).dictionary
+    order = pc.sort_indices(distinct)
+    ranks = np.empty(len(distinct), np.int32)
+    ranks[order.to_numpy()] = np.arange(len(distinct), dtype=np.int32)
+    positions = ranks[np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])]
+    ends = np.cumsum([len(column) for column in columns])[:-1]
+    return SortedIds(key, distinct.take(order)), np.split(positions, ends)
 
 
 def passing_key() -> Key:

@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from omnigraph.language.query.ir import Direction, EdgePattern, Expand
 from omnigraph.query.csr import Adjacency, build_adjacency
-from omnigraph.query.domain import SortedIds, passing_key, sorted_ids
+from omnigraph.query.domain import SortedIds, numbered_ids, passing_key
 from omnigraph.query.entities import Entities
 from omnigraph.query.points import Points, points_of
-from omnigraph.query.reach import Reached, distinct
+from omnigraph.query.reach import Reached, distinct, slots_of
 from omnigraph.query.rows import Integers, Rows, address_name, column_name, unit_rows
 from omnigraph.query.run import Run
 from omnigraph.query.scan import Request, read
@@ -58,19 +58,14 @@ def expand_edges(step: Expand, rows: Rows, sources: Points, end: Entities, run: 
         bound = points_of(rows, step.target.variable, end, run).within(found.targets, run)
         kept = bound[owners] == reached.ends[places]
         owners, places = owners[kept], places[kept]
-        return _with_edges(rows.take(owners), found, _slots(reached)[places], edge)
+        return _with_edges(rows.take(owners), found, slots_of(reached)[places], edge)
     fitting = fitting_targets(step.target, found.targets, reached.ends, run)
     mask = fitting.fitting(reached.ends)
     if mask is not None:
         reached = reached.keep(mask)
     owners, places = reached.spread(inverse)
-    bound_rows = _with_edges(rows.take(owners), found, _slots(reached)[places], edge)
+    bound_rows = _with_edges(rows.take(owners), found, slots_of(reached)[places], edge)
     return fitting.attach(bound_rows, step.target.variable, found.targets, reached.ends[places])
-
-
-def _slots(reached: Reached) -> Integers:
-    assert reached.slots is not None
-    return reached.slots
 
 
 def _with_edges(rows: Rows, found: EdgeRows, slots: Integers, edge: EdgePattern) -> Rows:
@@ -108,10 +103,13 @@ def _group(edge: EdgePattern, rows: Rows) -> EdgeRows:
     assert edge.variable is not None
     src, dst = (rows.table[column_name(edge.variable, name)] for name in ("src", "dst"))
     both = edge.direction is Direction.BOTH
-    sources = sorted_ids(passing_key(), *((src, dst) if both else (dst,) if edge.direction is Direction.IN else (src,)))
-    targets = sources if both else sorted_ids(passing_key(), src if edge.direction is Direction.IN else dst)
     first, last = (dst, src) if edge.direction is Direction.IN else (src, dst)
-    tails, heads = sources.positions(first), targets.positions(last)
+    if both:
+        sources, (tails, heads) = numbered_ids(passing_key(), first, last)
+        targets = sources
+    else:
+        sources, (tails,) = numbered_ids(passing_key(), first)
+        targets, (heads,) = numbered_ids(passing_key(), last)
     numbers = np.arange(rows.count)
     if both:
         turned = tails != heads

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from omnigraph.commit.model import TableEntry
 from omnigraph.language.query.ir import STRING
@@ -15,6 +16,10 @@ from omnigraph.values.columns import PROPERTY_ID
 
 #: What every table has besides the properties of its type.
 _FIXED = ("id", "src", "dst")
+
+
+#: What `stored_columns` said about the open tables: they never move, and a schema is replaced as a whole.
+_STORED: WeakKeyDictionary[Table, tuple[NodeType | EdgeType, Mapping[str, str | None]]] = WeakKeyDictionary()
 
 
 class View(Protocol):
@@ -59,7 +64,10 @@ def open_edges(view: View, catalog: Catalog, name: str) -> Entities:
 
 def _open(view: View, entity: NodeType | EdgeType) -> Entities:
     table = view.open(entity.type_key)
-    return Entities(entity, view.entry(entity.type_key), table, stored_columns(entity, table))
+    known = _STORED.get(table)
+    if known is None or known[0] is not entity:
+        known = _STORED[table] = (entity, stored_columns(entity, table))
+    return Entities(entity, view.entry(entity.type_key), table, known[1])
 
 
 def stored_columns(entity: NodeType | EdgeType, table: Table) -> dict[str, str | None]:

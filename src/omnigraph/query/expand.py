@@ -14,7 +14,7 @@ from omnigraph.query.reach import distinct, reach
 from omnigraph.query.rows import Integers, Mask, Rows
 from omnigraph.query.run import Run
 from omnigraph.query.targets import fitting_targets
-from omnigraph.query.traversal import graph_for
+from omnigraph.query.traversal import graph_for, reading_ends
 
 
 def expand(step: Expand, rows: Rows, run: Run) -> Rows:
@@ -32,7 +32,8 @@ def expand(step: Expand, rows: Rows, run: Run) -> Rows:
         return rows.filter(_connected(adjacency, step.edge, positions, targets))
     starts, inverse = distinct(positions, adjacency.sources)
     reached = reach(adjacency, step.edge, starts)
-    fitting = fitting_targets(step.target, domain, reached.ends, run)
+    with reading_ends(step.edge, domain, run):
+        fitting = fitting_targets(step.target, domain, reached.ends, run)
     mask = fitting.fitting(reached.ends)
     if mask is not None:
         reached = reached.keep(mask)

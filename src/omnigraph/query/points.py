@@ -12,7 +12,7 @@ from omnigraph.query.entities import Entities
 from omnigraph.query.rows import Domain, Integers, Rows, address_name
 from omnigraph.query.run import Run
 
-#: Below, comparing texts is faster than preparing a way from one domain to the other for all of their ids.
+#: Below, comparing texts is faster than reading where all the nodes of a type lie.
 _FEW = 2000
 
 
@@ -39,7 +39,7 @@ class Points:
             return target.positions(self.ids)
         if domain.key == target.key:
             return positions
-        if self.count < _FEW or is_passing(domain) or is_passing(target):
+        if is_passing(domain) or is_passing(target) or not run.caches.is_bridge_worth(domain, target, self.count):
             return target.positions(self.ids)
         return run.caches.bridge(domain, target)[positions]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from omnigraph.language.query.ir import EdgePattern
 from omnigraph.query.bfs import search
-from omnigraph.query.csr import Adjacency
+from omnigraph.query.csr import Adjacency, sums_of
 from omnigraph.query.rows import Integers, Mask
 
 
@@ -16,7 +16,7 @@ from omnigraph.query.rows import Integers, Mask
 class Reached:
     """The ends of each source, one source after the other: `counts` of them each.
 
-    `slots` are their places in the adjacency when the step has one hop.
+    `slots` are their places in the adjacency when the step has one hop and starts from some positions only.
     """
 
     counts: Integers
@@ -40,23 +40,30 @@ class Reached:
 
     def sums(self, values: Integers) -> Integers:
         """The sum of one value per end, for each source."""
-        running = np.concatenate([[0], np.cumsum(values)])
-        ends = np.cumsum(self.counts)
-        return np.asarray(running[ends] - running[ends - self.counts], dtype=np.int64)
+        return sums_of(values, self.counts)
 
 
 def reach(adjacency: Adjacency, edge: EdgePattern, sources: Integers) -> Reached:
     """All ends within the bounds of a step; sources are distinct and ascending, and -1 has none."""
     if edge.max_hops == 1:
+        if adjacency.is_everything(sources):
+            return Reached(np.diff(adjacency.starts), adjacency.indices)
         counts, slots = adjacency.slots(sources)
-        ends = adjacency.indices if len(slots) == len(adjacency.indices) else adjacency.indices[slots]
-        return Reached(counts, ends, slots)
+        return Reached(counts, adjacency.indices[slots], slots)
     counts, ends = search(adjacency, sources, edge.min_hops, edge.max_hops)
     return Reached(counts, ends)
 
 
+def slots_of(reached: Reached) -> Integers:
+    """The places of the ends, which are known."""
+    assert reached.slots is not None
+    return reached.slots
+
+
 def distinct(positions: Integers, size: int) -> tuple[Integers, Integers]:
     """The distinct positions in a domain of this size, ascending, and for each position its place among them."""
+    if len(positions) == 1:
+        return positions, np.zeros(1, np.int64)
     if len(positions) * 4 < size:
         found, inverse = np.unique(positions, return_inverse=True)
         return found, np.asarray(inverse, dtype=np.int64)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 #: Of 64 bits as a rule; positions in large adjacency have 32.
 Integers = npt.NDArray[np.signedinteger[Any]]
+Narrow = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 
 #: Keeps the number of rows when nothing is read of them.
@@ -37,9 +38,9 @@ class Domain(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What was read of the nodes of a domain: the row of `table` for each position."""
+    """What was read of the nodes of a domain: the row of `table` for each position; None when it is the position."""
 
-    places: Integers
+    places: Integers | None
     table: pa.Table
 
 
@@ -69,7 +70,12 @@ class Rows:
         full_name = column_name(variable, name)
         if variable in self.attributes and full_name not in self.table.column_names:
             known = self.attributes[variable]
-            return known.table[full_name].take(pa.array(known.places[self.positions(variable)]))
+            places = self.positions(variable)
+            if known.places is not None:
+                places = known.places[places]
+            elif is_all_in_order(places, len(known.table)):
+                return known.table[full_name]
+            return known.table[full_name].take(pa.array(places))
         return self.table[full_name]
 
     def positions(self, variable: str) -> Integers:
@@ -138,6 +144,11 @@ def address_name(variable: str) -> str:
 
 def position_name(variable: str) -> str:
     return f"{variable}.#position"
+
+
+def is_all_in_order(positions: Integers, size: int) -> bool:
+    """Whether these are all positions of a domain of this size, one after the other."""
+    return len(positions) == size and bool((positions == np.arange(size)).all())
 
 
 def integers(column: pa.Array | pa.ChunkedArray) -> Integers:

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from omnigraph.language.query.ir import Nearest, NodePattern, Predicate, columns_of
 from omnigraph.query.cache import identity_of
+from omnigraph.query.columns import scan_in_memory, without_memory
 from omnigraph.query.entities import Entities
 from omnigraph.query.evaluate import constant, plain, satisfying
 from omnigraph.query.pushdown import Pushed, push
-from omnigraph.query.rows import Rows, address_name, column_name, rows_of, unit_rows
+from omnigraph.query.rows import Rows, address_name, column_name, position_name, rows_of, unit_rows
 from omnigraph.query.run import Run
 from omnigraph.query.search.bm25_index import indexed_bm25
 from omnigraph.query.search.scores import score_name, scores
@@ -60,9 +61,19 @@ def scan_nodes(node: NodePattern, run: Run, limit: int | None = None) -> Rows:
     among: tuple[str, pa.Array] | None = None
     if node.lookup is not None:
         among = ("id", _lookup_ids(node, entities, run))
-        if columns == ("id",) and not node.predicates and not node.distances and limit is None:
+        plainly = not node.predicates and not node.distances and node.variable not in run.ranked
+        if columns == ("id",) and plainly and limit is None:
             return _found_ids(entities, node.variable, among[1], run)
-    rows = read(Request(entities, node.variable, columns, node.predicates, among, limit, distances=node.distances), run)
+    elif limit is None and node.variable not in run.ranked:
+        in_memory = scan_in_memory(node, columns, run)
+        if in_memory is not None:
+            return in_memory
+    request = Request(entities, node.variable, columns, node.predicates, among, limit, distances=node.distances)
+    if limit is not None or among is not None:
+        rows = read(request, run)
+    else:
+        with without_memory(node, run):
+            rows = read(request, run)
     return rows if limit is not None else _with_scores(rows, node.variable, run)
 
 
@@ -86,8 +97,8 @@ def _found_ids(entities: Entities, variable: str, ids: pa.Array, run: Run) -> Ro
         with run.caches.spending.measured(key):
             return read(Request(entities, variable, ("id",), among=("id", ids)), run)
     run.note("lookup by id, in memory")
-    found = run.caches.node_index(entities.table).find(ids)
-    return rows_of(found.rename_columns([column_name(variable, "id"), address_name(variable)]))
+    index = run.caches.node_index(entities.table)
+    return Rows(pa.table({position_name(variable): index.find(ids)}), {variable: index.nodes})
 
 
 def node_columns(node: NodePattern, run: Run) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.language.query.ir import NodePattern
+from omnigraph.query.columns import NodeColumns, columns_in_memory, without_memory
 from omnigraph.query.domain import SortedIds
 from omnigraph.query.points import is_passing
 from omnigraph.query.rows import Attributes, Integers, Mask, Rows, address_name
@@ -17,6 +18,8 @@ from omnigraph.query.scan import Request, node_columns, read, scan_nodes
 #: Up to so many targets are looked up by id, if that is also but a small part of the table.
 _FEW = 2000
 _SMALL_PART = 10
+#: From this part of the table on, all of its rows are asked.
+_LARGE_PART = 4
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Targets:
     """For each position of a domain where its node is among the rows that were read; -1 when it does not fit."""
 
     places: Integers | None
-    read: Rows | None
+    read: pa.Table | None
 
     def fitting(self, positions: Integers) -> Mask | None:
         """Which positions fit; None when all do."""
@@ -34,7 +37,7 @@ class Targets:
         """Rows with their targets: the position, and what was read."""
         if self.places is None or self.read is None:
             return rows.with_positions(variable, domain, positions)
-        return rows.with_positions(variable, domain, positions, Attributes(self.places, self.read.table))
+        return rows.with_positions(variable, domain, positions, Attributes(self.places, self.read))
 
 
 def fitting_targets(target: NodePattern, domain: SortedIds, positions: Integers, run: Run) -> Targets:
@@ -42,10 +45,41 @@ def fitting_targets(target: NodePattern, domain: SortedIds, positions: Integers,
     if is_any(target, run):
         return Targets(None, None)
     columns = tuple(name for name in node_columns(target, run) if name != "id")
-    entities = run.nodes(target.node_type)
     if target.lookup is not None:
         rows = scan_nodes(_reading(target, (*columns, "id")), run)
         return _placed(rows, domain, domain.positions(rows.column(target.variable, "id")))
+    if not is_passing(domain):
+        kept = columns_in_memory(target, columns, run)
+        if kept is not None:
+            return _in_memory(kept, target, domain, positions, run)
+    with without_memory(target, run):
+        return _from_table(target, columns, domain, positions, run)
+
+
+def _in_memory(kept: NodeColumns, target: NodePattern, domain: SortedIds, positions: Integers, run: Run) -> Targets:
+    """The targets among columns in memory: only those at these positions are asked."""
+    rows = run.caches.bridge(domain, kept.ids)
+    if not target.predicates:
+        return Targets(rows, kept.table)
+    places = np.full(len(domain.ids), -1, np.int64)
+    if len(positions) * _LARGE_PART > len(rows):
+        # Asking all rows is faster than taking out those that are asked.
+        fits = kept.satisfying(target.predicates, None, run)
+        known = np.flatnonzero(rows >= 0)
+        fitting = known[fits[rows[known]]]
+    else:
+        known = np.unique(positions)
+        known = known[rows[known] >= 0]
+        fitting = known[kept.satisfying(target.predicates, rows[known], run)]
+    places[fitting] = rows[fitting]
+    return Targets(places, kept.table)
+
+
+def _from_table(
+    target: NodePattern, columns: tuple[str, ...], domain: SortedIds, positions: Integers, run: Run
+) -> Targets:
+    """The targets as their table has them."""
+    entities = run.nodes(target.node_type)
     among = _among(domain, positions, entities.rows)
     if among is not None or is_passing(domain):
         rows = read(Request(entities, target.variable, (*columns, "id"), target.predicates, among), run)
@@ -62,7 +96,7 @@ def _placed(rows: Rows, domain: SortedIds, found: Integers) -> Targets:
     places = np.full(len(domain.ids), -1, np.int64)
     known = found >= 0
     places[found[known]] = np.flatnonzero(known)
-    return Targets(places, rows)
+    return Targets(places, rows.table)
 
 
 def is_any(target: NodePattern, run: Run) -> bool:

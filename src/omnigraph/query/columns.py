@@ -1,0 +1,127 @@
+"""Columns of node tables in memory, so that a table that is read again and again is read no more.
+
+They stand in the order of the table's rows, so a node is known by its position among `TableIds`, and conditions are asked of
+the columns by the same evaluation that asks them of scanned rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.language.literals import TypedValue
+from omnigraph.language.query.ir import (
+    Compare,
+    Member,
+    NodePattern,
+    Predicate,
+    Prefix,
+    Substring,
+    columns_of,
+    render_expr,
+)
+from omnigraph.query.cache import Key, identity_of
+from omnigraph.query.domain import TableIds
+from omnigraph.query.entities import Entities
+from omnigraph.query.evaluate import holds
+from omnigraph.query.rows import Attributes, Integers, Mask, Rows, column_name, position_name
+from omnigraph.query.run import Run
+
+#: Milliseconds to read one value of a column, measured on short texts.
+_PER_VALUE = 0.00008
+#: Below, a scan with conditions costs little more than its start, and an index may answer it.
+_MANY = 10_000
+#: Above, the ids alone would take too much memory.
+_MOST = 4_000_000
+#: Conditions that rows in memory answer as fast as any index; those on the words of a text have indexes of their own.
+_PLAIN = (TypedValue, Compare, Member, Prefix, Substring)
+
+
+@dataclass(frozen=True)
+class NodeColumns:
+    """Some columns of a node table, under the names that rows of a variable have."""
+
+    ids: TableIds
+    table: pa.Table
+
+    def satisfying(self, predicates: tuple[Predicate, ...], rows: Integers | None, run: Run) -> Mask:
+        """For each of some rows of the table, or for all, whether they satisfy all predicates."""
+        asked = {column_name(column.variable, column.property) for one in predicates for column in columns_of(one)}
+        table = self.table.select(sorted(asked))
+        some = Rows(table if rows is None else table.take(pa.array(rows)))
+        mask = np.ones(len(self.ids.ids) if rows is None else len(rows), np.bool_)
+        for predicate in predicates:
+            mask &= holds(predicate, some, run)
+        return mask
+
+
+def scan_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> Rows | None:
+    """The rows of a scan, by their positions among the ids of the table; None when its columns are not in memory."""
+    kept = columns_in_memory(node, columns, run)
+    if kept is None:
+        return None
+    positions = np.arange(len(kept.ids.ids))
+    if node.predicates:
+        positions = positions[kept.satisfying(node.predicates, None, run)]
+    table = pa.table({position_name(node.variable): positions})
+    return Rows(table, {node.variable: kept.ids}, {node.variable: Attributes(None, kept.table)})
+
+
+def columns_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> NodeColumns | None:
+    """The columns that are read and asked of a node; they are read once doing without has cost as much."""
+    entities = run.nodes(node.node_type)
+    asked = {column.property for predicate in node.predicates for column in columns_of(predicate)}
+    names = tuple(dict.fromkeys((*(name for name in columns if name != "id"), *sorted(asked))))
+    if not _is_keepable(node, names, entities, run):
+        return None
+    caches, key = run.caches, identity_of(entities.table)
+    stored = [_stored(entities, name) for name in names]
+    missing = [name for name in dict.fromkeys(stored) if caches.columns.get((*key, name)) is None]
+    to_read = len(missing) + (caches.domains.get(key) is None)
+    if to_read and caches.spending.of(_spending_key(entities)) < _PER_VALUE * entities.rows * to_read:
+        return None
+    values = [column.values for column in caches.table_columns(entities.table, stored)]
+    if any(column is None for column in values):
+        return None
+    run.note("columns in memory")
+    if node.predicates:
+        run.note(f"pushed: {' and '.join(map(render_expr, node.predicates))}")
+    named = dict(zip((column_name(node.variable, name) for name in names), values, strict=True))
+    return NodeColumns(caches.table_ids(entities.table), pa.table(named))
+
+
+@contextmanager
+def without_memory(node: NodePattern, run: Run) -> Iterator[None]:
+    """What happens inside reads a table; its time counts towards keeping the columns."""
+    with run.caches.spending.measured(_spending_key(run.nodes(node.node_type))):
+        yield
+
+
+def _is_keepable(node: NodePattern, names: tuple[str, ...], entities: Entities, run: Run) -> bool:
+    """Whether the columns are small values, and nothing is asked of the rows but plain conditions."""
+    if node.variable in run.ranked or node.distances or node.lookup is not None:
+        return False
+    if entities.rows > _MOST or (node.predicates and entities.rows < _MANY):
+        return False
+    if not all(isinstance(predicate, _PLAIN) for predicate in node.predicates):
+        return False
+    return all(name in entities.entity.properties and _is_small(entities, name) for name in names)
+
+
+def _is_small(entities: Entities, name: str) -> bool:
+    kind = entities.kind(name)
+    return entities.stored[name] is not None and not (kind.is_list or kind.is_vector or kind.is_blob)
+
+
+def _stored(entities: Entities, name: str) -> str:
+    stored = entities.stored[name]
+    assert stored is not None
+    return stored
+
+
+def _spending_key(entities: Entities) -> Key:
+    return ("columns", *identity_of(entities.table))
