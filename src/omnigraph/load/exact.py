@@ -16,13 +16,15 @@ import orjson
 import pyarrow as pa
 
 from omnigraph.errors import BadRequest
-from omnigraph.language.schema.catalog import Catalog, EdgeType
+from omnigraph.language.json_values import shown
+from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.schema.defaults import default_value
 from omnigraph.language.suggest import did_you_mean, nearest_name
 from omnigraph.load.parsed import Entity, Ignored, Problem, Reading, Rows, embed_names, schema_without_id
+from omnigraph.load.refused import RefusedNodes
 from omnigraph.values.blobs import blob_value
 from omnigraph.values.build import blob_column
-from omnigraph.values.json_values import from_json, shown
+from omnigraph.values.json_values import from_json
 
 _NO_NUMBER = re.compile(rb"\b(NaN|-?Infinity)\b")
 _BLANKS = b" \t\r\n"
@@ -58,6 +60,7 @@ class ExactReader:
         self._problems: list[Problem] = []
         self._fields = self._properties = self._values = 0
         self._skipped = 0
+        self._refused = RefusedNodes()
 
     # --- what is read -----------------------------------------------------------------------------------------------
 
@@ -103,6 +106,8 @@ class ExactReader:
         given = self._properties_of(data, entity, row, order)
         if len(self._problems) == before:
             self._keep(entity, row, given, data, order)
+        elif isinstance(entity, NodeType):
+            self._refused.add(entity, data)
 
     def values(self, entity: Entity, row: Mapping[str, object], order: int) -> None:
         """One row of a table: properties by name, and `id`, `src`, `dst` where it has them."""
@@ -117,6 +122,8 @@ class ExactReader:
         given = self._properties_of(data, entity, kept, order)
         if len(self._problems) == before:
             self._keep(entity, kept, given, data, order)
+        elif isinstance(entity, NodeType):
+            self._refused.add(entity, data)
 
     # --- the parts of a document ------------------------------------------------------------------------------------
 
@@ -147,6 +154,8 @@ class ExactReader:
         for key in extra:
             shape = '{"type", "data"}' if node else '{"edge", "from", "to", "data"}'
             self._problem(order, f"unknown field '{str(key)[:80]}'; a line is {shape}")
+        if extra and isinstance(found, NodeType):
+            self._refused.add(found, document.get("data"))
         return None if extra else found
 
     def _data_of(self, document: Mapping[str, Any], entity: Entity, order: int) -> Mapping[str, Any]:
@@ -233,6 +242,7 @@ class ExactReader:
             problems=tuple(self._problems),
             skipped=self._skipped,
             ignored=Ignored(self._fields, self._properties, self._values),
+            refused=self._refused.ids(),
         )
 
 

@@ -8,10 +8,20 @@ programs (dates, tuples, NumPy scalars) are taken for what they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from typing import Any
 
+from omnigraph.language.json_values import (
+    bool_of,
+    elements_of,
+    integer_of,
+    number_of,
+    shown,
+    text_of,
+    unwrapped,
+    vector_of,
+)
 from omnigraph.language.literals import PlainValue, round_to_f32
 from omnigraph.language.temporal import DATE_DAYS, DATETIME_MILLISECONDS, parse_date, parse_datetime
 from omnigraph.language.types import PropType, Scalar
@@ -24,7 +34,6 @@ STORED_RANGES = {
     Scalar.U64: range(2**64),
 }
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_LONGEST_SHOWN = 40
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
@@ -33,106 +42,36 @@ def from_json(value: object, kind: PropType) -> PlainValue | bytes:
     if value is None:
         return None
     if kind.is_vector:
-        return _vector(value, kind)
+        return vector_of(value, kind)
     if kind.is_list:
-        return tuple(_element(item, kind) for item in _items(value))
-    found: PlainValue | bytes = _SCALARS[kind.scalar](_unwrapped(value), kind.scalar)
+        return tuple(_SCALARS[kind.scalar](item, kind.scalar) for item in elements_of(value))
+    found: PlainValue | bytes = _SCALARS[kind.scalar](unwrapped(value), kind.scalar)
     return found
-
-
-def shown(value: object) -> str:
-    """A value in a message: its JSON kind, and a short text of it."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case int() if value.bit_length() > 64:
-            return f"an integer of {value.bit_length()} bits"
-        case int() | float():
-            return str(value)
-        case str():
-            return f"the text '{value if len(value) <= _LONGEST_SHOWN else value[:_LONGEST_SHOWN] + '…'}'"
-        case Mapping():
-            return "an object"
-        case list() | tuple():
-            return "an array"
-        case _:
-            return f"a {type(value).__name__}"
-
-
-def _unwrapped(value: object) -> object:
-    """A NumPy scalar or zero-dimensional array as the Python value it holds."""
-    item: Callable[[], object] | None = getattr(value, "item", None)
-    return item() if item is not None and type(value).__module__ == "numpy" else value
-
-
-def _items(value: object) -> Sequence[object]:
-    to_list: Callable[[], Sequence[object]] | None = getattr(value, "tolist", None)
-    value = to_list() if to_list is not None else value
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"expected an array, got {shown(value)}")
-    return value
-
-
-def _element(value: object, kind: PropType) -> PlainValue:
-    if value is None:
-        raise ValueError("null is not accepted as an element")
-    found: PlainValue = _SCALARS[kind.scalar](_unwrapped(value), kind.scalar)
-    return found
-
-
-def _vector(value: object, kind: PropType) -> tuple[float, ...]:
-    items = [_unwrapped(item) for item in _items(value)]
-    if any(isinstance(item, bool) or not isinstance(item, int | float) for item in items):
-        raise ValueError("elements must be numeric")
-    if len(items) != kind.dimension:
-        raise ValueError(f"expects {kind.dimension} dimensions, got {len(items)}")
-    return round_to_f32([_number(item) for item in items])
 
 
 def _text(value: object, scalar: Scalar) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected a text, got {shown(value)}")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise ValueError("the text holds half of a surrogate pair") from None
-    return value
+    return text_of(value)
 
 
 def _blob(value: object, scalar: Scalar) -> str | bytes:
-    return value if isinstance(value, bytes) else _text(value, scalar)
+    return value if isinstance(value, bytes) else text_of(value)
 
 
 def _bool(value: object, scalar: Scalar) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"expected true or false, got {shown(value)}")
-    return value
+    return bool_of(value)
 
 
 def _integer(value: object, scalar: Scalar) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"expected an integer, got {shown(value)}")
-    if value not in STORED_RANGES[scalar]:
+    number = integer_of(value)
+    if number not in STORED_RANGES[scalar]:
         raise ValueError(f"{shown(value)} is outside the range of {scalar}")
-    return value
+    return number
 
 
 def _float(value: object, scalar: Scalar) -> float:
-    number = _NON_FINITE.get(value) if isinstance(value, str) else _number(value)
-    if number is None:
-        raise ValueError(f"expected a number, got {shown(value)}")
+    known = _NON_FINITE.get(value) if isinstance(value, str) else None
+    number = number_of(value) if known is None else known
     return round_to_f32([number])[0] if scalar is Scalar.F32 and math.isfinite(number) else number
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"expected a number, got {shown(value)}")
-    try:
-        return float(value)
-    except OverflowError:
-        raise ValueError("an integer is outside the range of F64") from None
 
 
 def _date(value: object, scalar: Scalar) -> int:

@@ -8,6 +8,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from omnigraph.errors import BadRequest
+from omnigraph.language.json_values import (
+    bool_of,
+    elements_of,
+    integer_of,
+    items_of,
+    number_of,
+    shown,
+    text_of,
+    unwrapped,
+    vector_of,
+)
 from omnigraph.language.literals import INTEGER_RANGES, PlainValue, TypedValue, round_to_f32
 from omnigraph.language.query.ast import Param
 from omnigraph.language.query.check.query import NOW_PARAMETER
@@ -72,88 +83,58 @@ def _bind(name: str, kind: PropType, document: Mapping[str, object]) -> TypedVal
 
 def _convert(value: object, kind: PropType) -> PlainValue:
     if kind.is_vector:
-        return _vector(value, kind)
+        count = len(items_of(value))
+        if count != kind.dimension:
+            raise ValueError(f"expected {kind.dimension} values, got {count}")
+        return tuple(_finite(number) for number in vector_of(value, kind))
     if kind.is_list:
-        return tuple(_item(item, kind) for item in _array(value))
-    return _SCALARS[kind.scalar](value, kind.scalar)
-
-
-def _array(value: object) -> list[object] | tuple[object, ...]:
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"expected an array, got {_shown(value)}")
-    return value
-
-
-def _item(value: object, kind: PropType) -> PlainValue:
-    if value is None:
-        raise ValueError("null is not accepted as an element")
-    return _SCALARS[kind.scalar](value, kind.scalar)
-
-
-def _vector(value: object, kind: PropType) -> tuple[float, ...]:
-    items = _array(value)
-    if len(items) != kind.dimension:
-        raise ValueError(f"expected {kind.dimension} values, got {len(items)}")
-    return round_to_f32([_number(item) for item in items])
+        return tuple(_SCALARS[kind.scalar](item, kind.scalar) for item in elements_of(value))
+    return _SCALARS[kind.scalar](unwrapped(value), kind.scalar)
 
 
 def _text(value: object, scalar: Scalar) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected a string, got {_shown(value)}")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise ValueError("the string holds half of a surrogate pair") from None
-    return value
+    return text_of(value)
 
 
 def _bool(value: object, scalar: Scalar) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"expected true or false, got {_shown(value)}")
-    return value
+    return bool_of(value)
 
 
 def _integer(value: object, scalar: Scalar) -> int:
-    if isinstance(value, str) and _DECIMAL.fullmatch(value):
-        digits = value.lstrip("-").lstrip("0") or "0"
-        if len(digits) > _MOST_DIGITS:
-            raise ValueError(f"a number of {len(digits)} digits is outside the range of {scalar}")
-        number = -int(digits) if value.startswith("-") else int(digits)
-    elif isinstance(value, int) and not isinstance(value, bool):
-        number = value
-    else:
-        raise ValueError(f"expected an integer, got {_shown(value)}")
+    """Programs whose numbers end at 2^53 write larger ones as texts."""
+    number = _of_digits(value, scalar) if isinstance(value, str) and _DECIMAL.fullmatch(value) else integer_of(value)
     allowed = INTEGER_RANGES[scalar]
     if number not in allowed:
         raise ValueError(
-            f"{_shown(value)} is outside the range of {scalar} in queries, {allowed.start} to {allowed.stop - 1}"
+            f"{shown(value)} is outside the range of {scalar} in queries, {allowed.start} to {allowed.stop - 1}"
         )
     return number
 
 
+def _of_digits(text: str, scalar: Scalar) -> int:
+    digits = text.lstrip("-").lstrip("0") or "0"
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits is outside the range of {scalar}")
+    return -int(digits) if text.startswith("-") else int(digits)
+
+
 def _float(value: object, scalar: Scalar) -> float:
-    number = _number(value)
+    number = _finite(number_of(value))
     return round_to_f32([number])[0] if scalar is Scalar.F32 else number
 
 
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"expected a number, got {_shown(value)}")
-    try:
-        number = float(value)
-    except OverflowError:
-        raise ValueError("an integer is outside the range of F64") from None
+def _finite(number: float) -> float:
     if not math.isfinite(number):
         raise ValueError(f"expected a finite number, got {number}")
     return number
 
 
 def _date(value: object, scalar: Scalar) -> int:
-    return parse_date(_text(value, scalar))
+    return parse_date(text_of(value))
 
 
 def _datetime(value: object, scalar: Scalar) -> int:
-    return parse_datetime(_text(value, scalar))
+    return parse_datetime(text_of(value))
 
 
 _SCALARS: dict[Scalar, Callable[[Any, Scalar], PlainValue]] = {
@@ -169,24 +150,3 @@ _SCALARS: dict[Scalar, Callable[[Any, Scalar], PlainValue]] = {
     Scalar.DATE: _date,
     Scalar.DATETIME: _datetime,
 }
-
-_LONGEST_SHOWN = 40
-
-
-def _shown(value: object) -> str:
-    """A value in a message: its JSON kind, and a short text of it."""
-    match value:
-        case bool():
-            return str(value).lower()
-        case int() if value.bit_length() > 64:
-            return f"an integer of {value.bit_length()} bits"
-        case int() | float():
-            return str(value)
-        case str():
-            return f"the string '{value if len(value) <= _LONGEST_SHOWN else value[:_LONGEST_SHOWN] + '…'}'"
-        case list() | tuple():
-            return "an array"
-        case Mapping():
-            return "an object"
-        case _:
-            return f"a {type(value).__name__}"
