@@ -17,6 +17,7 @@ from omnigraph.language.query.ir import (
     Expand,
     Expr,
     Filter,
+    FusedScan,
     Limit,
     NodeScan,
     Order,
@@ -39,7 +40,7 @@ from omnigraph.query.order import order
 from omnigraph.query.rows import Rows
 from omnigraph.query.run import Run
 from omnigraph.query.scan import scan_nodes
-from omnigraph.query.search.ranked import ranked_scan
+from omnigraph.query.search.ranked import best_first
 from omnigraph.query.search.scores import score_name, scores
 
 #: How many rows of a product are made before its filter is asked.
@@ -51,9 +52,7 @@ _WIDER = 16
 def execute(plan: Plan, run: Run) -> pa.Table:
     """The result of a plan."""
     run.ranked = frozenset(variable for expr in expressions_in(plan) for variable in _ranked(expr))
-    run.scored = frozenset(
-        score for expr in expressions_in(plan) for score in _relative(expr) if isinstance(score, Bm25)
-    )
+    run.scored = frozenset(score for expr in expressions_in(plan) for score in _scored(expr))
     run.compared = tuple(dict.fromkeys(rank for expr in _of_result(plan) for rank in _relative(expr)))
     run.node_types = dict(_scanned(plan))
     return _Walk(run).rows(plan).table
@@ -61,7 +60,7 @@ def execute(plan: Plan, run: Run) -> pa.Table:
 
 def _scanned(plan: Plan) -> Iterator[tuple[str, str]]:
     """The variables that are scanned, with their types."""
-    if isinstance(plan, NodeScan | RankedScan):
+    if isinstance(plan, NodeScan | RankedScan | FusedScan):
         yield plan.node.variable, plan.node.node_type
     for child in children(plan):
         yield from _scanned(child)
@@ -77,11 +76,20 @@ def _ranked(expr: Expr | UnknownAlias) -> frozenset[str]:
 
 
 def _relative(expr: Expr | UnknownAlias) -> Iterator[Bm25 | Rrf]:
-    """The ranks inside an expression whose value depends on which other rows there are, those of a fusion first."""
-    for operand in operands(expr):
-        yield from _relative(operand)
+    """The ranks inside an expression whose value depends on which other rows there are."""
     if isinstance(expr, Bm25 | Rrf):
         yield expr
+    else:
+        for operand in operands(expr):
+            yield from _relative(operand)
+
+
+def _scored(expr: Expr | UnknownAlias) -> Iterator[Bm25]:
+    """The scores of texts inside an expression."""
+    if isinstance(expr, Bm25):
+        yield expr
+    for operand in operands(expr):
+        yield from _scored(operand)
 
 
 def _of_result(plan: Plan) -> Iterator[Expr | UnknownAlias]:
@@ -117,7 +125,7 @@ class _Walk:
         match plan:
             case NodeScan():
                 return scan_nodes(plan.node, run, limit)
-            case RankedScan():
+            case RankedScan() | FusedScan():
                 assert self.best is not None, "the order above asks a best-first scan"
                 return self.best
             case Outer():
@@ -148,19 +156,20 @@ class _Walk:
 
     def _ordered_input(self, plan: Order) -> Rows:
         """What an order needs to see. Steps above a best-first scan may drop rows; then it is asked for more."""
-        scan = plan.input
+        scan, steps = plan.input, []
         while isinstance(scan, Expand | Filter | AntiJoin):
+            steps.append(scan)
             scan = scan.input
-        if not isinstance(scan, RankedScan):
+        if not isinstance(scan, RankedScan | FusedScan):
             return self.rows(plan.input)
-        limit = scan.limit
+        widening = 1
         while True:
             with self.run.tracing(scan):
-                best = ranked_scan(scan, limit, self.run, alone=scan is plan.input)
-            found = replace(self, best=best.rows).rows(plan.input)
-            if best.complete or found.count >= scan.limit:
+                best = best_first(scan, widening, steps, self.run)
+            found = best.enough(replace(self, best=best.rows).rows(plan.input), scan.limit, self.run)
+            if found is not None:
                 return found
-            limit *= _WIDER
+            widening *= _WIDER
 
     def _compared(self, rows: Rows) -> Rows:
         """The rows with the scores and fused ranks of the result: they compare all rows, also those a limit drops."""

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import isqrt
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.language.query.ir import Bm25, Nearest, RankedScan
-from omnigraph.query.entities import Entities
+from omnigraph.language.query.ir import Bm25, FusedScan, Nearest, NodePattern, Plan, RankedScan
 from omnigraph.query.pushdown import push
 from omnigraph.query.rows import Rows
 from omnigraph.query.run import Run
 from omnigraph.query.scan import Request, name_batch, node_columns, read_parts, scan_nodes
 from omnigraph.query.search.bm25_index import inverted_index
+from omnigraph.query.search.fusion import Fusion, fuse_best
 from omnigraph.query.search.ranked_text import best_by_index
 from omnigraph.query.search.scores import score_name, scores
+from omnigraph.query.search.vector_index import vector_search
 from omnigraph.query.search.vectors import Vector, query_vector
 from omnigraph.storage.tables.lance_errors import translated
 
 #: Asked for beyond the limit, so that rows which tie with the last one are seen.
 _SPARE = 16
-#: At least so many partitions of an index are looked at, and at least this part of them.
-_PROBES = 20
-_PROBED_PART = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +32,35 @@ class Best:
 
     rows: Rows
     complete: bool
+    fusion: Fusion | None = None
+
+    def enough(self, found: Rows, limit: int, run: Run) -> Rows | None:
+        """Of what steps have left of these rows, those among which the first are; None when there may be others."""
+        if self.fusion is not None:
+            settled = self.fusion.settle(found, run)
+            return None if settled is None else _with_ranks(settled, self.fusion.plan.node.distances, run)
+        return found if self.complete or found.count >= limit else None
 
 
-def ranked_scan(asked: RankedScan, limit: int, run: Run, *, alone: bool) -> Best:
+def best_first(scan: RankedScan | FusedScan, widening: int, steps: Sequence[Plan], run: Run) -> Best:
+    """The rows that can be among the first once some steps have dropped others; more of them with every widening."""
+    if isinstance(scan, RankedScan):
+        return _ranked_scan(scan, scan.limit * widening, run, alone=not steps)
+    fusion = fuse_best(scan, _columns(scan.node, run), steps, widening, run)
+    if fusion is not None:
+        return Best(fusion.rows, complete=False, fusion=fusion)
+    ranks = (scan.ranking.left, scan.ranking.right)
+    texts = (rank.field.property for rank in ranks if isinstance(rank, Bm25))
+    near = (rank for rank in ranks if isinstance(rank, Nearest))
+    node = replace(
+        scan.node,
+        columns=tuple(dict.fromkeys((*node_columns(scan.node, run), *texts))),
+        distances=tuple(dict.fromkeys((*scan.node.distances, *near))),
+    )
+    return Best(scan_nodes(node, run), complete=True)
+
+
+def _ranked_scan(asked: RankedScan, limit: int, run: Run, *, alone: bool) -> Best:
     """The rows among the best, every row that ties with the last one included, each with its distance or score.
 
     `alone`: there is no step between the scan and the order.
@@ -53,7 +75,7 @@ def ranked_scan(asked: RankedScan, limit: int, run: Run, *, alone: bool) -> Best
 
 
 def _best_vectors(plan: RankedScan, ranking: Nearest, run: Run) -> Rows:
-    columns = _columns(plan, run, ranking)
+    columns = _columns(plan.node, run, ranking)
     node = replace(plan.node, columns=columns, distances=())
     vector = query_vector(ranking, run)
     if plan.limit and node.lookup is None and vector is not None:
@@ -73,10 +95,10 @@ def _best_texts(plan: RankedScan, ranking: Bm25, run: Run, alone: bool) -> Best:
     Without an index a score depends on all texts it is compared with. They are read together, and compared when no step
     can drop any of them any more.
     """
-    found = best_by_index(plan, ranking, _columns(plan, run), run)
+    found = best_by_index(plan, ranking, _columns(plan.node, run), run)
     if found is not None:
         return Best(_nearest(_scored(found, plan, run), plan), complete=False)
-    node = replace(plan.node, columns=_columns(plan, run, ranking), distances=())
+    node = replace(plan.node, columns=_columns(plan.node, run, ranking), distances=())
     everything = scan_nodes(node, run)
     if not alone and inverted_index(run.nodes(node.node_type), ranking.field.property, run) is None:
         return Best(_with_ranks(everything, plan.node.distances, run), complete=True)
@@ -84,10 +106,10 @@ def _best_texts(plan: RankedScan, ranking: Bm25, run: Run, alone: bool) -> Best:
     return Best(best, complete=best.count == everything.count)
 
 
-def _columns(plan: RankedScan, run: Run, *ranks: Nearest | Bm25) -> tuple[str, ...]:
+def _columns(node: NodePattern, run: Run, *ranks: Nearest | Bm25) -> tuple[str, ...]:
     """What is read of the nodes: what the plan says, and what ranks are computed from."""
-    asked = (rank.field.property for rank in (*ranks, *plan.node.distances))
-    return tuple(dict.fromkeys((*node_columns(plan.node, run), *asked)))
+    asked = (rank.field.property for rank in (*ranks, *node.distances))
+    return tuple(dict.fromkeys((*node_columns(node, run), *asked)))
 
 
 def _best(parts: Iterator[Rows] | list[Rows], plan: RankedScan, run: Run) -> Rows:
@@ -141,7 +163,7 @@ def _searched(plan: RankedScan, columns: tuple[str, ...], vector: Vector, metric
     request = Request(entities, plan.node.variable, columns, plan.node.predicates)
     asked = plan.limit + _SPARE
     while True:
-        search = _search(entities, column, vector, metric, asked, run)
+        search = vector_search(entities, column, vector, metric, asked, run)
         with translated(str(entities.table.location), "search"):
             found = entities.table.dataset.scanner(
                 columns=[name for name in map(entities.stored.__getitem__, columns) if name is not None],
@@ -159,12 +181,3 @@ def _searched(plan: RankedScan, columns: tuple[str, ...], vector: Vector, metric
         if values[plan.limit - 1] < values[-1]:
             return _nearest(rows, plan)
         asked *= 4
-
-
-def _search(entities: Entities, column: str, vector: Vector, metric: str, k: int, run: Run) -> dict[str, Any]:
-    search: dict[str, Any] = {"column": column, "q": vector, "k": k, "metric": metric}
-    for index in run.caches.indices(entities.table):
-        if index.columns == (column,) and index.kind.startswith("IVF"):
-            run.note(f"index: {index.name} ({index.kind})")
-            search["minimum_nprobes"] = max(_PROBES, isqrt(index.rows) // _PROBED_PART)
-    return search

@@ -42,10 +42,16 @@ def _field(field: Column, rows: Rows) -> pa.Array:
     return rows.column(field.variable, field.property).combine_chunks()
 
 
-def _fuse(fusion: Rrf, rows: Rows, run: Run) -> pa.Array:
+def fusion_k(fusion: Rrf, run: Run) -> int:
+    """How much less the first ranks count than their reciprocals would."""
     k = run.value(fusion.k)
     if not isinstance(k, int) or k <= 0:
         raise BadRequest(f"the k of rrf must be a positive integer, not {k}")
+    return k
+
+
+def _fuse(fusion: Rrf, rows: Rows, run: Run) -> pa.Array:
+    k = fusion_k(fusion, run)
     total = np.zeros(rows.count)
     for ranking in (fusion.left, fusion.right):
         ranks = _ranks(ranking, rows, run)

@@ -64,6 +64,22 @@ CASES = (
             Expand $s -[Mentors out]-> $m: Staff
               RankedScan $s: Staff by bm25($s.handle, "x") limit 3""",
     ),
+    Case(
+        "rank_scans by two ranks",
+        read(
+            "$s: Staff $s mentors $m", "$s.handle", 'order { rrf(nearest($s.emb, $v), bm25($s.handle, "x")) } limit 3'
+        ),
+        """\
+        Project s.handle = $s.handle
+          Order rrf(nearest_l2($s.emb, $v), bm25($s.handle, "x"), 60) desc nulls last ties $s.id, $m.id limit 3
+            Expand $s -[Mentors out]-> $m: Staff
+              NodeScan $s: Staff""",
+        """\
+        Project s.handle = $s.handle
+          Order rrf(nearest_l2($s.emb, $v), bm25($s.handle, "x"), 60) desc nulls last ties $s.id, $m.id limit 3
+            Expand $s -[Mentors out]-> $m: Staff
+              FusedScan $s: Staff by rrf(nearest_l2($s.emb, $v), bm25($s.handle, "x"), 60) limit 3""",
+    ),
     *(
         Case(
             f"rank_scans leaves alone: {why}",
@@ -90,6 +106,25 @@ CASES = (
                 'Project b = bm25($s.handle, "x")\n'
                 "  Order nearest_l2($s.emb, $v) asc nulls last ties $s.id limit 3\n"
                 "    NodeScan $s: Staff",
+            ),
+            (
+                "a fused rank that is shown",
+                "$s: Staff",
+                'rrf(nearest($s.emb, $v), bm25($s.handle, "x")) as r',
+                "order { r desc } limit 3",
+                'Project r = rrf(nearest_l2($s.emb, $v), bm25($s.handle, "x"), 60)\n'
+                '  Order rrf(nearest_l2($s.emb, $v), bm25($s.handle, "x"), 60) desc nulls last ties $s.id limit 3\n'
+                "    NodeScan $s: Staff",
+            ),
+            (
+                "ranks of two variables",
+                "$s: Staff $s mentors $m",
+                "$s.handle",
+                'order { rrf(nearest($s.emb, $v), bm25($m.handle, "x")) } limit 3',
+                "Project s.handle = $s.handle\n"
+                '  Order rrf(nearest_l2($s.emb, $v), bm25($m.handle, "x"), 60) desc nulls last ties $s.id, $m.id limit 3\n'
+                "    Expand $s -[Mentors out]-> $m: Staff\n"
+                "      NodeScan $s: Staff",
             ),
             (
                 "the distance is not the first key",

@@ -18,6 +18,7 @@ from omnigraph.language.query.ir.expressions import (
     Nearest,
     Predicate,
     ResultColumn,
+    Rrf,
     UnknownAlias,
 )
 from omnigraph.language.types import PropType
@@ -95,6 +96,18 @@ class RankedScan:
 
     node: NodePattern
     ranking: Nearest | Bm25
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class FusedScan:
+    """The rows of a NodeScan that can be among the `limit` best by two ranks of its nodes.
+
+    Ranks compare the nodes that steps between the scan and its order leave, so the order decides when there are enough.
+    """
+
+    node: NodePattern
+    ranking: Rrf
     limit: int
 
 
@@ -244,6 +257,7 @@ class Project:
 Plan = (
     NodeScan
     | RankedScan
+    | FusedScan
     | Outer
     | CrossJoin
     | Expand

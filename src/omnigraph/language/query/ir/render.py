@@ -43,6 +43,7 @@ from omnigraph.language.query.ir.plan import (
     EdgePattern,
     Expand,
     Filter,
+    FusedScan,
     Hop,
     Limit,
     NodePattern,
@@ -86,8 +87,8 @@ def _operator(plan: Plan) -> str:
     match plan:
         case NodeScan():
             return f"NodeScan {_node(plan.node)}"
-        case RankedScan():
-            return f"RankedScan {_node(plan.node)} by {render_expr(plan.ranking)} limit {plan.limit}"
+        case RankedScan() | FusedScan():
+            return f"{type(plan).__name__} {_node(plan.node)} by {render_expr(plan.ranking)} limit {plan.limit}"
         case Outer():
             return f"Outer {_variables(plan.variables)}".rstrip()
         case CrossJoin():

@@ -13,6 +13,7 @@ from omnigraph.language.query.ir.plan import (
     CrossJoin,
     Expand,
     Filter,
+    FusedScan,
     Hop,
     NodePattern,
     NodeScan,
@@ -27,7 +28,7 @@ from omnigraph.language.query.ir.plan import (
 def children(plan: Plan) -> tuple[Plan, ...]:
     """The plans directly below an operator, the negated plan of an AntiJoin included."""
     match plan:
-        case NodeScan() | RankedScan() | Outer():
+        case NodeScan() | RankedScan() | FusedScan() | Outer():
             return ()
         case CrossJoin():
             return (plan.left, plan.right)
@@ -40,7 +41,7 @@ def children(plan: Plan) -> tuple[Plan, ...]:
 def map_children(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
     """The operator over changed children."""
     match plan:
-        case NodeScan() | RankedScan() | Outer():
+        case NodeScan() | RankedScan() | FusedScan() | Outer():
             return plan
         case CrossJoin():
             return replace(plan, left=change(plan.left), right=change(plan.right))
@@ -58,7 +59,7 @@ def transform(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
 def bound_variables(plan: Plan) -> frozenset[str]:
     """The variables the rows of a plan have."""
     match plan:
-        case NodeScan() | RankedScan():
+        case NodeScan() | RankedScan() | FusedScan():
             return frozenset((plan.node.variable,))
         case Outer():
             return frozenset(plan.variables)
@@ -91,7 +92,7 @@ def expressions_in(plan: Plan) -> Iterator[Expr | UnknownAlias]:
     match plan:
         case NodeScan():
             yield from plan.node.predicates
-        case RankedScan():
+        case RankedScan() | FusedScan():
             yield from (*plan.node.predicates, plan.ranking)
         case Expand():
             yield from (*plan.edge.predicates, *plan.target.predicates)

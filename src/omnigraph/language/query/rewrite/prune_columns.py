@@ -16,6 +16,7 @@ from omnigraph.language.query.ir import (
     Expand,
     Expr,
     Filter,
+    FusedScan,
     Hop,
     Limit,
     Nearest,
@@ -26,6 +27,7 @@ from omnigraph.language.query.ir import (
     Plan,
     Project,
     RankedScan,
+    Ranking,
     Rrf,
     UnknownAlias,
     children,
@@ -36,7 +38,7 @@ from omnigraph.language.query.ir import (
 )
 
 Needed = frozenset[Column]
-Ranks = frozenset[Nearest | Bm25]
+Ranks = frozenset[Ranking]
 
 
 def prune_columns(plan: Plan) -> Plan:
@@ -46,37 +48,35 @@ def prune_columns(plan: Plan) -> Plan:
     computes is handed up with its rows, so its vector or text is not read for it.
     """
     scanned = _scanned(plan)
-    ranks = frozenset(rank for rank in _ranks(plan) if rank.field.variable in scanned)
-    best = scanned.values()
-    computed = frozenset(
-        rank
-        for rank in ranks
-        if isinstance(rank, Nearest) or any(rank == scan.ranking for scan in best if isinstance(scan, RankedScan))
-    )
-    return _prune(plan, frozenset(), computed)
+    best = frozenset(scan.ranking for scan in scanned.values() if isinstance(scan, RankedScan | FusedScan))
+    asked = frozenset(_ranks(plan, best))
+    near = frozenset(rank for rank in asked if isinstance(rank, Nearest) and rank.field.variable in scanned)
+    return _prune(plan, frozenset(), near | (asked & best))
 
 
-def _ranks(plan: Plan) -> Iterator[Nearest | Bm25]:
-    """The distances and scores that the result or its order asks for."""
+def _ranks(plan: Plan, best: Ranks) -> Iterator[Ranking]:
+    """The ranks that the result or its order asks for; those inside a fusion only when no scan knows the fusion."""
     while isinstance(plan, Project | Order | Limit):
         match plan:
             case Project():
-                yield from (rank for column in plan.columns for rank in _ranks_in(column.expr))
+                yield from (rank for column in plan.columns for rank in _ranks_in(column.expr, best))
             case Order():
-                yield from (rank for key in plan.keys for rank in _ranks_in(key.expr))
+                yield from (rank for key in plan.keys for rank in _ranks_in(key.expr, best))
         plan = plan.input
 
 
-def _ranks_in(expr: Expr | UnknownAlias) -> Iterator[Nearest | Bm25]:
-    if isinstance(expr, Nearest | Bm25):
+def _ranks_in(expr: Expr | UnknownAlias, best: Ranks) -> Iterator[Ranking]:
+    if isinstance(expr, Nearest | Bm25 | Rrf):
         yield expr
+        if expr in best:
+            return
     for operand in operands(expr):
-        yield from _ranks_in(operand)
+        yield from _ranks_in(operand, best)
 
 
-def _scanned(plan: Plan) -> dict[str, NodeScan | RankedScan]:
+def _scanned(plan: Plan) -> dict[str, NodeScan | RankedScan | FusedScan]:
     """The scans whose rows reach the result, by variable; those of a negation do not."""
-    if isinstance(plan, NodeScan | RankedScan):
+    if isinstance(plan, NodeScan | RankedScan | FusedScan):
         return {plan.node.variable: plan}
     below = (plan.input,) if isinstance(plan, AntiJoin) else children(plan)
     return {variable: scan for child in below for variable, scan in _scanned(child).items()}
@@ -106,7 +106,7 @@ def _prune(plan: Plan, needed: Needed, ranks: Ranks) -> Plan:
             return CrossJoin(_prune(plan.left, needed, ranks), _prune(plan.right, needed, ranks))
         case Expand():
             return _prune_expand(plan, needed, ranks)
-        case NodeScan() | RankedScan():
+        case NodeScan() | RankedScan() | FusedScan():
             return replace(plan, node=_scan(plan.node, needed, ranks))
         case Outer():
             return plan

@@ -1,0 +1,159 @@
+"""The best by two rankings at once: the best of either are asked for, more of them until the first rows are settled.
+
+The order is that of the ranks among all rows that match. Beyond its list a ranking is only known within bounds; where the
+bounds leave the order of the first rows open, more is asked for. An index that may overlook rows anyway is not asked again:
+what it leaves open is decided by what is most likely, always in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.language.query.ir import Expand, FusedScan, Plan
+from omnigraph.query.rows import Rows, address_name, column_name
+from omnigraph.query.run import Run
+from omnigraph.query.scan import Request, name_batch
+from omnigraph.query.search.rank_bounds import Bounds, contenders, expected, fused, likely, settled
+from omnigraph.query.search.rank_lists import ROW_ID, IdOrder, RankList, RowIds, is_approximate, rank_list, read_rows
+from omnigraph.query.search.scores import fusion_k, score_name
+
+#: Shorter lists cost as much.
+_FEWEST = 1024
+#: Where the best of either ranking would be half of the nodes, all of them are compared instead.
+_PART = 2
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """The best nodes of two rankings, as rows without the columns that are read only of those that are left."""
+
+    plan: FusedScan
+    k: int
+    lists: tuple[RankList, RankList]
+    columns: tuple[str, ...]
+    #: An index may have overlooked some.
+    approximate: bool
+    #: Up to which rank ties are told apart.
+    resolved: float
+    rows: Rows
+
+    def settle(self, found: Rows, run: Run) -> Rows | None:
+        """The first of the rows that steps have left, with their score; None when more must be known."""
+        nodes, first_rows, inverse = np.unique(
+            found.table[_row_name(self.plan)].to_numpy(), return_index=True, return_inverse=True
+        )
+        limit = self.plan.limit
+        if len(nodes) < limit:
+            return None
+        order = self._id_order(found, nodes, first_rows, run)
+        left, right = (ranks.bounds(nodes, order, self.resolved) for ranks in self.lists)
+        least, largest, _ = fused(left, right, self.k)
+        chosen = contenders(least, largest, limit)
+        left = _looked_up(left, self.lists[0], nodes, chosen, self.approximate)
+        right = _looked_up(right, self.lists[1], nodes, chosen, self.approximate)
+        score, largest, unseen = fused(left, right, self.k)
+        first = settled(score, largest, unseen, limit)
+        if first is None and self.approximate:
+            # More of what may have been overlooked is no more exact.
+            least, score = score, expected(left, right, self.k)
+            first = likely(score, least, unseen, limit)
+        if first is None:
+            return None
+        rows = found.filter(first[inverse])
+        scores = pa.array(score[inverse][first[inverse]])
+        return self._read(rows.with_columns({score_name(self.plan.ranking): scores}), run)
+
+    def _id_order(self, found: Rows, nodes: RowIds, first_rows: npt.NDArray[np.int64], run: Run) -> IdOrder:
+        """How nodes of the rows that were found are ordered by id. Ids are looked up where they were not read."""
+        entities, variable = run.nodes(self.plan.node.node_type), self.plan.node.variable
+
+        def order(rows: RowIds) -> npt.NDArray[np.int64]:
+            places = pa.array(first_rows[np.searchsorted(nodes, rows)])
+            if variable in found.domains or found.has(variable, "id"):
+                return _order(found.column(variable, "id").take(places))
+            if len(rows) > _FEWEST:
+                ids = run.caches.table_ids(entities.table)
+                addresses = found.table[address_name(variable)].take(places).to_numpy()
+                return _order(ids.ids.take(pa.array(ids.positions_at(addresses))))
+            read = read_rows(entities, rows, ["id"])
+            return _order(read["id"].take(pa.array(_places(read[ROW_ID].to_numpy(), rows))))
+
+        return order
+
+    def _read(self, rows: Rows, run: Run) -> Rows:
+        """The rows with the columns that were not read before."""
+        entities, variable = run.nodes(self.plan.node.node_type), self.plan.node.variable
+        late = tuple(name for name in self.columns if not rows.has(variable, name))
+        if not late:
+            return rows
+        nodes = rows.table[_row_name(self.plan)].to_numpy()
+        stored = [name for name in map(entities.stored.__getitem__, late) if name is not None]
+        read = read_rows(entities, np.unique(nodes), stored)
+        named = name_batch(read, Request(entities, variable, late), late, addresses=False)
+        places = pa.array(_places(read[ROW_ID].to_numpy(), nodes))
+        return rows.with_columns({name: named[name].take(places) for name in named.column_names})
+
+
+def fuse_best(
+    plan: FusedScan, columns: tuple[str, ...], steps: Sequence[Plan], widening: int, run: Run
+) -> Fusion | None:
+    """The best of two rankings; None when all nodes must be compared: no index, or nearly all would be asked for."""
+    entities, k = run.nodes(plan.node.node_type), fusion_k(plan.ranking, run)
+    if not plan.limit:
+        return None
+    approximate = any(is_approximate(plan.node, rank, run) for rank in (plan.ranking.left, plan.ranking.right))
+    # So long that a rank beyond either list can not undo what the other says about two neighbours among the first.
+    enough = _PART * plan.limit if approximate else (k + plan.limit) ** 2
+    count = max(_FEWEST, enough) * widening
+    if count * _PART > entities.rows:
+        return None
+    left = rank_list(plan.node, plan.ranking.left, count, plan.limit, run)
+    right = rank_list(plan.node, plan.ranking.right, count, plan.limit, run) if left is not None else None
+    if left is None or right is None or (widening > 1 and left.complete and right.complete):
+        return None
+    nodes, places = np.unique(np.concatenate([left.rows, right.rows]), return_index=True)
+    addresses = np.concatenate([left.addresses, right.addresses])[places]
+    variable = plan.node.variable
+    rows = Rows(pa.table({_row_name(plan): nodes, address_name(variable): addresses}))
+    fusion = Fusion(plan, k, (left, right), columns, approximate, plan.limit if widening == 1 else np.inf, rows)
+    if not steps:
+        return fusion
+    if all(isinstance(step, Expand) for step in steps):
+        # Steps along edges count with positions.
+        ids = run.caches.table_ids(entities.table)
+        return replace(fusion, rows=rows.with_positions(variable, ids, ids.positions_at(addresses)))
+    return replace(fusion, rows=fusion._read(rows, run))
+
+
+def _looked_up(
+    bounds: Bounds, ranks: RankList, nodes: RowIds, chosen: npt.NDArray[np.bool_], approximate: bool
+) -> Bounds:
+    """The bounds with what is known of chosen nodes that are not in the list: whether they have a rank at all."""
+    open_ = np.flatnonzero(chosen & np.isinf(bounds.worst) & np.isfinite(bounds.best))
+    if not len(open_) or len(open_) > _FEWEST or (approximate and not ranks.everywhere):
+        return bounds
+    there = np.ones(len(open_), np.bool_) if ranks.everywhere else ranks.present(nodes[open_])
+    return bounds.with_worst(open_[there], float(ranks.most)).with_worst(open_[~there], np.inf)
+
+
+def _row_name(plan: FusedScan) -> str:
+    return column_name(plan.node.variable, "#row")
+
+
+def _places(rows: RowIds, wanted: RowIds) -> npt.NDArray[np.int64]:
+    """Where wanted rows are among others that hold them all."""
+    order = np.argsort(rows)
+    return np.asarray(order[np.searchsorted(rows[order], wanted)], np.int64)
+
+
+def _order(ids: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """The place of each id when they are sorted."""
+    order = np.empty(len(ids), np.int64)
+    order[pc.sort_indices(ids).to_numpy()] = np.arange(len(ids))
+    return order

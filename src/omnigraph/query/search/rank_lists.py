@@ -1,0 +1,228 @@
+"""The best nodes of one ranking as an index gives them: where their rows are and which of them tie, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from lance.query import MatchQuery
+
+from omnigraph.language.query.ir import Bm25, Nearest, NodePattern
+from omnigraph.query.entities import Entities
+from omnigraph.query.pushdown import push
+from omnigraph.query.run import Run
+from omnigraph.query.search.analyser import tokens
+from omnigraph.query.search.bm25 import bm25
+from omnigraph.query.search.bm25_index import inverted_index
+from omnigraph.query.search.rank_bounds import Bounds
+from omnigraph.query.search.vector_index import overlooks, vector_index, vector_search
+from omnigraph.query.search.vectors import distances, query_vector
+from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.table import ROW_ADDRESS, Filter
+
+ROW_ID = "_rowid"
+RowIds = npt.NDArray[np.uint64]
+#: The order of some rows by the ids of their nodes, as numbers that can be compared.
+IdOrder = Callable[[RowIds], npt.NDArray[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class RankList:
+    """Nodes by the ids and addresses of their rows, best first. Nodes with equal numbers in `groups` tie.
+
+    `complete`: no other node has a rank. Otherwise there may be more that tie with the last ones. `present` says which
+    of some nodes outside of the list have a rank, `everywhere` that all do; `most` is how many nodes there are.
+    """
+
+    rows: RowIds
+    addresses: RowIds
+    groups: npt.NDArray[np.int64]
+    complete: bool
+    most: int
+    present: Callable[[RowIds], npt.NDArray[np.bool_]]
+    everywhere: bool = False
+
+    def bounds(self, nodes: RowIds, id_order: IdOrder, resolved: float) -> Bounds:
+        """The ranks of some nodes, in ascending order of their rows, when only these are compared with each other.
+
+        Nodes that tie are told apart by id if they can have one of the first `resolved` ranks.
+        """
+        places = np.searchsorted(nodes, self.rows)
+        there = nodes[np.minimum(places, len(nodes) - 1)] == self.rows if len(nodes) else np.zeros(0, np.bool_)
+        kept, groups = places[there], self.groups[there]
+        _, starts, sizes = np.unique(groups, return_index=True, return_counts=True)
+        low, high = np.repeat(starts + 1.0, sizes), np.repeat(starts + sizes + 0.0, sizes)
+        open_from = len(groups)
+        if not self.complete and len(self.groups):
+            open_from = int(np.searchsorted(groups, self.groups[-1]))
+        tied = np.flatnonzero((low < high) & (low <= resolved) & (np.arange(len(low)) < open_from))
+        if len(tied):
+            by_id = tied[np.lexsort((id_order(nodes[kept[tied]]), groups[tied]))]
+            kept = kept.copy()
+            kept[tied] = kept[by_id]
+            low[tied] = high[tied] = tied + 1.0
+        high[open_from:] = self.most
+        unseen = np.inf if self.complete else open_from + 1.0
+        best, worst = np.full(len(nodes), unseen), np.full(len(nodes), np.inf)
+        best[kept], worst[kept] = low, high
+        return Bounds(best, worst, unseen)
+
+
+def is_approximate(node: NodePattern, ranking: Nearest | Bm25, run: Run) -> bool:
+    """Whether the list of a ranking may lack nodes that are among the best."""
+    entities = run.nodes(node.node_type)
+    column = entities.stored[ranking.field.property]
+    index = None if column is None or isinstance(ranking, Bm25) else vector_index(entities, column, run)
+    return index is not None and overlooks(entities, index)
+
+
+def rank_list(node: NodePattern, ranking: Nearest | Bm25, count: int, exact: int, run: Run) -> RankList | None:
+    """The best nodes of a ranking; None when there is no index for it, or a condition that a search can not know.
+
+    Of an approximate index, the first `exact` nodes are put in the order of their true distances.
+    """
+    entities = run.nodes(node.node_type)
+    pushed = push(node.predicates, entities, run)
+    if pushed.rest or pushed.never or node.lookup is not None or not entities.rows:
+        return None
+    if isinstance(ranking, Bm25):
+        return _best_texts(ranking, entities, pushed.filter, count, run)
+    return _best_vectors(ranking, entities, pushed.filter, count, exact, run)
+
+
+# --- vectors ----------------------------------------------------------------------------------------------------------
+
+
+def _best_vectors(
+    ranking: Nearest, entities: Entities, filter_: Filter | None, count: int, exact: int, run: Run
+) -> RankList | None:
+    vector, column = query_vector(ranking, run), entities.stored[ranking.field.property]
+    index = None if column is None else vector_index(entities, column, run)
+    if vector is None or column is None or index is None:
+        return None
+    with translated(str(entities.table.location), "search"):
+        found = entities.table.dataset.scanner(
+            columns=["_distance"],
+            filter=filter_,
+            nearest=vector_search(entities, column, vector, ranking.metric, count, run),
+            prefilter=True,
+            with_row_id=True,
+            with_row_address=True,
+            disable_scoring_autoprojection=True,
+        ).to_table()
+    values = found["_distance"].to_numpy()
+    order = np.argsort(values, kind="stable")
+    order = order[np.isfinite(values[order])]
+    rows, groups = found[ROW_ID].to_numpy()[order], _groups(values[order])
+    if len(groups) and (index.kind != "IVF_FLAT" or ranking.metric == "cosine"):
+        # Such an index knows distances by shortened vectors, or up to an error that tells equal directions apart.
+        head = int(np.searchsorted(groups, groups[min(exact, len(groups)) - 1], side="right"))
+        measured = _measured(entities, column, rows[:head], lambda vectors: distances(vectors, vector, ranking.metric))
+        nearest_first = np.argsort(measured, kind="stable")
+        order[:head], rows[:head] = order[:head][nearest_first], rows[:head][nearest_first]
+        inside = _groups(measured[nearest_first])
+        groups = np.concatenate([inside, groups[head:] - groups[head - 1] + inside[-1]])
+
+    def present(nodes: RowIds) -> npt.NDArray[np.bool_]:
+        known = read_rows(entities, nodes, [], f"`{column}` is not null")[ROW_ID].to_numpy()
+        return np.isin(nodes, known)
+
+    # A vector without direction is in no index for directions, and has a distance all the same.
+    complete = len(values) < count and ranking.metric != "cosine"
+    addresses, everywhere = found[ROW_ADDRESS].to_numpy()[order], not ranking.type.nullable
+    return RankList(rows, addresses, groups, complete, entities.rows, present, everywhere)
+
+
+def _measured(
+    entities: Entities, column: str, rows: RowIds, measure: Callable[[pa.Array], pa.Array]
+) -> npt.NDArray[np.float64]:
+    """What is computed from a column of some rows, in their order."""
+    read = read_rows(entities, rows, [column])
+    values = measure(read[column].combine_chunks()).to_numpy(zero_copy_only=False)
+    by_row = np.argsort(read[ROW_ID].to_numpy())
+    return np.asarray(values[by_row[np.searchsorted(read[ROW_ID].to_numpy()[by_row], rows)]])
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+def _best_texts(ranking: Bm25, entities: Entities, filter_: Filter | None, count: int, run: Run) -> RankList | None:
+    index, text = inverted_index(entities, ranking.field.property, run), run.value(ranking.query)
+    if index is None or not isinstance(text, str) or not tokens(text):
+        return None
+    run.note(f"index: {index.name} ({index.kind})")
+    table, query = entities.table, MatchQuery(text, index.columns[0])
+
+    def search(limit: int | None, filter_: Filter | None) -> pa.Table:
+        with translated(str(table.location), "search"):
+            return table.dataset.scanner(
+                columns=["_score"],
+                filter=filter_,
+                full_text_query=query,
+                prefilter=True,
+                fast_search=True,
+                limit=limit,
+                with_row_id=True,
+                with_row_address=True,
+                disable_scoring_autoprojection=True,
+            ).to_table()
+
+    found = search(count, filter_)
+    values = found["_score"].to_numpy().astype(np.float64)
+    rows, addresses = found[ROW_ID].to_numpy(), found[ROW_ADDRESS].to_numpy()
+    complete = len(values) < count
+    newer = [part for part in table.dataset.get_fragments() if part.fragment_id not in index.fragments]
+    later = np.zeros(0, np.uint64)
+    if newer:
+        with translated(str(table.location), "read"):
+            read = table.dataset.scanner(
+                columns=[index.columns[0]],
+                filter=filter_,
+                fragments=newer,
+                with_row_id=True,
+                with_row_address=True,
+            ).to_table()
+        scores = bm25(ranking, read[index.columns[0]].combine_chunks(), run).to_numpy()
+        later = read[ROW_ID].to_numpy()[scores > 0]
+        # What is worse than the last row of an open list is as unknown as all that comes after it.
+        listed = scores > 0 if complete else scores >= values.min()
+        values = np.concatenate([values, scores[listed]])
+        rows = np.concatenate([rows, read[ROW_ID].to_numpy()[listed]])
+        addresses = np.concatenate([addresses, read[ROW_ADDRESS].to_numpy()[listed]])
+    order = np.argsort(-values, kind="stable")
+
+    def present(nodes: RowIds) -> npt.NDArray[np.bool_]:
+        known = search(None, among_rows(nodes))[ROW_ID].to_numpy()
+        return np.isin(nodes, known) | np.isin(nodes, later)
+
+    return RankList(rows[order], addresses[order], _groups(values[order]), complete, entities.rows, present)
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _groups(values: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
+    """Equal numbers for equal values that follow each other, rising from 0."""
+    if not len(values):
+        return np.zeros(0, np.int64)
+    return np.cumsum(np.concatenate([[False], values[1:] != values[:-1]]), dtype=np.int64)
+
+
+def among_rows(rows: RowIds) -> str:
+    """The condition that a row is one of these: read directly, without a scan."""
+    return f"{ROW_ID} in ({', '.join(map(str, rows.tolist()))})"
+
+
+def read_rows(entities: Entities, rows: RowIds, columns: list[str], condition: str | None = None) -> pa.Table:
+    """Some rows by their row ids, in no particular order."""
+    chosen = among_rows(rows)
+    with translated(str(entities.table.location), "read"):
+        return entities.table.dataset.scanner(
+            columns=columns,
+            filter=chosen if condition is None else f"{chosen} and {condition}",
+            with_row_id=True,
+            with_row_address=True,
+        ).to_table()
