@@ -324,7 +324,9 @@ def test_names_are_not_exchanged_at_once(tmp_path: Path, before: str, after: str
 def test_types_do_not_exchange_names_at_once(tmp_path: Path) -> None:
     graph = og.init(tmp_path / "graph", "node A { k: String @key } node B { k: String @key x: I32? }")
     with pytest.raises(CatalogError, match="third name"):
-        graph.apply_schema("node B @rename_from(A) { k: String @key } node A @rename_from(B) { k: String @key x: I32? }")
+        graph.apply_schema(
+            'node B @rename_from("A") { k: String @key } node A @rename_from("B") { k: String @key x: I32? }'
+        )
 
 
 def test_examples_of_the_rows_in_the_way(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,11 @@ def readable(graph: og.Graph, commits: list[str]) -> list[bool]:
         ({"keep": 0}, "at least the newest"),
         ({"older_than": "soon"}, "no length of time"),
         ({"older_than": "7"}, "no length of time"),
+        ({"keep": True}, "whole number"),
+        ({"keep": 1.5}, "whole number"),
+        ({"keep": "3"}, "whole number"),
+        ({"older_than": 7}, "length of time"),
+        ({"older_than": timedelta(seconds=-1)}, "negative"),
     ],
     ids=str,
 )
@@ -160,6 +166,11 @@ def test_young_commits_stay(org: og.Graph) -> None:
     commits = [commit.id for commit in org.commits()]
     assert org.cleanup(older_than="0s").datasets
     assert readable(org, commits) == [True] + [False] * (len(commits) - 1)
+
+
+def test_ages_beyond_all_dates_keep_everything(org: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_STAGING_GRACE", "99999999d")
+    assert org.cleanup(older_than="99999999w").datasets == ()
 
 
 def test_both_together_remove_only_what_both_allow(org: og.Graph) -> None:

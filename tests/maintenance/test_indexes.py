@@ -164,7 +164,8 @@ def test_a_read_only_handle_and_an_unknown_type_are_refused(org: og.Graph) -> No
 
 def test_only_the_types_that_are_asked_for(org: og.Graph) -> None:
     before = versions(org)
-    report = org.ensure_indices(types=["edge:Mentors"])
+    report = org.ensure_indices(types="edge:Mentors")
+    assert org.ensure_indices(types=["edge:Mentors"]).commit is None
     assert {status.type_key for status in report.built} == {"edge:Mentors"}
     assert {key for key, at in versions(org).items() if at != before[key]} == {"edge:Mentors"}
 

@@ -34,7 +34,7 @@ def refuse_broken(was: Entity, entity: Entity, table: Table) -> None:
     found = list(islice(_violations(was, entity, table), EXAMPLES))
     if not found:
         return
-    first, shown = found[0], "; ".join(violation.message for violation in found)
+    first, shown = found[0], "; ".join(map(_with_row, found))
     raise ValidationError(
         f"the schema can not be applied, rows of {entity.type_key} break it: {shown}; change them first",
         kind=first.kind,
@@ -42,6 +42,13 @@ def refuse_broken(was: Entity, entity: Entity, table: Table) -> None:
         property=first.property,
         entity_id=first.entity_id,
     )
+
+
+def _with_row(violation: Violation) -> str:
+    """A violation with the row it is about, where it does not name it."""
+    row = violation.entity_id
+    named = row is None or f"'{row}'" in violation.message
+    return violation.message if named else f"{violation.message} (row '{row}')"
 
 
 def _violations(was: Entity, entity: Entity, table: Table) -> Iterator[Violation]:

@@ -24,7 +24,7 @@ class Upkeep(Handle):
         self,
         branch: str | None = None,
         *,
-        types: Collection[str] | None = None,
+        types: Collection[str] | str | None = None,
         actor: str | None = None,
         engine: Literal["auto", "local", "spark"] = "auto",
         progress: UpkeepProgress | None = None,
@@ -32,7 +32,7 @@ class Upkeep(Handle):
     ) -> IndexReport:
         """Build the indexes that are declared and missing, in one commit; a second call does nothing.
 
-        `types`: only those of some types, such as `node:Person` or `edge:Knows`. `engine`: where they are built; "auto"
+        `types`: only those of one type or of some, such as `node:Person` or `edge:Knows`. `engine`: where they are built; "auto"
         takes Spark for tables of very many rows. `progress`: called with the stage, how many rows of it are done, and how
         many there are. `dry_run`: only say what would be built.
         """
@@ -40,10 +40,10 @@ class Upkeep(Handle):
         from omnigraph.maintenance.indexes import ensure_indices, preview
         from omnigraph.maintenance.workplace import Workplace
 
+        workplace = Workplace(self._context.root, engine, self._spark, progress)
         if dry_run:
             return preview(self._context, self.contract().catalog, self._named(branch), types)
         self._refuse_read_only()
-        workplace = Workplace(self._context.root, engine, self._spark, progress)
         place, who = self._named(branch), actor or self.actor
         return self._under_schema(
             lambda contract, schema: ensure_indices(
@@ -69,10 +69,10 @@ class Upkeep(Handle):
         from omnigraph.maintenance.optimize import optimize, preview
         from omnigraph.maintenance.workplace import Workplace
 
+        workplace = Workplace(self._context.root, engine, self._spark, progress)
         if dry_run:
             return preview(self._context, self.contract().catalog, self._named(branch))
         self._refuse_read_only()
-        workplace = Workplace(self._context.root, engine, self._spark, progress)
         return optimize(self._context, self.contract().catalog, self._named(branch), actor or self.actor, workplace)
 
     def cleanup(

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from omnigraph.commit.audit import AUDIT_PATH
@@ -29,7 +29,7 @@ from omnigraph.errors import (
     RecoveryRequired,
 )
 from omnigraph.maintenance import leftovers
-from omnigraph.maintenance.durations import feed_retention, staging_grace
+from omnigraph.maintenance.durations import feed_retention, so_long_ago, staging_grace
 from omnigraph.maintenance.leftovers import DroppedTable
 from omnigraph.maintenance.reachable import Kept, KeptVersions, kept_versions
 from omnigraph.maintenance.reclaim import Reclaim, plan_reclaim, still_unneeded, take_files, take_versions, unfinished
@@ -123,7 +123,7 @@ class _Cleanup:
         self._context = context
         self._policy = policy
         self._feed = feed_retention()
-        self._abandoned_before = datetime.now(UTC) - staging_grace()
+        self._abandoned_before = so_long_ago(staging_grace())
         self.kept: Kept = {}
         self._branches: list[KeptBranch] = []
         self._records: dict[str, list[str]] = {}

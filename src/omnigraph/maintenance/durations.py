@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from omnigraph.errors import BadRequest
 
@@ -37,6 +37,14 @@ def feed_retention(environ: Mapping[str, str] = os.environ) -> timedelta:
 def staging_grace(environ: Mapping[str, str] = os.environ) -> timedelta:
     """How old a file must be that no version names before it counts as left behind."""
     return _from_environment(environ, STAGING_GRACE)
+
+
+def so_long_ago(age: timedelta) -> datetime:
+    """When that was; an age beyond all dates is as long ago as can be."""
+    try:
+        return datetime.now(UTC) - age
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
 
 
 def _from_environment(environ: Mapping[str, str], name: str) -> timedelta:

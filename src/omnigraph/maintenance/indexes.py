@@ -102,6 +102,8 @@ def _chosen(catalog: Catalog, types: Collection[str] | None) -> tuple[Entity, ..
     entities: list[Entity] = [*catalog.nodes.values(), *catalog.edges.values()]
     if types is None:
         return tuple(entities)
+    if isinstance(types, str):
+        types = [types]
     known = [entity.type_key for entity in entities]
     for name in types:
         if name not in known:

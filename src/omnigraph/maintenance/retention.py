@@ -28,6 +28,11 @@ class Policy:
     def __post_init__(self) -> None:
         if self.keep is None and self.older_than is None:
             raise BadRequest("cleanup needs to know what to keep: give keep (a number of commits), older_than, or both")
+        if self.keep is not None and type(self.keep) is not int:
+            # True is a number to Python, and would keep one commit.
+            raise BadRequest(f"keep is a whole number of commits, not {self.keep!r}")
+        if self.older_than is not None and not isinstance(self.older_than, timedelta):
+            raise BadRequest(f"older_than is a length of time such as '7d', or a timedelta, not {self.older_than!r}")
         if self.keep is not None and self.keep < 1:
             raise BadRequest(f"cleanup keeps at least the newest commit of each branch; keep={self.keep} is too few")
         if self.older_than is not None and self.older_than < timedelta(0):

@@ -74,6 +74,9 @@ def _origins(wanted: Mapping[str, _Named], earlier: Mapping[str, _Named]) -> dic
     claims: dict[str, str] = {}
     for name in sorted(wanted):
         old_name = _old_name(wanted[name])
+        if name in earlier and old_name in earlier and _comes_back(name, wanted):
+            # Done or still to do? Both schemas look the same, and each further apply would turn the data round again.
+            _refuse(f"{name} and {old_name} can not take each other's names at once; rename one to a third name first")
         if name in earlier or old_name is None or old_name not in earlier:
             origins[name] = earlier.get(name)
             continue
@@ -84,6 +87,16 @@ def _origins(wanted: Mapping[str, _Named], earlier: Mapping[str, _Named]) -> dic
         claims[old_name] = name
         origins[name] = earlier[old_name]
     return origins
+
+
+def _comes_back(name: str, wanted: Mapping[str, _Named]) -> bool:
+    """Whether following `@rename_from` from a name leads back to it by way of others."""
+    seen: set[str] = set()
+    at: str | None = name
+    while at is not None and at in wanted and at not in seen:
+        seen.add(at)
+        at = _old_name(wanted[at])
+    return at == name and len(seen) > 1
 
 
 def _old_name(declared: NodeType | EdgeType | Property) -> str | None:
