@@ -249,6 +249,10 @@ def _ends(plan: Plan, tables: Mapping[str, pa.Table], edge: EdgeType, end: str, 
     incoming = tables.get(f"id {node_key}")
     if incoming is not None:
         rows = rows.filter(pc.invert(pc.is_in(rows[end], value_set=incoming["id"].combine_chunks())))
+    refused = tables.get(f"refused {node_key}")
+    if refused is not None:
+        # That line is reported; that its node is missing follows from it and would only hide what else is wrong.
+        rows = rows.filter(pc.invert(pc.is_in(rows[end], value_set=refused["id"].combine_chunks())))
     if rows.num_rows and not plan.replaces_all(node_key):
         ids = pc.unique(rows[end])
         known = plan.stored.rows_with(node_key, "id", ids, ["id"])["id"].combine_chunks()

@@ -101,7 +101,10 @@ def read_window(window: Window, rules: Rules) -> Reading:
     for rows in found.rows:
         pieces.setdefault(rows.entity.type_key, []).append(rows)
     return Reading(
-        rows=tuple(joined(listed) for listed in pieces.values()), problems=found.problems, skipped=found.skipped
+        rows=tuple(joined(listed) for listed in pieces.values()),
+        problems=found.problems,
+        skipped=found.skipped,
+        refused=found.refused,
     )
 
 

@@ -3,6 +3,7 @@
 id <type>          ids that may meet another one, and `order`
 src|dst <edge>     ends of edges
 unique<n> <type>   the columns of a unique rule, with the row's id
+refused <node>     ids of nodes whose lines were refused
 gone-…             the same of stored rows that the load replaces
 """
 

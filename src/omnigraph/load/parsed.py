@@ -86,6 +86,8 @@ class Reading:
     #: Lines that were skipped: blank ones and comments.
     skipped: int = 0
     ignored: Ignored = field(default_factory=Ignored)
+    #: Ids of nodes whose lines were refused, by type.
+    refused: Mapping[str, pa.Array] = field(default_factory=dict)
 
 
 def embed_names(entity: Entity) -> list[str]:

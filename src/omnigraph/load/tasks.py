@@ -25,6 +25,7 @@ from omnigraph.load.exchange import Exchange
 from omnigraph.load.identify import ALIASES
 from omnigraph.load.keys import roles, split
 from omnigraph.load.parsed import Ignored, Orders, Problems, Rows
+from omnigraph.load.refused import Refused, together
 from omnigraph.load.rename_ends import rename_ends
 from omnigraph.load.stored import Stored
 from omnigraph.load.vectors import embedded
@@ -100,6 +101,8 @@ class ChunkResult:
     span: int
     #: Rows that were not kept because a later line of the same piece has their id.
     void: Orders
+    #: Ids of nodes whose lines were refused, by type.
+    refused: Refused
     #: The keys by type, where the rows are kept in memory.
     keys: Mapping[str, Sequence[pa.Table]] = field(default_factory=dict)
 
@@ -138,6 +141,7 @@ def _carry_out(spec: ChunkSpec, keep: Callable[[ChunkSpec, Batch, bool], TypeRes
     aliases: list[pa.Table] = []
     keys: dict[str, list[pa.Table]] = {}
     void: list[Orders] = [_NOTHING]
+    refused: list[Refused] = []
     lines = skipped = size = 0
     ignored = Ignored()
     begins: Orders | None = None
@@ -146,6 +150,7 @@ def _carry_out(spec: ChunkSpec, keep: Callable[[ChunkSpec, Batch, bool], TypeRes
             judged = [_judged(spec, rows) for rows in piece.reading.rows]
             found = [*piece.reading.problems, *(problem for one in judged for problem in one.problems)]
             problems.append(Problems.of(found))
+            refused.append(piece.reading.refused)
             for one in judged:
                 aliases.append(one.aliases)
                 key = one.batch.entity.type_key
@@ -162,7 +167,7 @@ def _carry_out(spec: ChunkSpec, keep: Callable[[ChunkSpec, Batch, bool], TypeRes
             begins = piece.begins if piece.begins is not None else begins
             failpoints.hit("load.chunk_read")
         if spec.puts_keys:
-            put_keys(spec, keys, aliases)
+            put_keys(spec, keys, aliases, together(refused))
         failpoints.hit("load.chunk_staged")
     except BaseException:
         remove_staged(spec.job.targets, types)
@@ -179,6 +184,7 @@ def _carry_out(spec: ChunkSpec, keep: Callable[[ChunkSpec, Batch, bool], TypeRes
         begins=begins,
         span=max(lines, size, 1),
         void=np.concatenate(void),
+        refused=together(refused),
         keys={} if spec.puts_keys else keys,
     )
 
@@ -237,7 +243,9 @@ def _together(before: TypeResult | None, now: TypeResult) -> TypeResult:
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 
-def put_keys(spec: ChunkSpec, keys: Mapping[str, Sequence[pa.Table]], aliases: Sequence[pa.Table]) -> None:
+def put_keys(
+    spec: ChunkSpec, keys: Mapping[str, Sequence[pa.Table]], aliases: Sequence[pa.Table], refused: Refused
+) -> None:
     """Hand the keys of a chunk to the partitions they are checked in."""
     exchange = spec.job.exchange
     parts: dict[int, dict[str, pa.Table]] = {}
@@ -251,6 +259,9 @@ def put_keys(spec: ChunkSpec, keys: Mapping[str, Sequence[pa.Table]], aliases: S
     spelled = pa.concat_tables([ALIASES.empty_table(), *aliases])
     for part, rows in split(spelled, spelled["id"].combine_chunks(), exchange.partitions):
         parts.setdefault(part, {})["alias"] = rows
+    for type_key, ids in refused.items():
+        for part, rows in split(pa.table({"id": ids}), ids, exchange.partitions):
+            parts.setdefault(part, {})[f"refused {type_key}"] = rows
     # A chunk that is read once more replaces all it had put, also where it has nothing now.
     wanted = range(exchange.partitions) if spec.aliases is not None else sorted(parts)
     for part in wanted:

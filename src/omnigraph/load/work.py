@@ -107,7 +107,7 @@ class Work:
         if self.holds:
             for spec in specs:
                 read = self._results[spec.number]
-                put_keys(spec, read.keys, [read.aliases])
+                put_keys(spec, read.keys, [read.aliases], read.refused)
 
     def _keep(self, result: ChunkResult) -> None:
         """Take a result in place of an earlier one of the same chunk."""
