@@ -144,3 +144,14 @@ def test_progress(capsys: Capsys, monkeypatch: pytest.MonkeyPatch, terminal: boo
     assert "read" in text
     assert " 50%  2,000 rows  200 rows/s" in text
     assert ("\r" in text) == terminal
+
+
+def test_a_branch_that_is_not_there_can_come_with_the_load(capsys: pytest.CaptureFixture[str], org: Path) -> None:
+    (org / "more.jsonl").write_text('{"type": "Team", "data": {"code": "new"}}\n')
+    load = ("load", "org.omni", "--data", "more.jsonl", "--mode", "append", "--branch", "b", "--quiet")
+    outcome = call(capsys, *load)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err == "Error: branch 'b' not found; pass --from main to create it with the load\n"
+    assert call(capsys, *load, "--from", "main").code == 0
+    outcome = call(capsys, *load[:6], "--branch", "c", "--from", "nowhere", "--quiet")
+    assert outcome.err == "Error: branch 'nowhere' not found\n"

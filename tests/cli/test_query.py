@@ -287,3 +287,20 @@ def test_explain_analyze_as_json(capsys: Capsys, reads: Path) -> None:
     shown = json.loads(outcome.out)
     assert (shown["query_name"], shown["analyzed"]) == ("staff", True)
     assert "4 rows" in shown["steps"]
+
+
+def test_a_query_may_come_from_standard_input(org: Path) -> None:
+    text = "query q($c: String) {\n  match { $t: Team { code: $c } }\n  return { $t.%s }\n}"
+    arguments = ("query", "--store", "org.omni", "--query", "-", "--params", '{"c": "core"}', "--format", "csv")
+    done = spawn(*arguments, cwd=org, input=text % "code")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "t.code\ncore\n", "")
+    done = spawn(*arguments, cwd=org, input=text % "cod")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(
+        "Error: <stdin>:3:12: type error: T6: no property `cod` on Team; did you mean `code`?\n"
+    )
+
+
+def test_a_query_name_with_a_typo(capsys: pytest.CaptureFixture[str], org: Path) -> None:
+    outcome = call(capsys, "mutate", "--store", "org.omni", "--query", "w.gq", "relevl")
+    assert (outcome.code, outcome.err) == (1, "Error: query 'relevl' not found; did you mean `relevel`?\n")

@@ -181,6 +181,20 @@ def test_repair_while_something_is_pending(capsys: Capsys, busy: og.Graph) -> No
 # --- cleanup ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("setting", "shown"), [(None, "7d"), ("36h", "36h"), ("90s", "90s")], ids=["unset", "hours", "seconds"]
+)
+def test_cleanup_names_what_stays_for_the_feed(
+    capsys: Capsys, busy: og.Graph, monkeypatch: pytest.MonkeyPatch, setting: str | None, shown: str
+) -> None:
+    monkeypatch.delenv("OMNIGRAPH_FEED_RETENTION", raising=False)
+    if setting is not None:
+        monkeypatch.setenv("OMNIGRAPH_FEED_RETENTION", setting)
+    told = call(capsys, "cleanup", "org.omni", "--keep", "2", "--quiet").err
+    window = f"all commits of the last {shown} (OMNIGRAPH_FEED_RETENTION)"
+    assert told == f"would keep the newest 2 commits of each branch, and {window}; pass --confirm to do it\n"
+
+
 def test_cleanup(capsys: Capsys, busy: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNIGRAPH_FEED_RETENTION", "0s")
     files = tree(connect(busy.uri))

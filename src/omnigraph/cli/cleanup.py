@@ -13,6 +13,8 @@ from omnigraph.cli.settings import Settings
 from omnigraph.cli.types_shown import dataset_name, size
 from omnigraph.cli.writing import confirm_destruction, echo_write
 
+_UNITS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+
 
 @click.command(cls=Command, scope=DIRECT)
 @positional_uri
@@ -35,7 +37,7 @@ def cleanup(
     graph = open_graph(target, "rw", settings.actor)
     report = graph.cleanup(keep=keep, older_than=older_than, dry_run=not confirm)
     if not confirm:
-        output.note(f"would {_policy(keep, older_than)}; pass --confirm to do it")
+        output.note(f"would {_policy(keep, older_than)}{_feed_window()}; pass --confirm to do it")
     if as_json:
         output.json({"uri": target.uri} | report.to_dict())
     else:
@@ -48,6 +50,17 @@ def cleanup(
             )
             output.line(line if dataset.error is None else f"{line} (not finished: {dataset.error})")
     return int(any(dataset.error is not None for dataset in report.datasets))
+
+
+def _feed_window() -> str:
+    """What stays whatever the policy says, and what to set for another length of time."""
+    from omnigraph.maintenance.durations import FEED_RETENTION, feed_retention
+
+    seconds = int(feed_retention().total_seconds())
+    if not seconds:
+        return ""
+    size, unit = next((size, unit) for size, unit in _UNITS if seconds % size == 0)
+    return f", and all commits of the last {seconds // size}{unit} ({FEED_RETENTION})"
 
 
 def _policy(keep: int | None, older_than: str | None) -> str:

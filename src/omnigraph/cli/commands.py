@@ -159,10 +159,16 @@ class LazyGroup(click.Group):
     """The root: knows its commands by name and loads only the one that is called."""
 
     def __init__(
-        self, *args: Any, lazy: Mapping[str, Lazy], renamed: Mapping[tuple[str, ...], str], **kwargs: Any
+        self,
+        *args: Any,
+        lazy: Mapping[str, Lazy],
+        sections: Mapping[str, Mapping[str, Lazy]],
+        renamed: Mapping[tuple[str, ...], str],
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._lazy = lazy
+        self._sections = sections
         self._renamed = renamed
         self.params += global_flags(lambda _: True)
 
@@ -190,5 +196,8 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, lazy.summary) for name, lazy in self._lazy.items()])
+        widest = max(map(len, self._lazy))
+        for title, commands in self._sections.items():
+            with formatter.section(title):
+                # One width for all sections, so that the summaries stand below each other.
+                formatter.write_dl([(name.ljust(widest), lazy.summary) for name, lazy in commands.items()])

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 @click.option("--seed", metavar="MANIFEST", help="A YAML file that names the files and the spec.")
 @click.option("--input", "source", metavar="FILE", help="The JSONL file to read.")
 @click.option("--output", "target", metavar="FILE", help="The JSONL file to write; it may be the same.")
-@click.option("--spec", metavar="JSON", help="What to embed: a JSON object, or a file that holds one.")
+@click.option(
+    "--spec",
+    metavar="JSON",
+    help="What to embed, or a file that holds it: "
+    '{"dimension": 3, "types": {"Doc": {"target": "vector", "fields": ["title"]}}}.',
+)
 @click.option("--clean", is_flag=True, help="Take the vectors out instead.")
 @click.option("--reembed-all", is_flag=True, help="Make all vectors anew, not only the missing ones.")
 @click.option("--type", "types", metavar="TYPE", multiple=True, help="Only records of this type; may be repeated.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +20,7 @@ from omnigraph.cli.settings import Settings
 from omnigraph.cli.shapes import load_output
 from omnigraph.cli.writing import confirm_destruction, echo_write
 from omnigraph.commit.model import MAIN
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, BranchNotFound
 
 if TYPE_CHECKING:
     from omnigraph.load.model import LoadResult
@@ -109,7 +111,7 @@ def _load(
         confirm_destruction(settings, f"{command} --mode overwrite", target, as_json=as_json)
     echo_write(settings, command, target)
     graph = open_graph(target, "rw", settings.actor, spark=spark_of(spark_master, spark_conf))
-    with shown_progress(settings.quiet) as progress:
+    with shown_progress(settings.quiet) as progress, _saying_how_to_branch(branch, base):
         result = graph.load(
             list(data),
             mode,
@@ -137,6 +139,19 @@ def _load(
     if result.branch_created:
         output.line(f"branch {result.branch} created from {result.base_branch}")
     output.fields({"actor_id": settings.actor})
+
+
+@contextmanager
+def _saying_how_to_branch(branch: str | None, base: str | None) -> Iterator[None]:
+    """A branch that is not there can come into being with the load."""
+    try:
+        yield
+    except BranchNotFound as error:
+        if base is not None or error.branch != branch:
+            raise
+        raise BranchNotFound(
+            f"{error.message}; pass --from {MAIN} to create it with the load", branch=error.branch
+        ) from error
 
 
 def _summary(uri: str, result: LoadResult) -> str:

@@ -16,70 +16,92 @@ from omnigraph.cli.settings import Settings
 
 OK, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
 
-COMMANDS = {
-    "init": Lazy("omnigraph.cli.init", "init", "Create an empty graph at URI."),
-    "query": Lazy("omnigraph.cli.query", "query", "Run a read query and print its answer."),
-    "mutate": Lazy("omnigraph.cli.mutate", "mutate", "Run a mutation: one commit for all of its statements, or none."),
-    "load": Lazy("omnigraph.cli.load", "load", "Load rows into a branch: all of them in one commit, or none."),
-    "ingest": Lazy("omnigraph.cli.load", "ingest", "Load into a branch that is created with the rows."),
-    "export": Lazy(
-        "omnigraph.cli.export", "export", "Write the nodes and edges of a graph so that they load back to an equal one."
-    ),
-    "explain": Lazy("omnigraph.cli.explain", "explain", "Show how a read query is answered."),
-    "shell": Lazy("omnigraph.cli.shell", "shell", "Type queries and mutations at a prompt."),
-    "lint": Lazy("omnigraph.cli.lint", "lint", "Check a file of queries against a schema."),
-    "branch": Lazy("omnigraph.cli.branch", "branch", "Make, list, merge and delete branches."),
-    "commit": Lazy("omnigraph.cli.commit", "commit", "Look at the history of a graph."),
-    "revert": Lazy("omnigraph.cli.merging", "revert", "Take a COMMIT back: publish the inverse of what it changed."),
-    "cherry-pick": Lazy(
-        "omnigraph.cli.merging",
-        "cherry_pick",
-        "Apply one COMMIT to another branch: publish what it changed against its first parent.",
-    ),
-    "diff": Lazy(
-        "omnigraph.cli.diff",
-        "diff",
-        "Show what changed from FROM to TO: branches, tags, commits, snapshots or manifest versions of main.",
-    ),
-    "changes": Lazy("omnigraph.cli.changes", "changes", "Follow what happens on a branch."),
-    "tag": Lazy("omnigraph.cli.tag", "tag", "Name commits; cleanup keeps what is tagged."),
-    "snapshot": Lazy("omnigraph.cli.snapshot", "snapshot", "Show the tables of a branch and their published versions."),
-    "schema": Lazy("omnigraph.cli.schema", "schema", "Look at schemas and change them."),
-    "blob": Lazy("omnigraph.cli.blob", "blob", "Read blob values."),
-    "ensure-indices": Lazy(
-        "omnigraph.cli.ensure_indices", "ensure_indices", "Build the indexes that are declared and missing."
-    ),
-    "optimize": Lazy(
-        "omnigraph.cli.optimize",
-        "optimize",
-        "Compact the tables of a branch and build and complete their indexes, in one commit.",
-    ),
-    "repair": Lazy(
-        "omnigraph.cli.repair",
-        "repair",
-        "Look at tables whose storage is ahead of the graph, and publish what is verified.",
-    ),
-    "cleanup": Lazy(
-        "omnigraph.cli.cleanup", "cleanup", "Remove old versions, and files that nothing refers to any more."
-    ),
-    "stats": Lazy(
-        "omnigraph.cli.stats", "stats", "Show rows, fragments, versions, bytes and index coverage of each type."
-    ),
-    "recovery": Lazy("omnigraph.cli.recovery", "recovery", "Look at recoveries and at what is waiting for one."),
-    "viz": Lazy("omnigraph.cli.viz", "viz", "Draw the schema, or nodes and what stands around them."),
-    "embed": Lazy("omnigraph.cli.embed", "embed", "Fill in the vectors of a JSONL file."),
-    "alias": Lazy("omnigraph.cli.alias", "alias", "Run the stored query that the configuration calls NAME."),
-    "graphs": Lazy("omnigraph.cli.graphs", "graphs", "Look at the graphs of a server."),
-    "cluster": Lazy("omnigraph.cli.cluster", "cluster", "Declare and apply the graphs of a cluster."),
-    "policy": Lazy("omnigraph.cli.policy", "policy", "Check the policy of a cluster."),
-    "queries": Lazy("omnigraph.cli.queries", "queries", "Look at the stored queries of a cluster."),
-    "login": Lazy("omnigraph.cli.session", "login", "Keep a credential for the server NAME."),
-    "logout": Lazy("omnigraph.cli.session", "logout", "Forget the credential for the server NAME."),
-    "profile": Lazy("omnigraph.cli.profile", "profile", "Show the profiles of the configuration."),
-    "config": Lazy("omnigraph.cli.config", "config", "Show what flags, environment and configuration come to."),
-    "completion": Lazy("omnigraph.cli.completion", "completion", "Print the completion script of a SHELL."),
-    "version": Lazy("omnigraph.cli.version", "version", "Show the version of OmniGraph and of its on-disk format."),
+#: The commands as help shows them.
+SECTIONS = {
+    "Data": {
+        "init": Lazy("omnigraph.cli.init", "init", "Create an empty graph at URI."),
+        "load": Lazy("omnigraph.cli.load", "load", "Load rows into a branch: all of them in one commit, or none."),
+        "ingest": Lazy("omnigraph.cli.load", "ingest", "Load into a branch that is created with the rows."),
+        "query": Lazy("omnigraph.cli.query", "query", "Run a read query and print its answer."),
+        "mutate": Lazy(
+            "omnigraph.cli.mutate", "mutate", "Run a mutation: one commit for all of its statements, or none."
+        ),
+        "explain": Lazy("omnigraph.cli.explain", "explain", "Show how a read query is answered."),
+        "shell": Lazy("omnigraph.cli.shell", "shell", "Type queries and mutations at a prompt."),
+        "export": Lazy(
+            "omnigraph.cli.export",
+            "export",
+            "Write the nodes and edges of a graph so that they load back to an equal one.",
+        ),
+        "blob": Lazy("omnigraph.cli.blob", "blob", "Read blob values."),
+    },
+    "Branches and history": {
+        "branch": Lazy("omnigraph.cli.branch", "branch", "Make, list, merge and delete branches."),
+        "diff": Lazy(
+            "omnigraph.cli.diff",
+            "diff",
+            "Show what changed from FROM to TO: branches, tags, commits, snapshots or manifest versions of main.",
+        ),
+        "commit": Lazy("omnigraph.cli.commit", "commit", "Look at the history of a graph."),
+        "revert": Lazy(
+            "omnigraph.cli.merging", "revert", "Take a COMMIT back: publish the inverse of what it changed."
+        ),
+        "cherry-pick": Lazy(
+            "omnigraph.cli.merging",
+            "cherry_pick",
+            "Apply one COMMIT to another branch: publish what it changed against its first parent.",
+        ),
+        "tag": Lazy("omnigraph.cli.tag", "tag", "Name commits; cleanup keeps what is tagged."),
+        "changes": Lazy("omnigraph.cli.changes", "changes", "Follow what happens on a branch."),
+        "snapshot": Lazy(
+            "omnigraph.cli.snapshot", "snapshot", "Show the tables of a branch and their published versions."
+        ),
+    },
+    "Schemas and queries": {
+        "schema": Lazy("omnigraph.cli.schema", "schema", "Look at schemas and change them."),
+        "lint": Lazy("omnigraph.cli.lint", "lint", "Check a file of queries against a schema."),
+        "viz": Lazy("omnigraph.cli.viz", "viz", "Draw the schema, or nodes and what stands around them."),
+        "embed": Lazy("omnigraph.cli.embed", "embed", "Fill in the vectors of a JSONL file."),
+    },
+    "Storage": {
+        "stats": Lazy(
+            "omnigraph.cli.stats", "stats", "Show rows, fragments, versions, bytes and index coverage of each type."
+        ),
+        "ensure-indices": Lazy(
+            "omnigraph.cli.ensure_indices", "ensure_indices", "Build the indexes that are declared and missing."
+        ),
+        "optimize": Lazy(
+            "omnigraph.cli.optimize",
+            "optimize",
+            "Compact the tables of a branch and build and complete their indexes, in one commit.",
+        ),
+        "cleanup": Lazy(
+            "omnigraph.cli.cleanup", "cleanup", "Remove old versions, and files that nothing refers to any more."
+        ),
+        "repair": Lazy(
+            "omnigraph.cli.repair",
+            "repair",
+            "Look at tables whose storage is ahead of the graph, and publish what is verified.",
+        ),
+        "recovery": Lazy("omnigraph.cli.recovery", "recovery", "Look at recoveries and at what is waiting for one."),
+    },
+    "Servers and clusters": {
+        "graphs": Lazy("omnigraph.cli.graphs", "graphs", "Look at the graphs of a server."),
+        "cluster": Lazy("omnigraph.cli.cluster", "cluster", "Declare and apply the graphs of a cluster."),
+        "policy": Lazy("omnigraph.cli.policy", "policy", "Check the policy of a cluster."),
+        "queries": Lazy("omnigraph.cli.queries", "queries", "Look at the stored queries of a cluster."),
+        "alias": Lazy("omnigraph.cli.alias", "alias", "Run the stored query that the configuration calls NAME."),
+        "login": Lazy("omnigraph.cli.session", "login", "Keep a credential for the server NAME."),
+        "logout": Lazy("omnigraph.cli.session", "logout", "Forget the credential for the server NAME."),
+    },
+    "This machine": {
+        "profile": Lazy("omnigraph.cli.profile", "profile", "Show the profiles of the configuration."),
+        "config": Lazy("omnigraph.cli.config", "config", "Show what flags, environment and configuration come to."),
+        "completion": Lazy("omnigraph.cli.completion", "completion", "Print the completion script of a SHELL."),
+        "version": Lazy("omnigraph.cli.version", "version", "Show the version of OmniGraph and of its on-disk format."),
+    },
 }
+COMMANDS = {name: lazy for section in SECTIONS.values() for name, lazy in section.items()}
 #: Names of earlier releases, still understood with a warning.
 RENAMED = {
     ("query", "lint"): "lint",
@@ -93,9 +115,10 @@ RENAMED = {
 @click.group(
     cls=LazyGroup,
     lazy=COMMANDS,
+    sections=SECTIONS,
     renamed=RENAMED,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Global flags stand before or after the command.",
+    epilog="Global flags stand before or after the command. `omnigraph COMMAND --help` shows the flags of a command.",
 )
 def root() -> None:
     """A typed property graph over Lance tables, with branches, commits and merges."""

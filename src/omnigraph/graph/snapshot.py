@@ -69,8 +69,8 @@ class Snapshot:
             return self.tables.open(entry.location, entry.version)
         except Missing as error:
             raise HistoricalVersionReclaimed(
-                f"the {type_key} of {self.id} ({entry.location}) is gone: its branch was deleted, or the version was "
-                "cleaned up; take a newer snapshot, or restore it from a backup",
+                f"the {type_key} of {self.id} ({entry.location}) is gone: its branch was deleted, the version was "
+                "cleaned up, or a schema change dropped it for good; take a newer snapshot, or restore it from a backup",
                 version=self.id,
             ) from error
 

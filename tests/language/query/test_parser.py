@@ -322,7 +322,7 @@ def test_a_single_query_needs_no_name() -> None:
     ("text", "name", "message"),
     [
         pytest.param(TWO, "c", "query 'c' not found", id="missing"),
-        pytest.param(TWO, "A", "query 'A' not found", id="names-are-case-sensitive"),
+        pytest.param(TWO, "A", "query 'A' not found; did you mean `a`?", id="names-are-case-sensitive"),
         pytest.param("", "c", "query 'c' not found", id="missing-in-an-empty-file"),
         pytest.param(TWO, None, "query file contains multiple queries; pass a name", id="no-name-and-several"),
         pytest.param("", None, "query file contains no queries", id="no-name-and-none"),

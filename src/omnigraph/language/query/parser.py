@@ -48,7 +48,9 @@ def find_query(file: QueryFile, name: str | None = None) -> Query:
     for query in file.queries:
         if query.name == name:
             return query
-    raise BadRequest(f"query '{name}' not found")
+    raise BadRequest(
+        f"query '{name}' not found{did_you_mean(nearest_name(name, [query.name for query in file.queries]))}"
+    )
 
 
 # --- the head of a query ----------------------------------------------------------------------------------------------
