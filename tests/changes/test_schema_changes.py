@@ -153,3 +153,37 @@ def test_a_renamed_type_and_its_successor(graph: og.Graph, row: list[str]) -> No
     with pytest.raises(NotFound, match="does not exist at this snapshot"):
         graph.query(everyone % "Person", snapshot=before)
     assert [row["x.key"] for row in graph.query(everyone % "Person").rows] == ["new"]
+
+
+def test_a_filter_knows_a_type_by_the_name_it_has_today(graph: og.Graph) -> None:
+    first = graph.head()
+    graph.apply_schema('node Human @rename_from("Person") { key: String @key age: I32? }')
+    graph.mutate('query q() { insert Human { key: "cid" } }')
+    assert [change.id for change in graph.commit_changes(first.id, types="Human")] == ["bob"]
+    assert [change.id for change in graph.diff(first.parent, first.id, types="node:Human")] == ["bob"]
+    page = graph.changes(start="beginning", types="Human")
+    assert [[change.id for change in block.changes] for block in page.blocks] == [["ann"], ["bob"], [], ["cid"]]
+
+
+@pytest.mark.parametrize(
+    "schema", ['node Human @rename_from("Person") { key: String @key age: I32? } node Other { k: String @key }', None]
+)
+def test_a_filter_whose_type_got_another_name_or_went_skips_nothing(tmp_path: Path, schema: str | None) -> None:
+    graph = og.init(tmp_path / "g", f"{PERSON} node Other {{ k: String @key }}")
+    cursor = graph.changes(types=["Person", "Other"]).cursor
+    if schema is not None:
+        graph.mutate(PUT, params={"k": "cid"})
+    graph.apply_schema(schema or "node Other { k: String @key }")
+    changed = graph.head()
+    graph.mutate('query q() { insert Other { k: "o" } }')
+    later = graph.head()
+    page = graph.changes(cursor=cursor, types=["Person", "Other"])
+    assert page.blocks[-1].commit == changed, "the change itself is told, with nothing in it"
+    assert page.caught_up is False
+    for _ in range(2):
+        with pytest.raises(ChangeSchemaBoundary, match="no type 'Person' any more") as caught:
+            graph.changes(cursor=page.cursor, types=["Person", "Other"])
+        assert (caught.value.commit, caught.value.type_name) == (later.id, "Person")
+    today = "Human" if schema else "Other"
+    page = graph.changes(start=f"after:{changed.id}", types=["Other", today])
+    assert [[change.id for change in block.changes] for block in page.blocks] == [["o"]]

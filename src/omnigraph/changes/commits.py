@@ -73,7 +73,10 @@ class CommitBlock:
         self._wanted = wanted
         self.after = state_of(context.manifest, commit)
         self.before = state_of(context.manifest, context.manifest.commit_near(commit.parent, commit.branch))
-        pairs = [pair for pair in moved_tables(self.before, self.after, wanted) if not _dropped(commit, pair)]
+        # What the types are called now; only a filter asks for it.
+        self.today = context.manifest.load() if wanted.types else self.after
+        moved = moved_tables(self.before, self.after, wanted, self.today)
+        pairs = [pair for pair in moved if not _dropped(commit, pair)]
         self._deltas = [(pair, _opened(context, commit, pair)) for pair in pairs]
         for pair, delta in self._deltas:
             if pair.before is not None and delta.columns.one_sided:
@@ -119,6 +122,19 @@ def _boundary(commit: Commit, pair: TablePair) -> ChangeSchemaBoundary:
         commit=commit.id,
         type_name=pair.names[0],
     )
+
+
+def open_told(context: CommitContext, commit: Commit, wanted: Filter, cursor: str | None = None) -> CommitBlock:
+    """The block of a commit for who follows a branch: a wanted type that got another name or went is said, not skipped."""
+    block = open_block(context, commit, wanted, cursor)
+    for name in wanted.unknown_types(block.before, block.after, block.today):
+        raise ChangeSchemaBoundary(
+            f"there is no type '{name}' any more at commit {commit.id}: it was renamed or dropped; take a baseline with the "
+            "types of today and go on behind it",
+            commit=commit.id,
+            type_name=name.rpartition(":")[2],
+        )
+    return block
 
 
 def open_block(context: CommitContext, commit: Commit, wanted: Filter, cursor: str | None = None) -> CommitBlock:
@@ -185,7 +201,7 @@ def commit_changes(
     budget = page_budget(limit, "commit_changes_page_changes")
     behind = None if page_token is None else _resumed(identity_domain, page_token, commit, wanted)
     block = open_block(context, commit, wanted)
-    wanted.refuse_unknown_types(block.before, block.after, context.manifest.load())
+    wanted.refuse_unknown_types(block.before, block.after, block.today)
     if limit is None and page_token is None:
         return CommitChanges(Changes(lambda: (change for _, change in block.changes())), commit)
     page: list[Change] = []

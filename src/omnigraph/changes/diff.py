@@ -43,14 +43,26 @@ class TablePair:
         return table_delta(context, before, after)
 
 
-def moved_tables(before: ManifestState, after: ManifestState, wanted: Filter) -> list[TablePair]:
-    """The wanted tables that are not the same on both sides: nodes before edges, then by type id."""
+def moved_tables(before: ManifestState, after: ManifestState, wanted: Filter, today: ManifestState) -> list[TablePair]:
+    """The wanted tables that are not the same on both sides: nodes before edges, then by type id.
+
+    A type is wanted by a name that it has on one side, or by the one it has today.
+    """
     pairs = [
         TablePair(identity, before.tables.get(identity), after.tables.get(identity))
         for identity in before.tables.keys() | after.tables.keys()
     ]
-    moved = [pair for pair in pairs if not _same(pair.before, pair.after) and wanted.wants_type(pair.kind, pair.names)]
+    moved = [
+        pair
+        for pair in pairs
+        if not _same(pair.before, pair.after) and wanted.wants_type(pair.kind, [*pair.names, *_named(today, pair)])
+    ]
     return sorted(moved, key=lambda pair: (pair.kind != "node", pair.identity))
+
+
+def _named(state: ManifestState, pair: TablePair) -> list[str]:
+    entry = state.tables.get(pair.identity)
+    return [] if entry is None else [entry.key.partition(":")[2]]
 
 
 def by_name(pairs: Iterable[TablePair]) -> list[TablePair]:
@@ -60,8 +72,9 @@ def by_name(pairs: Iterable[TablePair]) -> list[TablePair]:
 
 def diff(context: CommitContext, before: ManifestState, after: ManifestState, wanted: Filter) -> ChangeSet:
     """The difference between two states, read while it is iterated."""
-    wanted.refuse_unknown_types(before, after)
-    pairs = by_name(moved_tables(before, after, wanted))
+    today = context.manifest.load() if wanted.types else after
+    wanted.refuse_unknown_types(before, after, today)
+    pairs = by_name(moved_tables(before, after, wanted, today))
     # Opened at once: what can not be read any more is said before anything is told.
     deltas = [(pair, pair.delta(context)) for pair in pairs]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omnigraph.changes.commits import cause, open_block, page_budget
+from omnigraph.changes.commits import cause, open_told, page_budget
 from omnigraph.changes.filter import Filter
 from omnigraph.changes.model import Change
 from omnigraph.changes.position import Position, position_of, read_position
@@ -86,7 +86,7 @@ def poll(context: CommitContext, identity_domain: str, asked: Poll) -> FeedPage:
     blocks: list[Block] = []
     for number, commit in enumerate(commits):
         try:
-            block = open_block(context, commit, asked.wanted, asked.cursor)
+            block = open_told(context, commit, asked.wanted, asked.cursor)
         except (ChangeFeedGap, ChangeSchemaBoundary):
             if not blocks:
                 raise

@@ -38,12 +38,16 @@ class Filter:
         asked = [None if part is None else sorted(part) for part in (self.kinds, self.types, self.ops)]
         return hashlib.sha256(orjson.dumps(asked)).hexdigest()[:16]
 
+    def unknown_types(self, *states: ManifestState) -> list[str]:
+        """The wanted types that are in none of these states."""
+        known = {key for state in states for key in state.by_key}
+        return sorted((self.types or frozenset()) - known - {key.partition(":")[2] for key in known})
+
     def refuse_unknown_types(self, *states: ManifestState) -> None:
         """A type that is in none of these states is a mistake."""
-        known = {key for state in states for key in state.by_key}
-        names = known | {key.partition(":")[2] for key in known}
-        unknown = sorted((self.types or frozenset()) - names)
+        unknown = self.unknown_types(*states)
         if unknown:
+            known = {key for state in states for key in state.by_key}
             raise BadRequest(f"unknown type '{unknown[0]}'; the types are {', '.join(sorted(known))}")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pyarrow as pa
 
-from omnigraph.changes.commits import open_block
+from omnigraph.changes.commits import open_told
 from omnigraph.changes.filter import Filter
 from omnigraph.changes.model import Change
 from omnigraph.changes.track import Track, track_of
@@ -95,7 +95,7 @@ class Stream:
         """The changes of one commit as rows."""
         context = self._context()
         commit = context.manifest.commit_near(commit_id, self.branch)
-        block = open_block(context, commit, self.wanted)
+        block = open_told(context, commit, self.wanted)
         waiting: list[Change] = []
         for _, change in block.changes():
             waiting.append(change)

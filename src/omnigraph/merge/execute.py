@@ -42,6 +42,7 @@ from omnigraph.merge.plan import Plan, Sides, make_plan
 from omnigraph.merge.result import MergeResult
 from omnigraph.merge.states import readable_base, readable_pairs
 from omnigraph.storage.locks import HeldLock
+from omnigraph.storage.round_trips import at_once
 
 failpoints.declare("branch_merge.prepared")
 
@@ -93,7 +94,8 @@ def merge(context: CommitContext, catalog: Catalog, source: str, into: str, opti
 
 def _prepare(context: CommitContext, catalog: Catalog, source: str, options: Options, ours: ManifestState) -> Prepared:
     theirs = context.manifest.load(source)
-    known, of_source = context.manifest.commits(ours.branch), context.manifest.commits(source)
+    with at_once(context.root) as requests:
+        known, of_source = requests.map(context.manifest.commits, (ours.branch, source))
     relation = relate({**of_source, **known}, ours.head, theirs.head)
     if relation.outcome == ALREADY_UP_TO_DATE:
         return Prepared(ALREADY_UP_TO_DATE)
