@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -90,11 +91,17 @@ class Root:
 
     def local_path(self, path: str) -> Path:
         """The file of a path below a local root."""
-        return Path(self.uri) / relative(path)
+        return _file_below(self.uri, path)
 
     def _authority_and_prefix(self) -> tuple[str, str]:
         authority, _, prefix = self.uri.partition("://")[2].partition("/")
         return authority, prefix
+
+
+@lru_cache(maxsize=1024)
+def _file_below(root: str, path: str) -> Path:
+    """A query asks for the same few files again and again, to see that they have not changed."""
+    return Path(root) / relative(path)
 
 
 def _s3_uri(text: str, rest: str) -> str:

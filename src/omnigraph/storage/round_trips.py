@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from omnigraph.storage.root import Root
 
@@ -29,11 +29,6 @@ class _OneByOne(Executor):
         except Exception as error:
             outcome.set_exception(error)
         return outcome
-
-    def map(
-        self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
-    ) -> Iterator[T]:
-        return iter([fn(*some) for some in zip(*iterables, strict=False)])
 
 
 ONE_BY_ONE: Executor = _OneByOne()
