@@ -96,8 +96,9 @@ def test_an_update_has_both_images(graph: og.Graph, row: list[str]) -> None:
 def test_commits_that_changed_nothing(graph: og.Graph, row: list[str]) -> None:
     graph.ensure_indices()
     built = graph.head()
-    same = made(call(graph, "relevel", "ben", 25))
-    for commit_id in (built.id, same):
+    same = graph.load([{"type": "Staff", "data": {"handle": "ben", "level": 25}}], "merge", engine="local").commit
+    assert same is not None
+    for commit_id in (built.id, same.id):
         page = graph.commit_changes(commit_id)
         assert (list(page.changes), page.next_page_token, page.commit.id) == ([], None, commit_id)
         assert page.stats.to_dict() == {"inserts": 0, "updates": 0, "deletes": 0, "types": ()}
