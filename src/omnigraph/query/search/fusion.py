@@ -20,7 +20,8 @@ from omnigraph.query.rows import Rows, address_name, column_name
 from omnigraph.query.run import Run
 from omnigraph.query.scan import Request, name_batch
 from omnigraph.query.search.rank_bounds import Bounds, contenders, expected, fused, likely, settled
-from omnigraph.query.search.rank_lists import ROW_ID, IdOrder, RankList, RowIds, is_approximate, rank_list, read_rows
+from omnigraph.query.search.rank_lists import IdOrder, RankList, is_approximate, rank_list
+from omnigraph.query.search.ranked_text import RowIds
 from omnigraph.query.search.scores import fusion_k, score_name
 
 #: Shorter lists cost as much.
@@ -81,8 +82,7 @@ class Fusion:
                 ids = run.caches.table_ids(entities.table)
                 addresses = found.table[address_name(variable)].take(places).to_numpy()
                 return _order(ids.ids.take(pa.array(ids.positions_at(addresses))))
-            read = read_rows(entities, rows, ["id"])
-            return _order(read["id"].take(pa.array(_places(read[ROW_ID].to_numpy(), rows))))
+            return _order(entities.table.take_row_ids(rows, ["id"])["id"])
 
         return order
 
@@ -92,11 +92,11 @@ class Fusion:
         late = tuple(name for name in self.columns if not rows.has(variable, name))
         if not late:
             return rows
-        nodes = rows.table[_row_name(self.plan)].to_numpy()
+        nodes, inverse = np.unique(rows.table[_row_name(self.plan)].to_numpy(), return_inverse=True)
         stored = [name for name in map(entities.stored.__getitem__, late) if name is not None]
-        read = read_rows(entities, np.unique(nodes), stored)
+        read = entities.table.take_row_ids(nodes, stored)
         named = name_batch(read, Request(entities, variable, late), late, addresses=False)
-        places = pa.array(_places(read[ROW_ID].to_numpy(), nodes))
+        places = pa.array(inverse)
         return rows.with_columns({name: named[name].take(places) for name in named.column_names})
 
 
@@ -144,12 +144,6 @@ def _looked_up(
 
 def _row_name(plan: FusedScan) -> str:
     return column_name(plan.node.variable, "#row")
-
-
-def _places(rows: RowIds, wanted: RowIds) -> npt.NDArray[np.int64]:
-    """Where wanted rows are among others that hold them all."""
-    order = np.argsort(rows)
-    return np.asarray(order[np.searchsorted(rows[order], wanted)], np.int64)
 
 
 def _order(ids: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:

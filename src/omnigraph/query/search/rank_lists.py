@@ -7,24 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-from lance.query import MatchQuery
 
 from omnigraph.language.query.ir import Bm25, Nearest, NodePattern
 from omnigraph.query.entities import Entities
 from omnigraph.query.pushdown import push
 from omnigraph.query.run import Run
-from omnigraph.query.search.analyser import tokens
-from omnigraph.query.search.bm25 import bm25
 from omnigraph.query.search.bm25_index import inverted_index
 from omnigraph.query.search.rank_bounds import Bounds
+from omnigraph.query.search.ranked_text import RowIds, search_texts, text_matches
 from omnigraph.query.search.vector_index import overlooks, vector_index, vector_search
 from omnigraph.query.search.vectors import distances, query_vector
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import ROW_ADDRESS, Filter
+from omnigraph.storage.tables.unshared import ROW_ID
 
-ROW_ID = "_rowid"
-RowIds = npt.NDArray[np.uint64]
 #: The order of some rows by the ids of their nodes, as numbers that can be compared.
 IdOrder = Callable[[RowIds], npt.NDArray[np.int64]]
 
@@ -120,15 +116,15 @@ def _best_vectors(
     if len(groups) and (index.kind != "IVF_FLAT" or ranking.metric == "cosine"):
         # Such an index knows distances by shortened vectors, or up to an error that tells equal directions apart.
         head = int(np.searchsorted(groups, groups[min(exact, len(groups)) - 1], side="right"))
-        measured = _measured(entities, column, rows[:head], lambda vectors: distances(vectors, vector, ranking.metric))
+        vectors = entities.table.take_row_ids(rows[:head], [column])[column].combine_chunks()
+        measured = distances(vectors, vector, ranking.metric).to_numpy(zero_copy_only=False)
         nearest_first = np.argsort(measured, kind="stable")
         order[:head], rows[:head] = order[:head][nearest_first], rows[:head][nearest_first]
         inside = _groups(measured[nearest_first])
         groups = np.concatenate([inside, groups[head:] - groups[head - 1] + inside[-1]])
 
     def present(nodes: RowIds) -> npt.NDArray[np.bool_]:
-        known = read_rows(entities, nodes, [], f"`{column}` is not null")[ROW_ID].to_numpy()
-        return np.isin(nodes, known)
+        return np.asarray(entities.table.take_row_ids(nodes, [column])[column].is_valid())
 
     # A vector without direction is in no index for directions, and has a distance all the same.
     complete = len(values) < count and ranking.metric != "cosine"
@@ -136,69 +132,21 @@ def _best_vectors(
     return RankList(rows, addresses, groups, complete, entities.rows, present, everywhere)
 
 
-def _measured(
-    entities: Entities, column: str, rows: RowIds, measure: Callable[[pa.Array], pa.Array]
-) -> npt.NDArray[np.float64]:
-    """What is computed from a column of some rows, in their order."""
-    read = read_rows(entities, rows, [column])
-    values = measure(read[column].combine_chunks()).to_numpy(zero_copy_only=False)
-    by_row = np.argsort(read[ROW_ID].to_numpy())
-    return np.asarray(values[by_row[np.searchsorted(read[ROW_ID].to_numpy()[by_row], rows)]])
-
-
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 
 def _best_texts(ranking: Bm25, entities: Entities, filter_: Filter | None, count: int, run: Run) -> RankList | None:
-    index, text = inverted_index(entities, ranking.field.property, run), run.value(ranking.query)
-    if index is None or not isinstance(text, str) or not tokens(text):
+    found, text = text_matches(ranking, entities, filter_, count, run), run.value(ranking.query)
+    index = inverted_index(entities, ranking.field.property, run)
+    if found is None or index is None:
         return None
-    run.note(f"index: {index.name} ({index.kind})")
-    table, query = entities.table, MatchQuery(text, index.columns[0])
-
-    def search(limit: int | None, filter_: Filter | None) -> pa.Table:
-        with translated(str(table.location), "search"):
-            return table.dataset.scanner(
-                columns=["_score"],
-                filter=filter_,
-                full_text_query=query,
-                prefilter=True,
-                fast_search=True,
-                limit=limit,
-                with_row_id=True,
-                with_row_address=True,
-                disable_scoring_autoprojection=True,
-            ).to_table()
-
-    found = search(count, filter_)
-    values = found["_score"].to_numpy().astype(np.float64)
-    rows, addresses = found[ROW_ID].to_numpy(), found[ROW_ADDRESS].to_numpy()
-    complete = len(values) < count
-    newer = [part for part in table.dataset.get_fragments() if part.fragment_id not in index.fragments]
-    later = np.zeros(0, np.uint64)
-    if newer:
-        with translated(str(table.location), "read"):
-            read = table.dataset.scanner(
-                columns=[index.columns[0]],
-                filter=filter_,
-                fragments=newer,
-                with_row_id=True,
-                with_row_address=True,
-            ).to_table()
-        scores = bm25(ranking, read[index.columns[0]].combine_chunks(), run).to_numpy()
-        later = read[ROW_ID].to_numpy()[scores > 0]
-        # What is worse than the last row of an open list is as unknown as all that comes after it.
-        listed = scores > 0 if complete else scores >= values.min()
-        values = np.concatenate([values, scores[listed]])
-        rows = np.concatenate([rows, read[ROW_ID].to_numpy()[listed]])
-        addresses = np.concatenate([addresses, read[ROW_ADDRESS].to_numpy()[listed]])
-    order = np.argsort(-values, kind="stable")
 
     def present(nodes: RowIds) -> npt.NDArray[np.bool_]:
-        known = search(None, among_rows(nodes))[ROW_ID].to_numpy()
-        return np.isin(nodes, known) | np.isin(nodes, later)
+        known = search_texts(entities, index, str(text), among_rows(nodes), None)[ROW_ID].to_numpy()
+        return np.isin(nodes, known) | np.isin(nodes, found.newer)
 
-    return RankList(rows[order], addresses[order], _groups(values[order]), complete, entities.rows, present)
+    groups = _groups(found.scores)
+    return RankList(found.rows, found.addresses, groups, found.complete, entities.rows, present)
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -214,15 +162,3 @@ def _groups(values: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
 def among_rows(rows: RowIds) -> str:
     """The condition that a row is one of these: read directly, without a scan."""
     return f"{ROW_ID} in ({', '.join(map(str, rows.tolist()))})"
-
-
-def read_rows(entities: Entities, rows: RowIds, columns: list[str], condition: str | None = None) -> pa.Table:
-    """Some rows by their row ids, in no particular order."""
-    chosen = among_rows(rows)
-    with translated(str(entities.table.location), "read"):
-        return entities.table.dataset.scanner(
-            columns=columns,
-            filter=chosen if condition is None else f"{chosen} and {condition}",
-            with_row_id=True,
-            with_row_address=True,
-        ).to_table()

@@ -97,7 +97,7 @@ def _best_texts(plan: RankedScan, ranking: Bm25, run: Run, alone: bool) -> Best:
     """
     found = best_by_index(plan, ranking, _columns(plan.node, run), run)
     if found is not None:
-        return Best(_nearest(_scored(found, plan, run), plan), complete=False)
+        return Best(_scored(found, plan, run), complete=False)
     node = replace(plan.node, columns=_columns(plan.node, run, ranking), distances=())
     everything = scan_nodes(node, run)
     if not alone and inverted_index(run.nodes(node.node_type), ranking.field.property, run) is None:

@@ -1,15 +1,16 @@
-"""The rows that answer a text best, as an inverted index gives them: only so many are read."""
+"""The rows that answer a text best, as an inverted index gives them: only so many are looked at, and fewer read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-from lance.fragment import LanceFragment
 from lance.query import MatchQuery
 
 from omnigraph.language.query.ir import Bm25, RankedScan
+from omnigraph.query.entities import Entities
 from omnigraph.query.pushdown import push
 from omnigraph.query.rows import Rows
 from omnigraph.query.run import Run
@@ -19,65 +20,103 @@ from omnigraph.query.search.bm25 import bm25
 from omnigraph.query.search.bm25_index import inverted_index
 from omnigraph.query.search.scores import score_name
 from omnigraph.storage.tables.lance_errors import translated
-from omnigraph.storage.tables.table import Filter, Table
+from omnigraph.storage.tables.table import ROW_ADDRESS, Filter, TableIndex
+from omnigraph.storage.tables.unshared import ROW_ID
 
-_SCORE = "_score"
+RowIds = npt.NDArray[np.uint64]
 #: Asked for beyond the limit, so that rows which tie with the last one are seen.
 _SPARE = 16
+#: Where many tie, so many more are asked for at once: a search costs little more for them.
+_MANY = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatches:
+    """The rows that answer a text best, best first, by row id and address.
+
+    `complete`: no other row holds a token of the query. Otherwise there may be more that are as good as the last ones.
+    `newer`: all matching rows that the index does not know yet, in no particular order.
+    """
+
+    rows: RowIds
+    addresses: RowIds
+    scores: npt.NDArray[np.float64]
+    complete: bool
+    newer: RowIds
 
 
 def best_by_index(plan: RankedScan, ranking: Bm25, columns: tuple[str, ...], run: Run) -> Rows | None:
     """The best rows with their scores; None when the index can not tell: too few rows hold a token of the query."""
     entities = run.nodes(plan.node.node_type)
+    pushed = push(plan.node.predicates, entities, run)
+    if not plan.limit or plan.node.lookup is not None or pushed.rest or pushed.never:
+        return None
+    asked = plan.limit + _SPARE
+    while True:
+        found = text_matches(ranking, entities, pushed.filter, asked, run)
+        if found is None or len(found.scores) < plan.limit:
+            return None
+        last = found.scores[plan.limit - 1]
+        if found.complete or last > found.scores[-1]:
+            break
+        asked = max(_MANY, 4 * asked)
+    count = int(np.searchsorted(-found.scores, -last, side="right"))
+    stored = [name for name in map(entities.stored.__getitem__, columns) if name is not None]
+    read = entities.table.take_row_ids(found.rows[:count], stored)
+    read = read.append_column(ROW_ADDRESS, pa.array(found.addresses[:count]))
+    request = Request(entities, plan.node.variable, columns)
+    rows = Rows(name_batch(read, request, columns, request.addresses))
+    return rows.with_columns({score_name(ranking): pa.array(found.scores[:count])})
+
+
+def text_matches(ranking: Bm25, entities: Entities, filter_: Filter | None, count: int, run: Run) -> TextMatches | None:
+    """The best rows of those that pass a filter; None without an index, or a token to look for."""
     index, text = inverted_index(entities, ranking.field.property, run), run.value(ranking.query)
     if index is None or not isinstance(text, str) or not tokens(text):
         return None
-    if not plan.limit or plan.node.lookup is not None:
-        return None
-    pushed = push(plan.node.predicates, entities, run)
-    if pushed.rest or pushed.never:
-        return None
     run.note(f"index: {index.name} ({index.kind})")
-    table, request = entities.table, Request(entities, plan.node.variable, columns, plan.node.predicates)
-    stored = [name for name in map(entities.stored.__getitem__, columns) if name is not None]
-    known = _matching(table, MatchQuery(text, index.columns[0]), stored, pushed.filter, plan.limit)
-    parts, scores = [known], known[_SCORE].to_numpy().astype(np.float64)
-    newer = [fragment for fragment in table.dataset.get_fragments() if fragment.fragment_id not in index.fragments]
-    if newer:
-        # Of the rows the index knows, the text itself is not needed.
-        parts.append(_read(table, newer, dict.fromkeys((*stored, index.columns[0])), pushed.filter))
-        texts = parts[1][index.columns[0]].combine_chunks()
-        scores = np.concatenate([scores, bm25(ranking, texts, run).to_numpy()])
-    if np.count_nonzero(scores > 0) < plan.limit:
+    found = search_texts(entities, index, text, filter_, count)
+    scores = found["_score"].to_numpy().astype(np.float64)
+    rows, addresses = found[ROW_ID].to_numpy(), found[ROW_ADDRESS].to_numpy()
+    complete, newer = len(scores) < count, np.zeros(0, np.uint64)
+    read = _newer_texts(entities, index, filter_)
+    if read is not None:
+        later = bm25(ranking, read[index.columns[0]].combine_chunks(), run).to_numpy()
+        newer = read[ROW_ID].to_numpy()[later > 0]
+        # What is worse than the last row of an open list is as unknown as all that comes after it.
+        listed = later > 0 if complete else later >= scores.min()
+        scores = np.concatenate([scores, later[listed]])
+        rows = np.concatenate([rows, read[ROW_ID].to_numpy()[listed]])
+        addresses = np.concatenate([addresses, read[ROW_ADDRESS].to_numpy()[listed]])
+    order = np.argsort(-scores, kind="stable")
+    return TextMatches(rows[order], addresses[order], scores[order], complete, newer)
+
+
+def search_texts(
+    entities: Entities, index: TableIndex, text: str, filter_: Filter | None, limit: int | None
+) -> pa.Table:
+    """The score of the best rows that the index covers, or of all that match, with their row ids and addresses."""
+    with translated(str(entities.table.location), "search"):
+        return entities.table.dataset.scanner(
+            columns=["_score"],
+            filter=filter_,
+            full_text_query=MatchQuery(text, index.columns[0]),
+            prefilter=True,
+            fast_search=True,
+            limit=limit,
+            with_row_id=True,
+            with_row_address=True,
+            disable_scoring_autoprojection=True,
+        ).to_table()
+
+
+def _newer_texts(entities: Entities, index: TableIndex, filter_: Filter | None) -> pa.Table | None:
+    """The texts that the index does not know yet."""
+    table = entities.table
+    newer = [part for part in table.dataset.get_fragments() if part.fragment_id not in index.fragments]
+    if not newer:
         return None
-    rows = pa.concat_tables(name_batch(part, request, columns, request.addresses) for part in parts)
-    return Rows(rows).with_columns({score_name(ranking): scores})
-
-
-def _matching(table: Table, query: MatchQuery, columns: Sequence[str], filter_: Filter | None, limit: int) -> pa.Table:
-    """The best `limit` rows of those the index covers, and all that tie with the last of them."""
-    asked = limit + _SPARE
-    while True:
-        with translated(str(table.location), "search"):
-            found = table.dataset.scanner(
-                columns=[*columns, _SCORE],
-                filter=filter_,
-                full_text_query=query,
-                prefilter=True,
-                fast_search=True,
-                limit=asked,
-                with_row_address=True,
-                disable_scoring_autoprojection=True,
-            ).to_table()
-        best_first = np.sort(found[_SCORE].to_numpy())[::-1]
-        if len(best_first) < asked or best_first[limit - 1] > best_first[-1]:
-            return found
-        asked *= 4
-
-
-def _read(table: Table, fragments: Sequence[LanceFragment], columns: Iterable[str], filter_: Filter | None) -> pa.Table:
-    """The rows of some fragments."""
     with translated(str(table.location), "read"):
         return table.dataset.scanner(
-            columns=list(columns), filter=filter_, fragments=list(fragments), with_row_address=True
+            columns=[index.columns[0]], filter=filter_, fragments=newer, with_row_id=True, with_row_address=True
         ).to_table()

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset
@@ -179,6 +181,13 @@ class Table:
         """The rows with these ids, in no particular order, looked up in batches through the index on `id`."""
         options = {"with_row_id": with_row_id, "with_row_address": with_row_address}
         return self.take_by("id", ids, columns, blobs=blobs, **options)
+
+    def take_row_ids(self, row_ids: npt.NDArray[np.uint64], columns: Sequence[str]) -> pa.Table:
+        """Columns of the rows with these row ids, in their order; all of them must be there."""
+        if not columns or not len(row_ids):
+            return self.empty(columns) if columns else pa.table({"": pa.nulls(len(row_ids))}).select([])
+        with translated(str(self.location), "read"):
+            return self.dataset._take_rows(row_ids.tolist(), list(columns))
 
     def take_by(
         self,
