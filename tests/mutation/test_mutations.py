@@ -236,6 +236,47 @@ def test_a_repeated_request_returns_the_first_receipt(graph):
         call(graph, "put", "eve", 24, idempotency_key="k1")
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("I32", 1),
+        ("F64", 0.5),
+        ("String", ""),
+        ("Bool", False),
+        ("Date", "1969-12-31"),
+        ("DateTime", "2024-01-01T00:00:00.001Z"),
+        ("U64", 2**63 - 1),
+        ("[String]", ["a", ""]),
+        ("[F32]", []),
+        ("Vector(2)", [0.1, 0.0]),
+        ("I32", None),
+        ("[Date]", None),
+    ],
+)
+def test_an_update_to_what_is_there_makes_no_commit(tmp_path, kind, value):
+    graph = og.init(tmp_path / "g", f"node N {{ k: String @key v: {kind}? }}")
+    graph.mutate(f'query q($v: {kind}?) {{ insert N {{ k: "a" v: $v }} }}', params={"v": value})
+    update = f'query q($v: {kind}?) {{ update N set {{ v: $v }} where k = "a" }}'
+    head, done = graph.head(), graph.mutate(update, params={"v": value})
+    assert (done.affected_nodes, done.commit, graph.head()) == (1, None, head)
+
+
+def test_an_update_writes_only_the_rows_it_changes(graph):
+    before = graph.head()
+    done = graph.mutate('query q() { update Staff set { level: 30 } where handle != "nobody" }')
+    assert done.affected_nodes == 4
+    changes = graph.commit_changes(done.commit.id).changes
+    assert (done.commit.parent, [change.id for change in changes]) == (before.id, ["ben", "cleo", "dov"])
+
+
+def test_a_row_that_was_left_alone_is_still_seen_by_later_statements(graph):
+    done = graph.mutate(
+        """query q() { update Staff set { level: 30 } where handle = "ada"
+        insert Staff { handle: "eve", level: 30 } update Staff set { level: 31 } where level = 30 }"""
+    )
+    assert (done.affected_nodes, level(graph, "ada"), level(graph, "eve")) == (4, 31, 31)
+
+
 def test_a_no_op_is_not_recorded(graph):
     assert call(graph, "relevel", "eve", 1, idempotency_key="k2").commit is None
     call(graph, "put", "eve", 22)

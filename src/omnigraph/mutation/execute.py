@@ -139,7 +139,7 @@ def _attempt(
         check([HeadIs(request.if_commit)], state)
     run = _run(context, state, request, constants)
     if not list(run.staging):
-        return MutationResult(0, 0, None)
+        return MutationResult(run.affected.nodes, run.affected.edges, None)
     embed_missing(run.staging, vectors)
     _validate(run)
     write = _write(context, request, lineage, run)

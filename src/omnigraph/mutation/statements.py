@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.changes.compare import Mask, differing
 from omnigraph.language.query.ir import (
     Assign,
     Column,
@@ -97,12 +99,18 @@ class Run:
         column, asked = self._asked(predicate)
         staged = image.filter(matches(image[column.property], asked))
         rows = pa.concat_tables([stored.select(image.column_names).cast(image.schema), staged])
+        matched = int(rows.num_rows)
         for assign in assignments:
             place = rows.schema.get_field_index(assign.property)
             rows = rows.set_column(place, image.schema.field(place), self._repeated(entity, assign, rows.num_rows))
+        differ = _differ(stored, rows.slice(0, stored.num_rows), assignments)
+        if not differ.all():
+            # What stays as it is is not written: an update that changes nothing makes no commit.
+            kept = np.concatenate([differ, np.ones(staged.num_rows, np.bool_)])
+            rows, stored = rows.filter(pa.array(kept)), stored.filter(pa.array(differ))
         if rows.num_rows:
             pending.put_changed(rows, stored)
-        return int(rows.num_rows)
+        return matched
 
     def _repeated(self, entity: NodeType, assign: Assign, count: int) -> pa.Array:
         value = self._assigned(entity, assign)
@@ -145,6 +153,14 @@ class Run:
         value = self.constants.value(predicate.right)  # type: ignore[arg-type]
         assert not isinstance(value, tuple), "the checker refuses to compare with a list"
         return column, coerce(column.type, predicate.operator, value)
+
+
+def _differ(before: pa.Table, after: pa.Table, assignments: tuple[Assign, ...]) -> Mask:
+    """Which of some aligned rows an update changes; a blob that is given counts as another one."""
+    if any(assign.type.is_blob for assign in assignments):
+        return np.ones(before.num_rows, np.bool_)
+    names = [assign.property for assign in assignments]
+    return differing(before, after, names, lambda name, rows: (before[name].take(rows), after[name].take(rows)))
 
 
 def _by_key(entity: Entity, column: Column, asked: Coerced) -> Filter | None:
