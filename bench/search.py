@@ -59,6 +59,7 @@ def searches() -> Iterator[Row]:
             ours, floor = in_turn((lambda gq=gq: corpus.graph.query(gq, params=_params(corpus)), bare), ROUNDS)
             yield Row(what, ours, Floor("bare Lance", floor), goal=SLOWER * floor.median)
         yield _recall(corpus)
+        yield _fused_recall(corpus)
 
 
 def _params(corpus: Corpus) -> dict[str, object]:
@@ -125,6 +126,30 @@ def _recall(corpus: Corpus) -> Row:
         found += len(exact & {row["d.slug"] for row in corpus.graph.query(gq, params={"v": query}).rows})
     missed = 1 - found / (len(queries) * TOP)
     return Row("nearest: part of the exact ten that is missed", Measure(missed, missed, missed, ""), goal=1 - RECALL)
+
+
+def _fused_recall(corpus: Corpus) -> Row:
+    """The same for rrf: the exact answer ranks every document by both, equal ones by id."""
+    gq = f"""query q($v: Vector(384), $x: String) {{ match {{ $d: Doc }} return {{ $d.slug }}
+             order {{ {_RANKINGS["rrf"]} }} limit {TOP} }}"""
+    dataset = corpus.graph.snapshot().open("node:Doc").dataset
+    random = np.random.default_rng(9)
+    slugs = np.array([f"d{number}" for number in range(DOCS)])
+    by_slug = np.argsort(np.argsort(slugs))
+    found, queries = 0, corpus.queries(20)
+    for query in queries:
+        text = " ".join(f"w{word}" for word in (random.integers(5, 5000), random.integers(500, VOCABULARY)))
+        fused = np.zeros(DOCS)
+        distances = ((corpus.vectors - np.array(query, np.float32)) ** 2).sum(axis=1)
+        fused[np.lexsort((by_slug, distances))] += 1 / (60 + np.arange(1, DOCS + 1))
+        matched = dataset.scanner(columns=["slug", "_score"], full_text_query=MatchQuery(text, "text")).to_table()
+        places = np.array([int(slug[1:]) for slug in matched["slug"].to_pylist()], np.int64)
+        best_first = places[np.lexsort((by_slug[places], -matched["_score"].to_numpy()))]
+        fused[best_first] += 1 / (60 + np.arange(1, len(best_first) + 1))
+        exact = set(slugs[np.lexsort((by_slug, -fused))[:TOP]])
+        found += len(exact & {row["d.slug"] for row in corpus.graph.query(gq, params={"v": query, "x": text}).rows})
+    missed = 1 - found / (len(queries) * TOP)
+    return Row("rrf: part of the exact ten that is missed", Measure(missed, missed, missed, ""), goal=1 - RECALL)
 
 
 def _corpus(folder: Path) -> Corpus:
