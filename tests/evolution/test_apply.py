@@ -231,6 +231,39 @@ def test_a_hard_drop_of_a_property_removes_what_the_table_was(graph: og.Graph) -
     assert names(og.open(graph.uri), PEOPLE_NOW) == ["ada", "ben", "cy", "dov"]
 
 
+def test_what_is_tagged_is_not_dropped_for_good(graph: og.Graph) -> None:
+    graph.tag("v1")
+    head, before = graph.head(), files_of(graph, ".")
+    for wanted, key in (
+        (person(without=["bio"]), "node:Person"),
+        (person(rest="edge Knows: Person -> Person"), "Team"),
+    ):
+        with pytest.raises(Conflict, match=rf"{key}.* tag 'v1' could not be read any more; delete it first"):
+            graph.apply_schema(wanted, allow_data_loss=True)
+    assert (graph.head(), files_of(graph, ".")) == (head, before)
+    graph.apply_schema(person(without=["bio"]))
+    assert names(graph, PEOPLE_NOW, snapshot="v1", schema="then") == ["ada", "ben", "cy"]
+    graph.delete_tag("v1")
+    graph.apply_schema(person(without=["bio", "age"]), allow_data_loss=True)
+
+
+def test_a_tag_of_other_tables_is_not_in_the_way(graph: og.Graph) -> None:
+    graph.tag("v1")
+    graph.apply_schema(person() + "node Later { k: String @key v: I32? }")
+    graph.apply_schema(person() + "node Later { k: String @key }", allow_data_loss=True)
+    assert names(graph, PEOPLE_NOW, snapshot="v1") == ["ada", "ben", "cy"]
+
+
+def test_a_tag_that_comes_before_the_window_is_kept(graph: og.Graph) -> None:
+    other = og.open(graph.uri)
+    with (
+        failpoints.armed("schema_apply.prepared", lambda: other.tag("v1")),
+        pytest.raises(Conflict, match="tag 'v1'"),
+    ):
+        graph.apply_schema(person(without=["bio"]), allow_data_loss=True)
+    assert names(graph, PEOPLE_NOW, snapshot="v1") == ["ada", "ben", "cy"]
+
+
 def test_a_soft_drop_removes_nothing(graph: og.Graph) -> None:
     before = files_of(graph, "nodes") | files_of(graph, "edges")
     graph.apply_schema("node Person { name: String @key }")

@@ -30,6 +30,7 @@ from omnigraph.evolution.compare import Entity, entities, kept_names
 from omnigraph.evolution.existing import new_rules, refuse_broken
 from omnigraph.evolution.image import changes_table, wanted_columns
 from omnigraph.evolution.plan import Plan, plan_change
+from omnigraph.evolution.tagged import refuse_tagged
 from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.storage.locks import HeldLocks
 from omnigraph.storage.tables.columns import stage_columns
@@ -90,6 +91,8 @@ def apply(context: CommitContext, change: Change, lineage: Lineage) -> Applied:
         _archive(context, change.before)
     failpoints.hit("schema_apply.prepared")
     with window(context) as held:
+        # A tag may have come since; it is no commit, so nothing else would notice it.
+        refuse_tagged(context, prepared.write.purges)
         try:
             after = execute(context, prepared.write, held)
         except (ExpectedVersionMismatch, ReadSetChanged):
@@ -135,7 +138,6 @@ class _Parts:
     effects: list[TableEffect] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
     reads: list[TableEntry] = field(default_factory=list)
-    purges: list[str] = field(default_factory=list)
 
 
 def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepared:
@@ -145,6 +147,7 @@ def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepa
     if not planned.steps:
         return _Prepared(planned, state, None)
     old, new = entities(change.before.catalog), entities(change.after.catalog)
+    refuse_tagged(context, _purged(change))
     # Every rule is judged before the first file is staged.
     for id_, entity in new.items():
         if id_ in old and new_rules(old[id_], entity):
@@ -154,13 +157,11 @@ def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepa
     for id_, entity in new.items():
         if id_ in old:
             _change(context, state, old[id_], entity, parts)
-            if change.allow_data_loss and len(kept_names(old[id_], entity)) < len(old[id_].properties):
-                parts.purges.append(table_path(entity))
         else:
             _create(context, entity, parts)
     for id_, entity in old.items():
         if id_ not in new:
-            _drop(state.tables[entity.id, entity.incarnation], change, parts)
+            _drop(state.tables[entity.id, entity.incarnation], parts)
     write = Write(
         kind=Kind.SCHEMA_APPLY,
         branch=MAIN,
@@ -170,7 +171,7 @@ def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepa
         updates=(*parts.updates, SetSchema(target_hash(change.files[COMPILED]))),
         requires=(SchemaIs(change.base),),
         schema=change.files,
-        purges=tuple(parts.purges),
+        purges=_purged(change),
     )
     return _Prepared(planned, state, write)
 
@@ -196,8 +197,18 @@ def _create(context: CommitContext, entity: Entity, parts: _Parts) -> None:
     parts.effects.append(TableEffect(entry, (Step(staged),), creates=True))
 
 
-def _drop(entry: TableEntry, change: Change, parts: _Parts) -> None:
+def _drop(entry: TableEntry, parts: _Parts) -> None:
     parts.updates.append(DropTable(entry))
     parts.reads.append(entry)
-    if change.allow_data_loss:
-        parts.purges.append(entry.path)
+
+
+def _purged(change: Change) -> tuple[str, ...]:
+    """The tables of which older versions go: types, and those of properties, that are dropped for good."""
+    if not change.allow_data_loss:
+        return ()
+    old, new = entities(change.before.catalog), entities(change.after.catalog)
+    return tuple(
+        table_path(entity)
+        for id_, entity in old.items()
+        if id_ not in new or len(kept_names(entity, new[id_])) < len(entity.properties)
+    )
