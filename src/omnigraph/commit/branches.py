@@ -11,6 +11,7 @@ from omnigraph.commit.branch_refs import (
     MANIFEST_PATH,
     RESERVED,
     SCHEMA_APPLY_LOCK,
+    BranchRef,
     check_name,
     is_name,
     list_refs,
@@ -114,13 +115,14 @@ def delete_branch(context: CommitContext, name: str, only_at: str | None = None)
         raise BadRequest(f"cannot delete branch '{name}': the name is reserved")
     with context.locks.hold(name):
         _settle_pending(context, name)
-        if read_ref(context.store, name) is None:
+        ref = read_ref(context.store, name)
+        if ref is None:
             raise branch_not_found(name)
         _refuse_dependents(context, name)
         state = context.manifest.load(name)
         if only_at is not None and state.head != only_at:
             raise Conflict(f"cannot delete branch '{name}': it has moved on since it was merged")
-        _refuse_tagged(context, state)
+        _refuse_tagged(context, ref)
         inherited = context.manifest.inherited(name)
         failpoints.hit("branch_delete.before_ref")
         remove_ref(context, name)
@@ -137,19 +139,17 @@ def _settle_pending(context: CommitContext, name: str) -> None:
         _log.warning("pending work on branch '%s' goes with it: %s", name, error)
 
 
-def _refuse_tagged(context: CommitContext, state: ManifestState) -> None:
+def _refuse_tagged(context: CommitContext, ref: BranchRef) -> None:
     """What is tagged can be read for good, and the states of a branch go with it."""
     tags = context.manifest.load(MAIN).tags
-    made_here = (
-        {commit.id for commit in context.manifest.commits(state.branch).values() if commit.branch == state.branch}
-        if tags
-        else ()
-    )
-    tag = next((tag for tag, commit in sorted(tags.items()) if commit in made_here), None)
-    if tag is not None:
-        raise Conflict(
-            f"cannot delete branch '{state.branch}': tag '{tag}' names a commit that was made on it; delete the tag first"
-        )
+    if not tags:
+        return
+    came_here = context.manifest.commits(ref.name, newer_than=ref.parent_version)
+    for tag, commit in sorted(tags.items()):
+        if commit in came_here and came_here[commit].branch == ref.name:
+            raise Conflict(
+                f"cannot delete branch '{ref.name}': tag '{tag}' names a commit that was made on it; delete the tag first"
+            )
 
 
 def _refuse_dependents(context: CommitContext, name: str) -> None:
