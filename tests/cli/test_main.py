@@ -58,7 +58,7 @@ def test_a_query_loads_no_writer_and_nothing_for_other_commands(org: Path) -> No
     script = f"import sys; from omnigraph.cli.main import run; run({arguments!r}); print(sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert "'lance'" in loaded
-    idle = ("ulid", "httpx", "numba", "pygments", "yaml", "prompt_toolkit", "pyspark", "PIL")
+    idle = ("ulid", "httpx", "email", "numba", "pygments", "yaml", "prompt_toolkit", "pyspark", "PIL")
     assert [name for name in idle if f"'{name}'" in loaded] == []
     writers = ("mutation", "load", "merge", "evolution", "maintenance", "changes", "export", "drawing")
     assert [name for name in writers if f"'omnigraph.{name}'" in loaded] == []
