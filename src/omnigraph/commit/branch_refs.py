@@ -72,7 +72,10 @@ def _decode(name: str, data: bytes) -> BranchRef:
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, IndexError) as error:
         raise StorageError(
-            f"the ref of branch '{name}' is unreadable ({type(error).__name__})", kind="permanent", path=_ref_path(name)
+            f"the ref of branch '{name}' is unreadable ({type(error).__name__}); restore {_ref_path(name)} from a backup, or "
+            "remove it to give the branch up",
+            kind="permanent",
+            path=_ref_path(name),
         ) from None
 
 
