@@ -33,7 +33,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is answered instead of vectors. `slow` holds it back; `drip` sends it a byte at a time."""
+    """What is answered instead of vectors. `slow` holds it back; `drip` sends it a byte at a time.
+
+    `drip_headers` sends one header after the other for as long as a slow answer takes; `raw` is sent as it is.
+    """
 
     status: int = 200
     body: bytes = b"{}"
@@ -41,6 +44,8 @@ class Answer:
     slow: bool = False
     drip: bool = False
     hang_up: bool = False
+    drip_headers: bool = False
+    raw: bytes | None = None
 
 
 def vector(text: str, dimension: int) -> list[float]:
@@ -56,6 +61,8 @@ class Service:
         self.answers: list[Answer] = []
         self.reverse = False
         self.released = threading.Event()
+        #: Whether a client has waited for the last of many headers.
+        self.waited_for = False
         self.url = ""
 
     def answer(self, asked: Asked) -> Answer:
@@ -85,6 +92,12 @@ def running_service(service: Service | None = None) -> Iterator[Service]:
             if answer.hang_up:
                 self.connection.close()
                 return
+            if answer.raw is not None:
+                self.wfile.write(answer.raw)
+                self.close_connection = True
+                return
+            if answer.drip_headers:
+                self._drip_headers()
             self.send_response(answer.status)
             for name, value in {**answer.headers, "Content-Length": str(len(answer.body))}.items():
                 self.send_header(name, value)
@@ -93,6 +106,14 @@ def running_service(service: Service | None = None) -> Iterator[Service]:
                 self.wfile.write(answer.body[start : start + 1] if answer.drip else answer.body)
                 if answer.drip and service.released.wait(0.02):
                     return
+
+        def _drip_headers(self) -> None:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+            for number in range(int(SLOW_SECONDS / 0.02)):
+                self.wfile.write(b"X-%d: y\r\n" % number)
+                if service.released.wait(0.02):
+                    return
+            service.waited_for = True
 
         def log_message(self, format: str, *args: object) -> None:
             """Quiet: the tests look at what was asked."""

@@ -166,6 +166,23 @@ def test_the_key_is_never_shown(service: Service) -> None:
         embedder(service).embed_query("river", 2)
 
 
+BROKEN = [
+    pytest.param(Answer(raw=b"\x16\x03\x01 hello\r\n\r\n"), id="no HTTP"),
+    pytest.param(Answer(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{"), id="cut off"),
+    pytest.param(Answer(raw=b"HTTP/1.1 200 OK\r\nX: " + b"a" * 300_000), id="a header without end"),
+    pytest.param(Answer(raw=b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"), id="no length"),
+]
+
+
+@pytest.mark.parametrize("answer", BROKEN)
+def test_a_broken_answer_is_a_typed_error_in_one_line(service: Service, answer: Answer) -> None:
+    service.answers = [answer] * 2
+    with pytest.raises(EmbeddingError, match=r"could not be reached: .* \(attempt 2\)$") as caught:
+        embedder(service, retry_attempts=2).embed_query("river", 3)
+    assert "\n" not in str(caught.value)
+    assert len(service.asked) == 2
+
+
 PASSING = [
     pytest.param(Answer(429, b"slow down"), id="429"),
     pytest.param(Answer(500), id="500"),
@@ -223,6 +240,20 @@ def test_a_request_that_times_out_is_asked_again(service: Service, answer: Answe
     service.answers = [answer]
     assert embedder(service, timeout_ms=150, retry_attempts=50).embed_query("river", 3)
     assert len(service.asked) >= 2  # a busy machine may be late once more
+
+
+def test_headers_without_end_are_cut_at_the_deadline(service: Service) -> None:
+    """Every single read is answered in time; the answer is not."""
+    service.answers = [Answer(drip_headers=True)]
+    with pytest.raises(EmbeddingError, match="no answer within the deadline of 150 ms"):
+        embedder(service, deadline_ms=150).embed_query("river", 3)
+    assert not service.waited_for
+
+
+def test_headers_without_end_are_asked_for_again(service: Service) -> None:
+    service.answers = [Answer(drip_headers=True)]
+    assert embedder(service, timeout_ms=150, retry_attempts=50).embed_query("river", 3)
+    assert not service.waited_for
 
 
 def test_every_attempt_may_time_out(service: Service) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from omnigraph.embedding.deadlines import Deadlines
 from omnigraph.embedding.patience import Patience
 from omnigraph.errors import EmbeddingError
 
@@ -47,7 +48,11 @@ class Transport:
     def _client(self) -> httpx.Client:
         import httpx  # costs start-up time that only those who embed should pay
 
-        return httpx.Client(headers=dict(self.headers))
+        return self._deadlines.bind(httpx.Client(headers=dict(self.headers)))
+
+    @cached_property
+    def _deadlines(self) -> Deadlines:
+        return Deadlines()
 
     def deadline(self) -> float:
         """When a call that starts now is given up."""
@@ -80,13 +85,16 @@ class Transport:
         if seconds <= 0:
             return _Failure(f"gave no answer within {self._shown_deadline}", may_retry=False)
         try:
-            with client.stream(
-                "POST",
-                self.base_url + path,
-                content=content,
-                headers={"Content-Type": "application/json"},
-                timeout=seconds,
-            ) as response:
+            with (
+                self._deadlines.until(until),
+                client.stream(
+                    "POST",
+                    self.base_url + path,
+                    content=content,
+                    headers={"Content-Type": "application/json"},
+                    timeout=seconds,
+                ) as response,
+            ):
                 answer = _read(response, until)
         except httpx.TimeoutException:
             return self._late(deadline)
