@@ -41,7 +41,10 @@ FAILPOINTS = ["publisher.before_commit", "publisher.after_commit", "layout.after
 @pytest.fixture
 def old(tmp_path: Path) -> CommitContext:
     """A graph with a long history, a tag, a dropped table, and rows of its state in several fragments."""
-    context = new_graph(str(tmp_path / "g"))
+    return grown_old(new_graph(str(tmp_path / "g")))
+
+
+def grown_old(context: CommitContext) -> CommitContext:
     load_org(context)
     set_tag(context, "v1", context.manifest.load().head, actor="me")
     known = tuple(
@@ -85,6 +88,15 @@ def test_a_load_reads_the_state_alone(old: CommitContext) -> None:
     assert known(old) == before
     assert looked_at(old) == len(again(old).manifest.load().addresses)
     assert again(old).manifest.load().fragment_count == 2
+
+
+def test_on_each_kind_of_store(shared_graph: CommitContext) -> None:
+    before = known(grown_old(shared_graph))
+    settle(shared_graph)
+    assert known(shared_graph) == before
+    assert looked_at(shared_graph) == len(again(shared_graph).manifest.load().addresses)
+    insert(shared_graph, {STAFF: staff(["gil"])})
+    assert looked_at(shared_graph) < HISTORY_APART // 2
 
 
 def test_a_second_time_does_nothing(old: CommitContext) -> None:
