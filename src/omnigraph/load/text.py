@@ -107,6 +107,9 @@ class CompressedText:
 
     def windows(self) -> Iterator[bytes]:
         """The text, some whole lines at a time."""
+        if not self.file.size:
+            # Even of no text at all there would be a header.
+            raise BadRequest(f"{self.name} can not be decompressed: it is empty; it is cut off or damaged")
         with self.file.opened() as file:
             try:
                 stream = pa.CompressedInputStream(pa.PythonFile(file, "r"), self.compression)
