@@ -50,12 +50,13 @@ def _everything(plan: Aggregate, rows: Rows, run: Run) -> Rows:
     """One group of all rows: nothing has to be grouped."""
     result: dict[str, pa.Array | pa.ChunkedArray] = {}
     for named in plan.aggregates:
+        if named.call.argument is None:
+            count = int(rows.hidden(WEIGHT).sum()) if WEIGHT in rows.table.column_names else rows.count
+            result[named.name] = pa.array([count], pa.int64())
+            continue
         argument, function = _argument(named.call, rows, run)
         value = _OF_ALL[function](argument)
-        if named.call.function == "count":
-            result[named.name] = pa.array([value.as_py() or 0], pa.int64())
-        else:
-            result[named.name] = _finish(pa.chunked_array([pa.array([value.as_py()], value.type)]), named.call)
+        result[named.name] = _finish(pa.chunked_array([pa.array([value.as_py()], value.type)]), named.call)
     return Rows(pa.table(result))
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.ir import (
     Compare,
     Member,
@@ -38,7 +37,7 @@ _MANY = 10_000
 #: Above, the ids alone would take too much memory.
 _MOST = 4_000_000
 #: Conditions that rows in memory answer as fast as any index; those on the words of a text have indexes of their own.
-_PLAIN = (TypedValue, Compare, Member, Prefix, Substring)
+_PLAIN = (Compare, Member, Prefix, Substring)
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,15 @@ class NodeColumns:
 
 def scan_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> Rows | None:
     """The rows of a scan, by their positions among the ids of the table; None when its columns are not in memory."""
+    if not columns and not node.predicates:
+        return None  # the table knows how many rows it has
     kept = columns_in_memory(node, columns, run)
     if kept is None:
         return None
-    positions = np.arange(len(kept.ids.ids))
     if node.predicates:
-        positions = positions[kept.satisfying(node.predicates, None, run)]
+        positions = np.flatnonzero(kept.satisfying(node.predicates, None, run))
+    else:
+        positions = np.arange(len(kept.ids.ids))
     table = pa.table({position_name(node.variable): positions})
     return Rows(table, {node.variable: kept.ids}, {node.variable: Attributes(None, kept.table)})
 
@@ -107,7 +109,7 @@ def _is_keepable(node: NodePattern, names: tuple[str, ...], entities: Entities, 
         return False
     if entities.rows > _MOST or (node.predicates and entities.rows < _MANY):
         return False
-    if not all(isinstance(predicate, _PLAIN) for predicate in node.predicates):
+    if not all(isinstance(predicate, _PLAIN) and columns_of(predicate) for predicate in node.predicates):
         return False
     return all(name in entities.entity.properties and _is_small(entities, name) for name in names)
 

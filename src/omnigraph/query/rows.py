@@ -153,8 +153,9 @@ def is_all_in_order(positions: Integers, size: int) -> bool:
 
 def integers(column: pa.Array | pa.ChunkedArray) -> Integers:
     """A column of integers without nulls, as numpy has it."""
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.int64)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def unit_rows(count: int) -> Rows:
