@@ -121,7 +121,25 @@ def test_a_killed_driver_takes_its_java_and_its_workers_along() -> None:
             id="broken JVM",
         ),
         pytest.param(
-            "", {"OMNIGRAPH_SPARK_REMOTE": "sc://localhost:15002"}, "connect", "OMNIGRAPH_SPARK_REMOTE", id="Connect"
+            "",
+            {"OMNIGRAPH_SPARK_REMOTE": "sc://localhost:15002"},
+            "connect",
+            "OMNIGRAPH_SPARK_REMOTE=sc://localhost:15002 means Spark Connect, which runs queries",
+            id="Connect",
+        ),
+        pytest.param(
+            "master='sc://localhost:15002'",
+            {},
+            "connect",
+            "the master 'sc://localhost:15002' means Spark Connect",
+            id="Connect as a master",
+        ),
+        pytest.param(
+            "",
+            {"OMNIGRAPH_SPARK_MASTER": "sc://localhost:15002"},
+            "connect",
+            "set OMNIGRAPH_SPARK_MASTER or --spark-master to the cluster itself",
+            id="Connect in the environment",
         ),
     ],
 )

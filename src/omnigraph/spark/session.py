@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MASTER = "OMNIGRAPH_SPARK_MASTER"
 REMOTE = "OMNIGRAPH_SPARK_REMOTE"
+_CONNECT = "sc://"
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,11 @@ def spark_session(
             return running
         _forget()
         if os.environ.get(REMOTE):
-            raise SparkFailed(
-                f"{REMOTE} is set, and the pipeline does not run over Spark Connect, which has no task scheduler for "
-                f"Python functions: unset it and name the cluster with {MASTER} or --spark-master",
-                kind="connect",
-            )
-        return _start(master or os.environ.get(MASTER) or LOCAL, checked_settings(conf or {}))
+            raise _no_connect(f"{REMOTE}={os.environ[REMOTE]}", f"unset {REMOTE} and set {MASTER}")
+        wanted = master or os.environ.get(MASTER) or LOCAL
+        if wanted.startswith(_CONNECT):
+            raise _no_connect(f"the master '{wanted}'", f"set {MASTER} or --spark-master")
+        return _start(wanted, checked_settings(conf or {}))
 
 
 def is_running() -> bool:
@@ -106,15 +106,21 @@ def _callers(given: Any) -> Session:
     if isinstance(given, SparkContext):
         return Session(given)
     if type(given).__module__.startswith("pyspark.sql.connect"):
-        raise SparkFailed(
-            "the pipeline does not run over Spark Connect, which has no task scheduler for Python functions: "
-            "pass a classic SparkSession",
-            kind="connect",
-        )
+        raise _no_connect("this session", "pass a classic SparkSession, or set its master")
     context = getattr(given, "sparkContext", None)
     if not isinstance(context, SparkContext):
         raise BadRequest(f"`spark` is a SparkSession or a SparkContext, not a {type(given).__name__}")
     return Session(context, given=given)
+
+
+def _no_connect(what: str, instead: str) -> SparkFailed:
+    """Why a Spark Connect server is of no use, whatever is installed: it takes queries, and no Python tasks."""
+    return SparkFailed(
+        f"{what} means Spark Connect, which runs queries and can not run this pipeline's Python tasks; {instead} to the "
+        "cluster itself (spark://host:7077, yarn, k8s://…), whose workers need `pip install omnigraph`, or leave it out to "
+        "run on this machine",
+        kind="connect",
+    )
 
 
 def _running() -> Session | None:
