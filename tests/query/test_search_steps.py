@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
@@ -93,3 +94,26 @@ def test_a_limit_does_not_change_a_score(library: og.Graph, pattern: str, rank: 
     for limit in (1, 2, 7, 40):
         for row in library.query(source % limit, params={"v": [1.0, 0.0, 2.0]}).rows:
             assert row["s"] == scores[row["d.k"]]
+
+
+def test_threads_share_a_handle(library: og.Graph) -> None:
+    """Searches of several threads at once give what each gives alone."""
+    rankings = ("nearest($d.emb, $v)", "bm25($d.text, $x)", "rrf(nearest($d.emb, $v), bm25($d.text, $x))")
+    asked = [
+        (
+            f"query q($v: Vector(3), $x: String) {{ match {{ {pattern} }} return {{ $d.k }} order {{ {rank} }} limit 5 }}",
+            text,
+        )
+        for rank in rankings
+        for pattern in ("$d: D", "$d: D $d by $a")
+        for text in ("river", "calm 42")
+    ]
+
+    def answer(query: tuple[str, str]) -> list[str]:
+        params = {"v": [1.0, 2.0, 0.0], "x": query[1]}
+        return [row["d.k"] for row in library.query(query[0], params=params).rows]
+
+    alone = [answer(query) for query in asked]
+    with ThreadPoolExecutor(8) as threads:
+        together = list(threads.map(answer, asked * 8))
+    assert together == alone * 8

@@ -14,6 +14,7 @@ from omnigraph.query.pushdown import push
 from omnigraph.query.rows import Rows
 from omnigraph.query.run import Run
 from omnigraph.query.scan import Request, name_batch, node_columns, read_parts, scan_nodes
+from omnigraph.query.search.analyser import tokens
 from omnigraph.query.search.bm25_index import inverted_index
 from omnigraph.query.search.fusion import Fusion, fuse_best
 from omnigraph.query.search.ranked_text import best_by_index
@@ -98,9 +99,13 @@ def _best_texts(plan: RankedScan, ranking: Bm25, run: Run, alone: bool) -> Best:
     found = best_by_index(plan, ranking, _columns(plan.node, run), run)
     if found is not None:
         return Best(_scored(found, plan, run), complete=False)
-    node = replace(plan.node, columns=_columns(plan.node, run, ranking), distances=())
-    everything = scan_nodes(node, run)
-    if not alone and inverted_index(run.nodes(node.node_type), ranking.field.property, run) is None:
+    entities, text = run.nodes(plan.node.node_type), run.value(ranking.query)
+    index = inverted_index(entities, ranking.field.property, run)
+    known = index is not None and index.fragments.issuperset(entities.table.fragment_ids)
+    # Scores of texts that an index knows are computed without them.
+    texts = () if known and isinstance(text, str) and tokens(text) else (ranking,)
+    everything = scan_nodes(replace(plan.node, columns=_columns(plan.node, run, *texts), distances=()), run)
+    if not alone and index is None:
         return Best(_with_ranks(everything, plan.node.distances, run), complete=True)
     best = _nearest(_scored(everything, plan, run), plan)
     return Best(best, complete=best.count == everything.count)
