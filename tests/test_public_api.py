@@ -79,7 +79,7 @@ VERBS: dict[str, dict[str, Any]] = {
     "ensure_indices": {"actor": None},
     "optimize": {"actor": None},
     "repair": {"actor": None},
-    "cleanup": {"keep": None, "older_than": None, "dry_run": False},
+    "cleanup": {"keep": None, "older_than": None, "dry_run": False, "actor": None},
     "recoveries": {},
     "refresh": {},
     "stats": {},

@@ -76,12 +76,18 @@ class Upkeep(Handle):
         return optimize(self._context, self.contract().catalog, self._named(branch), actor or self.actor, workplace)
 
     def cleanup(
-        self, *, keep: int | None = None, older_than: timedelta | str | None = None, dry_run: bool = False
+        self,
+        *,
+        keep: int | None = None,
+        older_than: timedelta | str | None = None,
+        dry_run: bool = False,
+        actor: str | None = None,
     ) -> CleanupReport:
         """Remove old versions and what nothing refers to any more; with `dry_run` only say what that would be.
 
         `keep`: the newest commits of each branch that stay. `older_than`: only what is older goes (`7d`, `24h`, a
-        timedelta). What a branch, a tag, the change feed or a running job needs always stays.
+        timedelta). What a branch, a tag, the change feed or a running job needs always stays. It makes no commit, so
+        nothing keeps `actor`.
         """
         from omnigraph.maintenance.cleanup import cleanup
         from omnigraph.maintenance.durations import parse_duration
