@@ -53,10 +53,16 @@ class Worker:
         self.seconds = seconds
         self.random = random.Random(number)
         self._journal = (folder / f"journal-{number}").open("a")
+        # One that takes the place of a process that was killed goes on with names of its own.
+        self._life = self._journal.tell()
 
     def note(self, **entry: object) -> None:
         self._journal.write(json.dumps(entry) + "\n")
         self._journal.flush()
+
+    def name(self, number: int) -> str:
+        """What this process calls what it adds in a round."""
+        return f"w{self.number}-{self._life}-{number}"
 
     def rounds(self) -> Iterator[int]:
         """Count until the time is up, from when everybody is ready."""
@@ -107,14 +113,14 @@ def disjoint(worker: Worker) -> None:
     }
     key = list(make)[worker.number % 4]
     for number in worker.rounds():
-        worker.add(context, {key: make[key](f"w{worker.number}-{number}")})
+        worker.add(context, {key: make[key](worker.name(number))})
 
 
 def same_table(worker: Worker) -> None:
     """All processes add to one table."""
     context = worker.context()
     for number in worker.rounds():
-        worker.add(context, {STAFF: staff([f"w{worker.number}-{number}"])})
+        worker.add(context, {STAFF: staff([worker.name(number)])})
 
 
 def two_tables(worker: Worker) -> None:
@@ -129,7 +135,7 @@ def without_locks(worker: Worker) -> None:
 
 def _two_tables(worker: Worker, context: CommitContext) -> None:
     for number in worker.rounds():
-        name = f"w{worker.number}-{number}"
+        name = worker.name(number)
         worker.add(context, {STAFF: staff([name]), TEAM: team([name])})
 
 
@@ -142,7 +148,7 @@ def link(worker: Worker) -> None:
     for number in worker.rounds():
         time.sleep(0.02)  # so that who removes has a chance
         if number % 3 == 0:
-            worker.add(context, {STAFF: staff([f"w{worker.number}-{number}"])})
+            worker.add(context, {STAFF: staff([worker.name(number)])})
             continue
         while not _link_once(worker, context):
             pass
@@ -210,7 +216,7 @@ def churn(worker: Worker) -> None:
             elif action == "delete":
                 delete_branch(context, "hot")
             else:
-                worker.add(context, {STAFF: staff([f"w{worker.number}-{number}"])}, "hot")
+                worker.add(context, {STAFF: staff([worker.name(number)])}, "hot")
         except (AlreadyExists, BranchNotFound):
             worker.note(refused=action)
         except StorageError:

@@ -81,6 +81,7 @@ class Race:
     def kill(self, number: int) -> None:
         self.processes[number].kill()
         self.processes.pop(number).wait()
+        (self.folder / f"ready-{number}").unlink()
 
     def finish(self) -> Journal:
         for number, process in self.processes.items():
