@@ -42,6 +42,9 @@ SOME = st.lists(WRITES, min_size=1, max_size=4)
 
 LONG = bool(os.environ.get("OMNIGRAPH_TEST_LONG"))
 
+# Thousands of examples take longer than any other test.
+pytestmark = [pytest.mark.timeout(0)] if LONG else []
+
 
 def examples(short: int, long: int) -> settings:
     """300 examples in all in the short run, 10,000 in the long one."""
