@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from omnigraph.language.query.ir import Plan
 from omnigraph.query.cache import Bounded, Spending, identity_of
 from omnigraph.query.csr import EdgeGraph, read_edge_graph
 from omnigraph.query.domain import FEW_IDS, NodeIndex, TableIds, make_bridge, read_table_ids
+from omnigraph.query.facts import Facts, facts_of
 from omnigraph.query.rows import Domain, Integers
 from omnigraph.query.table_columns import TableColumn, read_table_columns
 from omnigraph.storage.tables.table import Table, TableIndex
@@ -22,6 +24,7 @@ MOST_GRAPH_BYTES = 2**30
 MOST_BYTES = 2**28
 MOST_LISTED = 256
 MOST_SPENDING = 256
+MOST_PLANS = 256
 #: Making a bridge looks up each id of a domain, by hash: about so many times as fast as one by one.
 _A_PART = 200
 
@@ -45,8 +48,14 @@ class Caches:
     bridges: Bounded[Integers] = field(default_factory=lambda: Bounded(MOST_BRIDGES, MOST_BYTES, _nbytes))
     by_id: Bounded[NodeIndex] = field(default_factory=lambda: Bounded(MOST_DOMAINS, MOST_BYTES, _nbytes))
     columns: Bounded[TableColumn] = field(default_factory=lambda: Bounded(MOST_COLUMNS, MOST_BYTES, _nbytes))
+    plans: Bounded[Facts] = field(default_factory=lambda: Bounded(MOST_PLANS))
     #: What following indexes of edge tables and looking nodes up by id has cost so far.
     spending: Spending = field(default_factory=lambda: Spending(MOST_SPENDING))
+
+    def facts(self, plan: Plan) -> Facts:
+        """What a plan says as a whole. Plans are told apart by identity, which is cheaper than comparing them."""
+        # The facts hold their plan, so that no other can have its identity while they are here.
+        return self.plans.get_or_make((id(plan),), lambda: facts_of(plan))
 
     def has_edge_graph(self, table: Table) -> bool:
         """Whether the adjacency of a table is there already."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,11 +10,9 @@ import pyarrow as pa
 from omnigraph.language.query.ir import (
     Aggregate,
     AntiJoin,
-    Bm25,
     CountPaths,
     CrossJoin,
     Expand,
-    Expr,
     Filter,
     FusedScan,
     Limit,
@@ -25,11 +22,6 @@ from omnigraph.language.query.ir import (
     Plan,
     Project,
     RankedScan,
-    Rrf,
-    UnknownAlias,
-    children,
-    expressions_in,
-    operands,
 )
 from omnigraph.query.aggregate import aggregate
 from omnigraph.query.antijoin import anti_join, outer_rows
@@ -51,56 +43,10 @@ _WIDER = 16
 
 def execute(plan: Plan, run: Run) -> pa.Table:
     """The result of a plan."""
-    run.ranked = frozenset(variable for expr in expressions_in(plan) for variable in _ranked(expr))
-    run.scored = frozenset(score for expr in expressions_in(plan) for score in _scored(expr))
-    run.compared = tuple(dict.fromkeys(rank for expr in _of_result(plan) for rank in _relative(expr)))
-    run.node_types = dict(_scanned(plan))
+    facts = run.caches.facts(plan)
+    run.ranked, run.scored, run.compared = facts.ranked, facts.scored, facts.compared
+    run.node_types = facts.node_types
     return _Walk(run).rows(plan).table
-
-
-def _scanned(plan: Plan) -> Iterator[tuple[str, str]]:
-    """The variables that are scanned, with their types."""
-    if isinstance(plan, NodeScan | RankedScan | FusedScan):
-        yield plan.node.variable, plan.node.node_type
-    for child in children(plan):
-        yield from _scanned(child)
-
-
-def _ranked(expr: Expr | UnknownAlias) -> frozenset[str]:
-    """The variables whose nodes are compared with each other: the id of each is needed, or where it lies."""
-    if isinstance(expr, Bm25):
-        return frozenset((expr.field.variable,))
-    if isinstance(expr, Rrf):
-        return frozenset((expr.left.field.variable, expr.right.field.variable))
-    return frozenset().union(*(_ranked(operand) for operand in operands(expr)))
-
-
-def _relative(expr: Expr | UnknownAlias) -> Iterator[Bm25 | Rrf]:
-    """The ranks inside an expression whose value depends on which other rows there are."""
-    if isinstance(expr, Bm25 | Rrf):
-        yield expr
-    else:
-        for operand in operands(expr):
-            yield from _relative(operand)
-
-
-def _scored(expr: Expr | UnknownAlias) -> Iterator[Bm25]:
-    """The scores of texts inside an expression."""
-    if isinstance(expr, Bm25):
-        yield expr
-    for operand in operands(expr):
-        yield from _scored(operand)
-
-
-def _of_result(plan: Plan) -> Iterator[Expr | UnknownAlias]:
-    """What the result shows, and what it is ordered by."""
-    while isinstance(plan, Project | Order | Limit):
-        match plan:
-            case Project():
-                yield from (column.expr for column in plan.columns)
-            case Order():
-                yield from (key.expr for key in plan.keys)
-        plan = plan.input
 
 
 @dataclass(frozen=True)

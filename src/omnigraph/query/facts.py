@@ -1,0 +1,90 @@
+"""What a plan says as a whole: found once for each plan, since a compiled query runs many times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from omnigraph.language.query.ir import (
+    Bm25,
+    Expr,
+    FusedScan,
+    Limit,
+    NodeScan,
+    Order,
+    Plan,
+    Project,
+    RankedScan,
+    Rrf,
+    UnknownAlias,
+    children,
+    expressions_in,
+    operands,
+)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the operators of a run need to know of the others; see `Run` for what each of them is."""
+
+    plan: Plan
+    ranked: frozenset[str]
+    scored: frozenset[Bm25]
+    compared: tuple[Bm25 | Rrf, ...]
+    node_types: Mapping[str, str]
+
+
+def facts_of(plan: Plan) -> Facts:
+    """The facts of a plan."""
+    return Facts(
+        plan,
+        ranked=frozenset(variable for expr in expressions_in(plan) for variable in _ranked(expr)),
+        scored=frozenset(score for expr in expressions_in(plan) for score in _scored(expr)),
+        compared=tuple(dict.fromkeys(rank for expr in _of_result(plan) for rank in _relative(expr))),
+        node_types=dict(_scanned(plan)),
+    )
+
+
+def _scanned(plan: Plan) -> Iterator[tuple[str, str]]:
+    """The variables that are scanned, with their types."""
+    if isinstance(plan, NodeScan | RankedScan | FusedScan):
+        yield plan.node.variable, plan.node.node_type
+    for child in children(plan):
+        yield from _scanned(child)
+
+
+def _ranked(expr: Expr | UnknownAlias) -> frozenset[str]:
+    """The variables whose nodes are compared with each other: the id of each is needed, or where it lies."""
+    if isinstance(expr, Bm25):
+        return frozenset((expr.field.variable,))
+    if isinstance(expr, Rrf):
+        return frozenset((expr.left.field.variable, expr.right.field.variable))
+    return frozenset().union(*(_ranked(operand) for operand in operands(expr)))
+
+
+def _relative(expr: Expr | UnknownAlias) -> Iterator[Bm25 | Rrf]:
+    """The ranks inside an expression whose value depends on which other rows there are."""
+    if isinstance(expr, Bm25 | Rrf):
+        yield expr
+    else:
+        for operand in operands(expr):
+            yield from _relative(operand)
+
+
+def _scored(expr: Expr | UnknownAlias) -> Iterator[Bm25]:
+    """The scores of texts inside an expression."""
+    if isinstance(expr, Bm25):
+        yield expr
+    for operand in operands(expr):
+        yield from _scored(operand)
+
+
+def _of_result(plan: Plan) -> Iterator[Expr | UnknownAlias]:
+    """What the result shows, and what it is ordered by."""
+    while isinstance(plan, Project | Order | Limit):
+        match plan:
+            case Project():
+                yield from (column.expr for column in plan.columns)
+            case Order():
+                yield from (key.expr for key in plan.keys)
+        plan = plan.input
