@@ -16,7 +16,9 @@ CASES = [
     (pa.array([2**64 - 1, None], pa.uint64()), [2**64 - 1, None]),
     (pa.array([True, None]), [True, None]),
     (pa.array([1.5, math.nan, math.inf, -math.inf, None]), [1.5, "NaN", "Infinity", "-Infinity", None]),
-    (pa.array([0.5], pa.float32()), [0.5]),
+    (pa.array([0.5, 0.1, -0.0, 16777217.0, 3.4e38], pa.float32()), [0.5, 0.1, -0.0, 16777216.0, 3.4e38]),
+    (pa.array([[0.1, math.inf], [], None], pa.list_(pa.float32())), [[0.1, "Infinity"], [], None]),
+    (pa.array([[0.1, 0.2], None], pa.list_(pa.float32(), 2)), [[0.1, 0.2], None]),
     (pa.array([date(1, 1, 1), date(9999, 12, 31), None]), ["0001-01-01", "9999-12-31", None]),
     (
         pa.array([datetime(2026, 4, 1, 8, 30, tzinfo=UTC), None], pa.timestamp("ms", tz="UTC")),

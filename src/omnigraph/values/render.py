@@ -1,6 +1,7 @@
 """Property values as plain JSON values: the one rendering of results, exports and change images.
 
-Dates and instants are ISO texts, floats that are not finite are texts too, blobs are `base64:…` or their reference.
+Dates and instants are ISO texts, floats that are not finite are texts too, blobs are `base64:…` or their reference. A number
+that is stored in 32 bits is the shortest one that gives it back: 0.1, not 0.10000000149011612.
 """
 
 from __future__ import annotations
@@ -26,15 +27,20 @@ def plain(column: Column, kind: PropType) -> list[Any]:
     if kind.is_blob:
         return [_blob(value) for value in _storage(column).to_pylist()]
     if kind.is_vector:
-        return [None if row is None else [_number(value) for value in row] for row in column.to_pylist()]
+        vectors = column.cast(pa.list_(pa.string())).cast(pa.list_(pa.float64()))
+        return [None if row is None else [_number(value) for value in row] for row in vectors.to_pylist()]
     render = _RENDER.get(kind.scalar, _same)
     if kind.is_list:
-        numbers = column.cast(pa.list_(_TRANSPORT[kind.scalar])) if kind.scalar in _TRANSPORT else column
+        numbers = column
+        for transport in _TRANSPORT.get(kind.scalar, ()):
+            numbers = numbers.cast(pa.list_(transport))
         return [
             None if row is None else [None if item is None else render(item) for item in row]
             for row in numbers.to_pylist()
         ]
-    values = (column.cast(_TRANSPORT[kind.scalar]) if kind.scalar in _TRANSPORT else column).to_pylist()
+    for transport in _TRANSPORT.get(kind.scalar, ()):
+        column = column.cast(transport)
+    values = column.to_pylist()
     return values if render is _same else [None if value is None else render(value) for value in values]
 
 
@@ -80,4 +86,9 @@ _RENDER: Mapping[Scalar, Callable[[Any], Any]] = {
     Scalar.DATETIME: render_datetime,
     **dict.fromkeys(FLOATS, _number),
 }
-_TRANSPORT = {Scalar.DATE: pa.int32(), Scalar.DATETIME: pa.int64()}
+#: The types a column is cast to, one after the other, before its values are taken out.
+_TRANSPORT = {
+    Scalar.DATE: (pa.int32(),),
+    Scalar.DATETIME: (pa.int64(),),
+    Scalar.F32: (pa.string(), pa.float64()),
+}
