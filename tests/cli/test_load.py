@@ -155,3 +155,16 @@ def test_a_branch_that_is_not_there_can_come_with_the_load(capsys: pytest.Captur
     assert call(capsys, *load, "--from", "main").code == 0
     outcome = call(capsys, *load[:6], "--branch", "c", "--from", "nowhere", "--quiet")
     assert outcome.err == "Error: branch 'nowhere' not found\n"
+
+
+def test_rows_that_exist_name_the_mode_that_updates_them(capsys: pytest.CaptureFixture[str], org: Path) -> None:
+    known = '{"type": "Team", "data": {"code": "core"}}\n'
+    (org / "more.jsonl").write_text(known + '{"edge": "MemberOf", "from": "nobody", "to": "core"}\n')
+    load = ("load", "org.omni", "--data", "more.jsonl", "--quiet", "--mode")
+    outcome = call(capsys, *load, "append")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "more.jsonl:1: node:Team 'core' exists already\n" in outcome.err
+    assert outcome.err.endswith("append adds new rows only; pass --mode merge to update those that exist\n")
+    assert "append adds" not in call(capsys, *load, "merge").err
+    (org / "more.jsonl").write_text(known)
+    assert "load with mode=merge" in call(capsys, *load, "append").err

@@ -20,7 +20,7 @@ from omnigraph.cli.settings import Settings
 from omnigraph.cli.shapes import load_output
 from omnigraph.cli.writing import confirm_destruction, echo_write
 from omnigraph.commit.model import MAIN
-from omnigraph.errors import BadRequest, BranchNotFound
+from omnigraph.errors import BadRequest, BranchNotFound, LoadRejected
 
 if TYPE_CHECKING:
     from omnigraph.load.model import LoadResult
@@ -111,7 +111,7 @@ def _load(
         confirm_destruction(settings, f"{command} --mode overwrite", target, as_json=as_json)
     echo_write(settings, command, target)
     graph = open_graph(target, "rw", settings.actor, spark=spark_of(spark_master, spark_conf))
-    with shown_progress(settings.quiet) as progress, _saying_how_to_branch(branch, base):
+    with shown_progress(settings.quiet) as progress, _with_a_way_on(mode, branch, base):
         result = graph.load(
             list(data),
             mode,
@@ -142,10 +142,14 @@ def _load(
 
 
 @contextmanager
-def _saying_how_to_branch(branch: str | None, base: str | None) -> Iterator[None]:
-    """A branch that is not there can come into being with the load."""
+def _with_a_way_on(mode: str, branch: str | None, base: str | None) -> Iterator[None]:
+    """Refusals that another flag would have met say which: rows can be updated, a branch can come with the load."""
     try:
         yield
+    except LoadRejected as error:
+        if mode == "append" and "exists already" in error.message:
+            error.message += "\nappend adds new rows only; pass --mode merge to update those that exist"
+        raise
     except BranchNotFound as error:
         if base is not None or error.branch != branch:
             raise

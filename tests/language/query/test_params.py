@@ -61,6 +61,7 @@ def test_a_value_carries_its_declared_type() -> None:
         pytest.param("", 3, "params must be a JSON object", id="PRM-03 number"),
         pytest.param("$x: String", None, "parameter 'x' not provided", id="missing, no document"),
         pytest.param("$x: String", {"y": 1}, "parameter 'x' not provided", id="missing"),
+        pytest.param("$who: String", {"whom": 1}, "not provided; is `whom` meant to be it?", id="misspelt"),
         pytest.param("$x: String", {"x": None}, "null is not accepted for non-nullable parameter 'x'", id="null"),
         pytest.param("$v: Vector(3)", {"v": [1, 2]}, "expected 3 values", id="PRM-06"),
         pytest.param("", {"zz": {"a": 1}}, "'zz'", id="PRM-07 object"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from omnigraph.errors import BadRequest
@@ -22,6 +22,7 @@ from omnigraph.language.json_values import (
 from omnigraph.language.literals import INTEGER_RANGES, PlainValue, TypedValue, round_to_f32
 from omnigraph.language.query.ast import Param
 from omnigraph.language.query.check.query import NOW_PARAMETER
+from omnigraph.language.suggest import nearest_name
 from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import PropType, Scalar
 
@@ -43,7 +44,7 @@ def bind_params(params: Iterable[Param], document: object) -> dict[str, TypedVal
     for name, value in document.items():
         if name not in declared:
             _check_undeclared(name, value)
-    return {name: _bind(name, kind, document) for name, kind in declared.items()}
+    return {name: _bind(name, kind, document, declared) for name, kind in declared.items()}
 
 
 def _check_undeclared(name: object, value: object) -> None:
@@ -64,14 +65,15 @@ def _holds_object(value: object) -> bool:
     return False
 
 
-def _bind(name: str, kind: PropType, document: Mapping[str, object]) -> TypedValue:
+def _bind(name: str, kind: PropType, document: Mapping[str, object], declared: Container[str]) -> TypedValue:
     value = document.get(name)
     if value is None:
         if kind.nullable:
             return TypedValue(None, kind)
         if name in document:
             raise BadRequest(f"null is not accepted for non-nullable parameter '{name}'")
-        raise BadRequest(f"parameter '{name}' not provided")
+        other = nearest_name(name, [str(key) for key in document if key not in declared])
+        raise BadRequest(f"parameter '{name}' not provided" + (f"; is `{other}` meant to be it?" if other else ""))
     try:
         return TypedValue(_convert(value, kind), kind)
     except ValueError as problem:
