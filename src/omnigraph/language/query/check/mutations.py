@@ -158,6 +158,11 @@ def _assignable(target: NodeType | EdgeType, name: str) -> PropType | None:
 
 
 def _no_property(scope: Scope, target: NodeType | EdgeType, name: str, span: Span) -> NoReturn:
+    if name == "id":
+        scope.error("T11", f"the id of {target.name} is not assigned; it is made from the key, or generated", span)
+    written = {column: end for end, column in ENDPOINTS.items()}
+    if isinstance(target, EdgeType) and name in written:
+        scope.error("T11", f"no property `{name}` on {target.name}; the endpoint is written `{written[name]}`", span)
     known = (*target.properties, *(ENDPOINTS if isinstance(target, EdgeType) else ()))
     scope.error("T11", f"no property `{name}` on {target.name}", span, name=name, known=known)
 
