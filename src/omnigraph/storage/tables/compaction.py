@@ -97,7 +97,7 @@ def still_good(table: Table, results: Iterable[RewriteResult]) -> tuple[RewriteR
         described: dict[str, Any] = json.loads(result.json())  # type: ignore[attr-defined]
         ids = [fragment["id"] for fragment in described["original_fragments"]]
         same = all(
-            id_ in there and _marks(there[id_].to_json()) == _marks(fragment)
+            id_ in there and _marks(there[id_]) == _told_marks(fragment)
             for id_, fragment in zip(ids, described["original_fragments"], strict=True)
         )
         if same and all(_is_uniform(ids, covered) for covered in segment_covers(indexes)):
@@ -156,8 +156,15 @@ def _is_uniform(ids: Collection[int], covered: frozenset[int]) -> bool:
     return covered.issuperset(ids) or covered.isdisjoint(ids)
 
 
-def _marks(fragment: dict[str, Any]) -> tuple[list[str], object]:
+def _marks(fragment: FragmentMetadata) -> tuple[list[str], object]:
     """What changes when rows of a fragment do: its files, and its deletion marks."""
+    deletion = fragment.deletion_file
+    marks = (None, None, None) if deletion is None else (deletion.read_version, deletion.id, deletion.num_deleted_rows)
+    return [file.path for file in fragment.files], marks
+
+
+def _told_marks(fragment: dict[str, Any]) -> tuple[list[str], object]:
+    """The same of a fragment that Lance has written down."""
     deletion = fragment.get("deletion_file") or {}
     marks = (deletion.get("read_version"), deletion.get("id"), deletion.get("num_deleted_rows"))
     return [file["path"] for file in fragment["files"]], marks
