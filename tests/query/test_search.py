@@ -11,6 +11,7 @@ import pytest
 import omnigraph as og
 from omnigraph.embedding.embedder import Embedder
 from omnigraph.errors import BadRequest, EmbeddingError
+from tests.embedding.provider_server import running_service
 from tests.query.fixtures import LIT, LIT_ROWS, PAGE, PAGE_ROWS
 from tests.query.loading import graph_with
 
@@ -167,6 +168,22 @@ def test_a_text_needs_a_provider(pages: og.Graph, monkeypatch: pytest.MonkeyPatc
     wanted = np.array(Embedder("mock").embed_query("river", 2))
     closest = min(points, key=lambda slug: float(np.linalg.norm(np.array(points[slug]) - wanted)))
     assert slugs(pages, text, x="river") == [closest]
+
+
+@pytest.mark.parametrize(
+    "tail", ["order { rrf(nearest($p.emb, $x), bm25($p.head, $x)) }", "order { nearest($p.emb, $x) }"]
+)
+def test_a_provider_is_asked_once_for_a_query(tmp_path: Path, tail: str) -> None:
+    """However often its vector is looked at: rows are ordered, dropped, asked for again, and shown with their distance."""
+    edge = '{"edge":"To","from":"d","to":"a","data":{}}'
+    graph = graph_with(tmp_path / "g", PAGE + " edge To: Page -> Page", f"{PAGE_ROWS.strip()}\n{edge}")
+    graph.ensure_indices()
+    source = f"""query q($x: String) {{ match {{ $p: Page $p to $q }} return {{ $p.slug, nearest($p.emb, $x) as d }}
+      {tail} limit 1 }}"""
+    with running_service() as service:
+        given = {"kind": "openai", "model": "m", "base_url": service.url, "api_key": "sk-0123456789"}
+        assert slugs(og.open(tmp_path / "g", embedding=given), source, x="river") == ["d"]
+        assert len(service.asked) == 1
 
 
 @pytest.mark.row("SEA-17")

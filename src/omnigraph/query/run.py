@@ -49,6 +49,7 @@ class Run:
     #: By the identity of the operator, since equal operators may stand in a plan twice.
     traces: dict[int, Trace] = field(default_factory=dict)
     _opened: dict[str, Entities] = field(default_factory=dict)
+    _embedded: dict[tuple[str, int, str | None], tuple[float, ...]] = field(default_factory=dict)
     _active: list[Trace] = field(default_factory=list)
 
     def value(self, constant: Constant) -> PlainValue:
@@ -60,6 +61,13 @@ class Run:
                 return self.params[constant.name].value
             case Now():
                 return self.now
+
+    def vector_of(self, text: str, dimension: int, model: str | None) -> tuple[float, ...]:
+        """The vector of a text. A provider is asked for it once, however often a query looks at it."""
+        key = (text, dimension, model)
+        if key not in self._embedded:
+            self._embedded[key] = self.embed(*key)
+        return self._embedded[key]
 
     def nodes(self, name: str) -> Entities:
         """The nodes of a type at this snapshot."""

@@ -28,6 +28,8 @@ from omnigraph.query.search.scores import fusion_k, score_name
 _FEWEST = 1024
 #: Where the best of either ranking would be half of the nodes, all of them are compared instead.
 _PART = 2
+#: Of so many times the rows that are wanted, distances are computed again where those of an index are inexact.
+_HEAD = 4
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,8 @@ def fuse_best(
     count = max(_FEWEST, enough) * widening
     if count * _PART > entities.rows:
         return None
-    left = rank_list(plan.node, plan.ranking.left, count, plan.limit, run)
-    right = rank_list(plan.node, plan.ranking.right, count, plan.limit, run) if left is not None else None
+    left = rank_list(plan.node, plan.ranking.left, count, _HEAD * plan.limit, run)
+    right = rank_list(plan.node, plan.ranking.right, count, _HEAD * plan.limit, run) if left is not None else None
     if left is None or right is None or (widening > 1 and left.complete and right.complete):
         return None
     nodes, places = np.unique(np.concatenate([left.rows, right.rows]), return_index=True)

@@ -110,6 +110,9 @@ def _best_vectors(
             disable_scoring_autoprojection=True,
         ).to_table()
     values = found["_distance"].to_numpy()
+    if ranking.metric == "cosine" and not (values < 1.0).all():
+        # A vector without direction is in no index for directions, and lies at right angles to all others.
+        return None
     order = np.argsort(values, kind="stable")
     order = order[np.isfinite(values[order])]
     rows, groups = found[ROW_ID].to_numpy()[order], _groups(values[order])
@@ -126,7 +129,6 @@ def _best_vectors(
     def present(nodes: RowIds) -> npt.NDArray[np.bool_]:
         return np.asarray(entities.table.take_row_ids(nodes, [column])[column].is_valid())
 
-    # A vector without direction is in no index for directions, and has a distance all the same.
     complete = len(values) < count and ranking.metric != "cosine"
     addresses, everywhere = found[ROW_ADDRESS].to_numpy()[order], not ranking.type.nullable
     return RankList(rows, addresses, groups, complete, entities.rows, present, everywhere)

@@ -20,7 +20,7 @@ def query_vector(nearest: Nearest, run: Run) -> Vector | None:
     """The vector a query asks for; a text is embedded. None when the parameter is null."""
     value = run.value(nearest.query)
     if isinstance(value, str):
-        value = run.embed(value, nearest.dimension, nearest.model)
+        value = run.vector_of(value, nearest.dimension, nearest.model)
     if value is None:
         return None
     assert isinstance(value, tuple)
