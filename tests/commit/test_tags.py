@@ -73,7 +73,11 @@ def test_a_tag_may_name_a_commit_of_any_branch(graph: og.Graph) -> None:
         "manifest:main:v1",
         "x" * 201,
         "01J00000000000000000000009",
+        "\ud800",
+        None,
+        5,
     ],
+    ids=ascii,
 )
 def test_odd_names_are_refused(graph: og.Graph, name: str) -> None:
     with pytest.raises(BadRequest, match="can not be a tag"):

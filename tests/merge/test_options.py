@@ -436,3 +436,24 @@ def test_the_ends_of_an_edge_with_a_key_say_which_edge_it_is(tmp_path: Path, val
         graph.merge("feature", resolutions=[decision])
     assert graph.merge("feature", resolutions=[{**decision, "take": {"w": 7}}]).outcome == "merged"
     assert rows(graph, "edge:Knows") == [{"id": edge, "src": "ada", "dst": "ben", "w": 7}]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"idempotency_key": 5},
+        {"idempotency_key": "\ud800"},
+        {"actor": 5},
+        {"actor": "\ud800"},
+        {"resolutions": 5},
+        {"resolutions": [{"type_key": "node:Staff", "id": "\ud800", "take": "ours"}]},
+        {"resolutions": [{"type_key": "node:Staff", "id": "ada", "take": {5: 1}}]},
+    ],
+    ids=ascii,
+)
+def test_what_is_no_text_is_refused_before_anything_is_written(graph: og.Graph, asked: Any) -> None:
+    do(graph, "feature", "put", "eli", 1)
+    head = graph.head()
+    with pytest.raises(og.errors.BadRequest):
+        graph.merge("feature", **asked)
+    assert (graph.head(), graph.pending_operations()) == (head, [])

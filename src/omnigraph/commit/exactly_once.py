@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.model import Commit, ManifestState
+from omnigraph.commit.model import Commit, ManifestState, is_text
 from omnigraph.commit.rows import Receipt
 from omnigraph.errors import BadRequest
 
 
 def earlier_receipt(context: CommitContext, branch: str, key: str | None) -> Receipt | None:
     """What a branch knows under an idempotency key; nothing without one."""
-    return None if key is None else context.manifest.receipt(branch, key)
+    if key is None:
+        return None
+    if not is_text(key):
+        raise BadRequest(f"an idempotency key is a text, not {key!r}")
+    return context.manifest.receipt(branch, key)
 
 
 def refuse_other_request(known: Receipt, fingerprint: str, branch: str, key: str | None) -> None:

@@ -8,6 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from omnigraph.errors import BadRequest
 from omnigraph.storage.tables.location import Location
 
 MAIN = "main"
@@ -75,6 +76,21 @@ class Lineage:
     recovery_for_actor: str | None = None
     #: The operation that a recovery commit undid.
     recovers: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.actor is not None and not is_text(self.actor):
+            raise BadRequest(f"an actor is a text, not {self.actor!r}")
+
+
+def is_text(given: object) -> bool:
+    """Whether something is a text that can be stored; one with half a surrogate pair can not."""
+    if not isinstance(given, str):
+        return False
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

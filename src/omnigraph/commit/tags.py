@@ -56,7 +56,8 @@ def _publish(context: CommitContext, update: Update, requirement: Requirement) -
 def _check_name(name: str) -> None:
     """Refuse a name that could be mistaken for a commit id, a version or a branch, or that has odd characters."""
     if (
-        _NAME.fullmatch(name) is None
+        not isinstance(name, str)
+        or _NAME.fullmatch(name) is None
         or ".." in name
         or _NUMBER.fullmatch(name) is not None
         or is_ulid(name)

@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from omnigraph.commit.model import is_text
 from omnigraph.errors import BadRequest
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.suggest import did_you_mean, nearest_name
@@ -93,7 +94,7 @@ def _resolution(item: object, where: str, catalog: Catalog) -> Resolution:
     if unknown := sorted(str(name) for name in set(item) - _FIELDS):
         raise BadRequest(f"{where}: unknown field '{unknown[0]}'{did_you_mean(nearest_name(unknown[0], _FIELDS))}")
     type_key, entity_id, take, value = (item.get(name) for name in ("type_key", "id", "take", "value"))
-    if not isinstance(type_key, str) or not isinstance(entity_id, str):
+    if not isinstance(type_key, str) or not isinstance(entity_id, str) or not is_text(entity_id):
         raise BadRequest(f"{where}: type_key and id must be texts")
     entity = entity_of(catalog, type_key)
     if entity is None:
@@ -107,7 +108,7 @@ def _resolution(item: object, where: str, catalog: Catalog) -> Resolution:
         raise BadRequest(f'{where}: `value` goes with take "value", and only with it')
     if value is None:
         return Resolution(type_key, entity_id, take)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise BadRequest(f"{where}: value must be an object of properties")
     _check_value(entity, value, where)
     return Resolution(type_key, entity_id, take, dict(value))
