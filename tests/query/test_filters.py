@@ -130,3 +130,24 @@ def test_pattern_and_clause_are_one(lit: og.Graph, number: int) -> None:
     clause = "query q($n: I32) { match { $r: Reading $r.seq = $n } return { $r.slug } }"
     found = [sorted(first_column(lit, source, params={"n": number})) for source in (pattern, clause)]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [([0.1, 2.0], ["a"]), ([0.1, 3.0], []), ([0.0, 0.0], ["b"]), (None, [])],
+    ids=["equal", "another", "-0 is 0", "null"],
+)
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_vector_in_a_pattern_is_equality(tmp_path: Path, indexed: bool, value: Any, found: list[str]) -> None:
+    graph = og.init(tmp_path / "g", "node N { k: String @key v: Vector(2)? @index } edge E: N -> N")
+    rows = [("a", [0.1, 2.0]), ("b", [-0.0, 0.0]), ("c", None)]
+    graph.load([{"type": "N", "data": {"k": key, "v": vector}} for key, vector in rows])
+    graph.load([{"edge": "E", "from": "c", "to": key} for key, _ in rows])
+    if indexed:
+        graph.ensure_indices()
+    scanned = "query q($v: Vector(2)?) { match { $n: N { v: $v } } return { $n.k } }"
+    reached = "query q($v: Vector(2)?) { match { $c: N $c e $n $n: N { v: $v } } return { $n.k } }"
+    for source in (scanned, reached):
+        assert first_column(graph, source, params={"v": value}) == found
+    literal = "query q() { match { $n: N { v: [0.1, 2] } not { $n: N { v: [0, 0] } } } return { $n.k } }"
+    assert first_column(graph, literal) == ["a"]

@@ -125,11 +125,23 @@ def _compare(compare: Compare, rows: Rows, run: Run) -> Mask:
         return np.full(rows.count, _compare_constants(run, constant(left), operator, constant(right)))
     if is_constant(left):
         left, operator, right = right, EXCHANGED[operator], left
+    if left.type.is_vector:
+        # Only a pattern compares vectors, and only for equality.
+        return _equal_vectors(evaluate(left, rows, run), run.value(constant(right)))
     orders_truth = left.type.scalar is Scalar.BOOL and operator not in ("=", "!=")
     if is_constant(right) and not orders_truth:
         column = pa.chunked_array([evaluate(left, rows, run)])
         return as_mask(matches(column, coerce(left.type, operator, plain(run.value(constant(right))))))
     return compare_columns(evaluate(left, rows, run), operator, evaluate(right, rows, run), left.type, right.type)
+
+
+def _equal_vectors(column: pa.FixedSizeListArray, wanted: PlainValue) -> Mask:
+    mask = np.zeros(len(column), np.bool_)
+    if isinstance(wanted, tuple):
+        given = column.is_valid()
+        vectors = column.filter(given).flatten().to_numpy(zero_copy_only=False).reshape(-1, len(wanted))
+        mask[as_mask(given)] = (vectors == np.array(wanted, np.float32)).all(axis=1)
+    return mask
 
 
 def _compare_constants(run: Run, left: Constant, operator: str, right: Constant) -> bool:

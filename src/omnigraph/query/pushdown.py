@@ -63,6 +63,8 @@ def _condition(predicate: Predicate, entities: Entities, run: Run) -> Filter | N
     match predicate:
         case TypedValue():
             return None if predicate.value is True else NEVER
+        case Compare(left=Column() as column) if column.type.is_vector:
+            return None
         case Compare(left=Column() as column, right=right) if is_constant(right):
             return _comparison(column, predicate.operator, run.value(constant(right)), entities)
         case Compare(left=left, right=Column() as column) if is_constant(left):
