@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,21 @@ def test_death(
     survivor.load(LOADS[load].encode(), mode, branch=branch, base="main", engine="local", idempotency_key="once")  # type: ignore[arg-type]
     assert content(survivor, branch) == content(undisturbed)
     assert_healthy(connect(graph.uri))
+
+
+def test_the_next_load_removes_the_keys_of_a_killed_one(
+    graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    kill(graph, "load.read", "append", "main", "staged")
+    (left,) = place.glob("omnigraph-load-*")
+    assert list(left.rglob("chunk-*"))
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+    graph.load(LOADS["append"].encode(), engine="local")
+    assert list(place.iterdir()) == []
 
 
 @pytest.mark.parametrize("failpoint", [name for name in DEATHS if name not in ("staging.job_removed",)])
