@@ -272,6 +272,9 @@ def test_answers_of_an_object_store(answer: Answer, kind: str) -> None:
         ("LanceError(IO): No space left on device (os error 28)", "permanent"),
         ('LanceError(IO): Permission denied (os error 13) at path "/x/data/.tmp5BgwUd"', "configuration"),
         ("something that was never seen before", "permanent"),
+        # A version file that is removed while it is being opened.
+        ("LanceError(IO): Generic N/A error: Not found: /g/t/_versions/18446744073709551566.manifest", "not_found"),
+        ("LanceError(IO): Generic N/A error: Not found: /g/t/data/1.lance", "permanent"),
     ],
 )
 def test_texts_of_the_operating_system(text: str, kind: str) -> None:

@@ -27,6 +27,7 @@ from omnigraph.errors import (
     ManifestContention,
     OmnigraphError,
     RecoveryRequired,
+    StorageError,
 )
 from omnigraph.maintenance import leftovers
 from omnigraph.maintenance.durations import feed_retention, so_long_ago, staging_grace
@@ -35,7 +36,6 @@ from omnigraph.maintenance.reachable import Kept, KeptVersions, kept_versions
 from omnigraph.maintenance.reclaim import Reclaim, plan_reclaim, still_unneeded, take_files, take_versions, unfinished
 from omnigraph.maintenance.retention import KeptBranch, Policy, kept_branches
 from omnigraph.storage.tables.dataset_files import DatasetFiles, LineFiles, list_dataset
-from omnigraph.storage.tables.lance_errors import Missing
 from omnigraph.storage.tables.location import Location
 
 _log = logging.getLogger(__name__)
@@ -96,12 +96,13 @@ def cleanup(context: CommitContext, policy: Policy, *, dry_run: bool = False) ->
 def _look_while_branches_go(context: CommitContext, run: _Cleanup) -> Survey:
     """A look without locks; a branch, or a fork of it, may be deleted under it, and then it is taken again.
 
-    Where branches live shorter than a look takes, the last one keeps everybody still: cleanup always gets on.
+    The last look keeps everybody still: cleanup gets on where branches live shorter than a look takes, and what it can
+    not read then is really not there.
     """
     for _ in range(LOOKS_WITHOUT_LOCKS):
         try:
             return run.survey()
-        except (BranchNotFound, HistoricalVersionReclaimed, Missing) as gone:
+        except (BranchNotFound, HistoricalVersionReclaimed, StorageError) as gone:
             _log.info("cleanup looks again: %s", gone)
     with _all_locks(context):
         return run.survey()

@@ -94,7 +94,11 @@ _MEANINGS: tuple[tuple[str, Meaning], ...] = (
     (r"Clone operation should not enter build_manifest", lambda m, p: AlreadyExists(m, name=p)),
     (r"^Ref conflict error: Branch .+ is referenced by", lambda m, p: BranchInUse(m, path=p)),
     (r"^Ref not found error", lambda m, p: Missing(m, path=p)),
-    (r"^Dataset at path .+ was not found|^Not found: .+/_versions\b", lambda m, p: Missing(m, path=p)),
+    # The last form: the version went between the moment it was found and the moment it was read.
+    (
+        r"^Dataset at path .+ was not found|^Not found: .+/_versions\b|^LanceError\(IO\): .*Not found: .+/_versions/",
+        lambda m, p: Missing(m, path=p),
+    ),
     (r"Ambiguous merge inserts are prohibited", _duplicate),
     (r"KMeans cannot train|Not enough rows to train", lambda m, _: IndexNotReady(m)),
     (r"does not appear to be a Lance file", _corrupt),
