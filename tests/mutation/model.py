@@ -48,10 +48,8 @@ class Outcome:
     content: Content
     nodes: int = 0
     edges: int = 0
-
-    @property
-    def changed(self) -> bool:
-        return bool(self.nodes or self.edges)
+    #: Whether there is something to commit; an update to the values that are there reports rows and writes none.
+    changed: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,6 +83,7 @@ class Insert:
                 content.mentors[values] += 1  # type: ignore[index]
             case "MemberOf":
                 content.members[values] += 1  # type: ignore[index]
+        outcome.changed = True
         if self.type in ("Staff", "Team", "Note"):
             outcome.nodes += 1
         else:
@@ -108,6 +107,7 @@ class Update:
         for handle, (level, badge) in outcome.content.staff.items():
             if handle == self.handle or (self.handle is None and level is not None and level >= self.at_least):
                 changed = (self.value, badge) if self.column == "level" else (level, self.value)
+                outcome.changed |= changed != (level, badge)
                 outcome.content.staff[handle] = changed
                 outcome.nodes += 1
 
@@ -138,6 +138,8 @@ class Delete:
             case _:
                 edges = content.mentors if self.type == "Mentors" else content.members
                 outcome.edges += _take(edges, self.value, (0 if self.column == "from" else 1,))
+        # Deletes stand alone in a mutation, so whatever was counted is gone.
+        outcome.changed |= bool(outcome.nodes or outcome.edges)
 
 
 Statement = Insert | Update | Delete
