@@ -71,8 +71,10 @@ def test_an_overwrite_with_fragments_of_an_evolved_table(tmp_path: Path, numbere
 
 @pytest.mark.parametrize(
     "text",
-    ["2020-1-01", "2020-01-01 ", " 2020-01-01", "+020-01-01", "-020-01-01", "20200101", "2020-01-01T00:00:00"]
-    + ["2020-13-01", "2020-02-30", "99999-01-01", "2020/01/01", "2020-01-01\0", "2020-01-0１", ""],
+    [
+        *("2020-1-01", "2020-01-01 ", " 2020-01-01", "+020-01-01", "-020-01-01", "20200101", "2020-01-01T00:00:00"),
+        *("2020-13-01", "2020-02-30", "99999-01-01", "2020/01/01", "2020-01-01\0", "2020-01-0１", ""),
+    ],
 )
 def test_arrow_takes_one_form_of_a_date(text: str) -> None:
     """`load.json_columns` leaves the form of dates to this cast; the year zero it checks itself."""
