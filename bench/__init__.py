@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m bench` measures everything and keeps the table in RESULTS.md."""
+"""Benchmarks: `python -m bench` measures everything and keeps the tables in RESULTS.md."""

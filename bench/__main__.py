@@ -1,14 +1,14 @@
-"""`python -m bench [NAME…]`: run all benchmarks and keep the table, or run some and only show it."""
+"""`python -m bench [NAME…]`: run all benchmarks, or some. What a whole family measures is kept in RESULTS.md."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 
-from bench.measure import BENCHMARKS, Row
-from bench.table import circumstances, render
+from bench.measure import BENCHMARKS, Row, family_of
+from bench.results import RESULTS, keep
+from bench.table import render
 
 #: Importing a module registers its benchmarks.
 MODULES = (
@@ -26,7 +26,6 @@ MODULES = (
     "bench.storage",
     "bench.storage_s3",
 )
-RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
 def main(names: Sequence[str]) -> int:
@@ -37,17 +36,21 @@ def main(names: Sequence[str]) -> int:
     if not chosen:
         print(f"no such benchmark; known are: {', '.join(BENCHMARKS)}", file=sys.stderr)
         return 2
+    for family in dict.fromkeys(map(family_of, chosen)):
+        _run(family, [name for name in chosen if family_of(name) == family])
+    return 0
+
+
+def _run(family: str, names: Sequence[str]) -> None:
+    """Some benchmarks of one family; all of them together are worth keeping, and at once: others take long."""
     rows: list[Row] = []
-    for name in chosen:
+    for name in names:
         print(f"{name} …", file=sys.stderr, flush=True)
         rows += BENCHMARKS[name]()
-    table = render(rows)
-    print(table)
-    if not names:
-        facts = "\n".join(f"- {fact}" for fact in circumstances())
-        RESULTS.write_text(f"# Results of the last `python -m bench`\n\n{facts}\n\n{table}\n")
-        print(f"written to {RESULTS.name}", file=sys.stderr)
-    return 0
+    print(render(rows), flush=True)
+    if names == [name for name in BENCHMARKS if family_of(name) == family]:
+        keep(family, rows)
+        print(f"{family}: written to {RESULTS.name}", file=sys.stderr)
 
 
 def _belongs(name: str, wanted: str) -> bool:

@@ -108,3 +108,8 @@ def benchmark(name: str) -> Callable[[Benchmark], Benchmark]:
         return function
 
     return register
+
+
+def family_of(name: str) -> str:
+    """The family of a benchmark: the part of its name before the dot."""
+    return name.partition(".")[0]

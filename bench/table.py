@@ -53,14 +53,17 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return f"| {' | '.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))} |"
 
 
-def circumstances() -> list[str]:
-    """Date, machine and versions, one fact per line."""
+def machine() -> list[str]:
+    """Machine and versions, one fact per line."""
     return [
-        f"date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         f"machine: {_processor()}, {os.cpu_count()} cores, {_memory()}, {platform.system()} {platform.release()}",
-        f"load average: {os.getloadavg()[0]:.1f}",
         f"versions: Python {platform.python_version()}, {', '.join(_versions())}",
     ]
+
+
+def moment() -> list[str]:
+    """When, and beside what else."""
+    return [f"date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC", f"load average at the end: {os.getloadavg()[0]:.1f}"]
 
 
 def _versions() -> Iterable[str]:

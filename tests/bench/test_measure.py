@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from bench.__main__ import main
 from bench.measure import BENCHMARKS, Floor, Measure, Row, benchmark, summary, timed
-from bench.table import circumstances, render
+from bench.results import keep
+from bench.table import machine, moment, render
 
 MS = Measure(2e-3, 1e-3, 4e-3)
 
@@ -51,7 +55,8 @@ def test_the_table_shows_every_column_in_fitting_units() -> None:
 
 
 def test_the_circumstances_are_named() -> None:
-    assert [fact.partition(":")[0] for fact in circumstances()] == ["date", "machine", "load average", "versions"]
+    facts = [fact.partition(":")[0] for fact in (*machine(), *moment())]
+    assert facts == ["machine", "versions", "date", "load average at the end"]
 
 
 def test_a_name_is_given_to_one_benchmark_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,11 +68,28 @@ def test_a_name_is_given_to_one_benchmark_only(monkeypatch: pytest.MonkeyPatch) 
 def test_one_benchmark_or_a_family_can_be_chosen(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    kept: list[str] = []
+    monkeypatch.setattr("bench.__main__.keep", lambda family, rows: kept.append(f"{family} {len(rows)}"))
     for name in ("family.a", "family.b", "familiar"):
         monkeypatch.setitem(BENCHMARKS, name, lambda name=name: [Row(f"row of {name}", MS)])
     assert main(["family"]) == 0
     shown = capsys.readouterr().out
     assert [name in shown for name in ("row of family.a", "row of family.b", "row of familiar")] == [True, True, False]
+    assert main(["family.a"]) == 0
+    assert kept == ["family 2"], "a part of a family is only shown"
+
+
+def test_results_of_a_family_take_the_place_of_those_before(tmp_path: Path) -> None:
+    path = tmp_path / "RESULTS.md"
+    keep("query", [Row("an old question", MS)], path)
+    keep("cli", [Row("a command", MS)], path)
+    before = path.read_text()
+    keep("query", [Row("a question", MS), Row("another", MS)], path)
+    text = path.read_text()
+    assert re.findall(r"^## (\w+)$", text, re.MULTILINE) == ["cli", "query"]
+    assert "an old question" not in text
+    assert text.partition("## query")[0] == before.partition("## query")[0]
+    assert text.count("| a question") == text.count("| another") == 1
 
 
 def test_an_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
