@@ -315,6 +315,8 @@ def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # What a shell runs in the background ignores interrupts, and so would the command.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     # Opening the other end waits until the command is reading, and it then waits for us.
     with fifo.open("w"):
