@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -103,6 +104,15 @@ def test_a_stopped_context_is_a_clear_error_and_the_next_need_starts_another() -
     assert OnSpark(spark_session()).run(tasks.square, [7]) == [49]
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """What a shell runs in the background ignores interrupts; here they count."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_the_job_and_nothing_else(on_spark: OnSpark) -> None:
     on_spark.run(tasks.square, [1])
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
