@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +12,12 @@ from omnigraph.storage.objects import ObjectStore, open_store
 from omnigraph.storage.root import Root
 from tests.s3 import S3Server, running_server
 
+PROJECT = Path(__file__).resolve().parents[1]
+
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Spark's workers find the tasks of tests from wherever the test stood that started the session.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))
     config.addinivalue_line("markers", "row(*ids): rows of the behaviour catalogue; they become part of the test's id")
 
 
