@@ -310,14 +310,15 @@ def test_a_stream_that_is_not_there_is_no_traceback(org: Path, name: str) -> Non
 def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
     fifo = tmp_path / "schema.pg"
     os.mkfifo(fifo)
+    # What a shell runs in the background ignores interrupts, and so would the command.
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     process = subprocess.Popen(
         [sys.executable, "-m", "omnigraph", "schema", "show-ir", str(fifo)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # What a shell runs in the background ignores interrupts, and so would the command.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
+    signal.signal(signal.SIGINT, before)
     # Opening the other end waits until the command is reading, and it then waits for us.
     with fifo.open("w"):
         process.send_signal(signal.SIGINT)
