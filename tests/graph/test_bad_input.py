@@ -189,13 +189,16 @@ def test_a_damaged_record_of_the_place_is_loud(org: CommitContext, record: bytes
 # --- no permission ----------------------------------------------------------------------------------------------------
 
 _CHILD = """
-import os, sys
+import os, sys, tempfile
 import omnigraph as og
 from omnigraph.errors import OmnigraphError
-og.init, og.Graph  # imported while the installation can still be read
+action, uri, schema = sys.argv[1:]
+with tempfile.TemporaryDirectory() as place:
+    # Everything is imported while the installation can still be read.
+    og.init(place + "/graph", schema).create_branch("mine")
+    og.open(place + "/graph", "ro").snapshot().open("node:Staff").count_rows()
 if os.getuid() == 0:
     os.setgid(65534); os.setuid(65534)
-action, uri, schema = sys.argv[1:]
 try:
     graph = og.init(uri, schema) if action == "init" else og.open(uri, action)
     if action == "ro":
