@@ -43,6 +43,8 @@ def _entity(
 
 def _orphans(merged: State, undecided: set[tuple[str, str]]) -> Iterator[Key]:
     for key, row in merged.items():
+        if key in undecided:
+            continue
         node = ENDS.get(key[0])
         ends = [] if node is None else [(node, row["src"]), (node, row["dst"])]
         if any(end not in merged and end not in undecided for end in ends):

@@ -78,6 +78,20 @@ def test_a_node_in_conflict_makes_no_orphans(graph: og.Graph) -> None:
     assert shown(graph) == "4/2/31/no"
 
 
+def test_an_edge_in_conflict_is_no_orphan_in_either_direction(tmp_path: Path) -> None:
+    """One side updates an edge, the other deletes its node: the edge is deleted on one side, and that is the conflict."""
+    schema = "node N { k: String @key }\nedge E: N -> N { w: I32? @key(src, dst) }"
+    edge = 'insert E { from: "a", to: "b", w: 1 }'
+    graph = new_graph(tmp_path, schema, 'insert N { k: "a" }', 'insert N { k: "b" }', edge)
+    write(graph, "main", 'delete N where k = "a"')
+    write(graph, "feature", 'insert E { from: "a", to: "b", w: 2 }')
+    expected = [("DeleteVsUpdate", "edge:E", '["a","b"]')]
+    assert conflicts_of(graph, "main", "feature") == conflicts_of(graph, "feature", "main") == expected
+    for strategy, kind in (("ours", []), ("theirs", ["OrphanEdge"])):
+        foreseen = graph.merge("feature", strategy=strategy, dry_run=True)
+        assert [conflict.kind for conflict in foreseen.conflicts] == kind
+
+
 def test_an_edge_that_lacks_both_ends_is_one_conflict(graph: og.Graph) -> None:
     do(graph, "feature", "link", "ada", "dov")
     do(graph, "main", "drop", "ada")

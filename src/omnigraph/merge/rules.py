@@ -54,11 +54,12 @@ def _once(conflicts: Iterable[Conflict]) -> Iterator[Conflict]:
 
 
 def _orphans(catalog: Catalog, changes: Changes, committed: Target) -> Iterator[Conflict]:
-    """Edges of the target that these changes leave alone and whose node they delete."""
+    """Edges of the target that these changes leave alone and whose node they delete. One in conflict may go itself."""
     for edge in catalog.edges.values():
         if edge.type_key in committed.settled:
             continue
         own = changes.get(edge.type_key)
+        open_ids = committed.undecided.get(edge.type_key)
         for end, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
             nodes = changes.get(f"node:{type_name}")
             if nodes is None or not len(nodes.deleted):
@@ -66,6 +67,8 @@ def _orphans(catalog: Catalog, changes: Changes, committed: Target) -> Iterator[
             kept = committed.by_value(edge.type_key, end, nodes.deleted, ["id", end])
             if own is not None:
                 kept = kept.filter(pc.invert(pc.is_in(kept["id"], value_set=own.touched())))
+            if open_ids is not None:
+                kept = kept.filter(pc.invert(pc.is_in(kept["id"], value_set=open_ids)))
             side = "from" if end == "src" else "to"
             for edge_id, node_id in zip(kept["id"].to_pylist(), kept[end].to_pylist(), strict=True):
                 message = f"edge {edge.name}: its `{side}` node {type_name} {node_id!r} was deleted by the other side"

@@ -20,8 +20,8 @@ SCANNED_AT_ONCE = 1024 * 1024
 class Target:
     """Reads the captured versions of the target's tables; the look-ups of the set rules among them.
 
-    `undecided`: ids of nodes, by type key, whose own conflict is reported. Whether they stay is open, so no edge is an
-    orphan for want of them. `settled`: types whose table is the same on both sides. What theirs leaves or brings was
+    `undecided`: ids, by type key, of entities whose own conflict is reported. Whether they stay is open, so no edge is an
+    orphan for want of such a node, nor is such an edge. `settled`: types whose table is the same on both sides. What theirs leaves or brings was
     checked against just that table when it was written, so no end of an edge is looked for there again.
     """
 
