@@ -152,3 +152,32 @@ def test_random_queries(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     world = make_world(random, tmp_path / "graph")
     found = [check(world, make_query(random), random.choice(world.modes), monkeypatch) for _ in range(40)]
     assert sum(map(bool, found)) > 10
+
+
+TEXTS = "node D { k: String @key t: String @index n: I32? big: [String]? }\nedge By: D -> D"
+
+
+def test_rows_that_an_index_found_are_read_from_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: None
+) -> None:
+    graph = og.init(tmp_path / "g", TEXTS)
+    documents: list[dict[str, object]] = [
+        {"type": "D", "data": {"k": f"d{number}", "t": f"word{number % 7} tail{number % 5}", "n": number, "big": ["x"]}}
+        for number in range(120)
+    ]
+    documents += [{"edge": "By", "from": f"d{number}", "to": f"d{number // 2}"} for number in range(120)]
+    append(graph, documents)
+    graph.ensure_indices()
+    ranking = 'order { bm25($a.t, "word3 tail2") } limit 5'
+    for text in (
+        f"match {{ $a: D }} return {{ $a.k, $a.n }} {ranking}",
+        f"match {{ $a: D $a by $b }} return {{ $a.k, $b.n }} {ranking}",
+        f"match {{ $a: D $a.n > 50 }} return {{ $a.k, $a.n, $a.big }} {ranking}",
+    ):
+        found = graph.query(f"query q() {{ {text} }}").rows
+        with monkeypatch.context() as patched:
+            patched.setattr(columns, "_MOST", -1)
+            assert graph.query(f"query q() {{ {text} }}").rows == found
+            assert len(found) == 5
+    notes = str(graph.explain(f"query q() {{ match {{ $a: D }} return {{ $a.k, $a.n }} {ranking} }}"))
+    assert "columns in memory" in notes

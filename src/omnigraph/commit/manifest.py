@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -59,11 +59,9 @@ class Manifest:
         """The handle and state of a branch, brought up to date."""
         with self._lock:
             known = self._warm.get(branch)
-        with at_once(self.tables.root) as requests:
-            moved = requests.submit(self._moved, known, branch)
-            incarnation = self._incarnation(branch)
+        moved, incarnation = self._probe(known, branch)
         try:
-            if known is not None and known.state.incarnation == incarnation and not moved.result():
+            if known is not None and known.state.incarnation == incarnation and not moved():
                 return known
             return self._remember(self._open(branch), branch, incarnation)
         except StorageError:
@@ -95,6 +93,13 @@ class Manifest:
         """Take over the state that a publish of this process led to, so that it need not be read back."""
         with self._lock:
             self._warm[warm.state.branch] = warm
+
+    def _probe(self, known: Warm | None, branch: str) -> tuple[Callable[[], bool], str]:
+        """Whether a branch has moved, and which of its name it is now: two requests at once."""
+        if branch == MAIN:  # there is only ever one
+            return lambda: self._moved(known, branch), self._incarnation(branch)
+        with at_once(self.tables.root) as requests:
+            return requests.submit(self._moved, known, branch).result, self._incarnation(branch)
 
     def _moved(self, known: Warm | None, branch: str) -> bool:
         if known is None:

@@ -7,7 +7,9 @@ compiled schema is the accepted one and which graph it belongs to.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import orjson
@@ -67,8 +69,12 @@ class Contract:
         """The tables this schema has, by stable id and incarnation."""
         return set(self.names().values())
 
-    def names(self) -> dict[str, Identity]:
+    def names(self) -> Mapping[str, Identity]:
         """The tables of this schema by type key."""
+        return self._names
+
+    @cached_property
+    def _names(self) -> Mapping[str, Identity]:
         return {entity.type_key: (entity.id, entity.incarnation) for entity in self.types()}
 
 

@@ -21,8 +21,9 @@ class Target:
     """Reads the captured versions of the target's tables; the look-ups of the set rules among them.
 
     `undecided`: ids, by type key, of entities whose own conflict is reported. Whether they stay is open, so no edge is an
-    orphan for want of such a node, nor is such an edge. `settled`: types whose table is the same on both sides. What theirs leaves or brings was
-    checked against just that table when it was written, so no end of an edge is looked for there again.
+    orphan for want of such a node, nor is such an edge. `settled`: types whose table is the same on both sides. What
+    theirs leaves or brings was checked against just that table when it was written, so no end of an edge is looked for
+    there again.
     """
 
     def __init__(self, context: CommitContext, state: ManifestState) -> None:

@@ -49,15 +49,16 @@ _OF_ALL: dict[str, Callable[[pa.Array], pa.Scalar]] = {"sum": pc.sum, "mean": pc
 def _everything(plan: Aggregate, rows: Rows, run: Run) -> Rows:
     """One group of all rows: nothing has to be grouped."""
     result: dict[str, pa.Array | pa.ChunkedArray] = {}
+    weighted = WEIGHT in rows.table.column_names
     for named in plan.aggregates:
         if named.call.argument is None:
-            count = int(rows.hidden(WEIGHT).sum()) if WEIGHT in rows.table.column_names else rows.count
+            count = int(rows.hidden(WEIGHT).sum()) if weighted else rows.count
             result[named.name] = pa.array([count], pa.int64())
             continue
         argument, function = _argument(named.call, rows, run)
         value = _OF_ALL[function](argument)
         result[named.name] = _finish(pa.chunked_array([pa.array([value.as_py()], value.type)]), named.call)
-    return Rows(pa.table(result))
+    return Rows(pa.Table.from_arrays(list(result.values()), names=list(result)))
 
 
 def _key(column: pa.Array, kind: PropType) -> tuple[pa.Array, pa.Array | None]:

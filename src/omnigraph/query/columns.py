@@ -6,11 +6,12 @@ the columns by the same evaluation that asks them of scanned rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.language.query.ir import (
@@ -30,6 +31,7 @@ from omnigraph.query.evaluate import holds
 from omnigraph.query.rows import Attributes, Integers, Mask, Rows, column_name, position_name
 from omnigraph.query.run import Run
 
+RowIds = npt.NDArray[np.uint64]
 #: Milliseconds to read one value of a column, measured on short texts.
 _PER_VALUE = 0.00008
 #: Below, a scan with conditions costs little more than its start, and an index may answer it.
@@ -80,6 +82,32 @@ def columns_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> 
     names = tuple(dict.fromkeys((*(name for name in columns if name != "id"), *sorted(asked))))
     if not _is_keepable(node, names, entities, run):
         return None
+    values = _kept(entities, names, run)
+    if values is None:
+        return None
+    if node.predicates:
+        run.note(f"pushed: {' and '.join(map(render_expr, node.predicates))}")
+    named = dict(zip((column_name(node.variable, name) for name in names), values, strict=True))
+    return NodeColumns(run.caches.table_ids(entities.table), pa.table(named))
+
+
+def take_located(entities: Entities, columns: Sequence[str], row_ids: RowIds, addresses: RowIds, run: Run) -> pa.Table:
+    """What a table holds of a few rows that were found otherwise, under its own names; from memory as above."""
+    stored = {name: stored for name in columns if (stored := entities.stored[name]) is not None}
+    names = [name for name in stored if name != "id"]
+    small = entities.rows <= _MOST and all(_is_small(entities, name) for name in names)
+    values = _kept(entities, names, run) if small else None
+    if values is None:
+        with run.caches.spending.measured(_spending_key(entities)):
+            return entities.table.take_row_ids(row_ids, list(stored.values()))
+    ids = run.caches.table_ids(entities.table)
+    kept = {"id": ids.ids, **dict(zip(names, values, strict=True))}
+    places = pa.array(ids.positions_at(addresses))
+    return pa.table({stored[name]: kept[name].take(places) for name in stored})
+
+
+def _kept(entities: Entities, names: Sequence[str], run: Run) -> list[pa.Array] | None:
+    """Whole columns, in the order of the ids of the table; None when they are not in memory and not worth it yet."""
     caches, key = run.caches, identity_of(entities.table)
     stored = [_stored(entities, name) for name in names]
     missing = [name for name in dict.fromkeys(stored) if caches.columns.get((*key, name)) is None]
@@ -90,10 +118,7 @@ def columns_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> 
     if any(column is None for column in values):
         return None
     run.note("columns in memory")
-    if node.predicates:
-        run.note(f"pushed: {' and '.join(map(render_expr, node.predicates))}")
-    named = dict(zip((column_name(node.variable, name) for name in names), values, strict=True))
-    return NodeColumns(caches.table_ids(entities.table), pa.table(named))
+    return values
 
 
 @contextmanager

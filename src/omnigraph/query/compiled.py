@@ -17,9 +17,9 @@ def search_each(  # pragma: no cover
     Without `collect` they are only counted.
     """
     size = len(starts) - 1
-    # Holds the number of the last source that reached a position, so that it is cleared only once.
-    seen = np.zeros(size, np.int32)
-    queue = np.empty(size, np.int32)
+    # One bit for each position: what is looked at for every edge stays in the fastest memory.
+    seen = np.zeros((size >> 6) + 1, np.uint64)
+    queue = np.empty(size + 1, np.int32)
     counts = np.zeros(len(sources), np.int64)
     found = np.empty(max(1024, len(sources)), np.int64)
     total = 0
@@ -27,22 +27,22 @@ def search_each(  # pragma: no cover
         source = sources[number]
         if source < 0:
             continue
-        reached = 0
-        mark = np.int32(number + 1)
-        seen[source] = mark
+        reached = np.int64(0)
+        seen[source >> 6] |= np.uint64(1) << np.uint64(source & 63)
         queue[0] = source
-        begin, end = 0, 1
+        begin, end = np.int64(0), np.int64(1)
         for hop in range(1, most + 1):
             level_end = end
             for place in range(begin, level_end):
                 position = queue[place]
                 for slot in range(starts[position], starts[position + 1]):
+                    # Whether it is new can not be foreseen, so that a branch here would cost more than the work.
                     neighbour = indices[slot]
-                    if seen[neighbour] == mark:
-                        continue
-                    seen[neighbour] = mark
+                    bit = np.uint64(neighbour & 63)
+                    marks = seen[neighbour >> 6]
+                    seen[neighbour >> 6] = marks | (np.uint64(1) << bit)
                     queue[end] = neighbour
-                    end += 1
+                    end += 1 - np.int64((marks >> bit) & np.uint64(1))
             if hop == 1 and least == 1 and _has_loop(starts, indices, source):
                 reached += 1
                 if collect:
@@ -60,7 +60,18 @@ def search_each(  # pragma: no cover
             if begin == end:
                 break
         counts[number] = reached
+        _forget(seen, queue, end)
     return counts, found[:total].copy()
+
+
+@njit(cache=True, nogil=True)
+def _forget(seen: Any, queue: Any, end: Any) -> None:  # pragma: no cover
+    """Clear the marks of what one source has reached, the shorter way."""
+    if end < len(seen):
+        for place in range(end):
+            seen[queue[place] >> 6] = np.uint64(0)
+    else:
+        seen[:] = np.uint64(0)
 
 
 @njit(cache=True, nogil=True)
@@ -78,6 +89,30 @@ def _room(found: Any, total: Any, more: Any) -> Any:  # pragma: no cover
     larger = np.empty(max(2 * len(found), total + more), np.int64)
     larger[:total] = found[:total]
     return larger
+
+
+@njit(cache=True, nogil=True)
+def find_text(offsets: Any, texts: Any, wanted: Any) -> Any:  # pragma: no cover
+    """Where a text is among sorted ones that lie one after the other; -1 when it is not there."""
+    low, high = 0, len(offsets) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if _compared(texts[offsets[middle] : offsets[middle + 1]], wanted) < 0:
+            low = middle + 1
+        else:
+            high = middle
+    if low < len(offsets) - 1 and _compared(texts[offsets[low] : offsets[low + 1]], wanted) == 0:
+        return low
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _compared(one: Any, other: Any) -> Any:  # pragma: no cover
+    """Below zero when one text comes before the other, above when after, zero when they are the same."""
+    for place in range(min(len(one), len(other))):
+        if one[place] != other[place]:
+            return np.int64(one[place]) - np.int64(other[place])
+    return len(one) - len(other)
 
 
 @njit(cache=True, nogil=True)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
+from operator import methodcaller
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.query.cache import Key, identity_of
+from omnigraph.query.loops import compiled, is_worth_compiling
 from omnigraph.query.rows import Domain, Integers, Narrow
 from omnigraph.query.table_columns import in_row_order
 from omnigraph.storage.tables.table import ROW_ADDRESS, Table
@@ -22,6 +26,7 @@ FEW_IDS = 64
 _PER_SEARCH = 256
 #: Tells domains apart that were made for one traversal only.
 _serial = count()
+_TEXT_OF = methodcaller("as_py")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +40,25 @@ class SortedIds:
         """Where these ids are; -1 for one that is not there."""
         if len(ids) > max(FEW_IDS, len(self.ids) // _PER_SEARCH):
             return positions_in(self.ids, ids)
-        return np.fromiter((self._position(text) for text in ids.to_pylist()), np.int64, len(ids))
+        return self.positions_of(ids.to_pylist())
+
+    def positions_of(self, texts: Sequence[str]) -> Integers:
+        """Where a few ids are."""
+        return np.array([self._position(text) for text in texts], np.int64)
 
     def _position(self, text: str) -> int:
-        wanted = text.encode()
-        place = bisect_left(self.ids, wanted, key=lambda scalar: scalar.as_buffer().to_pybytes())
+        if is_worth_compiling(0):
+            return int(compiled().find_text(*self._bytes, np.frombuffer(text.encode(), np.uint8)))
+        # Arrow sorts by the bytes of UTF-8, whose order is that of the code points, which Python compares.
+        place = bisect_left(self.ids, text, key=_TEXT_OF)
         return place if place < len(self.ids) and self.ids[place].as_py() == text else -1
+
+    @cached_property
+    def _bytes(self) -> tuple[Narrow, npt.NDArray[np.uint8]]:
+        """Where each id begins, and the bytes of all, as Arrow holds them."""
+        _, begins, texts = self.ids.buffers()
+        offsets = np.frombuffer(begins, np.int32)[self.ids.offset : self.ids.offset + len(self.ids) + 1]
+        return offsets, np.frombuffer(texts or b"", np.uint8)
 
 
 @dataclass(frozen=True, eq=False)

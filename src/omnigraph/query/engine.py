@@ -61,6 +61,8 @@ class _Walk:
 
     def rows(self, plan: Plan, limit: int | None = None) -> Rows:
         """The rows of an operator; of a scan only so many when no more are wanted."""
+        if not self.run.explaining:
+            return self._rows(plan, limit)
         with self.run.tracing(plan) as trace:
             found = self._rows(plan, limit)
             trace.rows = (trace.rows or 0) + found.count

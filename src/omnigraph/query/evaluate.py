@@ -32,14 +32,14 @@ from omnigraph.language.query.ir import (
     Substring,
 )
 from omnigraph.language.types import Scalar
-from omnigraph.query.compare import as_mask, compare_columns
+from omnigraph.query.compare import as_mask, compare_columns, compare_constant
 from omnigraph.query.membership import holds_item
 from omnigraph.query.rows import Mask, Rows
 from omnigraph.query.run import Run
 from omnigraph.query.search.scores import scores
 from omnigraph.query.search.text import matches_text
 from omnigraph.values.build import repeated
-from omnigraph.values.compare import EXCHANGED, Nothing, coerce, matches
+from omnigraph.values.compare import EXCHANGED, Nothing, coerce
 
 
 def evaluate(expr: Expr, rows: Rows, run: Run) -> pa.Array:
@@ -61,7 +61,9 @@ def evaluate(expr: Expr, rows: Rows, run: Run) -> pa.Array:
 
 def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """A column as one array."""
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(column, pa.ChunkedArray):
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column
 
 
 def satisfying(predicates: tuple[Predicate, ...], rows: Rows, run: Run) -> Rows:
@@ -130,8 +132,8 @@ def _compare(compare: Compare, rows: Rows, run: Run) -> Mask:
         return _equal_vectors(evaluate(left, rows, run), run.value(constant(right)))
     orders_truth = left.type.scalar is Scalar.BOOL and operator not in ("=", "!=")
     if is_constant(right) and not orders_truth:
-        column = pa.chunked_array([evaluate(left, rows, run)])
-        return as_mask(matches(column, coerce(left.type, operator, plain(run.value(constant(right))))))
+        coerced = coerce(left.type, operator, plain(run.value(constant(right))))
+        return compare_constant(evaluate(left, rows, run), coerced)
     return compare_columns(evaluate(left, rows, run), operator, evaluate(right, rows, run), left.type, right.type)
 
 
@@ -168,7 +170,7 @@ def _member(member: Member, rows: Rows, run: Run) -> Mask:
         coerced = coerce(items.type.element(), "=", plain(run.value(constant(item))))
         if isinstance(coerced, Nothing):
             return np.zeros(rows.count, np.bool_)
-        return holds_item(column, lambda values, _: as_mask(matches(pa.chunked_array([values]), coerced)))
+        return holds_item(column, lambda values, _: compare_constant(values, coerced))
     wanted = evaluate(item, rows, run)
     element = items.type.element()
     return holds_item(
@@ -181,9 +183,9 @@ def _is_one_of(item: Expr, listed: tuple[PlainValue, ...], rows: Rows, run: Run)
     if is_constant(item):
         mask[:] = run.value(constant(item)) in listed
         return mask
-    column = pa.chunked_array([evaluate(item, rows, run)])
+    column = evaluate(item, rows, run)
     for value in listed:
-        mask |= as_mask(matches(column, coerce(item.type, "=", plain(value))))
+        mask |= compare_constant(column, coerce(item.type, "=", plain(value)))
     return mask
 
 

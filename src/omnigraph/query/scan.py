@@ -98,7 +98,8 @@ def _found_ids(entities: Entities, variable: str, ids: pa.Array, run: Run) -> Ro
             return read(Request(entities, variable, ("id",), among=("id", ids)), run)
     run.note("lookup by id, in memory")
     index = run.caches.node_index(entities.table)
-    return Rows(pa.table({position_name(variable): index.find(ids)}), {variable: index.nodes})
+    found = pa.array(index.find(ids))
+    return Rows(pa.Table.from_arrays([found], names=[position_name(variable)]), {variable: index.nodes})
 
 
 def node_columns(node: NodePattern, run: Run) -> tuple[str, ...]:
@@ -120,7 +121,7 @@ def _lookup_ids(node: NodePattern, entities: Entities, run: Run) -> pa.Array:
         if not isinstance(coerced, Comparison):
             return pa.array([], pa.string())
         columns[name] = pa.array([coerced.value.as_py()], coerced.value.type)
-    return columns["id"] if node.lookup_by_id else derive_ids(entities.entity, pa.table(columns))
+    return columns["id"] if node.lookup_by_id else derive_ids(entities.entity, columns)
 
 
 def read(request: Request, run: Run) -> Rows:

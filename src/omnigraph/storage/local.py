@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import re
 import shutil
 import stat
 import time
@@ -29,6 +30,8 @@ failpoints.declare("objects.swap_compared")
 WRITE_LOCK = "__locks/.objects"
 
 _LOCK_SECONDS = 30.0
+# Other characters obstore may escape.
+_SAME_NAME = re.compile(r"[A-Za-z0-9_./-]+")
 # Two writes within one tick of the file system's clock look alike, so a file that was just written is read instead.
 _AT_REST_NS = 1_000_000_000
 
@@ -44,6 +47,15 @@ class LocalObjects(ObstoreObjects):
         super().__init__(root, files, files)
         #: By the path that was asked for, what has been flushed there.
         self._flushed: dict[str, frozenset[int]] = {}
+
+    def get_tagged(self, path: str) -> tuple[bytes, str]:
+        """As a file, which takes a tenth of the time of a request, where obstore gives it the same name."""
+        if _SAME_NAME.fullmatch(path):
+            with suppress(OSError):  # obstore knows what to say about it
+                data = self._root.local_path(path).read_bytes()
+                self._count("get")
+                return data, self._tag(data, None)
+        return super().get_tagged(path)
 
     def stamp(self, path: str) -> str | None:
         """What the file system says about a file that has been at rest; otherwise its content."""
@@ -126,11 +138,14 @@ class LocalObjects(ObstoreObjects):
 
     def _status(self, path: str) -> os.stat_result | None:
         """What the file system says about a file; None when there is none."""
-        with self._files("head", "look for", path, writes=False):
-            try:
-                found = self._root.local_path(path).stat()
-            except (FileNotFoundError, NotADirectoryError):
-                return None
+        place = self._root.local_path(path)
+        self._count("head")
+        try:
+            found = place.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise from_os(error, action="look for", location=self._location(path), writes=False) from error
         return found if stat.S_ISREG(found.st_mode) else None
 
     def _below(self, prefix: str) -> Iterator[ObjectInfo]:

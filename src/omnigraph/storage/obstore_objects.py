@@ -146,11 +146,14 @@ class ObstoreObjects(ObjectStore):
     def _location(self, path: str) -> str:
         return f"{self.describe.rstrip('/')}/{path}".rstrip("/")
 
+    def _count(self, verb: str) -> None:
+        with self._counting:
+            self._counts[verb] += 1
+
     @contextmanager
     def _request(self, verb: str, action: str, path: str, *, writes: bool = False) -> Iterator[None]:
         """Count one request and turn its failure into ours."""
-        with self._counting:
-            self._counts[verb] += 1
+        self._count(verb)
         try:
             yield
         except (obstore.exceptions.BaseError, OSError, ValueError) as error:

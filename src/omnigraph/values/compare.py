@@ -124,7 +124,7 @@ _FUNCTIONS = {
 }
 
 
-def matches(column: pa.ChunkedArray, coerced: Coerced) -> pa.ChunkedArray:
+def matches(column: pa.Array | pa.ChunkedArray, coerced: Coerced) -> pa.Array | pa.ChunkedArray:
     """Which values of a column in memory satisfy a coerced comparison; never null."""
     match coerced:
         case Nothing():

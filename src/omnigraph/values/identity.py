@@ -7,6 +7,8 @@ these texts, in the identity order of the type.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import orjson
 import pyarrow as pa
@@ -21,11 +23,15 @@ _CONTROL = r"[\x00-\x1f]"
 _TEXT = PropType(Scalar.STRING)
 
 
-def derive_ids(entity: NodeType | EdgeType, table: pa.Table) -> pa.Array:
-    """The id of every row of a type that has a key."""
+def derive_ids(entity: NodeType | EdgeType, columns: pa.Table | Mapping[str, pa.Array]) -> pa.Array:
+    """The id of every row of a type that has a key, from the columns of the key."""
     assert entity.key is not None, "only keyed types derive their ids"
-    texts = [_key_text(entity, name, table[name].combine_chunks()) for name in entity.key]
+    texts = [_key_text(entity, name, _whole(columns[name])) for name in entity.key]
     return texts[0] if len(texts) == 1 else _json_arrays(texts)
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _key_text(entity: NodeType | EdgeType, name: str, column: pa.Array) -> pa.Array:
@@ -41,8 +47,8 @@ def _key_text(entity: NodeType | EdgeType, name: str, column: pa.Array) -> pa.Ar
     if kind.scalar in FLOATS:
         return _float_text(entity, name, column)
     match kind.scalar:
-        case Scalar.STRING:
-            return column.cast(pa.string())
+        case Scalar.STRING if column.type == pa.string():
+            return column
         case Scalar.DATE:
             return column.cast(pa.int32()).cast(pa.string())
         case Scalar.DATETIME:

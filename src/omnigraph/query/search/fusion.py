@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.language.query.ir import Expand, FusedScan, Plan
+from omnigraph.query.columns import RowIds, take_located
 from omnigraph.query.rows import Rows, address_name, column_name
 from omnigraph.query.run import Run
 from omnigraph.query.scan import Request, name_batch
 from omnigraph.query.search.rank_bounds import Bounds, contenders, expected, fused, likely, settled
 from omnigraph.query.search.rank_lists import IdOrder, RankList, is_approximate, rank_list
-from omnigraph.query.search.ranked_text import RowIds
 from omnigraph.query.search.scores import fusion_k, score_name
 
 #: Shorter lists cost as much.
@@ -94,9 +94,10 @@ class Fusion:
         late = tuple(name for name in self.columns if not rows.has(variable, name))
         if not late:
             return rows
-        nodes, inverse = np.unique(rows.table[_row_name(self.plan)].to_numpy(), return_inverse=True)
-        stored = [name for name in map(entities.stored.__getitem__, late) if name is not None]
-        read = entities.table.take_row_ids(nodes, stored)
+        found = rows.table[_row_name(self.plan)].to_numpy()
+        nodes, first, inverse = np.unique(found, return_index=True, return_inverse=True)
+        addresses = rows.table[address_name(variable)].to_numpy()[first]
+        read = take_located(entities, late, nodes, addresses, run)
         named = name_batch(read, Request(entities, variable, late), late, addresses=False)
         places = pa.array(inverse)
         return rows.with_columns({name: named[name].take(places) for name in named.column_names})

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.language.query.ir import Bm25, Nearest, NodePattern
+from omnigraph.query.columns import RowIds
 from omnigraph.query.entities import Entities
 from omnigraph.query.pushdown import push
 from omnigraph.query.run import Run
 from omnigraph.query.search.bm25_index import inverted_index
 from omnigraph.query.search.rank_bounds import Bounds
-from omnigraph.query.search.ranked_text import RowIds, search_texts, text_matches
+from omnigraph.query.search.ranked_text import search_texts, text_matches
 from omnigraph.query.search.vector_index import overlooks, vector_index, vector_search
 from omnigraph.query.search.vectors import distances, query_vector
 from omnigraph.storage.tables.lance_errors import translated

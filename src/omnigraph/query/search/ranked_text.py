@@ -10,6 +10,7 @@ import pyarrow as pa
 from lance.query import MatchQuery
 
 from omnigraph.language.query.ir import Bm25, RankedScan
+from omnigraph.query.columns import RowIds, take_located
 from omnigraph.query.entities import Entities
 from omnigraph.query.pushdown import push
 from omnigraph.query.rows import Rows
@@ -23,7 +24,6 @@ from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import ROW_ADDRESS, Filter, TableIndex
 from omnigraph.storage.tables.unshared import ROW_ID
 
-RowIds = npt.NDArray[np.uint64]
 #: Asked for beyond the limit, so that rows which tie with the last one are seen.
 _SPARE = 16
 #: Where many tie, so many more are asked for at once: a search costs little more for them.
@@ -61,8 +61,7 @@ def best_by_index(plan: RankedScan, ranking: Bm25, columns: tuple[str, ...], run
             break
         asked = max(_MANY, 4 * asked)
     count = int(np.searchsorted(-found.scores, -last, side="right"))
-    stored = [name for name in map(entities.stored.__getitem__, columns) if name is not None]
-    read = entities.table.take_row_ids(found.rows[:count], stored)
+    read = take_located(entities, columns, found.rows[:count], found.addresses[:count], run)
     read = read.append_column(ROW_ADDRESS, pa.array(found.addresses[:count]))
     request = Request(entities, plan.node.variable, columns)
     rows = Rows(name_batch(read, request, columns, request.addresses))

@@ -72,8 +72,11 @@ def _reclaimed_path(location: Location) -> str:
 
 
 def _reclaimed_up_to(root: Root, location: Location) -> int:
+    place = root.local_path(_reclaimed_path(location))
+    if not place.exists():
+        return 0
     try:
-        return int(json.loads(root.local_path(_reclaimed_path(location)).read_bytes())["up_to"])
+        return int(json.loads(place.read_bytes())["up_to"])
     except FileNotFoundError:
         return 0
     except (OSError, ValueError, KeyError, TypeError):
