@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import gzip
 import io
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequest, LoadRejected, NotFound, OmnigraphError
+from omnigraph.load.inputs import _integers_again
 from tests.load.loading import content, edge, ends, files, graph_of, ids, lines, node, org, rows
 from tests.query.fixtures import ORG_ROWS
 from tests.s3 import S3Server
@@ -310,6 +312,12 @@ def test_tables(people: og.Graph, tmp_path: Path, kind: str) -> None:
         data = module.from_arrow(TABLE) if kind == "polars" else TABLE.to_pandas()
     people.load(data, type="Person", mapping=MAPPING, engine="local")
     assert_people(people)
+
+
+def test_integers_that_a_frame_made_floats_for_want_of_one_are_integers_again() -> None:
+    table = pa.table({"a": [1.0, None], "b": [1.5, None], "c": [2.0, 3.0], "d": [2.0**60, None], "e": [math.inf, None]})
+    assert _integers_again(table).schema.types == [pa.int64(), *[pa.float64()] * 4]
+    assert _integers_again(table)["a"].to_pylist() == [1, None]
 
 
 @pytest.mark.parametrize("kind", ["arrow", "csv"])

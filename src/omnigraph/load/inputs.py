@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from omnigraph.errors import BadRequest
@@ -203,7 +204,7 @@ def as_table(data: Any, scratch: Scratch) -> pa.Table | list[InputFile] | None:
         return data.read_all()
     library = type(data).__module__.partition(".")[0]
     if library == "pandas":
-        return pa.Table.from_pandas(data, preserve_index=False)
+        return _integers_again(pa.Table.from_pandas(data, preserve_index=False))
     if library == "polars":
         collected = data.collect() if hasattr(data, "collect") else data
         return collected.to_arrow()
@@ -212,6 +213,22 @@ def as_table(data: Any, scratch: Scratch) -> pa.Table | list[InputFile] | None:
         data.write.parquet(str(folder))
         return find_files(str(folder), _ENDINGS[PARQUET])
     return None
+
+
+#: Beyond, a float does not hold every integer.
+_EXACT = 2.0**53
+
+
+def _integers_again(table: pa.Table) -> pa.Table:
+    """A frame without types of its own for what may be missing holds integers as floats as soon as one is missing."""
+    for place, name in enumerate(table.column_names):
+        column = table.column(place)
+        if not pa.types.is_float64(column.type) or not column.null_count:
+            continue
+        whole = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), _EXACT))
+        if pc.all(whole).as_py():
+            table = table.set_column(place, name, column.cast(pa.int64()))
+    return table
 
 
 def _lenient(files: Sequence[InputFile]) -> Inputs:
