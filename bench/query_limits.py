@@ -26,7 +26,8 @@ SCALING = 0.7
 MOST_MEMORY = 512
 
 _SCAN = "query q() { match { $p: P $p.n >= 0 } return { $p.n, $p.note } limit 100 }"
-_WORK = "query q($n: I32) { match { $p: P $p.n = $n } return { count($p) as k } }"
+_NUMBERS = "query q($n: I32) { match { $p: P $p.n = $n } return { count($p) as k } }"
+_TEXTS = "query q($part: String) { match { $p: P $p.note contains $part } return { count($p) as k } }"
 _HOPS = "query q($k: String) { match { $p: Person { key: $k } $p follows{1,3} $x } return { count($x) as n } }"
 
 
@@ -35,19 +36,23 @@ def threads() -> Iterator[Row]:
     """The same queries one after the other and from several threads of one handle."""
     with scratch_folder() as folder:
         graph = _graph(folder / "graph", ROWS // 5)
-        yield _together("scans", lambda number: graph.query(_WORK, params={"n": number}))
+        yield _together("scans of numbers", lambda number: graph.query(_NUMBERS, params={"n": number}))
+        yield _together("scans of texts", lambda number: graph.query(_TEXTS, params={"part": f"{number} notes"}))
         social = load_social(make_social(20_000, 1_000_000), folder / "social")
         yield _together("searches of 3 hops", lambda number: social.query(_HOPS, params={"k": f"p{number}"}))
 
 
 def _together(what: str, ask: Callable[[int], object]) -> Row:
-    """So many threads at once against one thread; as fast as the cores are more."""
+    """So many threads at once, each with its share, against one thread; as fast as the cores are more."""
     for number in range(WARM_UP):
         ask(number)
+
+    def share(first: int, step: int = THREADS) -> None:
+        for number in range(first, QUERIES, step):
+            ask(number)
+
     with ThreadPoolExecutor(THREADS) as pool:
-        together, alone = in_turn(
-            [lambda: list(pool.map(ask, range(QUERIES))), lambda: [ask(number) for number in range(QUERIES)]], 7
-        )
+        together, alone = in_turn([lambda: list(pool.map(share, range(THREADS))), lambda: share(0, 1)], 7)
     cores = min(THREADS, os.cpu_count() or 1)
     goal = alone.median / (SCALING * cores) if cores > 1 else None
     return Row(f"{QUERIES} {what} from {THREADS} threads", together, Floor("one after the other", alone), goal=goal)

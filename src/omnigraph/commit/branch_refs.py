@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote, unquote
 
 import orjson
@@ -21,6 +22,8 @@ RESERVED = frozenset({MAIN, SCHEMA_APPLY_LOCK})
 
 #: In bytes of a ref's file name as Lance writes it on a disk, where it escapes the escapes.
 LONGEST_NAME = 200
+#: Every read of a branch looks at its ref, which is nearly always the same.
+_REMEMBERED = 1024
 _NAME = re.compile(r"[\w.-]+(/[\w.-]+)*")
 
 
@@ -50,6 +53,7 @@ def list_refs(store: ObjectStore) -> list[BranchRef]:
     return [ref for ref in refs if ref is not None]
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _ref_path(name: str) -> str:
     # Lance writes one file per branch and escapes the slash.
     return f"{_REFS}/{quote(name, safe='')}.json"
@@ -60,6 +64,7 @@ def remove_ref_file(store: ObjectStore, name: str) -> None:
     store.delete(_ref_path(name))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _decode(name: str, data: bytes) -> BranchRef:
     try:
         value = orjson.loads(data)
@@ -81,9 +86,13 @@ def _decode(name: str, data: bytes) -> BranchRef:
 
 def is_name(name: str) -> bool:
     """Whether a text can be the name of a branch: one that Lance and a file system can hold."""
+    return isinstance(name, str) and _can_be_held(name)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _can_be_held(name: str) -> bool:
     return (
-        isinstance(name, str)
-        and _NAME.fullmatch(name) is not None
+        _NAME.fullmatch(name) is not None
         and ".." not in name
         and not name.endswith(".lock")
         and all(part != "." for part in name.split("/"))

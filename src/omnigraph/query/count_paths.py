@@ -26,8 +26,8 @@ def count_paths(plan: CountPaths, rows: Rows, run: Run) -> Rows:
     weights = _paths_from(rows, plan.hops[0], run)
     for hop in plan.hops[1:]:
         weights = _product(weights, _paths_from(rows, hop, run))
-    kept = weights > 0
-    if not kept.all():
+    if not weights.all():
+        kept = weights > 0
         rows, weights = rows.filter(kept), weights[kept]
     return rows.with_columns({WEIGHT: weights})
 

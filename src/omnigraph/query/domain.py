@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from operator import methodcaller
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +24,6 @@ FEW_IDS = 64
 _PER_SEARCH = 256
 #: Tells domains apart that were made for one traversal only.
 _serial = count()
-_TEXT_OF = methodcaller("as_py")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +44,19 @@ class SortedIds:
         return np.array([self._position(text) for text in texts], np.int64)
 
     def _position(self, text: str) -> int:
+        wanted = text.encode()
+        begins, content = self._bytes
         if is_worth_compiling(0):
-            return int(compiled().find_text(*self._bytes, np.frombuffer(text.encode(), np.uint8)))
-        # Arrow sorts by the bytes of UTF-8, whose order is that of the code points, which Python compares.
-        place = bisect_left(self.ids, text, key=_TEXT_OF)
-        return place if place < len(self.ids) and self.ids[place].as_py() == text else -1
+            return int(compiled().find_text(begins, content, np.frombuffer(wanted, np.uint8)))
+        offsets, texts = begins.data, content.data
+        low, high = 0, len(self.ids)
+        while low < high:
+            middle = (low + high) // 2
+            if texts[offsets[middle] : offsets[middle + 1]].tobytes() < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low if low < len(self.ids) and self.ids[low].as_py() == text else -1
 
     @cached_property
     def _bytes(self) -> tuple[Narrow, npt.NDArray[np.uint8]]:
