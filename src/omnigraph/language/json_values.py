@@ -6,6 +6,7 @@ Each function raises ValueError with what is wrong. Values of Python programs (t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from omnigraph.language.literals import round_to_f32
 from omnigraph.language.types import PropType
@@ -59,12 +60,16 @@ def elements_of(value: object) -> Sequence[object]:
 
 def vector_of(value: object, kind: PropType) -> tuple[float, ...]:
     """A vector of its declared dimension, in the precision it is stored with."""
-    items = [unwrapped(item) for item in items_of(value)]
-    if any(isinstance(item, bool) or not isinstance(item, int | float) for item in items):
-        raise ValueError("elements must be numeric")
+    items = items_of(value)
+    # Vectors are long, and nearly all of them hold nothing but plain floats.
+    plain = set(map(type, items)) == {float}
+    if not plain:
+        items = [unwrapped(item) for item in items]
+        if any(isinstance(item, bool) or not isinstance(item, int | float) for item in items):
+            raise ValueError("elements must be numeric")
     if len(items) != kind.dimension:
         raise ValueError(f"expects {kind.dimension} dimensions, got {len(items)}")
-    return round_to_f32([number_of(item) for item in items])
+    return round_to_f32([number_of(item) for item in items] if not plain else cast("Sequence[float]", items))
 
 
 def text_of(value: object) -> str:

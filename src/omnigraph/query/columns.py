@@ -92,18 +92,23 @@ def columns_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> 
 
 
 def take_located(entities: Entities, columns: Sequence[str], row_ids: RowIds, addresses: RowIds, run: Run) -> pa.Table:
-    """What a table holds of a few rows that were found otherwise, under its own names; from memory as above."""
+    """What a table holds of a few rows that were found otherwise, under its own names; small values from memory as above."""
     stored = {name: stored for name in columns if (stored := entities.stored[name]) is not None}
-    names = [name for name in stored if name != "id"]
-    small = entities.rows <= _MOST and all(_is_small(entities, name) for name in names)
-    values = _kept(entities, names, run) if small else None
+    small = [name for name in stored if name != "id" and _is_small(entities, name)]
+    values = _kept(entities, small, run) if entities.rows <= _MOST else None
     if values is None:
         with run.caches.spending.measured(_spending_key(entities)):
             return entities.table.take_row_ids(row_ids, list(stored.values()))
     ids = run.caches.table_ids(entities.table)
-    kept = {"id": ids.ids, **dict(zip(names, values, strict=True))}
     places = pa.array(ids.positions_at(addresses))
-    return pa.table({stored[name]: kept[name].take(places) for name in stored})
+    found = {name: column.take(places) for name, column in zip(small, values, strict=True)}
+    large = [name for name in stored if name != "id" and name not in found]
+    if large:
+        taken = entities.table.take_row_ids(row_ids, [stored[name] for name in large])
+        found |= {name: taken[stored[name]] for name in large}
+    if "id" in stored:
+        found["id"] = ids.ids.take(places)
+    return pa.table({stored[name]: found[name] for name in stored})
 
 
 def _kept(entities: Entities, names: Sequence[str], run: Run) -> list[pa.Array] | None:

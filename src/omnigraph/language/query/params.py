@@ -88,7 +88,8 @@ def _convert(value: object, kind: PropType) -> PlainValue:
         count = len(items_of(value))
         if count != kind.dimension:
             raise ValueError(f"expected {kind.dimension} values, got {count}")
-        return tuple(_finite(number) for number in vector_of(value, kind))
+        vector = vector_of(value, kind)
+        return vector if all(map(math.isfinite, vector)) else tuple(map(_finite, vector))
     if kind.is_list:
         return tuple(_SCALARS[kind.scalar](item, kind.scalar) for item in elements_of(value))
     return _SCALARS[kind.scalar](unwrapped(value), kind.scalar)

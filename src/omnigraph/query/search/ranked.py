@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.language.query.ir import Bm25, FusedScan, Nearest, NodePattern, Plan, RankedScan
+from omnigraph.query.columns import take_located
 from omnigraph.query.pushdown import push
 from omnigraph.query.rows import Rows
 from omnigraph.query.run import Run
@@ -22,6 +23,8 @@ from omnigraph.query.search.scores import score_name, scores
 from omnigraph.query.search.vector_index import vector_search
 from omnigraph.query.search.vectors import Vector, query_vector
 from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.table import ROW_ADDRESS
+from omnigraph.storage.tables.unshared import ROW_ID
 
 #: Asked for beyond the limit, so that rows which tie with the last one are seen.
 _SPARE = 16
@@ -171,14 +174,18 @@ def _searched(plan: RankedScan, columns: tuple[str, ...], vector: Vector, metric
         search = vector_search(entities, column, vector, metric, asked, run)
         with translated(str(entities.table.location), "search"):
             found = entities.table.dataset.scanner(
-                columns=[name for name in map(entities.stored.__getitem__, columns) if name is not None],
+                columns=["_distance"],
                 filter=pushed.filter,
                 nearest=search,
                 prefilter=True,
+                with_row_id=True,
                 with_row_address=True,
                 disable_scoring_autoprojection=True,
             ).to_table()
-        rows = _scored(Rows(name_batch(found, request, columns, addresses="id" in columns)), plan, run)
+        # Lance takes longer to read vectors as a part of the search.
+        read = take_located(entities, columns, found[ROW_ID].to_numpy(), found[ROW_ADDRESS].to_numpy(), run)
+        read = read.append_column(ROW_ADDRESS, found[ROW_ADDRESS])
+        rows = _scored(Rows(name_batch(read, request, columns, addresses="id" in columns)), plan, run)
         if rows.count < asked:
             # Rows without a vector come last, and only a scan sees them.
             return _nearest(rows, plan) if rows.count >= plan.limit else None
