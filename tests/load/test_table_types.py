@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import LoadRejected
+from omnigraph.errors import BadRequest, LoadRejected
 from tests.load.loading import rows
 
 SCHEMA = """
@@ -142,6 +142,17 @@ def _nullable() -> Callable[[pa.DataType], Any]:
         pa.uint64(): pandas.UInt64Dtype(),
         pa.bool_(): pandas.BooleanDtype(),
     }.get
+
+
+def test_frames_that_are_no_tables_are_refused(graph: og.Graph) -> None:
+    pandas = pytest.importorskip("pandas")
+    for frame, message in (
+        (pandas.DataFrame({"k": ["a", 1]}), "can not take the pandas frame as a table: Conversion failed for column k"),
+        (pandas.DataFrame([["a", "b"]], columns=["k", "k"]), "Duplicate column names"),
+        (pandas.Series(["a"], name="k"), "load a frame"),
+    ):
+        with pytest.raises(BadRequest, match=message):
+            graph.load(frame, type="T", engine="local")
 
 
 def test_polars(graph: og.Graph) -> None:

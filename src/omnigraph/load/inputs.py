@@ -203,16 +203,26 @@ def as_table(data: Any, scratch: Scratch) -> pa.Table | list[InputFile] | None:
     if isinstance(data, pa.RecordBatchReader):
         return data.read_all()
     library = type(data).__module__.partition(".")[0]
-    if library == "pandas":
-        return _integers_again(pa.Table.from_pandas(data, preserve_index=False))
-    if library == "polars":
-        collected = data.collect() if hasattr(data, "collect") else data
-        return collected.to_arrow()
+    if library in ("pandas", "polars"):
+        if type(data).__name__ == "Series":
+            raise BadRequest("a series is one column; load a frame, such as `series.to_frame()`")
+        try:
+            return _of_frame(data, library)
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            problem = ": ".join(map(str, reversed(error.args)))
+            raise BadRequest(f"can not take the {library} frame as a table: {problem}") from None
     if library == "pyspark":
         folder = scratch.folder() / "frame"
         data.write.parquet(str(folder))
         return find_files(str(folder), _ENDINGS[PARQUET])
     return None
+
+
+def _of_frame(data: Any, library: str) -> pa.Table:
+    if library == "pandas":
+        return _integers_again(pa.Table.from_pandas(data, preserve_index=False))
+    collected = data.collect() if hasattr(data, "collect") else data
+    return collected.to_arrow()
 
 
 #: Beyond, a float does not hold every integer.
