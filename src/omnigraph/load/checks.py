@@ -22,6 +22,7 @@ from omnigraph.load.parsed import LISTED_PROBLEMS, Entity, Orders, Problem, Prob
 from omnigraph.load.stored import Stored
 from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.validation.sets import cardinality_breaks, missing_end, probe_of, unique_clashes
+from omnigraph.values.columns import whole
 
 APPEND, MERGE, OVERWRITE = "append", "merge", "overwrite"
 MODES = (OVERWRITE, APPEND, MERGE)
@@ -287,8 +288,7 @@ def _cardinality(plan: Plan, edge: EdgeType, tables: Mapping[str, pa.Table]) -> 
     if _only_lines_count(plan, edge) and not _has_too_many(edge, rows["src"]):
         return
     gone = tables.get(f"gone-src {edge.type_key}", empty.append_column("by", pa.array([], pa.int64())))
-    sources = pc.unique(pa.chunked_array([*rows["src"].chunks, *gone["src"].chunks], pa.string()))
-    sources = sources.combine_chunks() if isinstance(sources, pa.ChunkedArray) else sources
+    sources = whole(pc.unique(pa.chunked_array([*rows["src"].chunks, *gone["src"].chunks], pa.string())))
     node_key = f"node:{edge.from_type}"
     if plan.replaces_all(node_key):
         # A source that is gone needs no edges; one that is only missing is another problem.

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from omnigraph.language.types import FLOATS, INTEGERS, PropType, Scalar
 from omnigraph.query.rows import Mask
+from omnigraph.values.columns import whole
 from omnigraph.values.compare import Coerced, Comparison, matches
 
 _ARROW = {
@@ -60,7 +61,7 @@ def compare_columns(left: pa.Array, operator: str, right: pa.Array, left_type: P
 def as_mask(truth: pa.Array | pa.ChunkedArray) -> Mask:
     """A column of truth values, nulls being false."""
     filled = pc.fill_null(truth, False) if truth.null_count else truth
-    array = filled.combine_chunks() if isinstance(filled, pa.ChunkedArray) else filled
+    array = whole(filled)
     if not len(array):
         return np.zeros(0, np.bool_)
     # Arrow holds truth as bits, and takes twenty times as long to spread them.

@@ -92,30 +92,6 @@ def _room(found: Any, total: Any, more: Any) -> Any:  # pragma: no cover
 
 
 @njit(cache=True, nogil=True)
-def find_text(offsets: Any, texts: Any, wanted: Any) -> Any:  # pragma: no cover
-    """Where a text is among sorted ones that lie one after the other; -1 when it is not there."""
-    low, high = 0, len(offsets) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if _compared(texts[offsets[middle] : offsets[middle + 1]], wanted) < 0:
-            low = middle + 1
-        else:
-            high = middle
-    if low < len(offsets) - 1 and _compared(texts[offsets[low] : offsets[low + 1]], wanted) == 0:
-        return low
-    return -1
-
-
-@njit(cache=True, nogil=True)
-def _compared(one: Any, other: Any) -> Any:  # pragma: no cover
-    """Below zero when one text comes before the other, above when after, zero when they are the same."""
-    for place in range(min(len(one), len(other))):
-        if one[place] != other[place]:
-            return np.int64(one[place]) - np.int64(other[place])
-    return len(one) - len(other)
-
-
-@njit(cache=True, nogil=True)
 def group_edges(tails: Any, heads: Any, size: int, reach: int) -> Any:  # pragma: no cover
     """Adjacency of edges: where each tail starts, its distinct heads in order, and how many edges stand behind each."""
     # Placing edges by head and then by tail, each keeping the order it finds, sorts them without comparing any.

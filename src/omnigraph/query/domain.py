@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.query.cache import Key, identity_of
-from omnigraph.query.loops import compiled, is_worth_compiling
 from omnigraph.query.rows import Domain, Integers, Narrow
 from omnigraph.query.table_columns import in_row_order
 from omnigraph.storage.tables.table import ROW_ADDRESS, Table
+from omnigraph.values.columns import whole
 
 #: Up to here ids are looked up one by one in the sorted array; beyond, one hash table for all is faster.
 FEW_IDS = 64
@@ -45,10 +45,7 @@ class SortedIds:
 
     def _position(self, text: str) -> int:
         wanted = text.encode()
-        begins, content = self._bytes
-        if is_worth_compiling(0):
-            return int(compiled().find_text(begins, content, np.frombuffer(wanted, np.uint8)))
-        offsets, texts = begins.data, content.data
+        offsets, texts = self._bytes
         low, high = 0, len(self.ids)
         while low < high:
             middle = (low + high) // 2
@@ -59,11 +56,10 @@ class SortedIds:
         return low if low < len(self.ids) and self.ids[low].as_py() == text else -1
 
     @cached_property
-    def _bytes(self) -> tuple[Narrow, npt.NDArray[np.uint8]]:
-        """Where each id begins, and the bytes of all, as Arrow holds them."""
+    def _bytes(self) -> tuple[memoryview[int], memoryview[int]]:
+        """Where each id begins, and the bytes of all, as Arrow holds them: a third of the time of asking it for each."""
         _, begins, texts = self.ids.buffers()
-        offsets = np.frombuffer(begins, np.int32)[self.ids.offset : self.ids.offset + len(self.ids) + 1]
-        return offsets, np.frombuffer(texts or b"", np.uint8)
+        return memoryview(begins).cast("i")[self.ids.offset :], memoryview(texts or b"")
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +132,7 @@ def passing_key() -> Key:
 def positions_in(ids: pa.Array, wanted: pa.Array | pa.ChunkedArray) -> Integers:
     """Where some ids are among others; -1 for one that is not there."""
     found = pc.fill_null(pc.index_in(wanted, value_set=ids), -1)
-    array = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.int64)
+    return np.asarray(whole(found).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def make_bridge(source: Domain, target: Domain) -> Integers:

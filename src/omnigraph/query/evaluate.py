@@ -39,6 +39,7 @@ from omnigraph.query.run import Run
 from omnigraph.query.search.scores import scores
 from omnigraph.query.search.text import matches_text
 from omnigraph.values.build import repeated
+from omnigraph.values.columns import whole
 from omnigraph.values.compare import EXCHANGED, Nothing, coerce
 
 
@@ -57,13 +58,6 @@ def evaluate(expr: Expr, rows: Rows, run: Run) -> pa.Array:
             raise AssertionError("aggregates are computed by Aggregate")
         case _:
             return pa.array(holds(expr, rows, run))
-
-
-def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
-    if isinstance(column, pa.ChunkedArray):
-        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return column
 
 
 def satisfying(predicates: tuple[Predicate, ...], rows: Rows, run: Run) -> Rows:

@@ -48,10 +48,6 @@ class LocalObjects(ObstoreObjects):
         #: By the path that was asked for, what has been flushed there.
         self._flushed: dict[str, frozenset[int]] = {}
 
-    def get_or_none(self, path: str) -> bytes | None:
-        data = self._content(path)
-        return super().get_or_none(path) if data is None else data
-
     def get_tagged(self, path: str) -> tuple[bytes, str]:
         data = self._content(path)
         return super().get_tagged(path) if data is None else (data, self._tag(data, None))

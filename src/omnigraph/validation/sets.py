@@ -18,6 +18,7 @@ from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.language.types import PropType
 from omnigraph.validation.committed import Committed
 from omnigraph.validation.violation import Violation
+from omnigraph.values.columns import whole
 from omnigraph.values.render import plain, stored_kind
 
 
@@ -31,7 +32,7 @@ class TableChange:
 
     def touched(self) -> pa.Array:
         """The ids whose committed row is not part of the final image."""
-        return pa.concat_arrays([_flat(self.upserts["id"]), self.deleted])
+        return pa.concat_arrays([whole(self.upserts["id"]), self.deleted])
 
 
 Changes = Mapping[str, TableChange]
@@ -55,7 +56,7 @@ def _unique(change: TableChange, columns: tuple[str, ...], committed: Committed)
     if not comparable(change.upserts.select(_once(("id", *columns))), columns).num_rows:
         return
     probe = probe_of(columns, change.upserts.schema)
-    stored = committed.by_value(change.entity.type_key, probe, _flat(change.upserts[probe]), _once(("id", *columns)))
+    stored = committed.by_value(change.entity.type_key, probe, whole(change.upserts[probe]), _once(("id", *columns)))
     stored = stored.filter(pc.invert(pc.is_in(stored["id"], value_set=change.touched())))
     yield from unique_clashes(change.entity, columns, stored, change.upserts)
 
@@ -143,7 +144,7 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 def _endpoints(change: TableChange, edge: EdgeType, changes: Changes, committed: Committed) -> Iterator[Violation]:
     """Both ends of every edge that the write brings are nodes of the final image."""
     for end, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
-        wanted = _flat(pc.unique(change.upserts[end]))
+        wanted = whole(pc.unique(change.upserts[end]))
         absent = _absent(f"node:{type_name}", wanted, changes, committed)
         if not len(absent):
             continue
@@ -163,10 +164,10 @@ def _absent(node_key: str, ids: pa.Array, changes: Changes, committed: Committed
     """Those of some node ids that are not in the final image."""
     change = changes.get(node_key)
     if change is not None:
-        ids = ids.filter(pc.invert(pc.is_in(ids, value_set=_flat(change.upserts["id"]))))
+        ids = ids.filter(pc.invert(pc.is_in(ids, value_set=whole(change.upserts["id"]))))
     if not len(ids):
         return ids
-    stored = _flat(committed.by_id(node_key, ids, ["id"])["id"])
+    stored = whole(committed.by_id(node_key, ids, ["id"])["id"])
     gone = pc.invert(pc.is_in(ids, value_set=stored))
     if change is not None:
         gone = pc.or_(gone, pc.is_in(ids, value_set=change.deleted))
@@ -183,7 +184,7 @@ def _cardinality(change: TableChange, edge: EdgeType, changes: Changes, committe
         return
     touched = change.touched()
     before = committed.by_id(edge.type_key, touched, ["id", "src"])
-    sources = _flat(pc.unique(pa.chunked_array([*change.upserts["src"].chunks, *before["src"].chunks], pa.string())))
+    sources = whole(pc.unique(pa.chunked_array([*change.upserts["src"].chunks, *before["src"].chunks], pa.string())))
     source_change = changes.get(f"node:{edge.from_type}")
     if source_change is not None:
         sources = sources.filter(pc.invert(pc.is_in(sources, value_set=source_change.deleted)))
@@ -212,7 +213,3 @@ def cardinality_breaks(edge: EdgeType, sources: pa.Array, final: pa.ChunkedArray
             property="from",
             row=row,
         )
-
-
-def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

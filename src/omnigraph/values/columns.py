@@ -33,6 +33,13 @@ def arrow_type(kind: PropType) -> pa.DataType:
     return pa.list_(pa.field("item", scalar, nullable=True)) if kind.is_list else scalar
 
 
+def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column in memory as one array."""
+    if isinstance(column, pa.ChunkedArray):
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column
+
+
 def property_field(declared: Property) -> pa.Field:
     """The column of one property."""
     metadata = {PROPERTY_ID: str(declared.id).encode()}

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import ValidationError
 from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.language.types import FLOATS, PropType, Scalar
+from omnigraph.values.columns import whole
 
 #: Characters that JSON text must escape besides the quote and the backslash.
 _CONTROL = r"[\x00-\x1f]"
@@ -26,12 +27,8 @@ _TEXT = PropType(Scalar.STRING)
 def derive_ids(entity: NodeType | EdgeType, columns: pa.Table | Mapping[str, pa.Array]) -> pa.Array:
     """The id of every row of a type that has a key, from the columns of the key."""
     assert entity.key is not None, "only keyed types derive their ids"
-    texts = [_key_text(entity, name, _whole(columns[name])) for name in entity.key]
+    texts = [_key_text(entity, name, whole(columns[name])) for name in entity.key]
     return texts[0] if len(texts) == 1 else _json_arrays(texts)
-
-
-def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _key_text(entity: NodeType | EdgeType, name: str, column: pa.Array) -> pa.Array:
