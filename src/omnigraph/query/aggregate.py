@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from omnigraph.language.query.ir import Aggregate, AggregateCall
 from omnigraph.language.types import FLOATS, INTEGERS, PropType
 from omnigraph.query.evaluate import evaluate
-from omnigraph.query.rows import WEIGHT, Rows
+from omnigraph.query.rows import WEIGHT, Rows, Values
 from omnigraph.query.run import Run
 from omnigraph.values.columns import arrow_type
 
@@ -31,7 +31,7 @@ def aggregate(plan: Aggregate, rows: Rows, run: Run) -> Rows:
         columns[f"a{number}"] = argument
         calls.append((f"a{number}", function))
     grouped = pa.table(columns).group_by(list(keys), use_threads=False).aggregate(calls)
-    result: dict[str, pa.ChunkedArray] = {}
+    result: dict[str, Values] = {}
     for number, key in enumerate(plan.keys):
         _, dictionary = keys[f"k{number}"]
         values = grouped[f"k{number}"]
@@ -39,7 +39,7 @@ def aggregate(plan: Aggregate, rows: Rows, run: Run) -> Rows:
     for number, named in enumerate(plan.aggregates):
         function = calls[number][1]
         result[named.name] = _finish(grouped[f"a{number}_{function}"], named.call)
-    return Rows(pa.table(result))
+    return Rows(grouped.num_rows, result)
 
 
 #: What Arrow's functions of groups are called when there are none.
@@ -48,17 +48,17 @@ _OF_ALL: dict[str, Callable[[pa.Array], pa.Scalar]] = {"sum": pc.sum, "mean": pc
 
 def _everything(plan: Aggregate, rows: Rows, run: Run) -> Rows:
     """One group of all rows: nothing has to be grouped."""
-    result: dict[str, pa.Array | pa.ChunkedArray] = {}
-    weighted = WEIGHT in rows.table.column_names
+    result: dict[str, Values] = {}
+    weights = rows.numbers.get(WEIGHT)
     for named in plan.aggregates:
         if named.call.argument is None:
-            count = int(rows.hidden(WEIGHT).sum()) if weighted else rows.count
+            count = rows.count if weights is None else int(weights.sum())
             result[named.name] = pa.array([count], pa.int64())
             continue
         argument, function = _argument(named.call, rows, run)
         value = _OF_ALL[function](argument)
         result[named.name] = _finish(pa.chunked_array([pa.array([value.as_py()], value.type)]), named.call)
-    return Rows(pa.Table.from_arrays(list(result.values()), names=list(result)))
+    return Rows(1, result)
 
 
 def _key(column: pa.Array, kind: PropType) -> tuple[pa.Array, pa.Array | None]:
@@ -82,7 +82,7 @@ def _key(column: pa.Array, kind: PropType) -> tuple[pa.Array, pa.Array | None]:
 
 def _argument(call: AggregateCall, rows: Rows, run: Run) -> tuple[pa.Array, str]:
     """The column and the Arrow function that make an aggregate."""
-    weights = rows.table[WEIGHT].combine_chunks() if WEIGHT in rows.table.column_names else None
+    weights = pa.array(rows.numbers[WEIGHT]) if WEIGHT in rows.numbers else None
     if call.argument is None:
         ones = pa.array(np.ones(rows.count, np.int64)) if weights is None else weights
         return ones, "sum"

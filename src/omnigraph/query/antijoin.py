@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from omnigraph.language.query.ir import AntiJoin, Outer
-from omnigraph.query.rows import Integers, Rows, unit_rows
+from omnigraph.query.rows import Integers, Rows
 
 #: Numbers the combinations that a negated plan is started with. A plan inside has its own, under its own name.
 _COMBINATION = "#combination"
@@ -18,21 +18,22 @@ def anti_join(plan: AntiJoin, rows: Rows, depth: int, inner: Callable[[Rows], Ro
     codes = combinations(rows, plan.on)
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     name = f"{_COMBINATION}{depth}"
-    outer = rows.take(first).with_columns({name: np.arange(len(first), dtype=np.int64)})
+    outer = rows.take(first).with_numbers(name, np.arange(len(first)))
     matched = np.zeros(len(first), np.bool_)
-    matched[inner(outer).hidden(name)] = True
+    matched[inner(outer).numbers[name]] = True
     return rows.filter(~matched[inverse])
 
 
 def outer_rows(plan: Outer, outer: Rows | None) -> Rows:
     """The rows a negated plan starts with: their variables, and the number of each combination."""
     if outer is None or not plan.variables:
-        return unit_rows(1)
+        return Rows(1)
     prefixes = tuple(f"{name}." for name in plan.variables)
-    kept = [name for name in outer.table.column_names if name.startswith((*prefixes, _COMBINATION))]
+    columns = {name: column for name, column in outer.columns.items() if name.startswith(prefixes)}
+    numbers = {name: some for name, some in outer.numbers.items() if name.startswith((*prefixes, _COMBINATION))}
     domains = {name: domain for name, domain in outer.domains.items() if name in plan.variables}
     attributes = {name: known for name, known in outer.attributes.items() if name in plan.variables}
-    return Rows(outer.table.select(kept), domains, attributes)
+    return Rows(outer.count, columns, numbers, domains, attributes)
 
 
 def combinations(rows: Rows, variables: tuple[str, ...]) -> Integers:

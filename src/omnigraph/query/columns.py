@@ -6,7 +6,7 @@ the columns by the same evaluation that asks them of scanned rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ from omnigraph.query.cache import Key, identity_of
 from omnigraph.query.domain import TableIds
 from omnigraph.query.entities import Entities
 from omnigraph.query.evaluate import holds
-from omnigraph.query.rows import Attributes, Integers, Mask, Rows, column_name, position_name
+from omnigraph.query.rows import Attributes, Integers, Mask, Rows, column_name
 from omnigraph.query.run import Run
 
 RowIds = npt.NDArray[np.uint64]
@@ -47,17 +47,18 @@ class NodeColumns:
     """Some columns of a node table, under the names that rows of a variable have."""
 
     ids: TableIds
-    table: pa.Table
+    columns: Mapping[str, pa.Array]
 
     def satisfying(self, predicates: tuple[Predicate, ...], rows: Integers | None, run: Run) -> Mask:
         """For each of some rows of the table, or for all, whether they satisfy all predicates."""
         asked = {column_name(column.variable, column.property) for one in predicates for column in columns_of(one)}
-        table = self.table.select(sorted(asked))
-        some = Rows(table if rows is None else table.take(pa.array(rows)))
-        mask = np.ones(len(self.ids.ids) if rows is None else len(rows), np.bool_)
-        for predicate in predicates:
-            mask &= holds(predicate, some, run)
-        return mask
+        some = Rows(len(self.ids.ids), {name: self.columns[name] for name in asked})
+        if rows is not None:
+            some = some.take(rows)
+        masks = [holds(predicate, some, run) for predicate in predicates]
+        for mask in masks[1:]:
+            masks[0] &= mask
+        return masks[0]
 
 
 def scan_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> Rows | None:
@@ -71,8 +72,8 @@ def scan_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> Row
         positions = np.flatnonzero(kept.satisfying(node.predicates, None, run))
     else:
         positions = np.arange(len(kept.ids.ids))
-    table = pa.table({position_name(node.variable): positions})
-    return Rows(table, {node.variable: kept.ids}, {node.variable: Attributes(None, kept.table)})
+    attributes = Attributes(None, kept.columns)
+    return Rows(len(positions)).with_positions(node.variable, kept.ids, positions, attributes)
 
 
 def columns_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> NodeColumns | None:
@@ -88,7 +89,7 @@ def columns_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> 
     if node.predicates:
         run.note(f"pushed: {' and '.join(map(render_expr, node.predicates))}")
     named = dict(zip((column_name(node.variable, name) for name in names), values, strict=True))
-    return NodeColumns(run.caches.table_ids(entities.table), pa.table(named))
+    return NodeColumns(run.caches.table_ids(entities.table), named)
 
 
 def take_located(entities: Entities, columns: Sequence[str], row_ids: RowIds, addresses: RowIds, run: Run) -> pa.Table:

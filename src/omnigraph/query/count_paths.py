@@ -29,7 +29,7 @@ def count_paths(plan: CountPaths, rows: Rows, run: Run) -> Rows:
     if not weights.all():
         kept = weights > 0
         rows, weights = rows.filter(kept), weights[kept]
-    return rows.with_columns({WEIGHT: weights})
+    return rows.with_numbers(WEIGHT, weights)
 
 
 def _paths_from(rows: Rows, hop: Hop, run: Run) -> Integers:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.query.cache import Key, identity_of
-from omnigraph.query.rows import Domain, Integers, Narrow
+from omnigraph.query.rows import Domain, Integers, Narrow, Values, chunks_of
 from omnigraph.query.table_columns import in_row_order
 from omnigraph.storage.tables.table import ROW_ADDRESS, Table
 from omnigraph.values.columns import whole
@@ -108,9 +108,9 @@ def read_table_ids(table: Table) -> TableIds:
     return TableIds(identity_of(table), ids if order is None else ids.take(pa.array(order)), addresses)
 
 
-def numbered_ids(key: Key, *columns: pa.ChunkedArray) -> tuple[SortedIds, list[Narrow]]:
+def numbered_ids(key: Key, *columns: Values) -> tuple[SortedIds, list[Narrow]]:
     """The domain of all ids that occur in some columns, and for each column the positions of its ids."""
-    chunks = [chunk for column in columns for chunk in column.chunks]
+    chunks = [chunk for column in columns for chunk in chunks_of(column)]
     encoded = pa.chunked_array(chunks, pa.string()).dictionary_encode()
     if not len(encoded):
         return SortedIds(key, pa.array([], pa.string())), [np.zeros(0, np.int32) for _ in columns]

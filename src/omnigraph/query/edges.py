@@ -14,11 +14,11 @@ from omnigraph.query.domain import SortedIds, numbered_ids, passing_key
 from omnigraph.query.entities import Entities
 from omnigraph.query.points import Points, points_of
 from omnigraph.query.reach import Reached, distinct, slots_of
-from omnigraph.query.rows import Integers, Rows, address_name, column_name, unit_rows
+from omnigraph.query.rows import Integers, Rows, column_name, concatenated
 from omnigraph.query.run import Run
 from omnigraph.query.scan import Request, read
 from omnigraph.query.targets import fitting_targets
-from omnigraph.query.traversal import CSR, INDEXED, START_COLUMNS, distinct_edges, forced_mode
+from omnigraph.query.traversal import CSR, INDEXED, START_COLUMNS, first_of_each, forced_mode
 
 #: Up to so many sources their edges are looked up; beyond, all edges are read.
 _FEW = 2000
@@ -70,9 +70,9 @@ def expand_edges(step: Expand, rows: Rows, sources: Points, end: Entities, run: 
 
 def _with_edges(rows: Rows, found: EdgeRows, slots: Integers, edge: EdgePattern) -> Rows:
     assert edge.variable is not None
-    asked = found.rows.table.column_names if edge.columns is None else _names(edge.variable, edge.columns)
+    asked = found.rows.columns if edge.columns is None else _names(edge.variable, edge.columns)
     places = pa.array(found.edge[slots])
-    return rows.with_columns({name: found.rows.table[name].take(places) for name in asked})
+    return rows.with_columns({name: found.rows.columns[name].take(places) for name in asked})
 
 
 def _names(variable: str, columns: tuple[str, ...]) -> list[str]:
@@ -93,15 +93,17 @@ def read_edges(edge: EdgePattern, columns: tuple[str, ...] | None, sources: Poin
     parts = []
     for column in START_COLUMNS[edge.direction] if mode == INDEXED else ("",):
         among = (column, ids) if column else None
-        parts.append(read(Request(edges, edge.variable, needed, edge.predicates, among), run).table)
-    found = distinct_edges(pa.concat_tables(parts), column_name(edge.variable, "id"))
-    found = found.drop_columns([address_name(edge.variable)])
-    return _group(edge, Rows(found) if found.num_columns else unit_rows(0))
+        parts.append(read(Request(edges, edge.variable, needed, edge.predicates, among), run))
+    found = concatenated(parts)
+    if len(parts) > 1:
+        first = first_of_each(found.column(edge.variable, "id"))
+        found = found if first is None else found.take(first)
+    return _group(edge, found)
 
 
 def _group(edge: EdgePattern, rows: Rows) -> EdgeRows:
     assert edge.variable is not None
-    src, dst = (rows.table[column_name(edge.variable, name)] for name in ("src", "dst"))
+    src, dst = (rows.column(edge.variable, name) for name in ("src", "dst"))
     both = edge.direction is Direction.BOTH
     first, last = (dst, src) if edge.direction is Direction.IN else (src, dst)
     if both:

@@ -29,7 +29,7 @@ from omnigraph.query.count_paths import count_paths
 from omnigraph.query.evaluate import evaluate, satisfying
 from omnigraph.query.expand import expand
 from omnigraph.query.order import order
-from omnigraph.query.rows import Rows
+from omnigraph.query.rows import Rows, concatenated
 from omnigraph.query.run import Run
 from omnigraph.query.scan import scan_nodes
 from omnigraph.query.search.ranked import best_first
@@ -46,7 +46,8 @@ def execute(plan: Plan, run: Run) -> pa.Table:
     facts = run.caches.facts(plan)
     run.ranked, run.scored, run.compared = facts.ranked, facts.scored, facts.compared
     run.node_types = facts.node_types
-    return _Walk(run).rows(plan).table
+    columns = _Walk(run).rows(plan).columns
+    return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class _Walk:
     def _compared(self, rows: Rows) -> Rows:
         """The rows with the scores and fused ranks of the result: they compare all rows, also those a limit drops."""
         for rank in self.run.compared:
-            if score_name(rank) not in rows.table.column_names:
+            if score_name(rank) not in rows.columns:
                 rows = rows.with_columns({score_name(rank): scores(rank, rows, self.run)})
         return rows
 
@@ -135,11 +136,10 @@ class _Walk:
         step = max(1, _PRODUCT_ROWS // max(right.count, 1))
         starts = range(0, max(left.count, 1), step)
         pieces = [satisfying(plan.predicates, _product(left.slice(start, step), right), self.run) for start in starts]
-        return Rows(pa.concat_tables([piece.table for piece in pieces]), pieces[0].domains, pieces[0].attributes)
+        return concatenated(pieces)
 
     def _project(self, plan: Project, rows: Rows) -> Rows:
-        arrays = [evaluate(column.expr, rows, self.run) for column in plan.columns]
-        return Rows(pa.Table.from_arrays(arrays, names=[column.name for column in plan.columns]))
+        return Rows(rows.count, {column.name: evaluate(column.expr, rows, self.run) for column in plan.columns})
 
 
 def _product(left: Rows, right: Rows) -> Rows:

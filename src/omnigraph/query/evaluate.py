@@ -49,7 +49,7 @@ def evaluate(expr: Expr, rows: Rows, run: Run) -> pa.Array:
         case Column():
             return whole(rows.column(expr.variable, expr.property))
         case ResultColumn():
-            return whole(rows.table[expr.name])
+            return whole(rows.columns[expr.name])
         case TypedValue() | Parameter() | Now():
             return repeated(run.value(expr), expr.type, rows.count)
         case Nearest() | Bm25() | Rrf():

@@ -8,8 +8,9 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequest
 from omnigraph.language.query.ir import Column, Expr, Order, ResultColumn, UnknownAlias
+from omnigraph.query.compare import as_mask
 from omnigraph.query.evaluate import evaluate
-from omnigraph.query.rows import Rows
+from omnigraph.query.rows import Integers, Rows
 from omnigraph.query.run import Run
 
 
@@ -25,12 +26,12 @@ def order(plan: Order, rows: Rows, run: Run) -> Rows:
         _add(columns, keys, evaluate(key.expr, rows, run), descending=key.descending, nulls_first=key.nulls_first)
     chosen = _candidates(columns, keys, plan.limit)
     if chosen is not None:
-        rows = rows.take(chosen)
-        columns = {name: column.take(chosen) for name, column in columns.items()}
+        rows, arrow = rows.take(chosen), pa.array(chosen)
+        columns = {name: column.take(arrow) for name, column in columns.items()}
     for tie in plan.ties:
         _add(columns, keys, _tie(tie, rows, run), descending=False, nulls_first=True)
     indices = pc.sort_indices(pa.table(columns), sort_keys=keys)
-    return rows.take(indices if plan.limit is None else indices.slice(0, plan.limit))
+    return rows.take(indices.to_numpy()[: plan.limit])
 
 
 def _tie(expr: Column | ResultColumn, rows: Rows, run: Run) -> pa.Array:
@@ -74,7 +75,7 @@ def _kinds(values: pa.Array, nulls_first: bool) -> pa.Array | None:
 _MANY = 50_000
 
 
-def _candidates(columns: dict[str, pa.Array], keys: list[tuple[str, str]], limit: int | None) -> pa.Array | None:
+def _candidates(columns: dict[str, pa.Array], keys: list[tuple[str, str]], limit: int | None) -> Integers | None:
     """With many rows and a small limit: the rows that are not worse by the first key than the last one within the limit."""
     if limit is None or len(keys) == 0:
         return None
@@ -84,4 +85,4 @@ def _candidates(columns: dict[str, pa.Array], keys: list[tuple[str, str]], limit
         return None
     last = pc.select_k_unstable(pa.table({name: column}), limit, sort_keys=[(name, direction)])[limit - 1]
     compare = pc.less_equal if direction == "ascending" else pc.greater_equal
-    return pa.array(np.flatnonzero(compare(column, column[last.as_py()]).to_numpy(zero_copy_only=False)))
+    return np.flatnonzero(as_mask(compare(column, column[last.as_py()])))

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from omnigraph.query.domain import SortedIds
 from omnigraph.query.entities import Entities
-from omnigraph.query.rows import Domain, Integers, Rows, address_name
+from omnigraph.query.rows import Domain, Integers, Rows, Values
 from omnigraph.query.run import Run
 
 #: Below, comparing texts is faster than reading where all the nodes of a type lie.
@@ -25,14 +25,14 @@ class Points:
     count: int
     domain: Domain | None = None
     positions: Integers | None = None
-    texts: pa.ChunkedArray | None = None
+    texts: Values | None = None
 
     @property
-    def ids(self) -> pa.ChunkedArray:
+    def ids(self) -> Values:
         if self.texts is not None:
             return self.texts
         assert self.domain is not None
-        return pa.chunked_array([self.domain.ids.take(pa.array(self.positions))])
+        return self.domain.ids.take(pa.array(self.positions))
 
     def within(self, target: SortedIds, run: Run) -> Integers:
         """Where these nodes are in another domain; -1 for one that is not there."""
@@ -58,10 +58,10 @@ def points_of(rows: Rows, variable: str, nodes: Entities, run: Run) -> Points:
     if variable in rows.domains:
         return Points(rows.count, rows.domains[variable], rows.positions(variable))
     texts = rows.column(variable, "id")
-    if rows.count < _FEW or address_name(variable) not in rows.table.column_names:
+    addresses = rows.addresses(variable)
+    if rows.count < _FEW or addresses is None:
         return Points(rows.count, texts=texts)
     ids = run.caches.table_ids(nodes.table)
-    addresses = rows.table[address_name(variable)].to_numpy()
     return Points(rows.count, ids, ids.positions_at(addresses), texts)
 
 

@@ -1,4 +1,4 @@
-"""Rows of bindings: an Arrow table with a column `variable.property` for everything that was read so far.
+"""Rows of bindings: for everything that was read so far a column `variable.property`, and numbers of the engine's own.
 
 A node that was reached by a traversal is first of all a position in a *domain*, an array of ids that is shared by all rows;
 its id is looked up there only when somebody reads it.
@@ -6,22 +6,26 @@ its id is looked up there only when somebody reads it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.values.columns import whole
+
 #: Of 64 bits as a rule; positions in large adjacency have 32.
 Integers = npt.NDArray[np.signedinteger[Any]]
 Narrow = npt.NDArray[np.int32]
+#: Where rows lie.
+Addresses = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
+#: A column in memory.
+Values: TypeAlias = "pa.Array | pa.ChunkedArray"
 
-#: Keeps the number of rows when nothing is read of them.
-_UNIT = "#unit"
 #: How many paths a row stands for.
 WEIGHT = "#weight"
 
@@ -38,98 +42,138 @@ class Domain(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What was read of the nodes of a domain: the row of `table` for each position; None when it is the position."""
+    """What was read of the nodes of a domain: the row of `columns` for each position; None when it is the position."""
 
     places: Integers | None
-    table: pa.Table
+    columns: Mapping[str, Values]
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Some rows of bindings; `domains` are those of the variables that have positions.
+    """So many rows of bindings; `domains` are those of the variables that have positions.
 
-    `attributes` holds the properties of such variables once per node; they become columns when somebody reads them.
+    `numbers` are what the engine counts with: positions, weights, where a row lies. They are numpy's, for numpy works on
+    them: to lend Arrow a few numbers takes longer than to count them. `attributes` holds the properties of variables with
+    positions once per node; they become columns when somebody reads them.
     """
 
-    table: pa.Table
+    count: int
+    columns: Mapping[str, Values] = field(default_factory=dict)
+    numbers: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     domains: Mapping[str, Domain] = field(default_factory=dict)
     attributes: Mapping[str, Attributes] = field(default_factory=dict)
 
-    @property
-    def count(self) -> int:
-        return int(self.table.num_rows)
-
     def has(self, variable: str, name: str) -> bool:
         """Whether a property was read already."""
-        return column_name(variable, name) in self.table.column_names
+        return column_name(variable, name) in self.columns
 
-    def column(self, variable: str, name: str) -> pa.ChunkedArray:
+    def column(self, variable: str, name: str) -> Values:
         """A property of a variable, or its id."""
-        if name == "id" and not self.has(variable, name):
-            return pa.chunked_array([self.domains[variable].ids.take(pa.array(self.positions(variable)))])
         full_name = column_name(variable, name)
-        if variable in self.attributes and full_name not in self.table.column_names:
-            known = self.attributes[variable]
-            places = self.positions(variable)
-            if known.places is not None:
-                places = known.places[places]
-            elif is_all_in_order(places, len(known.table)):
-                return known.table[full_name]
-            return known.table[full_name].take(pa.array(places))
-        return self.table[full_name]
+        if full_name in self.columns:
+            return self.columns[full_name]
+        places = self.positions(variable)
+        if name == "id":
+            return self.domains[variable].ids.take(pa.array(places))
+        known = self.attributes[variable]
+        values = known.columns[full_name]
+        if known.places is not None:
+            places = known.places[places]
+        elif is_all_in_order(places, len(values)):
+            return values
+        return values.take(pa.array(places))
 
     def positions(self, variable: str) -> Integers:
         """Where the nodes of a variable are in its domain."""
-        return integers(self.table[position_name(variable)])
+        return self.numbers[position_name(variable)]
 
-    def hidden(self, name: str) -> Integers:
-        """A column of numbers that the engine keeps for itself."""
-        return integers(self.table[name])
+    def addresses(self, variable: str) -> Addresses | None:
+        """Where the rows of a scanned variable lie, when that was asked for."""
+        return self.numbers.get(address_name(variable))
 
     def codes(self, variable: str) -> Integers:
         """Equal numbers for equal nodes of a variable."""
         if variable in self.domains:
             return self.positions(variable)
-        encoded = pc.dictionary_encode(self.column(variable, "id").combine_chunks())
-        return integers(encoded.indices)
+        encoded = pc.dictionary_encode(whole(self.column(variable, "id")))
+        return np.asarray(encoded.indices.to_numpy(), dtype=np.int64)
 
-    def take(self, indices: Integers | pa.Array) -> Rows:
+    def take(self, indices: npt.NDArray[Any]) -> Rows:
         """These rows, in this order, repeated as often as they are named."""
-        return self._with(self.table.take(pa.array(indices)))
+        numbers = {name: values[indices] for name, values in self.numbers.items()}
+        columns = self.columns
+        if columns:
+            arrow = pa.array(indices)
+            columns = {name: column.take(arrow) for name, column in columns.items()}
+        return Rows(len(indices), columns, numbers, self.domains, self.attributes)
 
-    def filter(self, mask: pa.Array | pa.ChunkedArray | Mask) -> Rows:
+    def filter(self, mask: Mask) -> Rows:
         """The rows for which the mask holds."""
-        return self._with(self.table.filter(pa.array(mask) if isinstance(mask, np.ndarray) else mask))
+        places = np.flatnonzero(mask)
+        numbers = {name: values[places] for name, values in self.numbers.items()}
+        columns = self.columns
+        if columns:
+            arrow = pa.array(mask)
+            columns = {name: column.filter(arrow) for name, column in columns.items()}
+        return Rows(len(places), columns, numbers, self.domains, self.attributes)
 
     def slice(self, start: int, count: int) -> Rows:
-        return self._with(self.table.slice(start, count))
+        if start == 0 and count >= self.count:
+            return self
+        columns = {name: column.slice(start, count) for name, column in self.columns.items()}
+        numbers = {name: values[start : start + count] for name, values in self.numbers.items()}
+        left = min(count, max(self.count - start, 0))
+        return Rows(left, columns, numbers, self.domains, self.attributes)
 
-    def _with(self, table: pa.Table) -> Rows:
-        return Rows(table, self.domains, self.attributes)
-
-    def with_columns(self, columns: Mapping[str, pa.Array | pa.ChunkedArray | Integers]) -> Rows:
+    def with_columns(self, columns: Mapping[str, Values]) -> Rows:
         """The same rows with more columns."""
-        table = self.table
-        for name, values in columns.items():
-            arrow = pa.array(values) if isinstance(values, np.ndarray) else values
-            table = table.append_column(name, arrow)
-        return self._with(table)
+        return Rows(self.count, {**self.columns, **columns}, self.numbers, self.domains, self.attributes)
+
+    def with_numbers(self, name: str, values: npt.NDArray[Any]) -> Rows:
+        """The same rows with more numbers."""
+        return Rows(self.count, self.columns, {**self.numbers, name: values}, self.domains, self.attributes)
+
+    def without(self, names: Sequence[str]) -> Rows:
+        """The same rows without some columns."""
+        columns = {name: column for name, column in self.columns.items() if name not in names}
+        return Rows(self.count, columns, self.numbers, self.domains, self.attributes)
 
     def with_positions(
         self, variable: str, domain: Domain, positions: Integers, attributes: Attributes | None = None
     ) -> Rows:
         """The same rows with one more variable, known by its positions, and what was read of its nodes."""
-        added = self.with_columns({position_name(variable): positions})
+        numbers = {**self.numbers, position_name(variable): positions}
         known = self.attributes if attributes is None else {**self.attributes, variable: attributes}
-        return Rows(added.table, {**self.domains, variable: domain}, known)
+        return Rows(self.count, self.columns, numbers, {**self.domains, variable: domain}, known)
 
     def beside(self, other: Rows) -> Rows:
         """Two row sets of equal length with different variables, side by side."""
-        table = self.table
-        for name in other.table.column_names:
-            if name not in table.column_names:
-                table = table.append_column(name, other.table[name])
-        return Rows(table, {**self.domains, **other.domains}, {**self.attributes, **other.attributes})
+        return Rows(
+            self.count,
+            {**other.columns, **self.columns},
+            {**other.numbers, **self.numbers},
+            {**self.domains, **other.domains},
+            {**self.attributes, **other.attributes},
+        )
+
+
+def concatenated(parts: Sequence[Rows]) -> Rows:
+    """Rows of the same columns, one after the other; there is at least one part."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    columns = {name: _chunked([part.columns[name] for part in parts]) for name in first.columns}
+    numbers = {name: np.concatenate([part.numbers[name] for part in parts]) for name in first.numbers}
+    return Rows(sum(part.count for part in parts), columns, numbers, first.domains, first.attributes)
+
+
+def _chunked(parts: Sequence[Values]) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk for part in parts for chunk in chunks_of(part)], parts[0].type)
+
+
+def chunks_of(values: Values) -> Sequence[pa.Array]:
+    """The arrays a column is made of."""
+    return values.chunks if isinstance(values, pa.ChunkedArray) else (values,)
 
 
 def column_name(variable: str, name: str) -> str:
@@ -138,7 +182,7 @@ def column_name(variable: str, name: str) -> str:
 
 
 def address_name(variable: str) -> str:
-    """The column that says where the row of a scanned node lies."""
+    """The numbers that say where the row of a scanned node lies."""
     return column_name(variable, "#address")
 
 
@@ -149,20 +193,3 @@ def position_name(variable: str) -> str:
 def is_all_in_order(positions: Integers, size: int) -> bool:
     """Whether these are all positions of a domain of this size, one after the other."""
     return len(positions) == size and bool((positions == np.arange(size)).all())
-
-
-def integers(column: pa.Array | pa.ChunkedArray) -> Integers:
-    """A column of integers without nulls, as numpy has it."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def unit_rows(count: int) -> Rows:
-    """So many rows of which nothing is known."""
-    return Rows(pa.table({_UNIT: pa.nulls(count)}))
-
-
-def rows_of(table: pa.Table) -> Rows:
-    """A table of bindings as rows; a table without columns keeps its number of rows."""
-    return Rows(table) if table.num_columns else unit_rows(table.num_rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from omnigraph.query.columns import scan_in_memory, without_memory
 from omnigraph.query.entities import Entities
 from omnigraph.query.evaluate import constant, plain, satisfying
 from omnigraph.query.pushdown import Pushed, push
-from omnigraph.query.rows import Rows, address_name, column_name, position_name, rows_of, unit_rows
+from omnigraph.query.rows import Rows, Values, address_name, column_name, concatenated
 from omnigraph.query.run import Run
 from omnigraph.query.search.bm25_index import indexed_bm25
 from omnigraph.query.search.scores import score_name, scores
@@ -98,8 +98,8 @@ def _found_ids(entities: Entities, variable: str, ids: pa.Array, run: Run) -> Ro
             return read(Request(entities, variable, ("id",), among=("id", ids)), run)
     run.note("lookup by id, in memory")
     index = run.caches.node_index(entities.table)
-    found = pa.array(index.find(ids))
-    return Rows(pa.Table.from_arrays([found], names=[position_name(variable)]), {variable: index.nodes})
+    found = index.find(ids)
+    return Rows(len(found)).with_positions(variable, index.nodes, found)
 
 
 def node_columns(node: NodePattern, run: Run) -> tuple[str, ...]:
@@ -133,16 +133,16 @@ def read(request: Request, run: Run) -> Rows:
     if request.among is None and not anything:
         _note(request, pushed, run)
         count = request.entities.table.count_rows(pushed.filter)
-        return unit_rows(count if request.limit is None else min(count, request.limit))
+        return Rows(count if request.limit is None else min(count, request.limit))
     parts = []
     wanted = request.limit
     for rows in _parts(request, pushed, run):
-        parts.append(rows.table if wanted is None else rows.table.slice(0, wanted))
+        parts.append(rows if wanted is None else rows.slice(0, wanted))
         if wanted is not None:
-            wanted -= parts[-1].num_rows
+            wanted -= parts[-1].count
             if wanted <= 0:
                 break
-    return rows_of(pa.concat_tables(parts)) if parts else _empty(request)
+    return concatenated(parts) if parts else _empty(request)
 
 
 def read_parts(request: Request, run: Run) -> Iterator[Rows]:
@@ -162,10 +162,10 @@ def _parts(request: Request, pushed: Pushed, run: Run) -> Iterator[Rows]:
     addresses = request.addresses
     _note(request, pushed, run)
     for batch, rest in _batches(request, pushed, needed, run):
-        rows = satisfying(rest, rows_of(name_batch(batch, request, needed, addresses)), run)
+        rows = satisfying(rest, named_rows(batch, request, needed, addresses), run)
         for distance in request.distances:
             rows = rows.with_columns({score_name(distance): scores(distance, rows, run)})
-        yield rows_of(_without(rows.table, extra)) if extra else rows
+        yield rows.without(extra) if extra else rows
 
 
 def _batches(
@@ -203,34 +203,26 @@ def _filters(request: Request, pushed: Pushed) -> Iterator[Filter | None]:
         yield lookup if pushed.filter is None else lookup & pushed.filter
 
 
-def name_batch(batch: pa.RecordBatch | pa.Table, request: Request, needed: Sequence[str], addresses: bool) -> pa.Table:
-    """A batch of the stored table under the names rows have; a property that is not stored there is null."""
-    columns: dict[str, pa.Array] = {}
+def named_rows(batch: pa.RecordBatch | pa.Table, request: Request, needed: Sequence[str], addresses: bool) -> Rows:
+    """A batch of the stored table as rows; a property that is not stored there is null."""
+    columns: dict[str, Values] = {}
     for name in needed:
         stored = request.entities.stored[name]
         columns[column_name(request.variable, name)] = (
             pa.nulls(len(batch), arrow_type(request.entities.kind(name))) if stored is None else batch[stored]
         )
-    if addresses:
-        columns[address_name(request.variable)] = batch[ROW_ADDRESS]
-    return pa.table(columns) if columns else unit_rows(len(batch)).table
-
-
-def _without(table: pa.Table, names: Iterable[str]) -> pa.Table:
-    dropped = set(names)
-    kept = [name for name in table.column_names if name not in dropped]
-    return table.select(kept) if kept else unit_rows(table.num_rows).table
+    rows = Rows(len(batch), columns)
+    return rows.with_numbers(address_name(request.variable), batch[ROW_ADDRESS].to_numpy()) if addresses else rows
 
 
 def _empty(request: Request) -> Rows:
-    columns: dict[str, pa.Array] = {
+    columns: dict[str, Values] = {
         column_name(request.variable, name): pa.array([], arrow_type(request.entities.kind(name)))
         for name in request.columns
     }
     columns |= {score_name(distance): pa.array([], pa.float64()) for distance in request.distances}
-    if request.addresses:
-        columns[address_name(request.variable)] = pa.array(np.zeros(0, np.uint64))
-    return Rows(pa.table(columns)) if columns else unit_rows(0)
+    rows = Rows(0, columns)
+    return rows.with_numbers(address_name(request.variable), np.zeros(0, np.uint64)) if request.addresses else rows
 
 
 def _note(request: Request, pushed: Pushed, run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from omnigraph.language.query.ir import NodePattern
 from omnigraph.query.columns import NodeColumns, columns_in_memory, without_memory
 from omnigraph.query.domain import SortedIds
 from omnigraph.query.points import is_passing
-from omnigraph.query.rows import Attributes, Integers, Mask, Rows, address_name
+from omnigraph.query.rows import Attributes, Integers, Mask, Rows, Values
 from omnigraph.query.run import Run
 from omnigraph.query.scan import Request, node_columns, read, scan_nodes
 
@@ -27,7 +28,7 @@ class Targets:
     """For each position of a domain where its node is among the rows that were read; -1 when it does not fit."""
 
     places: Integers | None
-    read: pa.Table | None
+    read: Mapping[str, Values] | None
 
     def fitting(self, positions: Integers) -> Mask | None:
         """Which positions fit; None when all do."""
@@ -60,7 +61,7 @@ def _in_memory(kept: NodeColumns, target: NodePattern, domain: SortedIds, positi
     """The targets among columns in memory: only those at these positions are asked."""
     rows = run.caches.bridge(domain, kept.ids)
     if not target.predicates:
-        return Targets(rows, kept.table)
+        return Targets(rows, kept.columns)
     places = np.full(len(domain.ids), -1, np.int64)
     if len(positions) * _LARGE_PART > len(rows):
         # Asking all rows is faster than taking out those that are asked.
@@ -72,7 +73,7 @@ def _in_memory(kept: NodeColumns, target: NodePattern, domain: SortedIds, positi
         known = known[rows[known] >= 0]
         fitting = known[kept.satisfying(target.predicates, rows[known], run)]
     places[fitting] = rows[fitting]
-    return Targets(places, kept.table)
+    return Targets(places, kept.columns)
 
 
 def _from_table(
@@ -87,7 +88,8 @@ def _from_table(
     # A large part of the table: where the rows lie says which nodes they are, without reading any id.
     rows = read(Request(entities, target.variable, columns, target.predicates, located=True), run)
     ids = run.caches.table_ids(entities.table)
-    addresses = rows.table[address_name(target.variable)].to_numpy()
+    addresses = rows.addresses(target.variable)
+    assert addresses is not None
     return _placed(rows, domain, run.caches.bridge(ids, domain)[ids.positions_at(addresses)])
 
 
@@ -96,7 +98,7 @@ def _placed(rows: Rows, domain: SortedIds, found: Integers) -> Targets:
     places = np.full(len(domain.ids), -1, np.int64)
     known = found >= 0
     places[found[known]] = np.flatnonzero(known)
-    return Targets(places, rows.table)
+    return Targets(places, rows.columns)
 
 
 def is_any(target: NodePattern, run: Run) -> bool:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,8 +21,9 @@ from omnigraph.query.csr import EdgeGraph, edge_graph
 from omnigraph.query.domain import passing_key
 from omnigraph.query.entities import Entities
 from omnigraph.query.points import Points, is_passing
-from omnigraph.query.rows import Domain
+from omnigraph.query.rows import Domain, Integers, Values
 from omnigraph.query.run import Run
+from omnigraph.values.columns import whole
 
 MODE_VARIABLE = "OMNIGRAPH_TRAVERSAL_MODE"
 INDEXED, CSR = "indexed", "csr"
@@ -92,7 +94,7 @@ def _is_indexed(edges: Entities, direction: Direction, run: Run) -> bool:
     return covered.issuperset(START_COLUMNS[direction])
 
 
-def _nearby(edges: Entities, edge: EdgePattern, start: pa.ChunkedArray, run: Run, *, bounded: bool) -> EdgeGraph | None:
+def _nearby(edges: Entities, edge: EdgePattern, start: Values, run: Run, *, bounded: bool) -> EdgeGraph | None:
     """The edges within reach, hop by hop; None when the frontier has grown so large that adjacency is cheaper."""
     frontier = pc.unique(start)
     seen = frontier
@@ -111,17 +113,19 @@ def _nearby(edges: Entities, edge: EdgePattern, start: pa.ChunkedArray, run: Run
         frontier = ends.filter(pc.invert(pc.is_in(ends, value_set=seen)))
         seen = pa.concat_arrays([seen, frontier])
     run.note(f"index: {' and '.join(START_COLUMNS[edge.direction])} of {edges.entity.name}")
-    near = distinct_edges(pa.concat_tables(found)) if found else None
-    if near is None:
-        near = pa.table({name: pa.array([], pa.string()) for name in ("id", "src", "dst")})
+    if not found:
+        found.append(pa.table({name: pa.array([], pa.string()) for name in ("id", "src", "dst")}))
+    near = pa.concat_tables(found)
+    first = first_of_each(near["id"])
+    if first is not None:
+        near = near.take(pa.array(first))
     return edge_graph(passing_key(), near["src"], near["dst"], is_same_type(edges))
 
 
-def distinct_edges(edges: pa.Table, id_column: str = "id") -> pa.Table:
-    """Each edge once: one between two nodes of the frontier was found from both of its ends."""
-    ids = edges[id_column].combine_chunks()
-    encoded = pc.dictionary_encode(ids)
-    if len(encoded.dictionary) == len(ids):
-        return edges
-    first = pc.index_in(encoded.dictionary, value_set=ids)
-    return edges.take(first)
+def first_of_each(ids: Values) -> Integers | None:
+    """Where each edge stands first, None when that is everywhere: some are found from both of their ends."""
+    column = whole(ids)
+    encoded = pc.dictionary_encode(column)
+    if len(encoded.dictionary) == len(column):
+        return None
+    return np.asarray(pc.index_in(encoded.dictionary, value_set=column).to_numpy(), dtype=np.int64)

@@ -8,12 +8,13 @@ from lance.query import MatchQuery
 
 from omnigraph.language.query.ir import Bm25
 from omnigraph.query.entities import Entities
-from omnigraph.query.rows import Rows, address_name
+from omnigraph.query.rows import Rows
 from omnigraph.query.run import Run
 from omnigraph.query.search.analyser import tokens
 from omnigraph.query.search.bm25 import bm25
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import ROW_ADDRESS, TableIndex
+from omnigraph.values.columns import whole
 
 #: The fragment of a row is in the upper half of its address.
 _FRAGMENT_SHIFT = np.uint64(32)
@@ -27,13 +28,13 @@ def indexed_bm25(ranking: Bm25, rows: Rows, run: Run, *, only_when_behind: bool 
     variable, name = ranking.field.variable, ranking.field.property
     node_type = run.node_types.get(variable)
     text = run.value(ranking.query)
-    if node_type is None or address_name(variable) not in rows.table.column_names or not isinstance(text, str):
+    addresses = rows.addresses(variable)
+    if node_type is None or addresses is None or not isinstance(text, str):
         return None
     entities = run.nodes(node_type)
     index = inverted_index(entities, name, run)
     if index is None or not tokens(text):
         return None
-    addresses = rows.table[address_name(variable)].to_numpy()
     covered = np.isin(addresses >> _FRAGMENT_SHIFT, np.fromiter(index.fragments, np.uint64, len(index.fragments)))
     if only_when_behind and covered.all():
         return None
@@ -46,7 +47,7 @@ def indexed_bm25(ranking: Bm25, rows: Rows, run: Run, *, only_when_behind: bool 
         hits = found[order][places] == addresses
         values[hits] = known[order][places][hits]
     if not covered.all():
-        texts = rows.column(variable, name).combine_chunks().filter(pa.array(~covered))
+        texts = whole(rows.column(variable, name)).filter(pa.array(~covered))
         values[~covered] = bm25(ranking, texts, run).to_numpy()
     return pa.array(values)
 

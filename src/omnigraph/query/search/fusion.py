@@ -19,7 +19,7 @@ from omnigraph.language.query.ir import Expand, FusedScan, Plan
 from omnigraph.query.columns import RowIds, take_located
 from omnigraph.query.rows import Rows, address_name, column_name
 from omnigraph.query.run import Run
-from omnigraph.query.scan import Request, name_batch
+from omnigraph.query.scan import Request, named_rows
 from omnigraph.query.search.rank_bounds import Bounds, contenders, expected, fused, likely, settled
 from omnigraph.query.search.rank_lists import IdOrder, RankList, is_approximate, rank_list
 from omnigraph.query.search.scores import fusion_k, score_name
@@ -48,9 +48,8 @@ class Fusion:
 
     def settle(self, found: Rows, run: Run) -> Rows | None:
         """The first of the rows that steps have left, with their score; None when more must be known."""
-        nodes, first_rows, inverse = np.unique(
-            found.table[_row_name(self.plan)].to_numpy(), return_index=True, return_inverse=True
-        )
+        listed = found.numbers[_row_name(self.plan)]
+        nodes, first_rows, inverse = np.unique(listed, return_index=True, return_inverse=True)
         limit = self.plan.limit
         if len(nodes) < limit:
             return None
@@ -82,7 +81,7 @@ class Fusion:
                 return _order(found.column(variable, "id").take(places))
             if len(rows) > _FEWEST:
                 ids = run.caches.table_ids(entities.table)
-                addresses = found.table[address_name(variable)].take(places).to_numpy()
+                addresses = found.numbers[address_name(variable)][first_rows[np.searchsorted(nodes, rows)]]
                 return _order(ids.ids.take(pa.array(ids.positions_at(addresses))))
             return _order(entities.table.take_row_ids(rows, ["id"])["id"])
 
@@ -94,13 +93,11 @@ class Fusion:
         late = tuple(name for name in self.columns if not rows.has(variable, name))
         if not late:
             return rows
-        found = rows.table[_row_name(self.plan)].to_numpy()
-        nodes, first, inverse = np.unique(found, return_index=True, return_inverse=True)
-        addresses = rows.table[address_name(variable)].to_numpy()[first]
+        nodes, first, inverse = np.unique(rows.numbers[_row_name(self.plan)], return_index=True, return_inverse=True)
+        addresses = rows.numbers[address_name(variable)][first]
         read = take_located(entities, late, nodes, addresses, run)
-        named = name_batch(read, Request(entities, variable, late), late, addresses=False)
-        places = pa.array(inverse)
-        return rows.with_columns({name: named[name].take(places) for name in named.column_names})
+        named = named_rows(read, Request(entities, variable, late), late, addresses=False)
+        return rows.with_columns(named.take(inverse).columns)
 
 
 def fuse_best(
@@ -123,7 +120,7 @@ def fuse_best(
     nodes, places = np.unique(np.concatenate([left.rows, right.rows]), return_index=True)
     addresses = np.concatenate([left.addresses, right.addresses])[places]
     variable = plan.node.variable
-    rows = Rows(pa.table({_row_name(plan): nodes, address_name(variable): addresses}))
+    rows = Rows(len(nodes), numbers={_row_name(plan): nodes, address_name(variable): addresses})
     fusion = Fusion(plan, k, (left, right), columns, approximate, plan.limit if widening == 1 else np.inf, rows)
     if not steps:
         return fusion

@@ -12,9 +12,9 @@ import pyarrow as pa
 from omnigraph.language.query.ir import Bm25, FusedScan, Nearest, NodePattern, Plan, RankedScan
 from omnigraph.query.columns import take_located
 from omnigraph.query.pushdown import push
-from omnigraph.query.rows import Rows
+from omnigraph.query.rows import Rows, address_name, concatenated
 from omnigraph.query.run import Run
-from omnigraph.query.scan import Request, name_batch, node_columns, read_parts, scan_nodes
+from omnigraph.query.scan import Request, named_rows, node_columns, read_parts, scan_nodes
 from omnigraph.query.search.analyser import tokens
 from omnigraph.query.search.bm25_index import inverted_index
 from omnigraph.query.search.fusion import Fusion, fuse_best
@@ -25,6 +25,7 @@ from omnigraph.query.search.vectors import Vector, query_vector
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.storage.tables.unshared import ROW_ID
+from omnigraph.values.columns import whole
 
 #: Asked for beyond the limit, so that rows which tie with the last one are seen.
 _SPARE = 16
@@ -125,7 +126,7 @@ def _best(parts: Iterator[Rows] | list[Rows], plan: RankedScan, run: Run) -> Row
     kept: Rows | None = None
     for part in parts:
         scored = _scored(part, plan, run)
-        kept = scored if kept is None else Rows(pa.concat_tables([kept.table, scored.table]))
+        kept = scored if kept is None else concatenated([kept, scored])
         kept = _nearest(kept, plan)
     return kept if kept is not None else _scored(scan_nodes(plan.node, run, limit=0), plan, run)
 
@@ -138,7 +139,7 @@ def _scored(rows: Rows, plan: RankedScan, run: Run) -> Rows:
 def _with_ranks(rows: Rows, ranks: Iterable[Nearest | Bm25], run: Run) -> Rows:
     for rank in ranks:
         name = score_name(rank)
-        if name not in rows.table.column_names:
+        if name not in rows.columns:
             rows = rows.with_columns({name: scores(rank, rows, run) if rows.count else pa.array([], pa.float64())})
     return rows
 
@@ -153,7 +154,7 @@ def _nearest(rows: Rows, plan: RankedScan) -> Rows:
 
 def _distances(rows: Rows, plan: RankedScan) -> npt.NDArray[np.float64]:
     """Unranked rows are infinitely far away; a score is the closer the higher it is."""
-    column = rows.table[score_name(plan.ranking)].to_numpy(zero_copy_only=False)
+    column = whole(rows.columns[score_name(plan.ranking)]).to_numpy(zero_copy_only=False)
     values = -column if isinstance(plan.ranking, Bm25) else column
     return np.asarray(np.nan_to_num(values.astype(np.float64), nan=np.inf))
 
@@ -183,9 +184,10 @@ def _searched(plan: RankedScan, columns: tuple[str, ...], vector: Vector, metric
                 disable_scoring_autoprojection=True,
             ).to_table()
         # Lance takes longer to read vectors as a part of the search.
-        read = take_located(entities, columns, found[ROW_ID].to_numpy(), found[ROW_ADDRESS].to_numpy(), run)
-        read = read.append_column(ROW_ADDRESS, found[ROW_ADDRESS])
-        rows = _scored(Rows(name_batch(read, request, columns, addresses="id" in columns)), plan, run)
+        addresses = found[ROW_ADDRESS].to_numpy()
+        read = take_located(entities, columns, found[ROW_ID].to_numpy(), addresses, run)
+        located = named_rows(read, request, columns, addresses=False)
+        rows = _scored(located.with_numbers(address_name(request.variable), addresses), plan, run)
         if rows.count < asked:
             # Rows without a vector come last, and only a scan sees them.
             return _nearest(rows, plan) if rows.count >= plan.limit else None

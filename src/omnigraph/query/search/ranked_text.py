@@ -13,9 +13,9 @@ from omnigraph.language.query.ir import Bm25, RankedScan
 from omnigraph.query.columns import RowIds, take_located
 from omnigraph.query.entities import Entities
 from omnigraph.query.pushdown import push
-from omnigraph.query.rows import Rows
+from omnigraph.query.rows import Rows, address_name
 from omnigraph.query.run import Run
-from omnigraph.query.scan import Request, name_batch
+from omnigraph.query.scan import Request, named_rows
 from omnigraph.query.search.analyser import tokens
 from omnigraph.query.search.bm25 import bm25
 from omnigraph.query.search.bm25_index import inverted_index
@@ -62,9 +62,8 @@ def best_by_index(plan: RankedScan, ranking: Bm25, columns: tuple[str, ...], run
         asked = max(_MANY, 4 * asked)
     count = int(np.searchsorted(-found.scores, -last, side="right"))
     read = take_located(entities, columns, found.rows[:count], found.addresses[:count], run)
-    read = read.append_column(ROW_ADDRESS, pa.array(found.addresses[:count]))
-    request = Request(entities, plan.node.variable, columns)
-    rows = Rows(name_batch(read, request, columns, request.addresses))
+    rows = named_rows(read, Request(entities, plan.node.variable, columns), columns, addresses=False)
+    rows = rows.with_numbers(address_name(plan.node.variable), found.addresses[:count])
     return rows.with_columns({score_name(ranking): pa.array(found.scores[:count])})
 
 

@@ -9,11 +9,12 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequest
 from omnigraph.language.query.ir import Bm25, Column, Nearest, Ranking, Rrf, render_expr
-from omnigraph.query.rows import Integers, Rows
+from omnigraph.query.rows import Integers, Rows, Values
 from omnigraph.query.run import Run
 from omnigraph.query.search.bm25 import bm25
 from omnigraph.query.search.bm25_index import indexed_bm25
 from omnigraph.query.search.vectors import distances, query_vector
+from omnigraph.values.columns import whole
 
 Scores = npt.NDArray[np.float64]
 
@@ -26,8 +27,8 @@ def score_name(ranking: Ranking) -> str:
 def scores(ranking: Ranking, rows: Rows, run: Run) -> pa.Array:
     """The score of each row; null for a vector that is null."""
     match ranking:
-        case _ if score_name(ranking) in rows.table.column_names:
-            return rows.table[score_name(ranking)].combine_chunks()
+        case _ if score_name(ranking) in rows.columns:
+            return whole(rows.columns[score_name(ranking)])
         case Rrf():
             return _fuse(ranking, rows, run)
         case Nearest():
@@ -39,7 +40,7 @@ def scores(ranking: Ranking, rows: Rows, run: Run) -> pa.Array:
 
 
 def _field(field: Column, rows: Rows) -> pa.Array:
-    return rows.column(field.variable, field.property).combine_chunks()
+    return whole(rows.column(field.variable, field.property))
 
 
 def fusion_k(fusion: Rrf, run: Run) -> int:
@@ -78,7 +79,7 @@ def _ranks(ranking: Nearest | Bm25, rows: Rows, run: Run) -> Integers:
     return ranks
 
 
-def _in_order(places: Integers, values: Scores, ids: pa.ChunkedArray) -> Integers:
+def _in_order(places: Integers, values: Scores, ids: Values) -> Integers:
     """Places by ascending value. Equal values are rare, and only they are compared by id."""
     by_value = np.argsort(values, kind="stable")
     ordered, sorted_values = places[by_value], values[by_value]

@@ -14,6 +14,7 @@ from omnigraph.query.rows import Mask, Rows
 from omnigraph.query.run import Run
 from omnigraph.query.search.analyser import tokens
 from omnigraph.query.search.edits import default_edits, within
+from omnigraph.values.columns import whole
 
 #: Beyond this a fuzzy search matches nearly everything.
 MAX_EDITS = 2
@@ -22,7 +23,7 @@ MAX_EDITS = 2
 def matches_text(predicate: TextMatch, rows: Rows, run: Run) -> Mask:
     """For each row whether its text matches."""
     column = rows.column(predicate.field.variable, predicate.field.property)
-    return texts_match(predicate, column.combine_chunks(), run)
+    return texts_match(predicate, whole(column), run)
 
 
 def texts_match(predicate: TextMatch, texts: pa.Array, run: Run) -> Mask:
