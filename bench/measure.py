@@ -75,14 +75,19 @@ def in_turn(
     upkeep: Callable[[int], object] = lambda _: None,
     *,
     warm_up: int = 3,
+    in_a_row: int = 1,
 ) -> list[Measure]:
-    """Time actions one after the other, again and again, so that all meet the same load; some rounds warm up first."""
+    """Time actions one after the other, again and again, so that all meet the same load; some rounds warm up first.
+
+    `in_a_row`: each runs so often before it is the turn of the next. The first in a row is not timed when there are more:
+    it finds what the others have left in the caches of the machine.
+    """
     times: list[list[float]] = [[] for _ in actions]
     for number in range(-warm_up, rounds):
         for action, taken in zip(actions, times, strict=True):
-            spent = seconds(action)
+            row = [seconds(action) for _ in range(in_a_row)]
             if number >= 0:
-                taken.append(spent)
+                taken.extend(row[1:] or row)
         upkeep(number)
     return [summary(taken) for taken in times]
 

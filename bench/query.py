@@ -22,6 +22,8 @@ from bench.social import Social, load_social, make_social
 WARM_UP, REPEAT = 3, 7
 #: Neighbourhoods and look-ups are short, and asked of handles that are long in use.
 WARM = 50
+#: Warm is a query that its own engine has just answered; right after the other one it finds the caches of the machine cold.
+IN_A_ROW = 10
 #: Goals: the nine together no slower than Kuzu, none slower than twice the better peer, neighbourhoods five times faster.
 SLOWER = 2.0
 FASTER = 5.0
@@ -99,8 +101,10 @@ def _neighbourhoods(graph: omnigraph.Graph, kuzu: Ask) -> Iterator[Row]:
             raise AssertionError(f"{hops} hops: ours {found}, Kuzu {expected}")
         actions = [lambda text=gq: graph.query(text), lambda text=cypher: kuzu(text)]
         ours, theirs = in_turn(actions, WARM, warm_up=WARM)
+        yield Row(f"neighbourhood of {hops} hops, each after the other engine", ours, Floor("Kuzu", theirs))
+        ours, theirs = in_turn(actions, WARM // IN_A_ROW, in_a_row=IN_A_ROW)
         goal = theirs.median / FASTER if hops > 1 else None
-        yield Row(f"neighbourhood of {hops} hops, after {WARM + 1} runs", ours, Floor("Kuzu", theirs), goal=goal)
+        yield Row(f"neighbourhood of {hops} hops, warm", ours, Floor("Kuzu", theirs), goal=goal)
 
 
 def _lookup(graph: omnigraph.Graph) -> Row:

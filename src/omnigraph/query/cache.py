@@ -13,15 +13,8 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Generic, TypeVar
 
-from omnigraph.storage.tables.table import Table
-
 Value = TypeVar("Value")
 Key = tuple[object, ...]
-
-
-def identity_of(table: Table) -> Key:
-    """What a table version is, physically."""
-    return (table.location.path, table.location.branch, table.version)
 
 
 class Spending:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from omnigraph.language.query.ir import Plan
-from omnigraph.query.cache import Bounded, Spending, identity_of
+from omnigraph.query.cache import Bounded, Spending
 from omnigraph.query.csr import EdgeGraph, read_edge_graph
 from omnigraph.query.domain import FEW_IDS, NodeIndex, TableIds, make_bridge, read_table_ids
 from omnigraph.query.facts import Facts, facts_of
@@ -59,23 +59,23 @@ class Caches:
 
     def has_edge_graph(self, table: Table) -> bool:
         """Whether the adjacency of a table is there already."""
-        return self.graphs.get(identity_of(table)) is not None
+        return self.graphs.get(table.identity) is not None
 
     def edge_graph(self, table: Table, same_type: bool) -> EdgeGraph:
         """The adjacency of an edge table."""
-        return self.graphs.get_or_make(identity_of(table), lambda: read_edge_graph(table, same_type))
+        return self.graphs.get_or_make(table.identity, lambda: read_edge_graph(table, same_type))
 
     def table_ids(self, table: Table) -> TableIds:
         """The ids of a node table."""
-        return self.domains.get_or_make(identity_of(table), lambda: read_table_ids(table))
+        return self.domains.get_or_make(table.identity, lambda: read_table_ids(table))
 
     def node_index(self, table: Table) -> NodeIndex:
         """The rows of a node table by id."""
-        return self.by_id.get_or_make(identity_of(table), lambda: NodeIndex(self.table_ids(table)))
+        return self.by_id.get_or_make(table.identity, lambda: NodeIndex(self.table_ids(table)))
 
     def table_columns(self, table: Table, names: Sequence[str]) -> list[TableColumn]:
         """Columns of a node table; those that are not there yet are read together."""
-        key = identity_of(table)
+        key = table.identity
         known = {name: column for name in names if (column := self.columns.get((*key, name))) is not None}
         missing = [name for name in dict.fromkeys(names) if name not in known]
         made = read_table_columns(table, missing) if missing else {}
@@ -85,9 +85,11 @@ class Caches:
 
     def is_bridge_worth(self, source: Domain, target: Domain, count: int) -> bool:
         """Whether so many positions are led over a bridge: it is there, or looking ids up costs as much as making it."""
-        if self.bridges.get((source.key, target.key)) is not None:
-            return True
-        return count > FEW_IDS and count * _A_PART > len(source.ids)
+        return self.has_bridge(source, target) or (count > FEW_IDS and count * _A_PART > len(source.ids))
+
+    def has_bridge(self, source: Domain, target: Domain) -> bool:
+        """Whether there is a bridge already."""
+        return self.bridges.get((source.key, target.key)) is not None
 
     def bridge(self, source: Domain, target: Domain) -> Integers:
         """From positions in one domain to positions in another."""
@@ -95,4 +97,4 @@ class Caches:
 
     def indices(self, table: Table) -> tuple[TableIndex, ...]:
         """The indexes of a table version."""
-        return self.listed.get_or_make(identity_of(table), table.indices)
+        return self.listed.get_or_make(table.identity, table.indices)

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.language.query.ir import (
@@ -24,14 +23,14 @@ from omnigraph.language.query.ir import (
     columns_of,
     render_expr,
 )
-from omnigraph.query.cache import Key, identity_of
+from omnigraph.query.cache import Key
 from omnigraph.query.domain import TableIds
 from omnigraph.query.entities import Entities
 from omnigraph.query.evaluate import holds
-from omnigraph.query.rows import Attributes, Integers, Mask, Rows, column_name
+from omnigraph.query.rows import Addresses, Attributes, Integers, Mask, Rows, Values, address_name, column_name
 from omnigraph.query.run import Run
+from omnigraph.values.columns import arrow_type
 
-RowIds = npt.NDArray[np.uint64]
 #: Milliseconds to read one value of a column, measured on short texts.
 _PER_VALUE = 0.00008
 #: Below, a scan with conditions costs little more than its start, and an index may answer it.
@@ -92,29 +91,48 @@ def columns_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> 
     return NodeColumns(run.caches.table_ids(entities.table), named)
 
 
-def take_located(entities: Entities, columns: Sequence[str], row_ids: RowIds, addresses: RowIds, run: Run) -> pa.Table:
-    """What a table holds of a few rows that were found otherwise, under its own names; small values from memory as above."""
-    stored = {name: stored for name in columns if (stored := entities.stored[name]) is not None}
-    small = [name for name in stored if name != "id" and _is_small(entities, name)]
-    values = _kept(entities, small, run) if entities.rows <= _MOST else None
-    if values is None:
-        with run.caches.spending.measured(_spending_key(entities)):
-            return entities.table.take_row_ids(row_ids, list(stored.values()))
-    ids = run.caches.table_ids(entities.table)
-    places = pa.array(ids.positions_at(addresses))
-    found = {name: column.take(places) for name, column in zip(small, values, strict=True)}
-    large = [name for name in stored if name != "id" and name not in found]
-    if large:
-        taken = entities.table.take_row_ids(row_ids, [stored[name] for name in large])
-        found |= {name: taken[stored[name]] for name in large}
-    if "id" in stored:
-        found["id"] = ids.ids.take(places)
-    return pa.table({stored[name]: found[name] for name in stored})
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Some rows of a table that were found otherwise."""
+
+    row_ids: Addresses
+    addresses: Addresses
+
+    def read(self, entities: Entities, variable: str, columns: Sequence[str], run: Run) -> Rows:
+        """What is asked of them; small values from memory, as above."""
+        rows = Rows(len(self.row_ids), numbers={address_name(variable): self.addresses})
+        small = [name for name in columns if name != "id" and _is_small(entities, name)]
+        values = _kept(entities, small, run) if entities.rows <= _MOST else None
+        if values is None:
+            with run.caches.spending.measured(_spending_key(entities)):
+                return rows.with_columns(self._from_table(entities, variable, columns))
+        ids = run.caches.table_ids(entities.table)
+        named = dict(zip((column_name(variable, name) for name in small), values, strict=True))
+        rows = rows.with_positions(variable, ids, ids.positions_at(self.addresses), Attributes(None, named))
+        others = [name for name in columns if name != "id" and name not in small]
+        return rows.with_columns(self._from_table(entities, variable, others)) if others else rows
+
+    def _from_table(self, entities: Entities, variable: str, columns: Sequence[str]) -> Mapping[str, Values]:
+        stored = [name for name in map(entities.stored.__getitem__, columns) if name is not None]
+        return named_columns(entities.table.take_row_ids(self.row_ids, stored), entities, variable, columns)
+
+
+def named_columns(
+    batch: pa.RecordBatch | pa.Table, entities: Entities, variable: str, columns: Sequence[str]
+) -> dict[str, Values]:
+    """Columns of the stored table under the names rows have; a property that is not stored there is null."""
+    named: dict[str, Values] = {}
+    for name in columns:
+        stored = entities.stored[name]
+        nulls = stored is None
+        values = pa.nulls(batch.num_rows, arrow_type(entities.kind(name))) if nulls else batch[stored]
+        named[column_name(variable, name)] = values
+    return named
 
 
 def _kept(entities: Entities, names: Sequence[str], run: Run) -> list[pa.Array] | None:
     """Whole columns, in the order of the ids of the table; None when they are not in memory and not worth it yet."""
-    caches, key = run.caches, identity_of(entities.table)
+    caches, key = run.caches, entities.table.identity
     stored = [_stored(entities, name) for name in names]
     missing = [name for name in dict.fromkeys(stored) if caches.columns.get((*key, name)) is None]
     to_read = len(missing) + (caches.domains.get(key) is None)
@@ -157,4 +175,4 @@ def _stored(entities: Entities, name: str) -> str:
 
 
 def _spending_key(entities: Entities) -> Key:
-    return ("columns", *identity_of(entities.table))
+    return ("columns", *entities.table.identity)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.language.query.ir import Direction
-from omnigraph.query.cache import Key, identity_of
+from omnigraph.query.cache import Key
 from omnigraph.query.domain import SortedIds, numbered_ids
 from omnigraph.query.loops import compiled, is_worth_compiling
 from omnigraph.query.rows import Integers, Narrow, is_all_in_order
@@ -48,10 +48,13 @@ class Adjacency:
 
     def degrees(self, sources: Integers) -> Integers:
         """How many neighbours some positions have; a position of -1 has none."""
-        safe = np.maximum(sources, 0)
-        if not self.sources:
-            return np.zeros(len(sources), np.int64)
-        return np.where(sources >= 0, self.starts[safe + 1] - self.starts[safe], 0)
+        return self._begins_and_counts(sources)[1]
+
+    def _begins_and_counts(self, sources: Integers) -> tuple[Integers, Integers]:
+        """Where the neighbours of some positions begin, and how many there are."""
+        begins = self.starts[sources]
+        # -1 begins at the end and ends at the beginning.
+        return begins, np.maximum(self.starts[sources + 1] - begins, 0)
 
     def is_everything(self, sources: Integers) -> bool:
         """Whether these are all positions, in order."""
@@ -59,8 +62,7 @@ class Adjacency:
 
     def slots(self, sources: Integers) -> tuple[Integers, Integers]:
         """For each source its number of neighbours, and for all of them, one after the other, their places in `indices`."""
-        counts = self.degrees(sources)
-        begins = np.where(sources >= 0, self.starts[np.maximum(sources, 0)], 0) if len(sources) else counts
+        begins, counts = self._begins_and_counts(sources)
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
         shift = np.repeat(begins - (ends - counts), counts)
@@ -150,4 +152,4 @@ def edge_graph(key: Key, sources: pa.ChunkedArray, targets: pa.ChunkedArray, sam
 def read_edge_graph(table: Table, same_type: bool) -> EdgeGraph:
     """The graph of a whole edge table."""
     ends = table.read(["src", "dst"])
-    return edge_graph(identity_of(table), ends["src"], ends["dst"], same_type)
+    return edge_graph(table.identity, ends["src"], ends["dst"], same_type)

@@ -33,7 +33,7 @@ from omnigraph.query.rows import Rows, concatenated
 from omnigraph.query.run import Run
 from omnigraph.query.scan import scan_nodes
 from omnigraph.query.search.ranked import best_first
-from omnigraph.query.search.scores import score_name, scores
+from omnigraph.query.search.scores import is_scored, score_name, scores
 
 #: How many rows of a product are made before its filter is asked.
 _PRODUCT_ROWS = 500_000
@@ -123,7 +123,7 @@ class _Walk:
     def _compared(self, rows: Rows) -> Rows:
         """The rows with the scores and fused ranks of the result: they compare all rows, also those a limit drops."""
         for rank in self.run.compared:
-            if score_name(rank) not in rows.columns:
+            if not is_scored(rank, rows):
                 rows = rows.with_columns({score_name(rank): scores(rank, rows, self.run)})
         return rows
 

@@ -58,17 +58,16 @@ def _add(
 
 def _kinds(values: pa.Array, nulls_first: bool) -> pa.Array | None:
     """NaN comes after all numbers in both directions; where nulls come is the key's to say. None when all are plain."""
+    # numpy takes nulls for NaN.
+    unordered = np.isnan(values.to_numpy(zero_copy_only=False)) if pa.types.is_floating(values.type) else None
+    if not values.null_count and (unordered is None or not unordered.any()):
+        return None
     kinds = np.ones(len(values), np.int8)
-    plain = True
-    if pa.types.is_floating(values.type):
-        unordered = pc.fill_null(pc.is_nan(values), False).to_numpy(zero_copy_only=False)
-        if unordered.any():
-            kinds[unordered] = 2
-            plain = False
+    if unordered is not None:
+        kinds[unordered] = 2
     if values.null_count:
-        kinds[values.is_null().to_numpy(zero_copy_only=False)] = 0 if nulls_first else 3
-        plain = False
-    return None if plain else pa.array(kinds)
+        kinds[as_mask(values.is_null())] = 0 if nulls_first else 3
+    return pa.array(kinds)
 
 
 #: Below, sorting everything is as fast.

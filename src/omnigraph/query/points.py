@@ -7,15 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.query.domain import SortedIds
+from omnigraph.query.domain import FEW_IDS, SortedIds
 from omnigraph.query.entities import Entities
 from omnigraph.query.rows import Domain, Integers, Rows, Values
 from omnigraph.query.run import Run
 
 #: Below, comparing texts is faster than reading where all the nodes of a type lie.
 _FEW = 2000
-#: Up to here ids are better taken one by one than as a column.
-_VERY_FEW = 4
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,8 @@ class Points:
             return target.positions(self.ids)
         if domain.key == target.key:
             return positions
-        if self.count <= _VERY_FEW:
-            return target.positions_of([domain.ids[position].as_py() for position in positions.tolist()])
+        if self.count <= FEW_IDS and not run.caches.has_bridge(domain, target):
+            return target.positions_of([domain.text(position) for position in positions.tolist()])
         if is_passing(domain) or is_passing(target) or not run.caches.is_bridge_worth(domain, target, self.count):
             return target.positions(self.ids)
         return run.caches.bridge(domain, target)[positions]

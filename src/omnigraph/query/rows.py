@@ -39,6 +39,8 @@ class Domain(Protocol):
     @property
     def ids(self) -> pa.Array: ...
 
+    def text(self, position: int) -> bytes: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
@@ -64,8 +66,12 @@ class Rows:
     attributes: Mapping[str, Attributes] = field(default_factory=dict)
 
     def has(self, variable: str, name: str) -> bool:
-        """Whether a property was read already."""
-        return column_name(variable, name) in self.columns
+        """Whether a property, or the id, was read already."""
+        if name == "id" and variable in self.domains:
+            return True
+        full_name = column_name(variable, name)
+        known = self.attributes.get(variable)
+        return full_name in self.columns or (known is not None and full_name in known.columns)
 
     def column(self, variable: str, name: str) -> Values:
         """A property of a variable, or its id."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.language.query.ir import Nearest, NodePattern, Predicate, columns_of
-from omnigraph.query.cache import identity_of
-from omnigraph.query.columns import scan_in_memory, without_memory
+from omnigraph.query.columns import named_columns, scan_in_memory, without_memory
 from omnigraph.query.entities import Entities
 from omnigraph.query.evaluate import constant, plain, satisfying
 from omnigraph.query.pushdown import Pushed, push
@@ -92,7 +91,7 @@ def _with_scores(rows: Rows, variable: str, run: Run) -> Rows:
 
 def _found_ids(entities: Entities, variable: str, ids: pa.Array, run: Run) -> Rows:
     """Which nodes of some ids there are: from the table, or from memory once asking it has cost as much."""
-    key = identity_of(entities.table)
+    key = entities.table.identity
     if run.caches.by_id.get(key) is None and run.caches.spending.of(key) < _PER_ID_READ * entities.rows:
         with run.caches.spending.measured(key):
             return read(Request(entities, variable, ("id",), among=("id", ids)), run)
@@ -159,10 +158,12 @@ def _parts(request: Request, pushed: Pushed, run: Run) -> Iterator[Rows]:
     asked |= {distance.field.property for distance in request.distances}
     needed = tuple(dict.fromkeys((*request.columns, *sorted(asked))))
     extra = [column_name(variable, name) for name in asked - set(request.columns)]
-    addresses = request.addresses
     _note(request, pushed, run)
     for batch, rest in _batches(request, pushed, needed, run):
-        rows = satisfying(rest, named_rows(batch, request, needed, addresses), run)
+        rows = Rows(batch.num_rows, named_columns(batch, request.entities, variable, needed))
+        if request.addresses:
+            rows = rows.with_numbers(address_name(variable), batch[ROW_ADDRESS].to_numpy())
+        rows = satisfying(rest, rows, run)
         for distance in request.distances:
             rows = rows.with_columns({score_name(distance): scores(distance, rows, run)})
         yield rows.without(extra) if extra else rows
@@ -201,18 +202,6 @@ def _filters(request: Request, pushed: Pushed) -> Iterator[Filter | None]:
         some = values.slice(start, IDS_PER_LOOKUP)
         lookup = pc.field(stored) == some[0] if len(some) == 1 else pc.field(stored).isin(some)
         yield lookup if pushed.filter is None else lookup & pushed.filter
-
-
-def named_rows(batch: pa.RecordBatch | pa.Table, request: Request, needed: Sequence[str], addresses: bool) -> Rows:
-    """A batch of the stored table as rows; a property that is not stored there is null."""
-    columns: dict[str, Values] = {}
-    for name in needed:
-        stored = request.entities.stored[name]
-        columns[column_name(request.variable, name)] = (
-            pa.nulls(len(batch), arrow_type(request.entities.kind(name))) if stored is None else batch[stored]
-        )
-    rows = Rows(len(batch), columns)
-    return rows.with_numbers(address_name(request.variable), batch[ROW_ADDRESS].to_numpy()) if addresses else rows
 
 
 def _empty(request: Request) -> Rows:

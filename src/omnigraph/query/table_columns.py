@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.query.rows import Addresses
 from omnigraph.storage.tables.table import ROW_ADDRESS, Table
-
-Addresses = npt.NDArray[np.uint64]
 
 #: What the columns that are read at a time may take; what takes more is not kept.
 MOST_BYTES = 64 * 1024 * 1024

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from omnigraph.errors import BadRequest
 from omnigraph.language.query.ir import Direction, EdgePattern
 from omnigraph.language.schema.catalog import EdgeType
-from omnigraph.query.cache import identity_of
 from omnigraph.query.csr import EdgeGraph, edge_graph
 from omnigraph.query.domain import passing_key
 from omnigraph.query.entities import Entities
@@ -52,7 +51,7 @@ def graph_for(edge: EdgePattern, start: Points, run: Run) -> EdgeGraph:
     same_type = is_same_type(edges)
     mode = forced_mode()
     if mode != CSR and (mode == INDEXED or _affordable(edges, edge, start.count, run)):
-        with run.caches.spending.measured(identity_of(edges.table)):
+        with run.caches.spending.measured(edges.table.identity):
             nearby = _nearby(edges, edge, start.ids, run, bounded=mode is None)
         if nearby is not None:
             run.note(f"traversal: {INDEXED}")
@@ -67,7 +66,7 @@ def reading_ends(edge: EdgePattern, domain: Domain, run: Run) -> Iterator[None]:
     if not is_passing(domain):
         yield
         return
-    with run.caches.spending.measured(identity_of(run.edges(edge.edge_type).table)):
+    with run.caches.spending.measured(run.edges(edge.edge_type).table.identity):
         yield
 
 
@@ -86,7 +85,7 @@ def _affordable(edges: Entities, edge: EdgePattern, frontier: int, run: Run) -> 
 
 def _left_to_spend(edges: Entities, run: Run) -> float:
     """An adjacency is kept, so it is built as soon as the index has cost as much as building it does."""
-    return _PER_EDGE * edges.rows - run.caches.spending.of(identity_of(edges.table))
+    return _PER_EDGE * edges.rows - run.caches.spending.of(edges.table.identity)
 
 
 def _is_indexed(edges: Entities, direction: Direction, run: Run) -> bool:

@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.language.query.ir import Expand, FusedScan, Plan
-from omnigraph.query.columns import RowIds, take_located
-from omnigraph.query.rows import Rows, address_name, column_name
+from omnigraph.query.columns import Located
+from omnigraph.query.rows import Addresses, Rows, address_name, column_name
 from omnigraph.query.run import Run
-from omnigraph.query.scan import Request, named_rows
 from omnigraph.query.search.rank_bounds import Bounds, contenders, expected, fused, likely, settled
 from omnigraph.query.search.rank_lists import IdOrder, RankList, is_approximate, rank_list
 from omnigraph.query.search.scores import fusion_k, score_name
@@ -68,16 +67,16 @@ class Fusion:
         if first is None:
             return None
         rows = found.filter(first[inverse])
-        scores = pa.array(score[inverse][first[inverse]])
-        return self._read(rows.with_columns({score_name(self.plan.ranking): scores}), run)
+        scores = score[inverse][first[inverse]]
+        return self._read(rows.with_numbers(score_name(self.plan.ranking), scores), run)
 
-    def _id_order(self, found: Rows, nodes: RowIds, first_rows: npt.NDArray[np.int64], run: Run) -> IdOrder:
+    def _id_order(self, found: Rows, nodes: Addresses, first_rows: npt.NDArray[np.int64], run: Run) -> IdOrder:
         """How nodes of the rows that were found are ordered by id. Ids are looked up where they were not read."""
         entities, variable = run.nodes(self.plan.node.node_type), self.plan.node.variable
 
-        def order(rows: RowIds) -> npt.NDArray[np.int64]:
+        def order(rows: Addresses) -> npt.NDArray[np.int64]:
             places = pa.array(first_rows[np.searchsorted(nodes, rows)])
-            if variable in found.domains or found.has(variable, "id"):
+            if found.has(variable, "id"):
                 return _order(found.column(variable, "id").take(places))
             if len(rows) > _FEWEST:
                 ids = run.caches.table_ids(entities.table)
@@ -94,10 +93,8 @@ class Fusion:
         if not late:
             return rows
         nodes, first, inverse = np.unique(rows.numbers[_row_name(self.plan)], return_index=True, return_inverse=True)
-        addresses = rows.numbers[address_name(variable)][first]
-        read = take_located(entities, late, nodes, addresses, run)
-        named = named_rows(read, Request(entities, variable, late), late, addresses=False)
-        return rows.with_columns(named.take(inverse).columns)
+        read = Located(nodes, rows.numbers[address_name(variable)][first]).read(entities, variable, late, run)
+        return rows.beside(read.take(inverse))
 
 
 def fuse_best(
@@ -132,7 +129,7 @@ def fuse_best(
 
 
 def _looked_up(
-    bounds: Bounds, ranks: RankList, nodes: RowIds, chosen: npt.NDArray[np.bool_], approximate: bool
+    bounds: Bounds, ranks: RankList, nodes: Addresses, chosen: npt.NDArray[np.bool_], approximate: bool
 ) -> Bounds:
     """The bounds with what is known of chosen nodes that are not in the list: whether they have a rank at all."""
     open_ = np.flatnonzero(chosen & np.isinf(bounds.worst) & np.isfinite(bounds.best))

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.language.query.ir import Bm25, Nearest, NodePattern
-from omnigraph.query.columns import RowIds
 from omnigraph.query.entities import Entities
 from omnigraph.query.pushdown import push
+from omnigraph.query.rows import Addresses
 from omnigraph.query.run import Run
 from omnigraph.query.search.bm25_index import inverted_index
 from omnigraph.query.search.rank_bounds import Bounds
@@ -23,7 +23,7 @@ from omnigraph.storage.tables.table import ROW_ADDRESS, Filter
 from omnigraph.storage.tables.unshared import ROW_ID
 
 #: The order of some rows by the ids of their nodes, as numbers that can be compared.
-IdOrder = Callable[[RowIds], npt.NDArray[np.int64]]
+IdOrder = Callable[[Addresses], npt.NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,15 @@ class RankList:
     of some nodes outside of the list have a rank, `everywhere` that all do; `most` is how many nodes there are.
     """
 
-    rows: RowIds
-    addresses: RowIds
+    rows: Addresses
+    addresses: Addresses
     groups: npt.NDArray[np.int64]
     complete: bool
     most: int
-    present: Callable[[RowIds], npt.NDArray[np.bool_]]
+    present: Callable[[Addresses], npt.NDArray[np.bool_]]
     everywhere: bool = False
 
-    def bounds(self, nodes: RowIds, id_order: IdOrder, resolved: float) -> Bounds:
+    def bounds(self, nodes: Addresses, id_order: IdOrder, resolved: float) -> Bounds:
         """The ranks of some nodes, in ascending order of their rows, when only these are compared with each other.
 
         Nodes that tie are told apart by id if they can have one of the first `resolved` ranks.
@@ -127,7 +127,7 @@ def _best_vectors(
         inside = _groups(measured[nearest_first])
         groups = np.concatenate([inside, groups[head:] - groups[head - 1] + inside[-1]])
 
-    def present(nodes: RowIds) -> npt.NDArray[np.bool_]:
+    def present(nodes: Addresses) -> npt.NDArray[np.bool_]:
         return np.asarray(entities.table.take_row_ids(nodes, [column])[column].is_valid())
 
     complete = len(values) < count and ranking.metric != "cosine"
@@ -144,7 +144,7 @@ def _best_texts(ranking: Bm25, entities: Entities, filter_: Filter | None, count
     if found is None or index is None:
         return None
 
-    def present(nodes: RowIds) -> npt.NDArray[np.bool_]:
+    def present(nodes: Addresses) -> npt.NDArray[np.bool_]:
         known = search_texts(entities, index, str(text), among_rows(nodes), None)[ROW_ID].to_numpy()
         return np.isin(nodes, known) | np.isin(nodes, found.newer)
 
@@ -162,6 +162,6 @@ def _groups(values: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
     return np.cumsum(np.concatenate([[False], values[1:] != values[:-1]]), dtype=np.int64)
 
 
-def among_rows(rows: RowIds) -> str:
+def among_rows(rows: Addresses) -> str:
     """The condition that a row is one of these: read directly, without a scan."""
     return f"{ROW_ID} in ({', '.join(map(str, rows.tolist()))})"

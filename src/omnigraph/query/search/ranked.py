@@ -10,22 +10,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.language.query.ir import Bm25, FusedScan, Nearest, NodePattern, Plan, RankedScan
-from omnigraph.query.columns import take_located
+from omnigraph.query.columns import Located
 from omnigraph.query.pushdown import push
-from omnigraph.query.rows import Rows, address_name, concatenated
+from omnigraph.query.rows import Rows, concatenated
 from omnigraph.query.run import Run
-from omnigraph.query.scan import Request, named_rows, node_columns, read_parts, scan_nodes
+from omnigraph.query.scan import Request, node_columns, read_parts, scan_nodes
 from omnigraph.query.search.analyser import tokens
 from omnigraph.query.search.bm25_index import inverted_index
 from omnigraph.query.search.fusion import Fusion, fuse_best
 from omnigraph.query.search.ranked_text import best_by_index
-from omnigraph.query.search.scores import score_name, scores
+from omnigraph.query.search.scores import is_scored, score_name, scores
 from omnigraph.query.search.vector_index import vector_search
 from omnigraph.query.search.vectors import Vector, query_vector
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.storage.tables.unshared import ROW_ID
-from omnigraph.values.columns import whole
 
 #: Asked for beyond the limit, so that rows which tie with the last one are seen.
 _SPARE = 16
@@ -111,7 +110,7 @@ def _best_texts(plan: RankedScan, ranking: Bm25, run: Run, alone: bool) -> Best:
     everything = scan_nodes(replace(plan.node, columns=_columns(plan.node, run, *texts), distances=()), run)
     if not alone and index is None:
         return Best(_with_ranks(everything, plan.node.distances, run), complete=True)
-    best = _nearest(_scored(everything, plan, run), plan)
+    best = _nearest(_scored(everything, plan, run), plan, run)
     return Best(best, complete=best.count == everything.count)
 
 
@@ -127,7 +126,7 @@ def _best(parts: Iterator[Rows] | list[Rows], plan: RankedScan, run: Run) -> Row
     for part in parts:
         scored = _scored(part, plan, run)
         kept = scored if kept is None else concatenated([kept, scored])
-        kept = _nearest(kept, plan)
+        kept = _nearest(kept, plan, run)
     return kept if kept is not None else _scored(scan_nodes(plan.node, run, limit=0), plan, run)
 
 
@@ -138,23 +137,23 @@ def _scored(rows: Rows, plan: RankedScan, run: Run) -> Rows:
 
 def _with_ranks(rows: Rows, ranks: Iterable[Nearest | Bm25], run: Run) -> Rows:
     for rank in ranks:
-        name = score_name(rank)
-        if name not in rows.columns:
-            rows = rows.with_columns({name: scores(rank, rows, run) if rows.count else pa.array([], pa.float64())})
+        if not is_scored(rank, rows):
+            found = scores(rank, rows, run) if rows.count else pa.array([], pa.float64())
+            rows = rows.with_columns({score_name(rank): found})
     return rows
 
 
-def _nearest(rows: Rows, plan: RankedScan) -> Rows:
-    values = _distances(rows, plan)
+def _nearest(rows: Rows, plan: RankedScan, run: Run) -> Rows:
+    values = _distances(rows, plan, run)
     if plan.limit >= len(values):
         return rows
     last = np.partition(values, plan.limit - 1)[plan.limit - 1] if plan.limit else -np.inf
     return rows.filter(values <= last)
 
 
-def _distances(rows: Rows, plan: RankedScan) -> npt.NDArray[np.float64]:
+def _distances(rows: Rows, plan: RankedScan, run: Run) -> npt.NDArray[np.float64]:
     """Unranked rows are infinitely far away; a score is the closer the higher it is."""
-    column = whole(rows.columns[score_name(plan.ranking)]).to_numpy(zero_copy_only=False)
+    column = scores(plan.ranking, rows, run).to_numpy(zero_copy_only=False)
     values = -column if isinstance(plan.ranking, Bm25) else column
     return np.asarray(np.nan_to_num(values.astype(np.float64), nan=np.inf))
 
@@ -169,7 +168,6 @@ def _searched(plan: RankedScan, columns: tuple[str, ...], vector: Vector, metric
     pushed = push(plan.node.predicates, entities, run)
     if column is None or pushed.rest or pushed.never:
         return None
-    request = Request(entities, plan.node.variable, columns, plan.node.predicates)
     asked = plan.limit + _SPARE
     while True:
         search = vector_search(entities, column, vector, metric, asked, run)
@@ -184,14 +182,12 @@ def _searched(plan: RankedScan, columns: tuple[str, ...], vector: Vector, metric
                 disable_scoring_autoprojection=True,
             ).to_table()
         # Lance takes longer to read vectors as a part of the search.
-        addresses = found[ROW_ADDRESS].to_numpy()
-        read = take_located(entities, columns, found[ROW_ID].to_numpy(), addresses, run)
-        located = named_rows(read, request, columns, addresses=False)
-        rows = _scored(located.with_numbers(address_name(request.variable), addresses), plan, run)
+        located = Located(found[ROW_ID].to_numpy(), found[ROW_ADDRESS].to_numpy())
+        rows = _scored(located.read(entities, plan.node.variable, columns, run), plan, run)
         if rows.count < asked:
             # Rows without a vector come last, and only a scan sees them.
-            return _nearest(rows, plan) if rows.count >= plan.limit else None
-        values = np.sort(_distances(rows, plan))
+            return _nearest(rows, plan, run) if rows.count >= plan.limit else None
+        values = np.sort(_distances(rows, plan, run))
         if values[plan.limit - 1] < values[-1]:
-            return _nearest(rows, plan)
+            return _nearest(rows, plan, run)
         asked *= 4

@@ -10,12 +10,11 @@ import pyarrow as pa
 from lance.query import MatchQuery
 
 from omnigraph.language.query.ir import Bm25, RankedScan
-from omnigraph.query.columns import RowIds, take_located
+from omnigraph.query.columns import Located
 from omnigraph.query.entities import Entities
 from omnigraph.query.pushdown import push
-from omnigraph.query.rows import Rows, address_name
+from omnigraph.query.rows import Addresses, Rows
 from omnigraph.query.run import Run
-from omnigraph.query.scan import Request, named_rows
 from omnigraph.query.search.analyser import tokens
 from omnigraph.query.search.bm25 import bm25
 from omnigraph.query.search.bm25_index import inverted_index
@@ -38,11 +37,11 @@ class TextMatches:
     `newer`: all matching rows that the index does not know yet, in no particular order.
     """
 
-    rows: RowIds
-    addresses: RowIds
+    rows: Addresses
+    addresses: Addresses
     scores: npt.NDArray[np.float64]
     complete: bool
-    newer: RowIds
+    newer: Addresses
 
 
 def best_by_index(plan: RankedScan, ranking: Bm25, columns: tuple[str, ...], run: Run) -> Rows | None:
@@ -61,10 +60,8 @@ def best_by_index(plan: RankedScan, ranking: Bm25, columns: tuple[str, ...], run
             break
         asked = max(_MANY, 4 * asked)
     count = int(np.searchsorted(-found.scores, -last, side="right"))
-    read = take_located(entities, columns, found.rows[:count], found.addresses[:count], run)
-    rows = named_rows(read, Request(entities, plan.node.variable, columns), columns, addresses=False)
-    rows = rows.with_numbers(address_name(plan.node.variable), found.addresses[:count])
-    return rows.with_columns({score_name(ranking): pa.array(found.scores[:count])})
+    rows = Located(found.rows[:count], found.addresses[:count]).read(entities, plan.node.variable, columns, run)
+    return rows.with_numbers(score_name(ranking), found.scores[:count])
 
 
 def text_matches(ranking: Bm25, entities: Entities, filter_: Filter | None, count: int, run: Run) -> TextMatches | None:
@@ -111,9 +108,9 @@ def search_texts(
 def _newer_texts(entities: Entities, index: TableIndex, filter_: Filter | None) -> pa.Table | None:
     """The texts that the index does not know yet."""
     table = entities.table
-    newer = [part for part in table.dataset.get_fragments() if part.fragment_id not in index.fragments]
-    if not newer:
+    if index.fragments.issuperset(table.fragment_ids):
         return None
+    newer = [part for part in table.dataset.get_fragments() if part.fragment_id not in index.fragments]
     with translated(str(table.location), "read"):
         return table.dataset.scanner(
             columns=[index.columns[0]], filter=filter_, fragments=newer, with_row_id=True, with_row_address=True

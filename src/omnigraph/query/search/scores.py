@@ -20,15 +20,24 @@ Scores = npt.NDArray[np.float64]
 
 
 def score_name(ranking: Ranking) -> str:
-    """The column in which scores are handed up that were computed already."""
+    """What scores are called that were computed already. They are numbers, or a column when some are null."""
     return f"#{render_expr(ranking)}"
+
+
+def is_scored(ranking: Ranking, rows: Rows) -> bool:
+    """Whether the scores were computed already."""
+    name = score_name(ranking)
+    return name in rows.numbers or name in rows.columns
 
 
 def scores(ranking: Ranking, rows: Rows, run: Run) -> pa.Array:
     """The score of each row; null for a vector that is null."""
+    name = score_name(ranking)
+    if name in rows.numbers:
+        return pa.array(rows.numbers[name])
     match ranking:
-        case _ if score_name(ranking) in rows.columns:
-            return whole(rows.columns[score_name(ranking)])
+        case _ if name in rows.columns:
+            return whole(rows.columns[name])
         case Rrf():
             return _fuse(ranking, rows, run)
         case Nearest():

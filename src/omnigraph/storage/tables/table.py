@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -63,18 +64,17 @@ class Table:
     def __init__(self, location: Location, dataset: LanceDataset) -> None:
         self.location = location
         self.dataset = dataset
-
-    @property
-    def version(self) -> int:
-        """The version this handle reads."""
-        return self.dataset.version
+        #: The version this handle reads.
+        self.version: int = dataset.version
+        #: What it is, physically.
+        self.identity = (location.path, location.branch, self.version)
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema, with Lance's blob type for blob columns and all metadata."""
         return self.dataset.schema
 
-    @property
+    @cached_property
     def fragment_ids(self) -> tuple[int, ...]:
         """The ids of the fragments, in scan order."""
         return tuple(fragment.fragment_id for fragment in self.dataset.get_fragments())
