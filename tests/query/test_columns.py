@@ -45,6 +45,11 @@ QUERIES = [
     "match { $a: N now() <= now() } return { $a.k }",
     "match { $a: N $a.age > 20 now() > now() } return { $a.k }",
     "match { $a: N } return { count($a) as n, min($a.weight) as least }",
+    "match { $a: N } return { $a.k, count($a.age) as n, sum($a.age) as s, avg($a.weight) as m, min($a.age) as b }",
+    "match { $a: N $a to $b } return { $a.k, count($b) as n, sum($b.age) as s, avg($b.weight) as m, max($b.age) as l }",
+    "match { $a: N $a to $b } return { $b.k, $a.kind, count($a) as n, sum($a.weight) as s, min($a.age) as b }",
+    "match { $a: N $a to $b } return { $b.k, $a.k, $b.tags, count($a) as n }",
+    "match { $a: N $a to $b $b to $c } return { $c.k, count($a) as n } order { n desc, $c.k asc } limit 3",
 ]
 
 

@@ -12,7 +12,7 @@ from omnigraph.query.domain import SortedIds
 from omnigraph.query.edges import counted_adjacency, read_edges
 from omnigraph.query.expand import ends_of
 from omnigraph.query.points import Points, points_at, points_of
-from omnigraph.query.reach import distinct, reach, slots_of
+from omnigraph.query.reach import distinct, marked, reach, slots_of
 from omnigraph.query.rows import WEIGHT, Integers, Rows
 from omnigraph.query.run import Run
 from omnigraph.query.targets import fitting_targets, is_any
@@ -52,20 +52,13 @@ def _paths(hop: Hop, sources: Points, run: Run) -> Integers:
         return count_reached(adjacency, starts, edge.min_hops, edge.max_hops)[inverse]
     reached = reach(adjacency, edge, starts)
     everything = reached.ends is adjacency.indices
-    weights = _weights(hop, domain, adjacency.ends if everything else _marked(reached.ends, adjacency.size), run)
+    weights = _weights(hop, domain, adjacency.ends if everything else marked(reached.ends, adjacency.size), run)
     values = weights[reached.ends]
     if each_edge:
         assert adjacency.parallel is not None
         values = _product(values, adjacency.parallel if everything else adjacency.parallel[slots_of(reached)])
     _refuse_too_many(values)
     return reached.sums(values)[inverse]
-
-
-def _marked(positions: Integers, size: int) -> Integers:
-    """Positions in a domain of this size, each once and ascending."""
-    marks = np.zeros(size, np.bool_)
-    marks[positions] = True
-    return np.flatnonzero(marks)
 
 
 def _weights(hop: Hop, domain: SortedIds, positions: Integers, run: Run) -> Integers:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from omnigraph.language.query.ir import (
     Bm25,
+    Expand,
     Expr,
     FusedScan,
     Limit,
@@ -41,16 +42,18 @@ def facts_of(plan: Plan) -> Facts:
         ranked=frozenset(variable for expr in expressions_in(plan) for variable in _ranked(expr)),
         scored=frozenset(score for expr in expressions_in(plan) for score in _scored(expr)),
         compared=tuple(dict.fromkeys(rank for expr in _of_result(plan) for rank in _relative(expr))),
-        node_types=dict(_scanned(plan)),
+        node_types=dict(_bound(plan)),
     )
 
 
-def _scanned(plan: Plan) -> Iterator[tuple[str, str]]:
-    """The variables that are scanned, with their types."""
+def _bound(plan: Plan) -> Iterator[tuple[str, str]]:
+    """The variables of nodes, with their types."""
     if isinstance(plan, NodeScan | RankedScan | FusedScan):
         yield plan.node.variable, plan.node.node_type
+    elif isinstance(plan, Expand):
+        yield plan.target.variable, plan.target.node_type
     for child in children(plan):
-        yield from _scanned(child)
+        yield from _bound(child)
 
 
 def _ranked(expr: Expr | UnknownAlias) -> frozenset[str]:

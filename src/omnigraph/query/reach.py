@@ -13,6 +13,8 @@ from omnigraph.query.rows import Integers, Mask
 
 #: Up to so many positions are told apart one by one.
 _FEW = 64
+#: From this part of a domain on, a mark for each of its positions costs less than sorting some.
+_DENSE = 24
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,20 @@ def distinct(positions: Integers, size: int) -> tuple[Integers, Integers]:
         each = sorted(set(positions.tolist()))
         place = {position: number for number, position in enumerate(each)}
         return np.array(each, np.int64), np.array([place[position] for position in positions.tolist()], np.int64)
-    if len(positions) * 4 < size:
+    if len(positions) * _DENSE < size:
         found, inverse = np.unique(positions, return_inverse=True)
         return found, np.asarray(inverse, dtype=np.int64)
-    # One mark for each position is faster than sorting when most are there. The first mark is that of -1.
+    # The first mark is that of -1.
     marks = np.zeros(size + 1, np.bool_)
     marks[positions + 1] = True
     places = np.cumsum(marks) - 1
     return np.flatnonzero(marks) - 1, places[positions + 1]
+
+
+def marked(positions: Integers, size: int) -> Integers:
+    """The distinct positions in a domain of this size, ascending; none of them is -1."""
+    if len(positions) * _DENSE < size:
+        return np.unique(positions)
+    marks = np.zeros(size, np.bool_)
+    marks[positions] = True
+    return np.flatnonzero(marks)

@@ -42,7 +42,7 @@ class Run:
     scored: frozenset[Bm25] = frozenset()
     #: The scores and fused ranks of the result, which depend on all rows that match.
     compared: tuple[Bm25 | Rrf, ...] = ()
-    #: The node type of each variable that is scanned.
+    #: The node type of each variable that stands for a node.
     node_types: Mapping[str, str] = field(default_factory=dict)
     #: Whether notes are wanted that cost something to make.
     explaining: bool = False

@@ -12,6 +12,7 @@ from omnigraph.language.query.ir import NodePattern
 from omnigraph.query.columns import NodeColumns, columns_in_memory, without_memory
 from omnigraph.query.domain import SortedIds
 from omnigraph.query.points import is_passing
+from omnigraph.query.reach import marked
 from omnigraph.query.rows import Attributes, Integers, Mask, Rows, Values
 from omnigraph.query.run import Run
 from omnigraph.query.scan import Request, node_columns, read, scan_nodes
@@ -69,7 +70,7 @@ def _in_memory(kept: NodeColumns, target: NodePattern, domain: SortedIds, positi
         known = np.flatnonzero(rows >= 0)
         fitting = known[fits[rows[known]]]
     else:
-        known = np.unique(positions)
+        known = marked(positions, len(rows))
         known = known[rows[known] >= 0]
         fitting = known[kept.satisfying(target.predicates, rows[known], run)]
     places[fitting] = rows[fitting]
@@ -113,9 +114,7 @@ def _reading(target: NodePattern, columns: tuple[str, ...]) -> NodePattern:
 
 def _among(domain: SortedIds, positions: Integers, table_rows: int) -> tuple[str, pa.Array] | None:
     """The ids to look up, when they are few."""
-    touched = np.zeros(len(domain.ids), np.bool_)
-    touched[positions] = True
-    distinct = np.flatnonzero(touched)
+    distinct = marked(positions, len(domain.ids))
     if len(distinct) > _FEW or len(distinct) * _SMALL_PART > max(table_rows, 500):
         return None
     return ("id", domain.ids.take(pa.array(distinct)))
