@@ -93,8 +93,7 @@ class EdgeGraph:
     def nbytes(self) -> int:
         """How much memory it takes, with the adjacency that was made so far."""
         made = sum(adjacency.nbytes for adjacency in list(self._made.values()))
-        ids = int(self.sources.ids.nbytes) + int(self.targets.ids.nbytes)
-        return self.tails.nbytes + self.heads.nbytes + ids + made
+        return self.tails.nbytes + self.heads.nbytes + self.sources.nbytes + self.targets.nbytes + made
 
     def domain_from(self, direction: Direction) -> SortedIds:
         """Where a step in this direction starts."""

@@ -53,6 +53,11 @@ class SortedIds(_Texts):
     key: Key
     ids: pa.Array
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes, with the numbers that ids are looked for by."""
+        return int(self.ids.nbytes) + _PREFIX * len(self.ids)
+
     def positions(self, ids: pa.Array | pa.ChunkedArray) -> Integers:
         """Where these ids are; -1 for one that is not there."""
         if len(ids) > max(FEW_IDS, len(self.ids) // _PER_SEARCH):
@@ -120,7 +125,7 @@ class NodeIndex:
     @property
     def nbytes(self) -> int:
         """How much memory it takes."""
-        return int(self._sorted.ids.nbytes + self._rows.nbytes)
+        return self._sorted.nbytes + self._rows.nbytes
 
     def find(self, ids: pa.Array) -> Integers:
         """The positions of those of some ids that there are."""
