@@ -37,7 +37,7 @@ def compare_constant(column: pa.Array, coerced: Coerced) -> Mask:
     """For each row whether it satisfies a comparison with a constant; null satisfies nothing."""
     if isinstance(coerced, Comparison) and not column.null_count and _is_number(column.type):
         # numpy compares numbers many times faster than Arrow does.
-        numbers = column.to_numpy()
+        numbers = np.from_dlpack(column)
         value = np.array(coerced.value.as_py(), numbers.dtype)
         return np.asarray(_NUMPY[coerced.operator](numbers, value), dtype=np.bool_)
     return as_mask(matches(column, coerced))

@@ -127,9 +127,9 @@ class NodeIndex:
         """How much memory it takes."""
         return self._sorted.nbytes + self._rows.nbytes
 
-    def find(self, ids: pa.Array) -> Integers:
-        """The positions of those of some ids that there are."""
-        places = self._sorted.positions(ids)
+    def find(self, id_: str) -> Integers:
+        """The position of the node with this id; none when there is no such node."""
+        places = self._sorted.positions_of([id_.encode()])
         return self._rows[places[places >= 0]]
 
 

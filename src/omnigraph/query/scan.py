@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.language.query.ir import Nearest, NodePattern, Predicate, columns_of
+from omnigraph.language.types import Scalar
 from omnigraph.query.columns import named_columns, scan_in_memory, without_memory
 from omnigraph.query.entities import Entities
 from omnigraph.query.evaluate import constant, plain, satisfying
@@ -59,10 +60,11 @@ def scan_nodes(node: NodePattern, run: Run, limit: int | None = None) -> Rows:
     columns = node_columns(node, run)
     among: tuple[str, pa.Array] | None = None
     if node.lookup is not None:
-        among = ("id", _lookup_ids(node, entities, run))
+        id_ = _lookup_id(node, entities, run)
         plainly = not node.predicates and not node.distances and node.variable not in run.ranked
-        if columns == ("id",) and plainly and limit is None:
-            return _found_ids(entities, node.variable, among[1], run)
+        if columns == ("id",) and plainly and limit is None and id_ is not None:
+            return _found_id(entities, node.variable, id_, run)
+        among = _having(id_)
     elif limit is None and node.variable not in run.ranked:
         in_memory = scan_in_memory(node, columns, run)
         if in_memory is not None:
@@ -89,15 +91,20 @@ def _with_scores(rows: Rows, variable: str, run: Run) -> Rows:
     return rows
 
 
-def _found_ids(entities: Entities, variable: str, ids: pa.Array, run: Run) -> Rows:
-    """Which nodes of some ids there are: from the table, or from memory once asking it has cost as much."""
+def _having(id_: str | None) -> tuple[str, pa.Array]:
+    """What a request says about rows with this id, or with none."""
+    return "id", pa.array([] if id_ is None else [id_], pa.string())
+
+
+def _found_id(entities: Entities, variable: str, id_: str, run: Run) -> Rows:
+    """The node with this id, if there is one: from the table, or from memory once asking it has cost as much."""
     key = entities.table.identity
     if run.caches.by_id.get(key) is None and run.caches.spending.of(key) < _PER_ID_READ * entities.rows:
         with run.caches.spending.measured(key):
-            return read(Request(entities, variable, ("id",), among=("id", ids)), run)
+            return read(Request(entities, variable, ("id",), among=_having(id_)), run)
     run.note("lookup by id, in memory")
     index = run.caches.node_index(entities.table)
-    found = index.find(ids)
+    found = index.find(id_)
     return Rows(len(found)).with_positions(variable, index.nodes, found)
 
 
@@ -110,17 +117,21 @@ def node_columns(node: NodePattern, run: Run) -> tuple[str, ...]:
     return columns if "id" in columns or node.variable not in run.ranked else (*columns, "id")
 
 
-def _lookup_ids(node: NodePattern, entities: Entities, run: Run) -> pa.Array:
+def _lookup_id(node: NodePattern, entities: Entities, run: Run) -> str | None:
     """The id of the only node that can have this key, or none when no node can."""
     assert node.lookup is not None
     names = ("id",) if node.lookup_by_id else node.key
+    values = [plain(run.value(constant(value))) for value in node.lookup]
+    if len(names) == 1 and entities.kind(names[0]).scalar is Scalar.STRING:
+        # A text that is a key is the id.
+        return None if values[0] is None else str(values[0])
     columns = {}
-    for name, value in zip(names, node.lookup, strict=True):
-        coerced = coerce(entities.kind(name), "=", plain(run.value(constant(value))))
+    for name, value in zip(names, values, strict=True):
+        coerced = coerce(entities.kind(name), "=", value)
         if not isinstance(coerced, Comparison):
-            return pa.array([], pa.string())
+            return None
         columns[name] = pa.array([coerced.value.as_py()], coerced.value.type)
-    return columns["id"] if node.lookup_by_id else derive_ids(entities.entity, columns)
+    return str(derive_ids(entities.entity, columns)[0].as_py())
 
 
 def read(request: Request, run: Run) -> Rows:
