@@ -74,8 +74,9 @@ class SortedIds(_Texts):
 
     def _position(self, wanted: bytes, begin: np.uint64, low: int) -> int:
         """Where an id is, from the first on that begins as it does; -1 when it is not there."""
-        if low == len(self.ids) or self.text(low) >= wanted:
-            return low if low < len(self.ids) and self.text(low) == wanted else -1
+        first = self.text(low) if low < len(self.ids) else None
+        if first is None or first >= wanted:
+            return low if first == wanted else -1
         high = int(self._prefixes.searchsorted(begin, "right"))
         place = bisect_left(range(len(self.ids)), wanted, low, high, key=self.text)
         return place if place < high and self.text(place) == wanted else -1
