@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.query.domain import SortedIds, positions_in
+from omnigraph.query.domain import FEW_IDS, SortedIds, TableIds, positions_in
 
 #: Many that begin alike, as far as the first bytes tell and further.
 TEXTS = st.builds(
@@ -27,3 +29,14 @@ def test_an_id_is_found_where_it_is(ids: set[str], asked: list[str], skipped: in
             == positions_in(part, wanted).tolist()
         )
         assert [known.text(place).decode() for place in range(len(part))] == part.to_pylist()
+
+
+@given(ids=st.sets(TEXTS, min_size=1), repeated=st.sampled_from([1, FEW_IDS]), data=st.data())
+def test_ids_are_sorted_by_what_stands_for_them(ids: set[str], repeated: int, data: st.DataObject) -> None:
+    in_order = pa.array(sorted(ids, key=str.encode), pa.string())
+    in_rows = pa.array(data.draw(st.permutations(sorted(ids))), pa.string())
+    some = data.draw(st.lists(st.integers(0, len(ids) - 1), max_size=5)) * repeated
+    positions = np.array(some, np.int64)
+    for domain in (SortedIds(("test",), in_order), TableIds(("test",), in_rows, np.arange(len(ids), dtype=np.uint64))):
+        by_text = pc.rank(domain.ids.take(pa.array(positions)), tiebreaker="dense")
+        assert pc.rank(domain.sortable(positions), tiebreaker="dense").equals(by_text)

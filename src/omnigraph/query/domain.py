@@ -39,6 +39,14 @@ class _Texts:
         offsets, texts = self._bytes
         return texts[offsets[position] : offsets[position + 1]].tobytes()
 
+    def sortable(self, positions: Integers) -> pa.Array:
+        """Something that sorts as the ids at these positions do."""
+        if len(positions) > FEW_IDS:
+            return self.ids.take(pa.array(positions))
+        texts = [self.text(position) for position in positions.tolist()]
+        places = {text: place for place, text in enumerate(sorted(set(texts)))}
+        return pa.array([places[text] for text in texts], pa.int64())
+
     @cached_property
     def _bytes(self) -> tuple[memoryview[int], memoryview[int]]:
         """Where each id begins, and the bytes of all."""
@@ -57,6 +65,9 @@ class SortedIds(_Texts):
     def nbytes(self) -> int:
         """How much memory it takes, with the numbers that ids are looked for by."""
         return int(self.ids.nbytes) + _PREFIX * len(self.ids)
+
+    def sortable(self, positions: Integers) -> pa.Array:
+        return pa.array(positions)
 
     def positions(self, ids: pa.Array | pa.ChunkedArray) -> Integers:
         """Where these ids are; -1 for one that is not there."""

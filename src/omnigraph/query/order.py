@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,28 +33,48 @@ def order(plan: Order, rows: Rows, run: Run) -> Rows:
         columns = {name: column.take(arrow) for name, column in columns.items()}
     if len(keys) == 1:
         (name, direction), *_ = keys
-        decided = _by_number(columns[name], direction == "descending", plan.limit)
+        decided = _by_number(columns[name], direction, plan.limit)
         if decided is not None:
             return rows.take(decided)
     for tie in plan.ties:
         _add(columns, keys, _tie(tie, rows, run), descending=False, nulls_first=True)
-    indices = pc.sort_indices(pa.table(columns), sort_keys=keys)
-    return rows.take(indices.to_numpy()[: plan.limit])
+    return rows.take(_sorted(columns, keys)[: plan.limit])
 
 
-def _by_number(values: pa.Array, descending: bool, limit: int | None) -> Integers | None:
+def _sorted(columns: dict[str, pa.Array], keys: list[tuple[str, str]]) -> npt.NDArray[Any]:
+    """The places of the rows in order: numpy's, when all keys are numbers, and Arrow's otherwise."""
+    numbers = [_ascending(columns[name], direction) for name, direction in keys]
+    ascending = [values for values in numbers if values is not None]
+    if len(ascending) == len(numbers):
+        return np.lexsort(ascending[::-1])
+    return np.asarray(pc.sort_indices(pa.table(columns), sort_keys=keys).to_numpy())
+
+
+def _by_number(values: pa.Array, direction: str, limit: int | None) -> Integers | None:
     """The order by one number when no two of the first rows have the same, so that no tie has to be read."""
-    if values.null_count or not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+    numbers = _ascending(values, direction)
+    if numbers is None:
         return None
-    numbers = np.from_dlpack(values)
     order = np.argsort(numbers, kind="stable")
-    if descending:
-        order = order[::-1]
     first = numbers[order if limit is None else order[: limit + 1]]
     return None if (first[1:] == first[:-1]).any() else order[:limit]
 
 
+def _ascending(values: pa.Array, direction: str) -> npt.NDArray[Any] | None:
+    """Numbers that ascend in the direction of a key; None for what is no number, or null."""
+    whole, real = pa.types.is_integer(values.type), pa.types.is_floating(values.type)
+    if values.null_count or not (whole or real):
+        return None
+    numbers: npt.NDArray[Any] = np.from_dlpack(values)
+    if direction == "ascending":
+        return numbers
+    # The complement turns the order around, for any integer.
+    return np.invert(numbers) if whole else np.negative(numbers)
+
+
 def _tie(expr: Column | ResultColumn, rows: Rows, run: Run) -> pa.Array:
+    if isinstance(expr, Column) and expr.property == "id" and expr.variable in rows.domains:
+        return rows.domains[expr.variable].sortable(rows.positions(expr.variable))
     value: Expr = expr
     return evaluate(value, rows, run)
 

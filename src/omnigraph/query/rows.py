@@ -41,6 +41,8 @@ class Domain(Protocol):
 
     def text(self, position: int) -> bytes: ...
 
+    def sortable(self, positions: Integers) -> pa.Array: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
