@@ -10,7 +10,7 @@ from omnigraph.query.csr import Adjacency
 from omnigraph.query.edges import expand_edges
 from omnigraph.query.entities import Entities
 from omnigraph.query.points import points_of
-from omnigraph.query.reach import distinct, reach
+from omnigraph.query.reach import distinct, is_few, reach
 from omnigraph.query.rows import Integers, Mask, Rows
 from omnigraph.query.run import Run
 from omnigraph.query.targets import fitting_targets
@@ -30,7 +30,8 @@ def expand(step: Expand, rows: Rows, run: Run) -> Rows:
     if step.closing:
         targets = points_of(rows, step.target.variable, end, run).within(domain, run)
         return rows.filter(_connected(adjacency, step.edge, positions, targets))
-    starts, inverse = distinct(positions, adjacency.sources)
+    few = is_few(positions, step.edge)
+    starts, inverse = (positions, None) if few else distinct(positions, adjacency.sources)
     reached = reach(adjacency, step.edge, starts)
     with reading_ends(step.edge, domain, run):
         fitting = fitting_targets(step.target, domain, reached.ends, run)

@@ -69,7 +69,7 @@ def _ascending(values: pa.Array, direction: str) -> npt.NDArray[Any] | None:
     if direction == "ascending":
         return numbers
     # The complement turns the order around, for any integer.
-    return np.invert(numbers) if whole else np.negative(numbers)
+    return np.asarray(np.invert(numbers) if whole else np.negative(numbers))
 
 
 def _tie(expr: Column | ResultColumn, rows: Rows, run: Run) -> pa.Array:

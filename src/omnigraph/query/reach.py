@@ -11,7 +11,7 @@ from omnigraph.query.bfs import search
 from omnigraph.query.csr import Adjacency, sums_of
 from omnigraph.query.rows import Integers, Mask
 
-#: Up to so many positions are told apart one by one.
+#: Up to so many positions are told apart one by one, or not at all.
 _FEW = 64
 #: From this part of a domain on, a mark for each of its positions costs less than sorting some.
 _DENSE = 24
@@ -34,8 +34,13 @@ class Reached:
         counts = np.bincount(owners, minlength=len(self.counts)).astype(np.int64)
         return Reached(counts, self.ends[mask], None if self.slots is None else self.slots[mask])
 
-    def spread(self, rows: Integers) -> tuple[Integers, Integers]:
-        """For rows that start at these sources: the row of each result, and the place of its end in `ends`."""
+    def spread(self, rows: Integers | None) -> tuple[Integers, Integers]:
+        """For rows that start at these sources: the row of each result, and the place of its end in `ends`.
+
+        None when each source is that of one row, in order.
+        """
+        if rows is None:
+            return np.repeat(np.arange(len(self.counts)), self.counts), np.arange(len(self.ends))
         counts = self.counts[rows]
         begins = (np.cumsum(self.counts) - self.counts)[rows]
         ends = np.cumsum(counts)
@@ -49,7 +54,7 @@ class Reached:
 
 
 def reach(adjacency: Adjacency, edge: EdgePattern, sources: Integers) -> Reached:
-    """All ends within the bounds of a step; sources are distinct and ascending, and -1 has none."""
+    """All ends within the bounds of a step; sources are distinct and ascending unless they are few, and -1 has none."""
     if edge.max_hops == 1:
         if adjacency.is_everything(sources):
             return Reached(np.diff(adjacency.starts), adjacency.indices)
@@ -63,6 +68,11 @@ def slots_of(reached: Reached) -> Integers:
     """The places of the ends, which are known."""
     assert reached.slots is not None
     return reached.slots
+
+
+def is_few(positions: Integers, edge: EdgePattern) -> bool:
+    """Whether positions are followed as they are: to find those that are the same would take longer."""
+    return edge.max_hops == 1 and len(positions) <= _FEW
 
 
 def distinct(positions: Integers, size: int) -> tuple[Integers, Integers]:

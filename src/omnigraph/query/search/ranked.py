@@ -70,7 +70,8 @@ def _ranked_scan(asked: RankedScan, limit: int, run: Run, *, alone: bool) -> Bes
     `alone`: there is no step between the scan and the order.
     """
     # A limit beyond the table asks for all of it; Lance would make room for every row that it is asked for.
-    plan = replace(asked, limit=min(limit, run.nodes(asked.node.node_type).rows))
+    limited = min(limit, run.nodes(asked.node.node_type).rows)
+    plan = asked if limited == asked.limit else replace(asked, limit=limited)
     if isinstance(plan.ranking, Bm25):
         return _best_texts(plan, plan.ranking, run, alone)
     found = _best_vectors(plan, plan.ranking, run)
