@@ -30,7 +30,9 @@ def _search(
 ) -> tuple[Integers, Integers]:
     most = min(most, adjacency.size + 1)
     if is_worth_compiling(len(sources) * adjacency.size):
-        counts, found = compiled().search_each(adjacency.starts, adjacency.indices, sources, least, most, collect)
+        # Of one width, so that the loop is compiled once.
+        wide = sources.astype(np.int64, copy=False)
+        counts, found = compiled().search_each(adjacency.starts, adjacency.indices, wide, least, most, collect)
         return counts, found
     with without_compiling():
         return _plain(adjacency, sources, least, most)

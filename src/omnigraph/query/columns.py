@@ -124,9 +124,9 @@ def named_columns(
     named: dict[str, Values] = {}
     for name in columns:
         stored = entities.stored[name]
-        nulls = stored is None
-        values = pa.nulls(batch.num_rows, arrow_type(entities.kind(name))) if nulls else batch[stored]
-        named[column_name(variable, name)] = values
+        named[column_name(variable, name)] = (
+            pa.nulls(batch.num_rows, arrow_type(entities.kind(name))) if stored is None else batch[stored]
+        )
     return named
 
 

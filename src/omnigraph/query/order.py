@@ -32,7 +32,7 @@ def order(plan: Order, rows: Rows, run: Run) -> Rows:
         rows, arrow = rows.take(chosen), pa.array(chosen)
         columns = {name: column.take(arrow) for name, column in columns.items()}
     if len(keys) == 1:
-        (name, direction), *_ = keys
+        [(name, direction)] = keys
         decided = _by_number(columns[name], direction, plan.limit)
         if decided is not None:
             return rows.take(decided)
