@@ -101,7 +101,7 @@ def test_dry_run(capsys: Capsys, graph: og.Graph) -> None:
     assert outcome.out.splitlines()[1].startswith("DivergentUpdate node:Staff ada: ")
     outcome = call(capsys, "branch", "merge", *URI, "b", "--dry-run", "--json", "--images")
     shape = json.loads(outcome.out)
-    assert (outcome.code, shape["dry_run"], shape["outcome"]) == (1, True, "merged")
+    assert (outcome.code, shape["dry_run"], shape["outcome"]) == (1, True, "conflicts")
     assert [conflict["kind"] for conflict in shape["conflicts"]] == ["DivergentUpdate", "DivergentInsert"]
     assert [shape["conflicts"][0][side]["level"] for side in ("base", "ours", "theirs")] == [30, 32, 31]
     assert graph.head() == head
@@ -233,4 +233,4 @@ def test_a_cherry_pick_says_what_it_would_bring(capsys: Capsys, graph: og.Graph)
 def test_a_dry_run_counts_its_conflicts(capsys: Capsys, graph: og.Graph) -> None:
     diverge(graph)
     first = call(capsys, "branch", "merge", *URI, "b", "--dry-run").out.splitlines()[0]
-    assert first == "b into main would be merged: merged (0 inserted, 0 updated, 0 deleted), but for 2 conflicts"
+    assert first == "b into main would not be merged: 2 conflicts (0 inserted, 0 updated, 0 deleted without conflict)"

@@ -48,7 +48,9 @@ def test_a_strategy_decides_every_conflict_between_the_sides(
     graph: og.Graph, strategy: str, expected: dict[str, int]
 ) -> None:
     diverge(graph)
-    assert len(graph.merge("feature", dry_run=True).conflicts) == 4
+    foreseen = graph.merge("feature", dry_run=True)
+    assert (foreseen.outcome, len(foreseen.conflicts)) == ("conflicts", 4)
+    assert graph.merge("feature", dry_run=True, strategy=strategy).outcome == "merged"
     result = graph.merge("feature", strategy=strategy)
     assert (result.outcome, levels(graph)) == ("merged", expected)
     assert graph.merge("feature").outcome == "already_up_to_date"
@@ -235,7 +237,7 @@ def test_a_dry_run_writes_nothing_at_all(graph: og.Graph) -> None:
     before = {path: path.stat().st_mtime_ns for path in Path(graph.uri).rglob("*")}
     result = og.open(graph.uri, "ro").merge("feature", dry_run=True, delete_branch=True)
     assert {path: path.stat().st_mtime_ns for path in Path(graph.uri).rglob("*")} == before
-    assert (result.outcome, result.commit, len(result.conflicts)) == ("merged", None, 4)
+    assert (result.outcome, result.commit, len(result.conflicts)) == ("conflicts", None, 4)
     assert graph.branches() == ["main", "feature"]
 
 

@@ -89,7 +89,8 @@ def test_a_revert_conflicts_like_a_merge(
     with pytest.raises(og.errors.MergeConflicts) as raised:
         graph.revert(done.commit.id)
     assert [found[:2] for found in named(raised.value.conflicts)] == [conflict]
-    assert graph.revert(done.commit.id, dry_run=True).conflicts == tuple(raised.value.conflicts)
+    foreseen = graph.revert(done.commit.id, dry_run=True)
+    assert (foreseen.outcome, foreseen.conflicts) == ("conflicts", tuple(raised.value.conflicts))
     assert (everything(graph), graph.head()) == (before, head)
 
 

@@ -177,10 +177,11 @@ def _show(
         output.json(shape | (foreseen if dry_run else {}))
     elif dry_run:
         counts = ", ".join(f"{result.stats.get(name, 0)} {name}" for name in ("inserted", "updated", "deleted"))
-        met = (
-            f", but for {len(result.conflicts)} conflict{'s' * (len(result.conflicts) > 1)}" if result.conflicts else ""
-        )
-        output.line(f"{what} would be {done}: {result.outcome} ({counts}){met}")
+        if result.conflicts:
+            met = f"{len(result.conflicts)} conflict{'s' * (len(result.conflicts) > 1)}"
+            output.line(f"{what} would not be {done}: {met} ({counts} without conflict)")
+        else:
+            output.line(f"{what} would be {done}: {result.outcome} ({counts})")
         for conflict in result.conflicts:
             output.line(conflict_line(conflict))
     else:

@@ -39,7 +39,7 @@ from omnigraph.merge.ancestry import ALREADY_UP_TO_DATE, relate
 from omnigraph.merge.effects import stage
 from omnigraph.merge.options import Options
 from omnigraph.merge.plan import Plan, Sides, make_plan
-from omnigraph.merge.result import MergeResult
+from omnigraph.merge.result import CONFLICTS, MergeResult
 from omnigraph.merge.states import readable_base, readable_pairs
 from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.round_trips import at_once
@@ -171,7 +171,8 @@ def _foreseen(prepared: Prepared) -> MergeResult:
     if prepared.plan is None:
         return MergeResult(prepared.outcome, None, (), dict(prepared.stats))
     stats = {**prepared.stats, **prepared.plan.stats()}
-    return MergeResult(prepared.outcome, None, prepared.plan.conflicts, stats)
+    conflicts = prepared.plan.conflicts
+    return MergeResult(CONFLICTS if conflicts else prepared.outcome, None, conflicts, stats)
 
 
 def _conflicts(request: Request, foreseen: MergeResult) -> MergeConflicts:

@@ -9,6 +9,9 @@ from typing import Any
 
 from omnigraph.commit.model import Commit
 
+#: The outcome of a dry run that met conflicts: the merge itself would raise `MergeConflicts` and write nothing.
+CONFLICTS = "conflicts"
+
 
 class ConflictKind(StrEnum):
     """Why two sides can not be combined. The last four: the merged image breaks a rule of the schema."""
@@ -72,9 +75,9 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """`outcome` is already_up_to_date, fast_forward or merged; `commit` is None when nothing was written.
+    """`outcome` is already_up_to_date, fast_forward, merged or conflicts; `commit` is None when nothing was written.
 
-    `conflicts` is empty but in a dry run: a merge that meets one raises `MergeConflicts` instead.
+    Only a dry run has `conflicts`, as outcome and as a list: a merge that meets one raises `MergeConflicts` instead.
     """
 
     outcome: str
