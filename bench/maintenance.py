@@ -20,7 +20,7 @@ from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.sidecar import Kind
 from omnigraph.graph.lifecycle import connect
 from omnigraph.storage.tables.staged import ROWS_PER_FRAGMENT, stage_fragments
-from tests.commit.org import MENTORS, SCHEMA, STAFF, insert, lineage, mentors, new_graph, staff, table_of
+from tests.commit.org import MENTORS, SCHEMA, STAFF, accepted, insert, lineage, mentors, new_graph, staff, table_of
 
 COMMITS = 5_000
 ROWS, FRAGMENTS = 1_000_000, 2_000
@@ -93,13 +93,14 @@ def next_to_bare_lance() -> Iterator[Row]:
 
 def _many_fragments(context: CommitContext) -> None:
     """One commit that appends a million rows in small fragments."""
-    entry = context.manifest.load().by_key[STAFF]
+    state = context.manifest.load()
+    entry = state.by_key[STAFF]
     table = table_of(context, entry)
     names = pa.array([f"p{number}" for number in range(ROWS)])
     rows = pa.table({"id": names, "handle": names, "level": pa.array(range(ROWS), pa.int32())}, schema=staff([]).schema)
     written = write_fragments(rows, table.dataset, mode="append", max_rows_per_file=ROWS // FRAGMENTS)
     effect = TableEffect(entry, (Step(stage_fragments(table, written)),))
-    execute(context, Write(Kind.LOAD, "main", lineage(Kind.LOAD), (effect,)))
+    execute(context, Write(Kind.LOAD, "main", lineage(Kind.LOAD), (effect,), accepted(state)))
 
 
 @benchmark("maintenance.cleanup")

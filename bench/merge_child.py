@@ -17,6 +17,7 @@ import omnigraph
 from omnigraph.commit.model import Lineage
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.sidecar import Kind
+from omnigraph.commit.updates import SchemaIs
 from omnigraph.graph.lifecycle import connect
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.storage.tables.staged import stage_append
@@ -29,9 +30,11 @@ def make(uri: str, count: int, dimension: int) -> None:
     graph = omnigraph.init(uri, f"node Doc {{ slug: String @key body: String? emb: Vector({dimension})? }}")
     graph.create_branch("feature")
     context = connect(uri)
-    entry = context.manifest.load("feature").by_key["node:Doc"]
+    state = context.manifest.load("feature")
+    entry = state.by_key["node:Doc"]
     effect = TableEffect(entry, (Step(lambda table: stage_append(table, batches(table.schema, count))),), forks=True)
-    execute(context, Write(Kind.LOAD, "feature", Lineage(new_ulid(), now_micros(), "load"), (effect,)))
+    lineage = Lineage(new_ulid(), now_micros(), "load")
+    execute(context, Write(Kind.LOAD, "feature", lineage, (effect,), SchemaIs(state.schema_hash)))
 
 
 def batches(schema: pa.Schema, count: int) -> Iterator[pa.RecordBatch]:

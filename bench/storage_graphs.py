@@ -8,7 +8,7 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.sidecar import Kind
 from omnigraph.storage.tables.staged import stage_compaction
-from tests.commit.org import STAFF, insert, lineage, staff, table_of, write
+from tests.commit.org import STAFF, accepted, insert, lineage, staff, table_of, write
 
 #: The table is compacted after so many single-row commits, so that its fragments never dominate the cost of a commit.
 ROWS_BETWEEN_COMPACTIONS = 50
@@ -42,8 +42,9 @@ def commit_many(context: CommitContext, count: int) -> None:
 
 def compact_table(context: CommitContext) -> None:
     """Bring the table back to one fragment, as a commit of its own."""
-    entry = context.manifest.load().by_key[STAFF]
+    state = context.manifest.load()
+    entry = state.by_key[STAFF]
     staged = stage_compaction(table_of(context, entry))
     if staged is not None:
         effect = TableEffect(entry, (Step(staged),))
-        execute(context, Write(Kind.OPTIMIZE, "main", lineage(Kind.OPTIMIZE), (effect,)))
+        execute(context, Write(Kind.OPTIMIZE, "main", lineage(Kind.OPTIMIZE), (effect,), accepted(state)))

@@ -15,6 +15,7 @@ from omnigraph.commit.model import MAIN, Lineage, ManifestState, TableEntry
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.rollforward import COMMIT_KIND
 from omnigraph.commit.sidecar import Kind
+from omnigraph.commit.updates import SchemaIs
 from omnigraph.graph.lifecycle import connect, create
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.storage.tables.staged import stage_append, stage_delete, stage_index, stage_upsert
@@ -117,6 +118,11 @@ def needs_fork(context: CommitContext, state: ManifestState, entry: TableEntry) 
     return context.forks.is_shared(state, entry)
 
 
+def accepted(state: ManifestState) -> SchemaIs:
+    """The requirement of a write that was prepared on this state."""
+    return SchemaIs(state.schema_hash)
+
+
 def lineage(kind: Kind = Kind.MUTATION, actor: str | None = "act-test", merged_parent: str | None = None) -> Lineage:
     return Lineage(new_ulid(), now_micros(), COMMIT_KIND[kind], actor, merged_parent)
 
@@ -148,6 +154,7 @@ def write(
         branch=branch,
         lineage=lineage(kind, actor),
         effects=tuple(effects),
+        requires=accepted(state),
         reads=tuple(state.by_key[key] for key in reads),
         if_commit=if_commit,
     )
@@ -162,15 +169,16 @@ def delete(context: CommitContext, key: str, ids: Iterable[str], branch: str = M
     state = context.manifest.load(branch)
     listed = pa.array(list(ids), pa.string())
     step = Step(lambda table: stage_delete(table, ids=listed))
-    return execute(context, Write(Kind.MUTATION, branch, lineage(), (effect(context, state, key, step),)))
+    effects = (effect(context, state, key, step),)
+    return execute(context, Write(Kind.MUTATION, branch, lineage(), effects, accepted(state)))
 
 
 def index(context: CommitContext, key: str, column: str, branch: str = MAIN) -> ManifestState:
     """An EnsureIndices write: one BTREE."""
     state = context.manifest.load(branch)
     step = Step(lambda table: stage_index(table, column, "BTREE", f"{column}_idx"))
-    write_ = Write(Kind.ENSURE_INDICES, branch, lineage(Kind.ENSURE_INDICES), (effect(context, state, key, step),))
-    return execute(context, write_)
+    effects = (effect(context, state, key, step),)
+    return execute(context, Write(Kind.ENSURE_INDICES, branch, lineage(Kind.ENSURE_INDICES), effects, accepted(state)))
 
 
 def ids(context: CommitContext, key: str, branch: str = MAIN) -> list[str]:

@@ -33,6 +33,7 @@ from tests.commit.org import (
     SCHEMA,
     STAFF,
     TEAM,
+    accepted,
     effect,
     lineage,
     member_of,
@@ -166,6 +167,7 @@ def _link_once(worker: Worker, context: CommitContext) -> bool:
         MAIN,
         lineage(),
         (effect(context, state, MENTORS, Step(staged)),),
+        accepted(state),
         reads=(state.by_key[STAFF],),
     )
     return worker.carry_out(context, prepared, {MENTORS: data["id"].to_pylist()})
@@ -192,7 +194,7 @@ def _remove_once(worker: Worker, context: CommitContext) -> None:
         staged = stage_delete(table_of(context, state.by_key[MENTORS]), ids=pa.array(edges))
         effects.append(effect(context, state, MENTORS, Step(staged)))
     reads = () if edges else (state.by_key[MENTORS],)
-    prepared = Write(Kind.MUTATION, MAIN, lineage(), tuple(effects), reads=reads)
+    prepared = Write(Kind.MUTATION, MAIN, lineage(), tuple(effects), accepted(state), reads)
     worker.carry_out(context, prepared, {}, removed={STAFF: [gone], MENTORS: edges})
 
 

@@ -35,6 +35,7 @@ from tests.commit.org import (
     MENTORS,
     STAFF,
     TEAM,
+    accepted,
     delete,
     effect,
     index,
@@ -228,6 +229,7 @@ def schema_apply(context: CommitContext, branch: str) -> Write:
             DropTable(state.by_key[MEMBER_OF]),
         ),
         schema=contract.files(),
+        requires=accepted(state),
     )
 
 
@@ -247,6 +249,7 @@ def _write(
         lineage=lineage(kind, ACTOR, merged_parent),
         effects=tuple(effect(context, state, key, *steps) for key, steps in changes.items()),
         updates=updates,
+        requires=accepted(state),
     )
 
 

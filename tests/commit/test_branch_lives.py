@@ -34,6 +34,7 @@ from omnigraph.storage.tables.staged import stage_append
 from tests.commit.org import (
     STAFF,
     TEAM,
+    accepted,
     again,
     ids,
     insert,
@@ -90,9 +91,10 @@ def test_a_name_used_again_is_another_branch_for_warm_handles_too(org: CommitCon
 def test_a_branch_never_writes_the_line_of_another(shared_graph: CommitContext) -> None:
     """A write that was prepared on a fork's namesake, as it looks when a branch was created anew in between."""
     create_branch(shared_graph, "feature", MAIN)
-    entry = shared_graph.manifest.load("feature").by_key[STAFF]
+    state = shared_graph.manifest.load("feature")
+    entry = state.by_key[STAFF]
     staged = stage_append(table_of(shared_graph, entry), staff(["astray"]))
-    astray = Write(Kind.MUTATION, "feature", lineage(), (TableEffect(entry, (Step(staged),)),))
+    astray = Write(Kind.MUTATION, "feature", lineage(), (TableEffect(entry, (Step(staged),)),), accepted(state))
 
     with pytest.raises(ExpectedVersionMismatch, match="does not belong to branch 'feature'"):
         execute(shared_graph, astray)

@@ -31,6 +31,7 @@ from tests.commit.org import (
     MENTORS,
     STAFF,
     TEAM,
+    accepted,
     again,
     delete,
     effect,
@@ -119,7 +120,7 @@ def test_a_delete_of_a_node_as_first_write_of_a_branch(org: CommitContext) -> No
         MEMBER_OF: Step(lambda table: stage_delete(table, filter="src = 'ada'")),
     }
     effects = tuple(effect(org, state, key, step) for key, step in steps.items())
-    execute(org, Write(Kind.MUTATION, "feature", lineage(), effects))
+    execute(org, Write(Kind.MUTATION, "feature", lineage(), effects, accepted(state)))
 
     assert ids(org, STAFF, "feature") == ["ben", "cleo", "dov"]
     assert [len(ids(org, key, "feature")) for key in (MENTORS, MEMBER_OF)] == [1, 1]

@@ -39,7 +39,7 @@ from omnigraph.storage import outputs as _exports_declare_theirs  # noqa: F401
 from omnigraph.storage.tables.staged import stage_delete
 from tests.commit.crash_cases import COMPACTING, Case, Death, Outcome, is_representative, matrix
 from tests.commit.healthy import Picture, assert_healthy, assert_open_is_idle, picture
-from tests.commit.org import SCHEMA, STAFF, effect, ids, insert, lineage, staff
+from tests.commit.org import SCHEMA, STAFF, accepted, effect, ids, insert, lineage, staff
 from tests.commit.scenarios import ACTOR, FEATURE, FIRST_WRITE, SCENARIOS, branch_of, prepare
 
 CHILD = Path(__file__).with_name("crash_child.py")
@@ -208,7 +208,7 @@ def write_everywhere(context: CommitContext, branch: str) -> None:
     written = [entry for entry in state.tables.values() if entry.row_count]
     step = Step(lambda table: stage_delete(table, ids=table.read(["id"])["id"][:1]))
     effects = [effect(context, state, entry.key, step) for entry in written]
-    execute(context, Write(Kind.MUTATION, branch, lineage(), tuple(effects)))
+    execute(context, Write(Kind.MUTATION, branch, lineage(), tuple(effects), accepted(state)))
     after = context.manifest.load(branch)
     assert [after.by_key[entry.key].row_count for entry in written] == [entry.row_count - 1 for entry in written]
 

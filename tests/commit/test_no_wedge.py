@@ -21,6 +21,7 @@ from omnigraph.errors import (
     ExpectedVersionMismatch,
     OmnigraphError,
     RecoveryRequired,
+    SchemaChanged,
 )
 from omnigraph.graph.lifecycle import connect, create, open_for_writing
 from omnigraph.storage.tables.staged import stage_delete
@@ -33,6 +34,7 @@ from tests.commit.org import (
     SCHEMA,
     STAFF,
     TEAM,
+    accepted,
     effect,
     ids,
     insert,
@@ -119,17 +121,17 @@ def without(seen: Picture, branch: str, key: str) -> Picture:
 
 
 def delete_first_rows(context: CommitContext, branch: str, keys: list[str]) -> None:
-    """Take one row from each table; started over, as writers do, when a recovery has moved one of them."""
+    """Take one row from each table; started over, as writers do, when a recovery has moved one or the schema."""
 
     def once() -> None:
         state = context.manifest.load(branch)
         step = Step(lambda table: stage_delete(table, ids=table.read(["id"])["id"][:1]))
         effects = [effect(context, state, key, step) for key in keys]
-        execute(context, Write(Kind.MUTATION, branch, lineage(), tuple(effects)))
+        execute(context, Write(Kind.MUTATION, branch, lineage(), tuple(effects), accepted(state)))
 
     try:
         once()
-    except ExpectedVersionMismatch:
+    except (ExpectedVersionMismatch, SchemaChanged):
         once()
 
 

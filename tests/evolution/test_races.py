@@ -180,6 +180,30 @@ def test_indexes_that_lost_to_a_change_are_built_under_the_new_schema(graph: og.
     assert "age" not in {status.column for status in report.built}
 
 
+@pytest.mark.parametrize("verb", ["optimize", "ensure_indices"])
+@pytest.mark.parametrize(
+    "after",
+    [person(without=["age"]), person('years: I32? @index @rename_from("age")', without=["age"]), person("age: I32?")],
+    ids=["dropped", "renamed", "no longer indexed"],
+)
+def test_maintenance_that_lost_to_a_change_leaves_no_index_of_the_schema_before(
+    graph: og.Graph, verb: str, after: str
+) -> None:
+    """The indexed property goes, from another handle, while the index on it is being built."""
+    graph.apply_schema(person("age: I32? @index"))
+    builder, changed = og.open(graph.uri), once(lambda: graph.apply_schema(after))
+    getattr(builder, verb)(progress=lambda *_: changed())
+    declared = set(graph.contract().catalog.nodes["Person"].properties)
+    table = graph.snapshot().open("node:Person")
+    indexed = {column for index in table.indices() for column in index.columns}
+    assert indexed <= {"id", *declared}
+    assert ("years" in indexed) == ("years" in declared)
+    assert "age" not in indexed
+    graph.mutate('query q() { insert Person { name: "zoe", code: 4 } }')
+    assert graph.entity("node", "Person", "zoe") is not None
+    assert leftovers(graph) == []
+
+
 def test_a_change_during_a_merge_is_refused(graph: og.Graph) -> None:
     """The branch that is merged is there, so the merge goes on undisturbed."""
     graph.create_branch("feature")

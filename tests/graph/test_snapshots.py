@@ -30,6 +30,7 @@ from tests.commit.org import (
     SCHEMA,
     STAFF,
     TEAM,
+    accepted,
     delete,
     effect,
     insert,
@@ -72,7 +73,7 @@ def relevel(context: CommitContext, name: str, value: int) -> None:
 def unlink(context: CommitContext, key: str, src: str) -> None:
     step = Step(lambda table: stage_delete(table, filter=pc.field("src") == src))
     state = context.manifest.load()
-    execute(context, Write(Kind.MUTATION, MAIN, lineage(), (effect(context, state, key, step),)))
+    execute(context, Write(Kind.MUTATION, MAIN, lineage(), (effect(context, state, key, step),), accepted(state)))
 
 
 def write_until_compacted(context: CommitContext) -> None:

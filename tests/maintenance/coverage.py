@@ -8,7 +8,7 @@ from omnigraph.commit.sidecar import Kind
 from omnigraph.graph.lifecycle import connect
 from omnigraph.storage.tables.staged import stage_index
 from omnigraph.storage.tables.table import Table, TableIndex
-from tests.commit.org import effect, lineage
+from tests.commit.org import accepted, effect, lineage
 
 
 def published(graph: og.Graph, type_key: str, branch: str | None = None) -> Table:
@@ -32,5 +32,6 @@ def build_index(graph: og.Graph, type_key: str, column: str, kind: str, name: st
     """Publish an index as somebody else might have built it."""
     context = connect(graph.uri)
     step = Step(lambda table: stage_index(table, column, kind, name, options=options))
-    build = effect(context, context.manifest.load("main"), type_key, step)
-    execute(context, Write(Kind.ENSURE_INDICES, "main", lineage(Kind.ENSURE_INDICES), (build,)))
+    state = context.manifest.load("main")
+    build = effect(context, state, type_key, step)
+    execute(context, Write(Kind.ENSURE_INDICES, "main", lineage(Kind.ENSURE_INDICES), (build,), accepted(state)))

@@ -34,7 +34,20 @@ from omnigraph.storage.tables.commit import fork
 from omnigraph.storage.tables.dataset_files import DatasetFiles, list_dataset
 from omnigraph.storage.tables.staged import stage_append
 from tests.commit.healthy import assert_healthy, picture, tree
-from tests.commit.org import MEMBER_OF, STAFF, TEAM, again, ids, insert, lineage, new_graph, staff, table_of, team
+from tests.commit.org import (
+    MEMBER_OF,
+    STAFF,
+    TEAM,
+    accepted,
+    again,
+    ids,
+    insert,
+    lineage,
+    new_graph,
+    staff,
+    table_of,
+    team,
+)
 from tests.maintenance.referenced import all_readable, unreferenced, version_count
 from tests.mutation.org_graph import WRITES, org_graph
 
@@ -342,7 +355,7 @@ def test_dropped_tables(graph: CommitContext) -> None:
     insert(graph, {STAFF: staff(["ada"]), TEAM: team(["core"])})
     state = graph.manifest.load()
     dropped = state.by_key[MEMBER_OF]
-    execute(graph, Write(Kind.SCHEMA_APPLY, MAIN, lineage(), (), updates=(DropTable(dropped),)))
+    execute(graph, Write(Kind.SCHEMA_APPLY, MAIN, lineage(), (), accepted(state), updates=(DropTable(dropped),)))
     cleanup(graph, Policy(keep=2))
     assert graph.store.exists(dropped.path), "the commit before still shows it"
     insert(graph, {STAFF: staff(["ben"])})

@@ -225,9 +225,9 @@ def test_what_a_writer_did_meanwhile_is_kept(
     true_commit = module._Run.commit
     other = og.open(papers.uri)
 
-    def commit(run: object, prepared: object) -> object:
+    def commit(run: object, *prepared: object) -> object:
         other.mutate(ADD, name, params)
-        return true_commit(run, prepared)  # type: ignore[arg-type]
+        return true_commit(run, *prepared)  # type: ignore[arg-type]
 
     monkeypatch.setattr(module._Run, "commit", commit)
     expected = og.open(papers.uri)

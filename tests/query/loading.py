@@ -16,6 +16,7 @@ from omnigraph.commit.forks import Forks
 from omnigraph.commit.model import MAIN, Lineage
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.sidecar import Kind
+from omnigraph.commit.updates import SchemaIs
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.literals import PlainValue
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
@@ -95,4 +96,4 @@ def commit_tables(graph: og.Graph, tables: dict[str, pa.Table], branch: str = MA
         step = Step(lambda opened, rows=table: stage_append(opened, rows))
         effects.append(TableEffect(entry, (step,), forks=forks.is_shared(state, entry)))
     lineage = Lineage(new_ulid(), now_micros(), "load", "act-test")
-    execute(context, Write(Kind.LOAD, branch, lineage, tuple(effects)))
+    execute(context, Write(Kind.LOAD, branch, lineage, tuple(effects), SchemaIs(state.schema_hash)))

@@ -45,6 +45,7 @@ from omnigraph.commit.updates import (
     HeadIs,
     RecordReceipt,
     Requirement,
+    SchemaIs,
     SetTable,
     Update,
     check,
@@ -134,12 +135,12 @@ class Write:
     branch: str
     lineage: Lineage
     effects: tuple[TableEffect, ...]
+    #: The schema it was prepared under. Without a default: a writer that forgot it could publish what the schema no longer has.
+    requires: SchemaIs
     #: Tables that were read for a check and are not written.
     reads: tuple[TableEntry, ...] = ()
     #: Other things this commit makes true.
     updates: tuple[Update, ...] = ()
-    #: Whatever else must still be true.
-    requires: tuple[Requirement, ...] = ()
     if_commit: str | None = None
     schema: SchemaFiles | None = None
     #: Tables (by path) whose earlier content goes with this commit: those it drops as a whole, of others their old versions.
@@ -155,7 +156,7 @@ class Write:
             needed.append(created(entry.key, entry.identity) if effect.creates else written(entry))
         needed += [read(entry) for entry in self.reads]
         # A schema that changed explains why a table moved, so it is what the caller is told.
-        return [*self.requires, *needed]
+        return [self.requires, *needed]
 
 
 def execute(context: CommitContext, write: Write, held: HeldLock | HeldLocks | None = None) -> ManifestState:

@@ -169,7 +169,7 @@ def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepa
         effects=tuple(parts.effects),
         reads=tuple(parts.reads),
         updates=(*parts.updates, SetSchema(target_hash(change.files[COMPILED]))),
-        requires=(SchemaIs(change.base),),
+        requires=SchemaIs(change.base),
         schema=change.files,
         purges=_purged(change),
     )

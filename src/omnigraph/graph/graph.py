@@ -185,7 +185,7 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
                 if_commit=if_commit,
                 idempotency_key=idempotency_key,
                 external_blobs=self._external_blobs,
-                requires=(accepted,),
+                requires=accepted,
             )
             return mutate(self._context, request)
 

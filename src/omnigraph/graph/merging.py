@@ -110,7 +110,7 @@ class Merging(Handle):
             dry_run=asked.get("dry_run", False),
             engine=asked.get("engine", "auto"),
             spark=self._spark,
-            requires=(schema,),
+            requires=schema,
             actor=asked.get("actor") or self.actor,
             idempotency_key=asked.get("idempotency_key"),
         )

@@ -47,7 +47,7 @@ class Upkeep(Handle):
         place, who = self._named(branch), actor or self.actor
         return self._under_schema(
             lambda contract, schema: ensure_indices(
-                self._context, contract.catalog, place, types, who, (schema,), workplace
+                self._context, contract.catalog, place, schema, types, who, workplace
             )
         )
 
@@ -73,7 +73,10 @@ class Upkeep(Handle):
         if dry_run:
             return preview(self._context, self.contract().catalog, self._named(branch))
         self._refuse_read_only()
-        return optimize(self._context, self.contract().catalog, self._named(branch), actor or self.actor, workplace)
+        place, who = self._named(branch), actor or self.actor
+        return self._under_schema(
+            lambda contract, schema: optimize(self._context, contract.catalog, place, schema, who, workplace)
+        )
 
     def cleanup(
         self,

@@ -272,7 +272,7 @@ class Load:
             effects=effects,
             reads=tuple(state.by_key[name] for name in sorted(self._looked_at(work))),
             updates=() if key is None else (RecordReceipt(key, self._fingerprint(), receipt),),
-            requires=(request.schema,),
+            requires=request.schema,
             if_commit=request.if_commit,
             branch_created_from=request.base if creates else None,
             operation_id=operation_id,

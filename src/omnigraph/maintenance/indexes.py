@@ -18,7 +18,7 @@ from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.recovery import heal
 from omnigraph.commit.sidecar import Kind, list_sidecars
 from omnigraph.commit.staging_jobs import staging_job
-from omnigraph.commit.updates import Requirement, check
+from omnigraph.commit.updates import SchemaIs, check
 from omnigraph.errors import BadRequest, ExpectedVersionMismatch
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.schema.catalog import Catalog
@@ -63,14 +63,14 @@ def ensure_indices(
     context: CommitContext,
     catalog: Catalog,
     branch: str,
+    requires: SchemaIs,
     types: Collection[str] | None = None,
     actor: str | None = None,
-    requires: tuple[Requirement, ...] = (),
     workplace: Workplace | None = None,
 ) -> IndexReport:
     """Build every index that is declared and missing, of all types or of some (`node:Person`, `edge:Knows`).
 
-    `requires`: what must still be true when it is committed, such as the schema that declares them.
+    `requires`: the schema that declares them; `SchemaChanged` when another one has been accepted before the commit.
     """
     lineage = Lineage(new_ulid(), now_micros(), "maintenance", actor)
     place = workplace or Workplace(context.root)
@@ -139,7 +139,7 @@ class _Reconciliation:
         entities: tuple[Entity, ...],
         branch: str,
         lineage: Lineage,
-        requires: tuple[Requirement, ...],
+        requires: SchemaIs,
         workplace: Workplace,
     ) -> None:
         self._context = context
@@ -155,7 +155,7 @@ class _Reconciliation:
         return [entry.location for entry, plan in self._plans(self._context.manifest.load(self._branch)) if plan.builds]
 
     def _plans(self, state: ManifestState) -> list[tuple[TableEntry, TablePlan]]:
-        check(self._requires, state)
+        check([self._requires], state)
         return _plans(self._context, self._entities, state)
 
     def attempt(self, held: HeldLock | None = None) -> IndexReport:
@@ -170,7 +170,7 @@ class _Reconciliation:
         ]
         if not effects:
             return _report(plans, None)
-        write = Write(Kind.ENSURE_INDICES, self._branch, self._lineage, tuple(effects), requires=self._requires)
+        write = Write(Kind.ENSURE_INDICES, self._branch, self._lineage, tuple(effects), self._requires)
         execute(context, write, held)
         return _report(plans, self._lineage.id)
 

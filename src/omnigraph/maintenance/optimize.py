@@ -21,6 +21,7 @@ from omnigraph.commit.protocol import TableEffect, Write, execute
 from omnigraph.commit.recovery import heal, pending
 from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.staging_jobs import staging_job
+from omnigraph.commit.updates import SchemaIs, check
 from omnigraph.errors import Conflict, ExpectedVersionMismatch
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.schema.catalog import Catalog
@@ -109,15 +110,20 @@ def optimize(
     context: CommitContext,
     catalog: Catalog,
     branch: str,
+    requires: SchemaIs,
     actor: str | None = None,
     workplace: Workplace | None = None,
 ) -> OptimizeReport:
-    """Compact every table that a branch owns and complete its indexes; a second run does nothing."""
+    """Compact every table that a branch owns and complete its indexes; a second run does nothing.
+
+    `requires`: the schema of the catalog; `SchemaChanged` when another one has been accepted before the commit.
+    """
     # A branch that is not there has no lock either.
     context.manifest.load(branch)
     with context.locks.hold(branch):
         heal(context, holding={branch})
     state = context.manifest.load(branch)
+    check([requires], state)
     run = _Run(context, catalog, branch, Lineage(new_ulid(), now_micros(), "maintenance", actor))
     tables = [run.look(entry) for entry in sorted_entries(state.tables.values())]
     needing = [table for table in tables if table.found is not None and table.found.has_work]
@@ -126,7 +132,7 @@ def optimize(
             context.store, new_ulid(), Kind.OPTIMIZE.value, branch, [table.entry.location for table in needing]
         ):
             prepared = [run.prepare(table, workplace or Workplace(context.root)) for table in needing]
-            committed = run.commit(prepared)
+            committed = run.commit(prepared, requires)
     else:
         committed = {}
     _compact_own_datasets(context, branch)
@@ -191,24 +197,26 @@ class _Run:
         table = self._context.tables.open(entry.location, entry.version)
         return prepare(entry, table, looked.found, workplace)
 
-    def commit(self, prepared: Sequence[Prepared]) -> dict[str, TableEntry]:
+    def commit(self, prepared: Sequence[Prepared], requires: SchemaIs) -> dict[str, TableEntry]:
         """Commit what still fits; returns, by path, the tables as they are published then."""
         for _ in range(ATTEMPTS):
             try:
                 with self._context.locks.hold(self._branch) as held:
                     heal(self._context, holding={self._branch})
-                    return self._commit_held(prepared, held)
+                    return self._commit_held(prepared, requires, held)
             except ExpectedVersionMismatch as moved:
                 _log.info("maintenance of branch '%s' starts over: %s", self._branch, moved)
         return {}
 
-    def _commit_held(self, prepared: Sequence[Prepared], held: HeldLock) -> dict[str, TableEntry]:
+    def _commit_held(self, prepared: Sequence[Prepared], requires: SchemaIs, held: HeldLock) -> dict[str, TableEntry]:
         context = self._context
         state = context.manifest.load(self._branch)
+        check([requires], state)
         effects = [effect for work in prepared if (effect := self._effect(state, work)) is not None]
         if not effects:
             return {}
-        after = execute(context, Write(Kind.OPTIMIZE, self._branch, self.lineage, tuple(effects)), held)
+        write = Write(Kind.OPTIMIZE, self._branch, self.lineage, tuple(effects), requires)
+        after = execute(context, write, held)
         return {effect.entry.path: after.tables[effect.entry.identity] for effect in effects}
 
     def _effect(self, state: ManifestState, work: Prepared) -> TableEffect | None:

@@ -8,7 +8,7 @@ from typing import get_args
 
 import orjson
 
-from omnigraph.commit.updates import Requirement
+from omnigraph.commit.updates import SchemaIs
 from omnigraph.errors import BadRequest
 from omnigraph.merge.classify import Strategy
 from omnigraph.merge.resolutions import Resolutions
@@ -19,6 +19,8 @@ from omnigraph.spark.options import SparkOptions
 class Options:
     """How conflicts are met. `strategy` decides those between two sides for one of them, never a broken rule."""
 
+    #: The schema that the merge is prepared under.
+    requires: SchemaIs
     strategy: Strategy | None = None
     resolutions: Resolutions = field(default_factory=dict)
     #: Changes of different properties of one entity are combined.
@@ -30,8 +32,6 @@ class Options:
     #: Where the changes of large tables are judged: "auto", "local" or "spark".
     engine: str = "auto"
     spark: SparkOptions = field(default_factory=SparkOptions)
-    #: What must still be true when it is committed, such as the schema it was prepared under.
-    requires: tuple[Requirement, ...] = ()
     actor: str | None = None
     idempotency_key: str | None = None
 

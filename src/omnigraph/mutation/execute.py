@@ -24,7 +24,7 @@ from omnigraph.commit.model import Commit, Lineage, ManifestState
 from omnigraph.commit.protocol import Write, execute
 from omnigraph.commit.rows import Receipt
 from omnigraph.commit.sidecar import Kind
-from omnigraph.commit.updates import HeadIs, RecordReceipt, Requirement, check
+from omnigraph.commit.updates import HeadIs, RecordReceipt, SchemaIs, check
 from omnigraph.commit.window import WRITE_RESTART_BUDGET, effect_window
 from omnigraph.embedding.embedder import Embedder
 from omnigraph.errors import BadRequest, Conflict, ExpectedVersionMismatch, ReadSetChanged
@@ -67,13 +67,13 @@ class Request:
     params: Mapping[str, TypedValue]
     branch: str
     embedder: Embedder
+    #: The schema that the query was compiled under.
+    requires: SchemaIs
     actor: str | None = None
     if_commit: str | None = None
     idempotency_key: str | None = None
     #: URI prefixes that external blob values may have.
     external_blobs: tuple[str, ...] = ()
-    #: What must still be true when it is committed, such as the schema it was compiled under.
-    requires: tuple[Requirement, ...] = ()
 
     @property
     def plan(self) -> MutationPlan:
@@ -134,7 +134,7 @@ def _attempt(
     known = earlier_receipt(context, request.branch, request.idempotency_key)
     if known is not None:
         return _repeated(context, request, known)
-    check(request.requires, state)
+    check([request.requires], state)
     if request.if_commit is not None:
         check([HeadIs(request.if_commit)], state)
     run = _run(context, state, request, constants)
