@@ -178,7 +178,7 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
             request = Request(
                 compiled=compiled,
                 catalog=contract.catalog,
-                params=bind_params(compiled.query.params, params),
+                params=bind_params(compiled.query.params, params, undeclared="refuse"),
                 branch=self._named(branch),
                 embedder=self._embedder,
                 actor=actor or self.actor,
@@ -239,7 +239,7 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
     ) -> tuple[CompiledQuery, Run]:
         contract, view = self._view(branch, snapshot, schema)
         compiled = self._queries.get(source, name, contract)
-        bound = bind_params(compiled.query.params, params)
+        bound = bind_params(compiled.query.params, params, undeclared="refuse")
         return compiled, start(view, contract.catalog, bound, self._caches, self._embedder.embed_query, explaining)
 
     # --- recovery ---------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -17,10 +17,12 @@ from tests.language.query.catalogs import ORG
 MAX_I64 = 2**63 - 1
 
 
-def bind(declared: str, document: object) -> dict[str, TypedValue]:
+def bind(
+    declared: str, document: object, undeclared: Literal["refuse", "ignore"] = "ignore"
+) -> dict[str, TypedValue]:
     """Bind a document to the parameters of a query that declares these."""
     text = f"query q({declared}) {{ match {{ $s: Staff }} return {{ $s.handle }} }}"
-    return bind_params(find_query(parse_query_file(text)).params, document)
+    return bind_params(find_query(parse_query_file(text)).params, document, undeclared=undeclared)
 
 
 def bind_one(kind: str, value: object) -> PlainValue:
@@ -75,6 +77,22 @@ def test_refused_documents(declared: str, document: object, message: str) -> Non
     with pytest.raises(BadRequest) as caught:
         bind(declared, document)
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("declared", "document", "message"),
+    [
+        ("$who: String?", {"whom": "x"}, "the query declares no parameter 'whom'; did you mean `who`?"),
+        ("$who: String", {"Who": "x"}, "the query declares no parameter 'Who'; did you mean `who`?"),
+        ("$a: I32, $b: I32?", {"a": 1, "zz": 1}, "the query declares no parameter 'zz'; its parameters are a, b"),
+        ("", {"zz": None}, "the query declares no parameter 'zz'; it takes none"),
+        ("", {"zz": {}}, "parameter 'zz': a JSON object is not a value"),
+    ],
+)
+def test_undeclared_names_are_refused_where_a_person_writes_them(declared: str, document: object, message: str) -> None:
+    with pytest.raises(BadRequest) as caught:
+        bind(declared, document, "refuse")
+    assert caught.value.message == message
 
 
 def test_unknown_query_name() -> None:

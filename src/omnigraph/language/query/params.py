@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from typing import Any, Literal
 
 from omnigraph.errors import BadRequest
 from omnigraph.language.json_values import (
@@ -22,7 +22,7 @@ from omnigraph.language.json_values import (
 from omnigraph.language.literals import INTEGER_RANGES, PlainValue, TypedValue, round_to_f32
 from omnigraph.language.query.ast import Param
 from omnigraph.language.query.check.query import NOW_PARAMETER
-from omnigraph.language.suggest import nearest_name
+from omnigraph.language.suggest import did_you_mean, nearest_name
 from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import PropType, Scalar
 
@@ -31,10 +31,13 @@ _DECIMAL = re.compile(r"-?[0-9]+")
 _MOST_DIGITS = 20
 
 
-def bind_params(params: Iterable[Param], document: object) -> dict[str, TypedValue]:
+def bind_params(
+    params: Iterable[Param], document: object, *, undeclared: Literal["refuse", "ignore"]
+) -> dict[str, TypedValue]:
     """The value of every declared parameter. `document` is a parsed JSON object, or None for no parameters.
 
-    Undeclared keys are ignored, but an object among them is refused: it can not have been meant as a value.
+    `undeclared`: what happens to a name that the query does not declare. Python and the command line refuse it; HTTP
+    ignores it, except for an object, which can not have been meant as a value.
     """
     if document is None:
         document = {}
@@ -44,6 +47,8 @@ def bind_params(params: Iterable[Param], document: object) -> dict[str, TypedVal
     for name, value in document.items():
         if name not in declared:
             _check_undeclared(name, value)
+            if undeclared == "refuse":
+                raise BadRequest(_not_declared(str(name), declared))
     return {name: _bind(name, kind, document, declared) for name, kind in declared.items()}
 
 
@@ -52,6 +57,15 @@ def _check_undeclared(name: object, value: object) -> None:
         raise BadRequest(f"parameter name '{NOW_PARAMETER}' is reserved")
     if _holds_object(value):
         raise BadRequest(f"parameter '{name}': a JSON object is not a value")
+
+
+def _not_declared(name: str, declared: Collection[str]) -> str:
+    close = nearest_name(name, declared)
+    if close is not None:
+        hint = did_you_mean(close)
+    else:
+        hint = f"; its parameters are {', '.join(declared)}" if declared else "; it takes none"
+    return f"the query declares no parameter '{name}'{hint}"
 
 
 def _holds_object(value: object) -> bool:
