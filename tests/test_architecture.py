@@ -14,8 +14,8 @@ SOURCE = ROOT / "src" / "omnigraph"
 LAYERS: list[set[str]] = [
     {"errors"},
     {"failpoints", "ids"},
-    {"drawing", "language", "storage"},
-    {"commit", "values"},
+    {"language", "storage"},
+    {"commit", "drawing", "values"},
     {"embedding", "spark"},
     {"query", "validation"},
     {"export"},

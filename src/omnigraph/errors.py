@@ -15,19 +15,50 @@
       HistoricalVersionReclaimed  ChangeFeedGap  SparkFailed
 
 An error carries its data as attributes and one message that says what to do. Errors survive pickling,
-because executors and child processes raise them too.
+because executors and child processes raise them too. Passwords and tokens inside URLs are taken out of every message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+#: The user and password of a URL. A password with an unescaped slash is one too, unless what precedes the slash is a port.
+_USERINFO = re.compile(
+    r"""://(?:[^\s/?#'"`<>]{0,1000}@|[^\s/?#'"`<>@]{0,500}:(?![0-9]*(?:[/?#'"`<>\s]|$))[^\s'"`<>]{0,500}@)"""
+)
+#: A parameter of a URL whose name says that its value is secret, such as api_key, X-Amz-Signature or access_token.
+_SECRET_PARAMETER = re.compile(
+    r"""([?&#;][a-z0-9_.-]{0,60}(?:key|token|secret|password|passwd|pwd|sig|credential|auth)[a-z0-9_.-]{0,60}=)"""
+    r"""[^\s&#;'"`<>]+""",
+    re.IGNORECASE,
+)
+
+
+def redacted(text: str) -> str:
+    """A text for people, with `***` in place of every user, password and token inside a URL."""
+    if "://" not in text:
+        return text
+    return _SECRET_PARAMETER.sub(r"\1***", _USERINFO.sub("://***@", text))
+
+
+def _redacted_data(value: Any) -> Any:
+    """Plain data with every text in it redacted."""
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, Mapping):
+        return {name: _redacted_data(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_redacted_data, value))
+    return value
 
 
 class OmnigraphError(Exception):
     """Base of every error raised by OmniGraph."""
 
     def __init__(self, message: str) -> None:
+        message = redacted(message)
         super().__init__(message)
         self.message = message
 
@@ -36,7 +67,8 @@ class OmnigraphError(Exception):
 
     def to_dict(self) -> dict[str, Any]:
         """The error as plain data: its class, its message and its attributes."""
-        return {"error_type": type(self).__name__, **vars(self)}
+        told: dict[str, Any] = _redacted_data(vars(self))
+        return {"error_type": type(self).__name__, **told}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _revive, (type(self), dict(vars(self)))
@@ -107,12 +139,16 @@ class TypecheckError(LanguageError):
 
 
 class SchemaContractError(BadRequest):
-    """The schema files of a graph disagree with each other or with the manifest; `reason` names which way."""
+    """The schema files of a graph disagree with each other or with the manifest; `reason` names which way.
 
-    def __init__(self, message: str, *, reason: str, path: str | None = None) -> None:
+    `types`: the type keys that differ, where the disagreement is about the identities of types.
+    """
+
+    def __init__(self, message: str, *, reason: str, path: str | None = None, types: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.reason = reason
         self.path = path
+        self.types = list(types)
 
 
 class SchemaChangeRefused(BadRequest):
@@ -147,7 +183,7 @@ class LoadRejected(BadRequest):
 
     def __init__(self, message: str, *, errors: Sequence[tuple[str, int, str]], total: int) -> None:
         super().__init__(message)
-        self.errors = list(errors)
+        self.errors = [(file, line, redacted(problem)) for file, line, problem in errors]
         self.total = total
 
 
@@ -436,4 +472,4 @@ class SparkFailed(OmnigraphError):
     def __init__(self, message: str, *, kind: str, detail: str | None = None) -> None:
         super().__init__(message)
         self.kind = kind
-        self.detail = detail
+        self.detail = None if detail is None else redacted(detail)

@@ -123,7 +123,8 @@ def test_failures_leave_the_file(
 
 def test_a_folder_that_is_missing(capsysbinary: Capture, graph: og.Graph) -> None:
     outcome = blob(capsysbinary, "get", "doc", "--out", "no/out.bin")
-    assert (outcome.code, outcome.err) == (1, "Error: cannot write 'no/out.bin': No such file or directory\n")
+    message = f"Error: can not write {Path('no/out.bin').resolve()}: it does not exist; check the path\n"
+    assert (outcome.code, outcome.err) == (1, message)
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,11 @@ def test_a_line_that_is_wrong_is_named_and_nothing_is_written(capsys: Capsys, li
         (("--input", "in.jsonl", "--output", "o", "--spec", '{"dimension": 4}'), 1, "types must be a mapping"),
         (("--input", "in.jsonl", "--output", "o", "--spec", '{"dimension": 4, "types": {}}'), 1, "at least one type"),
         (("--input", "no", "--output", "o", "--spec", "spec.json"), 1, "cannot read 'no': No such file"),
-        (("--input", "in.jsonl", "--output", "no/o", "--spec", "spec.json"), 1, "cannot write 'no/o': No such file"),
+        (
+            ("--input", "in.jsonl", "--output", "no/o", "--spec", "spec.json"),
+            1,
+            "no/o: it does not exist; check the path",
+        ),
         (("--input", "in.jsonl", "--output", "o", "--spec", "no.json"), 1, "cannot read 'no.json'"),
         (("--seed", "no.yaml"), 1, "cannot read 'no.yaml'"),
         (("--seed", "spec.json"), 1, "sources must be a mapping"),

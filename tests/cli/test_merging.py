@@ -234,3 +234,23 @@ def test_a_dry_run_counts_its_conflicts(capsys: Capsys, graph: og.Graph) -> None
     diverge(graph)
     first = call(capsys, "branch", "merge", *URI, "b", "--dry-run").out.splitlines()[0]
     assert first == "b into main would not be merged: 2 conflicts (0 inserted, 0 updated, 0 deleted without conflict)"
+
+
+def test_repeats_with_the_same_key(capsys: Capsys, graph: og.Graph) -> None:
+    """Each of the three writes once, however often it is sent."""
+    added = do(graph, "put", "eve", 22, branch="b").commit
+    assert added is not None
+    for words in (
+        ("branch", "merge", *URI, "b"),
+        ("revert", *URI, added.id),
+        ("cherry-pick", *URI, added.id),
+    ):
+        keyed = (*words, "--idempotency-key", words[0], "--quiet")
+        first = call(capsys, *keyed)
+        head = graph.head()
+        do(graph, "put", f"after-{words[0]}", 1)
+        later = graph.head()
+        assert (first.code, call(capsys, *keyed).out) == (0, first.out)
+        assert first.out.split()[-1] in ("fast_forward", "merged")
+        assert later.parent == head.id
+        assert graph.head() == later

@@ -36,6 +36,16 @@ def test_the_actor(capsys: Capsys, org: Path, home: Path) -> None:
     assert [commit.actor for commit in graph().commits()[:2]] == ["other", "act-me"]
 
 
+def test_a_repeat_with_the_same_key(capsys: Capsys, org: Path) -> None:
+    first = put(capsys, "--json", "--idempotency-key", "k")
+    head = graph().head()
+    assert (first.code, put(capsys, "--json", "--idempotency-key", "k").out) == (0, first.out)
+    assert graph().head() == head
+    other = put(capsys, "--idempotency-key", "k", handle="fay")
+    assert (other.code, graph().head()) == (1, head), "the key belongs to another request"
+    assert put(capsys, "--idempotency-key", "").code == 2
+
+
 def test_json(capsys: Capsys, org: Path) -> None:
     outcome = put(capsys, "--json", "--as", "me")
     head = graph().head()

@@ -51,7 +51,7 @@ def test_more_than_fits_is_said(capsys: Capsys, org: Path) -> None:
         (("--out", "g.svg", "--type", "Staff", "--depth", "9"), 1, "depth is a number of edges"),
         (("--out", "g.svg", "--branch", "b", "--snapshot", "s"), 2, "exclude each other"),
         (("--out", "g.svg", "--branch", "nope"), 1, "branch 'nope' not found"),
-        (("--out", "no/g.svg"), 1, "cannot write 'no/g.svg'"),
+        (("--out", "no/g.svg"), 1, "no/g.svg: it does not exist; check the path"),
         (("--out", "g.svg", "--as", "me"), 2, "`viz` is a data command; `--as` names the actor"),
     ],
 )

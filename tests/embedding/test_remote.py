@@ -107,6 +107,26 @@ def test_the_mock_is_held_to_a_recorded_model_too() -> None:
     assert Embedder({"kind": "mock", "model": "m/x"}).embed_query("river", 4, "m/x")
 
 
+# --- secrets ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_password_inside_the_url_is_used_and_never_shown(service: Service) -> None:
+    """Also not when the service repeats it."""
+    url = service.url.replace("http://", "http://me:ge%2Fheim@")
+    service.answers = [
+        Answer(401, b'{"error": {"message": "no entry for ge/heim at http://me:ge%2Fheim@there"}}'),
+        Answer(hang_up=True),
+        Answer(200, b"ge/heim is no JSON"),
+    ]
+    for _ in range(3):
+        with pytest.raises(EmbeddingError, match="at http://\\*\\*\\*@127.0.0.1") as raised:
+            embedder(service, base_url=url, retry_attempts=1).embed_query("river", 4)
+        shown = f"{raised.value} {raised.value!r} {raised.value.to_dict()}"
+        assert "heim" not in shown
+        assert KEY not in shown
+    assert embedder(service, base_url=url).embed_query("river", 4)
+
+
 # --- failures ---------------------------------------------------------------------------------------------------------
 
 

@@ -116,9 +116,20 @@ def test_a_handle_never_follows_another_graph(graph: og.Graph, store: ObjectStor
 def test_a_compiled_schema_of_another_life_is_an_identity_mismatch(graph: og.Graph, store: ObjectStore) -> None:
     files = another_life(graph.contract()).files()
     store.put(COMPILED, files[COMPILED])
-    assert refused(graph, "identity mismatch") == "identity_mismatch"
+    assert refused(graph, "identity mismatch.*node:Staff is .*000beef in the schema and") == "identity_mismatch"
     put_all(store, files)  # all three agree, but not with the manifest
-    assert refused(graph, "identity mismatch") == "identity_mismatch"
+    assert refused(graph, "identity mismatch.*node:Staff is .*000beef in the schema and") == "identity_mismatch"
+
+
+def test_an_identity_mismatch_names_the_types(graph: og.Graph, store: ObjectStore) -> None:
+    before = graph.contract()
+    source = SCHEMA.replace("node Team {", "node Squad {").replace("-> Team", "-> Squad")
+    put_all(store, another_life(before, source).files())
+    with pytest.raises(SchemaContractError) as raised:
+        og.open(graph.uri)
+    assert {"node:Squad", "node:Team", "node:Staff"} <= set(raised.value.types)
+    assert "node:Squad is only in the schema" in raised.value.message
+    assert "node:Team is only in the manifest" in raised.value.message
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -145,6 +156,12 @@ def _without(key: str) -> Callable[[dict[str, Any]], object]:
         pytest.param(_without("identity_domain"), "state_corrupt", id="without domain"),
         pytest.param(_without("format"), "state_corrupt", id="without format"),
         pytest.param(lambda state: {**state, "format": 2}, "format", id="newer format"),
+        pytest.param(lambda state: {**state, "format": 0}, "state_corrupt", id="format 0"),
+        pytest.param(lambda state: {**state, "format": -1}, "state_corrupt", id="format -1"),
+        pytest.param(lambda state: {**state, "format": True}, "state_corrupt", id="format true"),
+        pytest.param(lambda state: {**state, "format": 1.0}, "state_corrupt", id="format 1.0"),
+        pytest.param(lambda state: {**state, "schema_version": True}, "state_corrupt", id="version true"),
+        pytest.param(lambda state: {**state, "schema_version": 0}, "state_corrupt", id="version 0"),
     ],
 )
 def test_a_state_file_that_is_not_one_is_refused(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
@@ -213,7 +215,7 @@ def test_a_read_only_refresh_heals_nothing(tmp_path: Path) -> None:
 def test_a_record_is_set_aside_by_its_id(tmp_path: Path) -> None:
     context = new_graph(str(tmp_path / "graph"))
     interrupted_write(context, "mutation.post_phase_a")
-    graph = og.Graph(context, og.open(tmp_path / "graph", "ro")._watch, mode="rw")
+    graph = og.Graph(og.open(tmp_path / "graph", "ro")._door, mode="rw", actor=None)
     operation = graph.pending_operations()[0].operation_id
     aside = graph.discard_operation(operation)
     assert context.store.exists(aside)
@@ -379,3 +381,171 @@ def test_one_handle_serves_many_threads(tmp_path: Path) -> None:
         list(pool.map(work, range(16)))
     assert len(ids(context, STAFF)) == 16
     assert_healthy(again(context))
+
+
+# --- what is read -----------------------------------------------------------------------------------------------------
+
+ALL_STAFF = "query q() { match { $s: Staff } return { $s.handle } }"
+READING: dict[str, Callable[[og.Graph, Any, Any], object]] = {
+    "query": lambda graph, branch, snapshot: graph.query(ALL_STAFF, branch=branch, snapshot=snapshot).rows,
+    "explain": lambda graph, branch, snapshot: graph.explain(ALL_STAFF, branch=branch, snapshot=snapshot).plan,
+    "entity": lambda graph, branch, snapshot: graph.entity("node", "Staff", "eve", branch=branch, snapshot=snapshot),
+    "export_chunks": lambda graph, branch, snapshot: list(graph.export_chunks(branch=branch, snapshot=snapshot)),
+    "picture": lambda graph, branch, snapshot: graph.picture("Staff", branch=branch, snapshot=snapshot).marks,
+}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_branch_and_a_snapshot_exclude_each_other(tmp_path: Path, name: str) -> None:
+    graph = og.init(tmp_path / "graph", SCHEMA)
+    graph.create_branch("b")
+    graph.mutate('query q() { insert Staff { handle: "eve" } }', branch="b")
+    read = READING[name]
+    for snapshot in (graph.snapshot("b"), graph.head("b").id, graph.snapshot("b").version, graph.snapshot("b").id):
+        with pytest.raises(BadRequest, match="branch and snapshot exclude each other"):
+            read(graph, "b", snapshot)
+    assert read(graph, "b", None) == read(graph, None, graph.head("b").id)
+
+
+def test_other_readers_refuse_both_too(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "graph", SCHEMA + "\nnode Doc { title: String @key  content: Blob? }")
+    for read in (
+        lambda: graph.read_blob("node", "Doc", "a", "content", branch="main", snapshot=1),
+        lambda: graph.export(tmp_path / "out", branch="main", snapshot=1),
+        lambda: graph.spark_table("node:Staff", branch="main", snapshot=1),
+    ):
+        with pytest.raises(BadRequest, match="branch and snapshot exclude each other"):
+            read()
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_entity_of_a_branch(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "graph", SCHEMA)
+    graph.create_branch("b")
+    graph.mutate('query q() { insert Staff { handle: "eve" } }', branch="b")
+    found = graph.entity("node", "Staff", "eve", branch="b")
+    assert found is not None
+    assert found["handle"] == "eve"
+    assert graph.entity("node", "Staff", "eve") is None
+    with pytest.raises(BranchNotFound):
+        graph.entity("node", "Staff", "eve", branch="c")
+
+
+@pytest.mark.parametrize("kind", ["vertex", "", "nodes", None, "Node"])
+def test_an_unknown_kind_of_entity(tmp_path: Path, kind: Any) -> None:
+    graph = og.init(tmp_path / "graph", SCHEMA)
+    for read in (
+        lambda: graph.entity(kind, "Staff", "eve"),
+        lambda: graph.read_blob(kind, "Staff", "eve", "handle"),
+    ):
+        with pytest.raises(BadRequest, match="is no kind of entity; the kinds are node and edge"):
+            read()
+    with pytest.raises(og.errors.NotFound, match="node:Staf does not exist .*; did you mean `Staff`"):
+        graph.entity("node", "Staf", "eve")
+
+
+# --- schemas as files -------------------------------------------------------------------------------------------------
+
+
+def test_a_schema_may_be_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.pg").write_text(SCHEMA)
+    assert og.init(tmp_path / "one", tmp_path / "s.pg").schema() == SCHEMA
+    assert og.init(Path("two"), Path("s.pg")).schema() == SCHEMA
+    graph = og.init("three", "s.pg")
+    assert graph.schema() == SCHEMA
+    wider = SCHEMA + "\nnode Extra { name: String @key }"
+    (tmp_path / "wider.pg").write_text(wider)
+    assert graph.plan_schema(tmp_path / "wider.pg").supported
+    assert graph.apply_schema(Path("wider.pg")).applied
+    assert graph.schema() == wider
+
+
+def test_a_schema_file_that_can_not_be_read(tmp_path: Path) -> None:
+    (tmp_path / "latin.pg").write_bytes(b"node \xe9")
+    for schema in (tmp_path / "no.pg", "no.pg", tmp_path, tmp_path / "latin.pg"):
+        with pytest.raises(BadRequest, match="cannot read"):
+            og.init(tmp_path / "graph", schema)
+    for schema in (None, 7, b"node"):
+        with pytest.raises(BadRequest, match="a text or the path of a .pg file"):
+            og.init(tmp_path / "graph", schema)  # type: ignore[arg-type]
+    assert not (tmp_path / "graph").exists()
+
+
+# --- closing ----------------------------------------------------------------------------------------------------------
+
+#: Properties of a handle, and the verbs that end it; they work on a closed one too.
+WITHOUT_A_GRAPH = {"mode", "actor", "branch", "uri", "is_closed", "close"}
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "at": ("main",),
+    "baseline": (),
+    "cherry_pick": ("01J00000000000000000000000",),
+    "commit": ("01J00000000000000000000000",),
+    "commit_changes": ("01J00000000000000000000000",),
+    "create_branch": ("b",),
+    "delete_branch": ("b",),
+    "delete_tag": ("t",),
+    "diff": ("main",),
+    "discard_operation": ("01J00000000000000000000000",),
+    "entity": ("node", "Staff", "eve"),
+    "explain": (ALL_STAFF,),
+    "export": ("out.jsonl",),
+    "ingest": ([], "b"),
+    "load": ([],),
+    "merge": ("b",),
+    "mutate": ('query q() { insert Staff { handle: "eve" } }',),
+    "plan_schema": (SCHEMA,),
+    "apply_schema": (SCHEMA,),
+    "query": (ALL_STAFF,),
+    "read_blob": ("node", "Staff", "eve", "x"),
+    "revert": ("01J00000000000000000000000",),
+    "spark_table": ("node:Staff",),
+    "tag": ("t",),
+}
+
+
+def test_no_verb_works_on_a_closed_handle(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "graph", SCHEMA)
+    bound = graph.at("main")
+    held = graph.snapshot()
+    graph.close()
+    graph.close()
+    assert graph.is_closed
+    assert bound.is_closed, "handles of one opened graph are closed together"
+    assert repr(graph) == f"Graph('{tmp_path}/graph', mode='rw', branch='main', closed)"
+    assert graph.uri == str(tmp_path / "graph")
+    for name in sorted(name for name in dir(og.Graph) if not name.startswith("_") and name not in WITHOUT_A_GRAPH):
+        options = {"keep": 1} if name == "cleanup" else {}
+        with pytest.raises(BadRequest, match="is closed; open the graph again"):
+            list(getattr(bound, name)(*ARGUMENTS.get(name, ()), **options))
+    assert held.open(STAFF).count_rows() == 0, "a snapshot stays readable"
+    assert og.open(tmp_path / "graph").branches() == ["main"]
+
+
+def test_a_graph_in_a_with_statement(tmp_path: Path) -> None:
+    with og.init(tmp_path / "graph", SCHEMA) as graph:
+        graph.mutate('query q() { insert Staff { handle: "eve" } }')
+    assert graph.is_closed
+    with pytest.raises(ZeroDivisionError), og.open(tmp_path / "graph") as again:
+        assert len(again.query(ALL_STAFF)) == 1
+        raise ZeroDivisionError
+    assert again.is_closed
+    with pytest.raises(BadRequest, match="is closed"), graph:
+        raise AssertionError("a closed handle is not entered")
+
+
+def test_a_running_call_survives_the_close(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "graph", SCHEMA)
+    graph.load([{"type": "Staff", "data": {"handle": f"s{number}"}} for number in range(1000)])
+    chunks = graph.export_chunks()
+    graph.close()
+    assert b"".join(chunks).count(b"\n") == 1000
+
+
+def test_closing_frees_what_a_handle_holds(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "graph", SCHEMA)
+    graph.query(ALL_STAFF)
+    held = [weakref.ref(part) for part in (graph._context, graph._caches, graph._queries, graph._context.tables)]
+    graph.close()
+    gc.collect()
+    assert [part() for part in held] == [None] * 4

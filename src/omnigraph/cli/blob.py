@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -14,7 +13,6 @@ from omnigraph.cli.commands import Group
 from omnigraph.cli.options import branch_option, json_option, refuse_both, snapshot_option, together
 from omnigraph.cli.scope import READ
 from omnigraph.cli.shapes import blob_output
-from omnigraph.cli.whole_file import write_whole
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, BlobRangeNotSatisfiable
 
@@ -81,7 +79,9 @@ def get(
         for chunk in _chunks(value, start, end):
             output.data(chunk)
     else:
-        write_whole(Path(out), _chunks(value, start, end))
+        from omnigraph.storage.outputs import Output
+
+        Output.parse(out).write(_chunks(value, start, end))
 
 
 @blob.command(scope=READ)

@@ -12,7 +12,6 @@ from omnigraph.cli.commands import Command
 from omnigraph.cli.embed_spec import Job, job_of_manifest, read_selectors, read_spec, refuse_unknown_types
 from omnigraph.cli.options import json_option
 from omnigraph.cli.scope import LOCAL
-from omnigraph.cli.whole_file import write_whole
 from omnigraph.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command, scope=LOCAL)
 @click.option("--seed", metavar="MANIFEST", help="A YAML file that names the files and the spec.")
 @click.option("--input", "source", metavar="FILE", help="The JSONL file to read.")
-@click.option("--output", "target", metavar="FILE", help="The JSONL file to write; it may be the same.")
+@click.option("--output", "target_path", metavar="FILE", help="The JSONL file to write; it may be the same.")
 @click.option(
     "--spec",
     metavar="JSON",
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 def embed(
     seed: str | None,
     source: str | None,
-    target: str | None,
+    target_path: str | None,
     spec: str | None,
     clean: bool,
     reembed_all: bool,
@@ -53,7 +52,7 @@ def embed(
     """Fill in the vectors of a JSONL file."""
     if clean and reembed_all:
         raise click.UsageError("--clean and --reembed-all exclude each other; give one of them")
-    job = _job(seed, source, target, spec)
+    job = _job(seed, source, target_path, spec)
     selectors = read_selectors(select)
     named = [*types, *(selector.type_name for selector in selectors if selector.type_name is not None)]
     refuse_unknown_types(job.spec, named)
@@ -61,7 +60,9 @@ def embed(
 
     from omnigraph.cli.embed_records import Choice, Counts, embed_lines
     from omnigraph.embedding.embedder import Embedder
+    from omnigraph.storage.outputs import Output
 
+    target = Output.parse(job.target)
     counts = Counts()
     embedder = Embedder(None if job.spec.model is None else {"model": job.spec.model})
     try:
@@ -70,7 +71,7 @@ def embed(
         raise BadRequest(f"cannot read '{job.source}': {error.strerror or error}") from None
     with lines:
         choice = Choice(types, selectors)
-        write_whole(job.target, embed_lines(lines, str(job.source), job.spec, choice, mode, embedder, counts))
+        target.write(embed_lines(lines, str(job.source), job.spec, choice, mode, embedder, counts))
     if as_json:
         done = {"records": counts.records, "selected": counts.selected, "embedded": counts.embedded}
         place = {"input": str(job.source), "output": str(job.target), "mode": mode, "dimension": job.spec.dimension}

@@ -13,7 +13,7 @@ from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
 from omnigraph.cli.engine import engine_options, spark_of
-from omnigraph.cli.options import branch_option, json_option, positional_uri, refuse_both, together
+from omnigraph.cli.options import branch_option, idempotency_option, json_option, positional_uri, refuse_both, together
 from omnigraph.cli.progress import shown_progress
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
@@ -45,7 +45,7 @@ _input_options = together(
     click.option(
         "--map", "map_file", metavar="FILE", help="Tables only: JSON from columns to id, from, to and properties."
     ),
-    click.option("--idempotency-key", metavar="TEXT", help="A repeat with the same key answers as the first call did."),
+    idempotency_option,
 )
 
 

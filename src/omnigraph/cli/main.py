@@ -6,12 +6,12 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 
 import click
 
 from omnigraph.cli.commands import Lazy, LazyGroup
-from omnigraph.cli.output import flush, report
+from omnigraph.cli.output import flush, note, report
 from omnigraph.cli.settings import Settings
 
 OK, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -159,7 +159,9 @@ def _carried_out(arguments: Sequence[str], settings: Settings) -> int:
     try:
         code = root.main(arguments, prog_name="omnigraph", standalone_mode=False, obj=settings)
     except click.UsageError as error:
-        error.show()
+        text = StringIO()
+        error.show(text)
+        note(text.getvalue().rstrip("\n"))
         return USAGE
     except click.Abort:
         return INTERRUPTED

@@ -13,7 +13,7 @@ from omnigraph.cli.addressing import Target, open_graph, resolve
 from omnigraph.cli.commands import Command
 from omnigraph.cli.conflicts import Side, conflict_line, explained
 from omnigraph.cli.engine import engine_options, spark_of
-from omnigraph.cli.options import json_option, together, uri_option
+from omnigraph.cli.options import idempotency_option, json_option, together, uri_option
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
 from omnigraph.cli.writing import echo_write
@@ -48,6 +48,7 @@ _decisions = together(
     ),
     click.option("--resolve", metavar="FILE", help="Decisions about entities: a JSON file."),
     click.option("--property-level", is_flag=True, help="Combine changes to different properties of one entity."),
+    idempotency_option,
     click.option("--images", is_flag=True, help="With --dry-run --json: conflicts with the entity on all three sides."),
 )
 
@@ -141,7 +142,9 @@ def _run(
         echo_write(settings, label, target)
     spark = spark_of(given["spark_master"], given["spark_conf"])
     mode: Literal["rw", "ro"] = "ro" if given["dry_run"] else "rw"
-    asked = {name: given[name] for name in ("dry_run", "strategy", "property_level", "images", "engine")}
+    asked = {
+        name: given[name] for name in ("dry_run", "strategy", "property_level", "images", "engine", "idempotency_key")
+    }
     graph = open_graph(target, mode, settings.actor, spark=spark)
     try:
         return carry_out(graph, {**asked, "resolutions": given["resolve"]})

@@ -9,7 +9,7 @@ import click
 from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
-from omnigraph.cli.options import branch_option, json_option
+from omnigraph.cli.options import branch_option, idempotency_option, json_option
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
 from omnigraph.cli.shapes import change_output, precondition_output
@@ -27,6 +27,7 @@ LOST = 4
 @takes_query
 @branch_option
 @click.option("--if-commit", metavar="ID", help="Only while this commit is the head of the branch; else exit 4.")
+@idempotency_option
 @json_option
 @click.pass_context
 def mutate(
@@ -34,6 +35,7 @@ def mutate(
     call: QueryCall,
     branch: str | None,
     if_commit: str | None,
+    idempotency_key: str | None,
     as_json: bool,
 ) -> None:
     """Run a mutation: one commit for all of its statements, or none."""
@@ -42,7 +44,14 @@ def mutate(
     graph = open_graph(target, "rw", actor)
     try:
         with naming(call.file):
-            result = graph.mutate(call.text, call.name, call.params, branch=branch or MAIN, if_commit=if_commit)
+            result = graph.mutate(
+                call.text,
+                call.name,
+                call.params,
+                branch=branch or MAIN,
+                if_commit=if_commit,
+                idempotency_key=idempotency_key,
+            )
     except PreconditionFailed as error:
         if as_json:
             output.json(precondition_output(error))

@@ -41,6 +41,14 @@ confirm_option = click.option("--confirm", is_flag=True, help="Do it; without th
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done; nothing changes.")
 
 
+idempotency_option = click.option(
+    "--idempotency-key",
+    metavar="TEXT",
+    callback=_not_empty,
+    help="A repeat with the same key answers as the first call did, and writes nothing.",
+)
+
+
 def refuse_both(**given: object) -> None:
     """At most one of these options may be given."""
     names = [f"--{name.replace('_', '-')}" for name, value in given.items() if value is not None]

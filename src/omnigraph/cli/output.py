@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import TextIO
 
-from omnigraph.errors import LanguageError, OmnigraphError
+from omnigraph.errors import LanguageError, OmnigraphError, redacted
 
 #: What could steer a terminal. Line ends and tabs only lay text out.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -95,7 +95,7 @@ def report(error: Exception, debug: bool) -> None:
     if sys.stderr is None:
         return
     if debug:
-        _say("".join(traceback.format_exception(error)))
+        _say(redacted("".join(traceback.format_exception(error))))
     _say(f"Error: {_describe(error)}\n")
 
 
@@ -121,8 +121,8 @@ def _say(text: str) -> None:
 
 
 def _visible(text: str) -> str:
-    """A text whose control characters are shown by their escapes: a value in a message must not steer the terminal."""
-    return _CONTROL.sub(lambda found: repr(found.group())[1:-1], text)
+    """A message as a terminal may show it: control characters by their escapes, no passwords and tokens inside URLs."""
+    return _CONTROL.sub(lambda found: repr(found.group())[1:-1], redacted(text))
 
 
 def _describe(error: Exception) -> str:

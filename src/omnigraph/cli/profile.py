@@ -13,7 +13,7 @@ from omnigraph.cli.operator_config import OperatorConfig, Profile
 from omnigraph.cli.options import json_option
 from omnigraph.cli.scope import LOCAL
 from omnigraph.cli.settings import Settings
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, redacted
 
 
 @click.group(cls=Group)
@@ -70,7 +70,7 @@ def _listed(config: OperatorConfig, name: str) -> dict[str, Any]:
     except BadRequest as error:
         return {"name": name, "invalid": error.message}
     graph = {} if found.default_graph is None else {"default_graph": found.default_graph}
-    return {"name": name, found.scope: found.endpoint, **graph}
+    return {"name": name, found.scope: redacted(found.endpoint), **graph}
 
 
 def _summary(listed: dict[str, Any]) -> str:
@@ -81,4 +81,4 @@ def _summary(listed: dict[str, Any]) -> str:
 def _endpoint(config: OperatorConfig, found: Profile) -> str:
     """Where a profile leads: the URL or root behind a name."""
     known = {"server": config.servers, "cluster": config.clusters}.get(found.scope, {})
-    return known.get(found.endpoint, found.endpoint)
+    return redacted(known.get(found.endpoint, found.endpoint))

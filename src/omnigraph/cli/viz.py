@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from omnigraph.cli import output
@@ -11,8 +9,6 @@ from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
 from omnigraph.cli.options import branch_option, json_option, positional_uri, refuse_both, snapshot_option
 from omnigraph.cli.scope import READ
-from omnigraph.cli.whole_file import write_whole
-from omnigraph.commit.model import MAIN
 
 
 @click.command(cls=Command, scope=READ)
@@ -40,6 +36,7 @@ def viz(
 ) -> None:
     """Draw the schema, or nodes and what stands around them."""
     from omnigraph.drawing.picture import drawer_of
+    from omnigraph.storage.outputs import Output
 
     refuse_both(branch=branch, snapshot=snapshot)
     if node_id is not None and type_name is None:
@@ -47,8 +44,8 @@ def viz(
     draw = drawer_of(out)
     target = resolve(context, uri)
     graph = open_graph(target, "ro")
-    picture = graph.picture(type_name, node_id, depth=depth, limit=limit, branch=branch or MAIN, snapshot=snapshot)
-    write_whole(Path(out), [draw(picture)])
+    picture = graph.picture(type_name, node_id, depth=depth, limit=limit, branch=branch, snapshot=snapshot)
+    Output.parse(out).write([draw(picture)])
     counts = {"nodes": len(picture.marks), "edges": len(picture.lines)}
     if not picture.is_complete:
         output.note(f"only {len(picture.marks)} nodes are drawn; there are more around them (--limit, --depth)")

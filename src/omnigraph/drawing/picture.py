@@ -58,7 +58,10 @@ class Picture:
 
     def save(self, path: str | Path) -> None:
         """Write the picture in the form that the name of the file asks for."""
-        Path(path).write_bytes(self.content(path))
+        from omnigraph.storage.outputs import Output
+
+        content = self.content(path)
+        Output.parse(path).write([content])
 
     def content(self, path: str | Path) -> bytes:
         """The bytes of a file of this name."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from urllib.parse import urlsplit
 
 from omnigraph.embedding.kinds import DEFAULT_KIND, KINDS, MOCK
-from omnigraph.errors import BadRequest, EmbeddingError
+from omnigraph.errors import BadRequest, EmbeddingError, redacted
 
 #: A kind of provider, or a mapping with the names of `EmbeddingConfig`; `provider` is another word for `kind`.
 EmbeddingArgument = str | Mapping[str, object]
@@ -23,6 +24,8 @@ _VARIABLES = {
     "retry_backoff_ms": "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS",
 }
 _ON = frozenset({"1", "true", "yes", "on"})
+#: Characters that a URL has only in escaped form.
+_UNSAFE = re.compile(r"""[\s'"`<>]""")
 _OFF = frozenset({"", "0", "false", "no", "off"})
 
 
@@ -32,7 +35,7 @@ class EmbeddingConfig:
 
     kind: str | None = None
     model: str | None = None
-    base_url: str | None = None
+    base_url: str | None = field(default=None, repr=False)
     api_key: str | None = field(default=None, repr=False)
     timeout_ms: int | None = None
     deadline_ms: int | None = None
@@ -98,8 +101,14 @@ def _checked(said: Mapping[str, object], shown: Callable[[str], str]) -> Embeddi
     for name, value in said.items():
         expected = _CHECKS[name](value)
         if expected is not None:
-            raise ValueError(f"{shown(name)} is {expected}, not {'this one' if name == 'api_key' else repr(value)}")
+            raise ValueError(f"{shown(name)} is {expected}, not {_shown_value(name, value)}")
     return EmbeddingConfig(**said)  # type: ignore[arg-type]
+
+
+def _shown_value(name: str, value: object) -> str:
+    """A refused value for a message. A key, and what may hold a password, is not repeated."""
+    is_secret = name == "api_key" or (name == "base_url" and "@" in str(value))
+    return "this one" if is_secret else redacted(repr(value))
 
 
 def _kind(value: object) -> str | None:
@@ -120,7 +129,9 @@ def _url(value: object) -> str | None:
     if isinstance(value, str):
         try:
             parts = urlsplit(value)
-            if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            fits = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+            # What is no URL to other programs may hide from the function that takes passwords out of messages.
+            if fits and value.isprintable() and not _UNSAFE.search(value):
                 return None
         except ValueError:
             pass

@@ -35,6 +35,11 @@ class Embedder:
         """The vector of a text that is asked with."""
         return tuple(self._embed([text], dimension, model, "query")[0].tolist())
 
+    def close(self) -> None:
+        """Let go of the provider: its connections are closed as soon as no call uses it. The next text makes a new one."""
+        with self._making:
+            self._made = None
+
     def settings(self) -> EmbeddingSettings:
         """What the provider is made from now; EmbeddingError when something is missing."""
         return settings_of(self._argument, os.environ)

@@ -20,7 +20,7 @@ class EmbeddingSettings:
 
     kind: str
     model: str
-    base_url: str = ""
+    base_url: str = field(default="", repr=False)
     api_key: str = field(default="", repr=False)
     patience: Patience = field(default_factory=Patience)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import orjson
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 #: More than the vectors of any one request, and small enough to hold.
 LARGEST_ANSWER = 64 * 2**20
 _SHOWN_CHARACTERS = 300
+#: A shorter text is no password, and would be found inside other words.
+_SHORTEST_PASSWORD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +40,22 @@ class _Failure:
 
 @dataclass(frozen=True)
 class Transport:
-    """The connection to one service. `secret` is never shown."""
+    """The connection to one service. `secret`, and a password inside the URL, are never shown."""
 
     provider: str
-    base_url: str
-    headers: Mapping[str, str]
-    secret: str
+    base_url: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    secret: str = field(repr=False)
     patience: Patience
 
     @cached_property
     def _client(self) -> httpx.Client:
         import httpx  # costs start-up time that only those who embed should pay
 
-        return self._deadlines.bind(httpx.Client(headers=dict(self.headers)))
+        client = self._deadlines.bind(httpx.Client(headers=dict(self.headers)))
+        # Calls may run when the provider is let go of; its connections are closed after the last of them.
+        weakref.finalize(self, client.close)
+        return client
 
     @cached_property
     def _deadlines(self) -> Deadlines:
@@ -119,10 +126,21 @@ class Transport:
             raise self._error(f"answered something that is not JSON: {_one_line(answer)}") from None
 
     def _error(self, reason: str) -> EmbeddingError:
-        shown = reason.replace(self.secret, "***") if self.secret else reason
+        shown = reason
+        for secret in self._secrets():
+            shown = shown.replace(secret, "***")
         return EmbeddingError(
             f"embedding provider '{self.provider}' at {self.base_url} {shown}", provider=self.provider
         )
+
+    def _secrets(self) -> Iterator[str]:
+        """What a service may repeat in its answer and nobody may read: the key, the password inside the URL."""
+        if self.secret:
+            yield self.secret
+        password = urlsplit(self.base_url).password or ""
+        for written in {password, unquote(password)}:
+            if len(written) >= _SHORTEST_PASSWORD:
+                yield written
 
 
 def _read(response: httpx.Response, until: float) -> bytes | _Failure:

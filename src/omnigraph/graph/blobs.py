@@ -18,6 +18,7 @@ from omnigraph.errors import (
     HistoricalVersionReclaimed,
     ResourceLimit,
 )
+from omnigraph.graph.entities import types_of
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.query.entities import stored_columns
@@ -74,14 +75,14 @@ def find_blob(
 ) -> BlobValue:
     """The blob value of one entity's property."""
     _require_same_incarnation(store, snapshot)
-    types = catalog.nodes if kind == "node" else catalog.edges
-    declared = types[type_name].properties.get(name) if type_name in types else None
-    if declared is None or not declared.type.is_blob:
+    entity = types_of(catalog, kind).get(type_name)
+    declared = None if entity is None else entity.properties.get(name)
+    if entity is None or declared is None or not declared.type.is_blob:
         raise BadRequest(f"{type_name}.{name} is not a Blob property of a {kind} type")
-    type_key = f"{kind}:{type_name}"
+    type_key = entity.type_key
     table = snapshot.open(type_key)
     # An older snapshot has the property under an older name, or not at all.
-    stored = stored_columns(types[type_name], table)[name]
+    stored = stored_columns(entity, table)[name]
     wanted = ["id"] if stored is None else ["id", stored]
     found = table.take_ids(pa.array([entity_id], pa.string()), wanted, with_row_address=True)
     cell = found[stored][0].as_py() if found.num_rows and stored is not None else None

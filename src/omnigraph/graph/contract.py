@@ -7,14 +7,14 @@ compiled schema is the accepted one and which graph it belongs to.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import orjson
 
-from omnigraph.commit.model import Identity, ManifestState
+from omnigraph.commit.model import Identity, ManifestState, identity_text
 from omnigraph.commit.schema_files import (
     ARCHIVE,
     COMPILED,
@@ -32,6 +32,8 @@ from omnigraph.language.schema.printer import print_schema
 from omnigraph.storage.objects import ObjectStore
 
 CONTRACT_FORMAT = 1
+#: How many differing types a message names.
+_NAMED_TYPES = 5
 _STATE_FIELDS = {"format": int, "schema_version": int, "ir_hash": str, "fingerprint": str, "identity_domain": str}
 
 
@@ -75,7 +77,13 @@ class Contract:
 
     @cached_property
     def _names(self) -> Mapping[str, Identity]:
-        return {entity.type_key: (entity.id, entity.incarnation) for entity in self.types()}
+        return _names(self.catalog)
+
+
+def _names(catalog: Catalog) -> dict[str, Identity]:
+    """The identities of the types of a catalog by type key, nodes first."""
+    entities: list[NodeType | EdgeType] = [*catalog.nodes.values(), *catalog.edges.values()]
+    return {entity.type_key: (entity.id, entity.incarnation) for entity in entities}
 
 
 def accept(source: str, ir: SchemaIR, *, schema_version: int, identity_domain: str) -> Contract:
@@ -91,15 +99,18 @@ def accept(source: str, ir: SchemaIR, *, schema_version: int, identity_domain: s
     )
 
 
-def read_contract(store: ObjectStore) -> Contract:
-    """The contract of a graph, with its three files checked against each other."""
+def read_contract(store: ObjectStore, published: Callable[[], ManifestState] | None = None) -> Contract:
+    """The contract of a graph, with its three files checked against each other.
+
+    `published`: reads the manifest's state; only asked when the files disagree, to name the types that differ.
+    """
     source_bytes = _file(store, SOURCE)
     compiled = _file(store, COMPILED)
     state = _state(_file(store, STATE))
     ir = _compiled(compiled)
     catalog = catalog_of(ir)
     if hashlib.sha256(compiled).hexdigest() != state["ir_hash"]:
-        _refuse_foreign_compiled(catalog, state)
+        _refuse_foreign_compiled(catalog, state, published)
     source = _source(source_bytes, catalog)
     return Contract(
         source=source,
@@ -150,12 +161,31 @@ def _staged(store: ObjectStore, ir_hash: str) -> bytes | None:
 def check_identities(contract: Contract, state: ManifestState) -> None:
     """The compiled schema must name exactly the tables that the manifest publishes."""
     if contract.identities() != set(state.tables):
+        types, told = _differing(contract.names(), state)
         raise SchemaContractError(
-            f"identity mismatch: {COMPILED} names other tables than the manifest; restore the file that belongs to "
-            "this graph",
+            f"identity mismatch: {COMPILED} names other tables than the manifest ({told}); restore the file that "
+            "belongs to this graph",
             reason="identity_mismatch",
             path=COMPILED,
+            types=types,
         )
+
+
+def _differing(names: Mapping[str, Identity], state: ManifestState) -> tuple[list[str], str]:
+    """The types whose tables differ between a compiled schema and the manifest, as type keys and in words."""
+    published = {entry.key: entry.identity for entry in state.tables.values()}
+    types, told = [], []
+    for key in sorted(names.keys() | published.keys(), key=lambda key: (key.startswith("edge:"), key)):
+        here, there = names.get(key), published.get(key)
+        if here == there:
+            continue
+        types.append(key)
+        if here is not None and there is not None:
+            told.append(f"{key} is {identity_text(here)} in the schema and {identity_text(there)} in the manifest")
+        else:
+            told.append(f"{key} is only in the {'schema' if there is None else 'manifest'}")
+    shown = told[:_NAMED_TYPES] + ([f"and {len(told) - _NAMED_TYPES} more"] if len(told) > _NAMED_TYPES else [])
+    return types, "; ".join(shown)
 
 
 def check_domain(contract: Contract, known: Contract) -> None:
@@ -186,7 +216,12 @@ def _state(data: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         state = None
     found: dict[str, Any] = state if isinstance(state, dict) else {}
-    wrong = [name for name, kind in _STATE_FIELDS.items() if not isinstance(found.get(name), kind)]
+    # The exact type: True is an integer to Python. Versions and formats count from 1.
+    wrong = [
+        name
+        for name, kind in _STATE_FIELDS.items()
+        if type(found.get(name)) is not kind or (kind is int and found[name] < 1)
+    ]
     if "format" not in wrong and found["format"] > CONTRACT_FORMAT:
         raise SchemaContractError(
             f"{STATE} has contract format {found['format']}, this OmniGraph knows {CONTRACT_FORMAT}; upgrade omnigraph",
@@ -209,13 +244,18 @@ def _compiled(data: bytes, path: str = COMPILED) -> SchemaIR:
         ) from None
 
 
-def _refuse_foreign_compiled(catalog: Catalog, state: dict[str, Any]) -> None:
+def _refuse_foreign_compiled(
+    catalog: Catalog, state: dict[str, Any], published: Callable[[], ManifestState] | None
+) -> None:
     """The compiled schema is not the one the state accepted: the same meaning with other ids, or another schema."""
     if fingerprint(catalog) == state["fingerprint"]:
+        types, told = ([], "") if published is None else _differing(_names(catalog), published())
         raise SchemaContractError(
-            f"identity mismatch: {COMPILED} has the accepted meaning but other type ids than {STATE} says; restore it",
+            f"identity mismatch: {COMPILED} has the accepted meaning but other type ids than {STATE} says"
+            f"{f' ({told})' if told else ''}; restore it",
             reason="identity_mismatch",
             path=COMPILED,
+            types=types,
         )
     raise SchemaContractError(
         f"the schema files were changed without {STATE}; restore them and use `omnigraph schema apply`",

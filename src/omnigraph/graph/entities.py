@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.errors import NotFound
+from omnigraph.errors import BadRequest, NotFound
 from omnigraph.graph.snapshot import Snapshot
-from omnigraph.language.schema.catalog import Catalog
+from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.language.suggest import did_you_mean, nearest_name
 from omnigraph.query.entities import stored_columns
 from omnigraph.values.render import plain, stored_kind
+
+
+def types_of(catalog: Catalog, kind: str) -> Mapping[str, NodeType | EdgeType]:
+    """The types of one kind of entity by name; BadRequest when there is no such kind."""
+    if kind == "node":
+        return catalog.nodes
+    if kind == "edge":
+        return catalog.edges
+    raise BadRequest(f"{kind!r} is no kind of entity; the kinds are node and edge")
 
 
 def read_entity(
@@ -20,11 +31,12 @@ def read_entity(
 
     Values are those of results and exports: dates are ISO texts, a blob is `base64:…` or where it lies.
     """
-    type_key = f"{kind}:{type_name}"
-    entity = catalog.nodes.get(type_name) if kind == "node" else catalog.edges.get(type_name)
+    types = types_of(catalog, kind)
+    entity = types.get(type_name)
     if entity is None:
-        raise NotFound(f"{type_key} does not exist at this snapshot ({snapshot.id})")
-    table = snapshot.open(type_key)
+        hint = did_you_mean(nearest_name(str(type_name), types))
+        raise NotFound(f"{kind}:{type_name} does not exist at this snapshot ({snapshot.id}){hint}")
+    table = snapshot.open(entity.type_key)
     stored = stored_columns(entity, table)
     wanted = [name for name in stored.values() if name is not None]
     found = table.take_ids(pa.array([entity_id], pa.string()), wanted, blobs="values")

@@ -12,14 +12,16 @@ from omnigraph.embedding.config import EmbeddingArgument
 from omnigraph.embedding.embedder import Embedder
 from omnigraph.errors import BadRequest
 from omnigraph.graph.graph import Graph
+from omnigraph.graph.handle import Connection, Door
 from omnigraph.graph.lifecycle import connect, create, open_for_reading, open_for_writing
 from omnigraph.graph.schema_watch import SchemaWatch
+from omnigraph.graph.sources import read_source
 from omnigraph.spark.options import SparkArgument, spark_options
 
 
 def init(
     uri: str | os.PathLike[str],
-    schema: str,
+    schema: str | Path,
     *,
     force: bool = False,
     actor: str | None = None,
@@ -31,22 +33,17 @@ def init(
 ) -> Graph:
     """Create a graph and open it; refuses a place that holds one.
 
-    `external_blobs`: URI prefixes blobs may refer to. `embedding`: the kind of provider that turns texts into vectors, or
-    a mapping with its `kind`, `model`, `base_url`, `api_key` and more; the environment says what this leaves open.
-    `spark`: what large work runs on: a Spark session, a master URL, or a mapping of `master` and `spark.*` settings.
+    `schema`: `.pg` text, or the path of a `.pg` file. `external_blobs`: URI prefixes blobs may refer to. `embedding`: the kind
+    of provider that turns texts into vectors, or a mapping with its `kind`, `model`, `base_url`, `api_key` and more; the
+    environment says what this leaves open. `spark`: what large work runs on: a Spark session, a master URL, or a mapping
+    of `master` and `spark.*` settings.
     """
-    embedder = Embedder(embedding)
+    embedder, source = Embedder(embedding), read_source(schema, ".pg")[0]
     context = connect(_text(uri), storage_options=storage_options, durability=_durability(durability))
-    contract = create(context, schema, force=force, actor=actor)
-    return Graph(
-        context,
-        SchemaWatch(context, contract),
-        mode="rw",
-        actor=actor,
-        external_blobs=tuple(external_blobs),
-        embedder=embedder,
-        spark=spark_options(spark),
-    )
+    contract = create(context, source, force=force, actor=actor)
+    watch = SchemaWatch(context, contract)
+    connection = Connection(context, watch, embedder, spark_options(spark), tuple(external_blobs))
+    return Graph(Door(connection), mode="rw", actor=actor)
 
 
 def open(
@@ -60,21 +57,18 @@ def open(
     embedding: EmbeddingArgument | None = None,
     spark: SparkArgument | None = None,
 ) -> Graph:
-    """Open a graph. "rw" heals what a dead writer left, "ro" writes nothing at all. The options are those of `init`."""
+    """Open a graph. "rw" heals what a dead writer left, "ro" writes nothing at all. The options are those of `init`.
+
+    Works in a `with` statement, which closes it at the end.
+    """
     if mode not in ("rw", "ro"):
         raise BadRequest(f'mode is "rw" or "ro", not {mode!r}')
     embedder = Embedder(embedding)
     context = connect(_text(uri), storage_options=storage_options, durability=_durability(durability))
     contract = open_for_writing(context) if mode == "rw" else open_for_reading(context)
-    return Graph(
-        context,
-        SchemaWatch(context, contract),
-        mode=mode,
-        actor=actor,
-        external_blobs=tuple(external_blobs),
-        embedder=embedder,
-        spark=spark_options(spark),
-    )
+    watch = SchemaWatch(context, contract)
+    connection = Connection(context, watch, embedder, spark_options(spark), tuple(external_blobs))
+    return Graph(Door(connection), mode=mode, actor=actor)
 
 
 def _text(uri: str | os.PathLike[str]) -> str:

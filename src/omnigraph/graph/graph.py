@@ -50,17 +50,7 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
     def at(self, branch: str) -> Graph:
         """A handle on the same graph that is bound to another branch."""
         self._context.manifest.load(branch)
-        return Graph(
-            self._context,
-            self._watch,
-            mode=self.mode,
-            actor=self.actor,
-            branch=branch,
-            external_blobs=self._external_blobs,
-            caches=self._caches,
-            embedder=self._embedder,
-            spark=self._spark,
-        )
+        return Graph(self._door, mode=self.mode, actor=self.actor, branch=branch)
 
     # --- branches ---------------------------------------------------------------------------------------------------
 
@@ -128,11 +118,12 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
         type_name: str,
         entity_id: str,
         *,
+        branch: str | None = None,
         snapshot: Reference = None,
         schema: SchemaOf = NOW,
     ) -> dict[str, Any] | None:
         """One entity as a dict, or None when there is none with this id."""
-        contract, view = self._view(None, snapshot, schema)
+        contract, view = self._view(branch, snapshot, schema)
         return read_entity(contract.catalog, view, kind, type_name, entity_id)
 
     def read_blob(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Literal, TypeVar
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, Literal, Self, TypeVar
 
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN, ManifestState
@@ -28,39 +30,113 @@ SCHEMA_RESTART_BUDGET = 5
 _Result = TypeVar("_Result")
 
 
+@dataclass(frozen=True)
+class Connection:
+    """What all handles of one opened graph share."""
+
+    context: CommitContext
+    watch: SchemaWatch
+    embedder: Embedder
+    spark: SparkOptions
+    external_blobs: tuple[str, ...] = ()
+    caches: Caches = field(default_factory=Caches)
+    queries: CompiledQueries = field(default_factory=CompiledQueries)
+
+
+class Door:
+    """The way to a connection. It is shared by the handles that `Graph.at` makes: closing one closes all."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.uri = connection.context.root.uri
+        self._connection: Connection | None = connection
+
+    @property
+    def is_closed(self) -> bool:
+        return self._connection is None
+
+    def connection(self) -> Connection:
+        """The connection; BadRequest when it is closed."""
+        found = self._connection
+        if found is None:
+            raise BadRequest(f"this handle of {self.uri} is closed; open the graph again")
+        return found
+
+    def close(self) -> None:
+        """Let go of the connection: caches, table handles and network clients go with it. A second time does nothing."""
+        found, self._connection = self._connection, None
+        if found is not None:
+            found.embedder.close()
+
+
 class Handle:
     """An open graph without its verbs; each family of verbs is a class on top of this one, and `Graph` is all of them."""
 
-    def __init__(
-        self,
-        context: CommitContext,
-        watch: SchemaWatch,
-        *,
-        mode: Literal["rw", "ro"],
-        actor: str | None = None,
-        branch: str = MAIN,
-        external_blobs: tuple[str, ...] = (),
-        caches: Caches | None = None,
-        embedder: Embedder | None = None,
-        spark: SparkOptions | None = None,
-    ) -> None:
-        self._context = context
-        self._watch = watch
-        self._external_blobs = external_blobs
-        self._queries = CompiledQueries()
-        self._caches = caches or Caches()
-        self._embedder = embedder or Embedder()
-        self._spark = spark or SparkOptions()
+    def __init__(self, door: Door, *, mode: Literal["rw", "ro"], actor: str | None, branch: str = MAIN) -> None:
+        self._door = door
         self.mode = mode
         self.actor = actor
         self.branch = branch
 
+    # Every verb reaches the graph through one of these, so that none works on a closed one.
+
+    @property
+    def _context(self) -> CommitContext:
+        return self._door.connection().context
+
+    @property
+    def _watch(self) -> SchemaWatch:
+        return self._door.connection().watch
+
+    @property
+    def _caches(self) -> Caches:
+        return self._door.connection().caches
+
+    @property
+    def _queries(self) -> CompiledQueries:
+        return self._door.connection().queries
+
+    @property
+    def _embedder(self) -> Embedder:
+        return self._door.connection().embedder
+
+    @property
+    def _spark(self) -> SparkOptions:
+        return self._door.connection().spark
+
+    @property
+    def _external_blobs(self) -> tuple[str, ...]:
+        return self._door.connection().external_blobs
+
     @property
     def uri(self) -> str:
-        return self._context.root.uri
+        """Where the graph lies: an absolute path, or `s3://bucket/prefix`."""
+        return self._door.uri
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called on this handle, or on one that shares its connection."""
+        return self._door.is_closed
+
+    def close(self) -> None:
+        """Let go of everything this handle keeps open or in memory; handles made by `at` are closed with it.
+
+        Afterwards every verb is refused with `BadRequest`. A call that is running ends as if the handle were open.
+        Snapshots, results and a Spark session stay usable. A second call does nothing.
+        """
+        self._door.close()
+
+    def __enter__(self) -> Self:
+        self._door.connection()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.uri!r}, mode={self.mode!r}, branch={self.branch!r})"
+        closed = ", closed" if self.is_closed else ""
+        return f"{type(self).__name__}({self.uri!r}, mode={self.mode!r}, branch={self.branch!r}{closed})"
 
     def contract(self) -> Contract:
         """The accepted schema, checked against the files on disk when they changed."""
@@ -75,10 +151,16 @@ class Handle:
 
         `schema`: what its types are called, today or `"then"`, when it was written.
         """
-        return at if isinstance(at, Snapshot) else self._view(branch, at, schema)[1]
+        return at if isinstance(at, Snapshot) else self._seen(branch, at, schema)[1]
 
-    def _view(self, branch: str | None, at: Reference, schema: SchemaOf) -> tuple[Contract, Snapshot]:
-        """What is read, and the schema it is read with: one view for all of a query."""
+    def _view(self, branch: str | None, snapshot: Reference, schema: SchemaOf) -> tuple[Contract, Snapshot]:
+        """What is read, and the schema it is read with: one view for all of a query. Not both a branch and a snapshot."""
+        if branch is not None and snapshot is not None:
+            raise BadRequest("branch and snapshot exclude each other: a snapshot says itself what is read; give one")
+        return self._seen(branch, snapshot, schema)
+
+    def _seen(self, branch: str | None, at: Reference, schema: SchemaOf) -> tuple[Contract, Snapshot]:
+        """A view of a branch now, or at one of its manifest versions, a commit or a snapshot."""
         if schema not in (NOW, THEN):
             raise BadRequest(f"schema is {NOW!r} or {THEN!r}, not {schema!r}")
         # The schema first: one that is accepted meanwhile comes with a newer state, which is noticed.

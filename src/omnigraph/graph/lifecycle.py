@@ -250,7 +250,7 @@ def open_for_reading(context: CommitContext) -> Contract:
 
 def checked_contract(context: CommitContext) -> Contract:
     """The contract on disk, checked against the manifest."""
-    contract = read_contract(context.store)
+    contract = read_contract(context.store, context.manifest.load)
     check_identities(contract, context.manifest.load())
     return contract
 

@@ -1,7 +1,8 @@
-"""Query sources as callers give them, and the compiled queries a handle keeps."""
+"""Queries and schemas as callers give them, and the compiled queries that handles keep."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from pathlib import Path
@@ -14,10 +15,12 @@ from omnigraph.language.query.compile import CompiledQuery, compile_query
 CACHED_QUERIES = 512
 
 
-def read_source(source: str | Path) -> tuple[str, str | None]:
-    """`.gq` text, or the text of a `.gq` file with its name. A text without a brace that ends in `.gq` is a path."""
-    if isinstance(source, str) and ("{" in source or not source.strip().endswith(".gq")):
+def read_source(source: str | Path, suffix: str = ".gq") -> tuple[str, str | None]:
+    """A text, or the text of a file and the name of the file. A text without a brace that ends in `suffix` is a path."""
+    if isinstance(source, str) and ("{" in source or not source.strip().endswith(suffix)):
         return source, None
+    if not isinstance(source, str | os.PathLike):
+        raise BadRequest(f"a source is a text or the path of a {suffix} file, not {source!r}")
     path = Path(source)
     try:
         return path.read_text(encoding="utf-8"), str(source)

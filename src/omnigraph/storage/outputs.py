@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import obstore
-from obstore.exceptions import BaseError
+from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 
 from omnigraph import failpoints
 from omnigraph.errors import BadRequest
@@ -18,6 +18,9 @@ from omnigraph.ids import new_ulid
 from omnigraph.storage.object_errors import from_obstore, from_os
 from omnigraph.storage.objects import s3_client
 from omnigraph.storage.root import Root
+
+#: What only the folder of a graph holds: its manifest, the record of its schema, the claim of an unfinished creation.
+GRAPH_MARKS = ("__manifest", "__schema_state.json", "__init_claim.json")
 
 failpoints.declare("outputs.written", "outputs.folder_written")
 
@@ -30,14 +33,24 @@ class Output:
     root: Root
 
     @classmethod
-    def parse(cls, uri: str, storage_options: Mapping[str, str] | None = None) -> Output:
-        """Read a place as a user writes it: a path, file:// or s3://."""
-        root = Root.parse(uri, storage_options if uri.startswith("s3://") else None)
+    def parse(cls, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Output:
+        """Read a place as a user writes it: a path, file:// or s3://. A place inside a graph is refused."""
+        text = os.fspath(uri)
+        if "://" in text:
+            root = Root.parse(text, storage_options if text.startswith("s3://") else None)
+        else:
+            root = Root(_local_place(text))
         if root.scheme == "memory":
-            raise BadRequest(f"can not write to {uri!r}; use a local path, file://… or s3://bucket/key")
+            raise BadRequest(f"can not write to {text!r}; use a local path, file://… or s3://bucket/key")
         if root.scheme == "s3" and not root.prefix:
-            raise BadRequest(f"{uri!r} names a bucket only; write s3://bucket/key")
-        return cls(uri, root)
+            raise BadRequest(f"{text!r} names a bucket only; write s3://bucket/key")
+        graph = _graph_around(root)
+        if graph is not None:
+            raise BadRequest(
+                f"can not write to {text!r}: it lies inside the graph {graph}, whose files belong to it alone; "
+                "choose a place outside"
+            )
+        return cls(text, root)
 
     @property
     def path(self) -> Path:
@@ -98,6 +111,37 @@ class Output:
                 for batch in obstore.list(client, self.root.prefix):
                     obstore.delete(client, [meta["path"] for meta in batch])
             raise
+
+
+def _local_place(path: str) -> str:
+    """The absolute path with symbolic links followed; a device or a pipe keeps the name it is reached by."""
+    if not path:
+        raise BadRequest("the place to write to is empty; give a local path, file://… or s3://bucket/key")
+    try:
+        if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
+            return os.path.abspath(path)  # noqa: PTH100 — resolving /dev/stdout would lose what it leads to
+        return os.path.realpath(path)
+    except ValueError as error:
+        raise BadRequest(f"can not write to {path!r}: {error}") from None
+
+
+def _graph_around(root: Root) -> str | None:
+    """The graph that a place is in, or is itself; None outside of every graph."""
+    if root.is_local:
+        place = Path(root.uri)
+        for folder in (place, *place.parents):
+            if any((folder / mark).exists() for mark in GRAPH_MARKS):
+                return str(folder)
+        return None
+    client, parts = s3_client(root), root.prefix.split("/")
+    with _s3_errors(root.uri):
+        for depth in range(len(parts), -1, -1):
+            manifest = "/".join([*parts[:depth], GRAPH_MARKS[0], ""])
+            # Who may not list a prefix can not have a graph there, and may still be allowed to write below it.
+            with suppress(PermissionDeniedError, UnauthenticatedError):
+                if any(len(batch) for batch in obstore.list(client, manifest, chunk_size=1)):
+                    return "/".join([f"s3://{root.bucket}", *parts[:depth]])
+    return None
 
 
 class _Stream:

@@ -17,9 +17,7 @@ from tests.language.query.catalogs import ORG
 MAX_I64 = 2**63 - 1
 
 
-def bind(
-    declared: str, document: object, undeclared: Literal["refuse", "ignore"] = "ignore"
-) -> dict[str, TypedValue]:
+def bind(declared: str, document: object, undeclared: Literal["refuse", "ignore"] = "ignore") -> dict[str, TypedValue]:
     """Bind a document to the parameters of a query that declares these."""
     text = f"query q({declared}) {{ match {{ $s: Staff }} return {{ $s.handle }} }}"
     return bind_params(find_query(parse_query_file(text)).params, document, undeclared=undeclared)
