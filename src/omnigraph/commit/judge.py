@@ -69,12 +69,12 @@ def _judge(
 
 
 def _head(context: CommitContext, location: Location, *, above: int) -> int | None:
-    """The head of a table. Versions above its pin that a power failure left unreadable count as no movement."""
+    """The head of a table. Versions above its pin that are not whole count as no movement: they are set aside."""
     flushed = context.durability == POWER
     try:
         head = context.tables.head_version(location)
-        # Without flushing, what a dead process wrote is still whole: only the machine can lose it.
-        suspect = head is not None and (head < above or (flushed and head > above))
+        # On local disk a dead writer may not have come to see that the disk was full. An object store keeps whole objects.
+        suspect = head is not None and head != above and (context.root.is_local or head < above or flushed)
     except StorageError as error:
         if error.kind != "permanent":
             raise

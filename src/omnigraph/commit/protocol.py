@@ -68,6 +68,7 @@ from omnigraph.storage.tables.commit import commit_staged, fork
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged
 from omnigraph.storage.tables.table import Table
+from omnigraph.storage.tables.written import files_of_staged, require_whole
 
 _log = logging.getLogger(__name__)
 
@@ -180,8 +181,12 @@ def _carry_out(context: CommitContext, write: Write, lock: HeldLock | HeldLocks,
     if not lock.still_held():
         raise ManifestContention(f"the lock of branch '{write.branch}' was lost; nothing was written, repeat the write")
     sidecar = _plan(write)
+    _require_whole(context, write)
     creates_branch = write.branch_created_from is not None
     drafted = None if creates_branch else _draft_ahead(context, write, sidecar, base)
+    if drafted is not None and context.root.is_local:
+        # It is there already: a disk that is full is met before anything has moved.
+        require_whole(context.root, files_of_staged(drafted.result().staged))
     _phase_a(context, write, sidecar)
     moved: dict[str, int] = {}
     try:
@@ -279,6 +284,14 @@ def _draft_ahead(context: CommitContext, write: Write, sidecar: Sidecar, base: W
     drafted = requests.submit(draft, context, base, [*updates, *write.updates], write.lineage)
     requests.shutdown(wait=False)
     return drafted
+
+
+def _require_whole(context: CommitContext, write: Write) -> None:
+    """Everything that was staged beforehand is whole on disk; `ShortFile` otherwise, with nothing changed."""
+    for effect in write.effects:
+        for step in effect.steps:
+            if isinstance(step.stage, Staged):
+                require_whole(context.root, files_of_staged(step.stage))
 
 
 # --- phase A ----------------------------------------------------------------------------------------------------------
@@ -379,6 +392,7 @@ def _phase_b(context: CommitContext, write: Write, sidecar: Sidecar, moved: dict
                     expected_version=version,
                     transaction_id=planned.transaction_id,
                     seen_at_pin=effect.has_pin and step is effect.steps[0],
+                    seen_whole=staged is step.stage,
                 )
             except ExpectedVersionMismatch as conflict:
                 # Somebody else has moved this table; nothing that is there now is ours.

@@ -29,6 +29,7 @@ from omnigraph.storage.tables.commit import commit_exact, compact_dataset
 from omnigraph.storage.tables.lance_errors import StaleCommit
 from omnigraph.storage.tables.staged import Staged, stage_replace
 from omnigraph.storage.tables.table import Table
+from omnigraph.storage.tables.written import files_of_staged, require_whole
 
 PUBLISHER_RETRY_BUDGET = 5
 #: The manifest is compacted when it has more fragments than this above what compaction can not merge away.
@@ -119,6 +120,7 @@ def check_receipts(warm: Warm, updates: Sequence[Update]) -> None:
 def _commit(context: CommitContext, drafted: Draft, lineage: Lineage | None) -> ManifestState:
     manifest, before = context.manifest, drafted.base.state
     failpoints.hit("publisher.before_commit")
+    require_whole(context.root, files_of_staged(drafted.staged))
     try:
         dataset = commit_exact(drafted.base.dataset, drafted.staged.transaction)
         failpoints.hit("publisher.after_commit")
@@ -208,9 +210,10 @@ def compact_when_due(manifest: Manifest, branch: str) -> bool:
         if not _is_due(warm):
             return False
         failpoints.hit("publisher.before_compact")
+        location = manifest_location(branch)
         # Compaction moves the handle it works on, so it gets one of its own.
-        dataset = manifest.tables.open_dataset(manifest_location(branch))
-        compact_dataset(dataset, target_rows_per_fragment=ROWS_PER_FRAGMENT)
+        dataset = manifest.tables.open_dataset(location)
+        compact_dataset(manifest.tables, location, dataset, target_rows_per_fragment=ROWS_PER_FRAGMENT)
     except OmnigraphError as error:
         _log.warning("compaction of the manifest of branch '%s' was put off: %s", branch, error)
         return False

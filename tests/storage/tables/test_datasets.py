@@ -156,7 +156,7 @@ def test_compaction_keeps_rows_and_stamp(shared_root: Root, dataset: LanceDatase
         append_rows(shared_root, MANIFEST.path, people([number]))
     before = opened(shared_root)
     handle = opened(shared_root).dataset
-    assert compact_dataset(handle) == handle.version > before.version
+    assert compact_dataset(Tables(shared_root), MANIFEST, handle) == handle.version > before.version
     after = opened(shared_root)
     assert after.fragment_count == 1
     assert rows(after) == rows(before)
@@ -169,7 +169,7 @@ def test_a_compaction_that_was_overtaken(shared_root: Root, dataset: LanceDatase
     overtaking = stage_upsert(opened(shared_root), people([1, 5], "new"))
     commit_exact(handle, overtaking.transaction)
     with pytest.raises(StaleCommit):
-        compact_dataset(handle)
+        compact_dataset(Tables(shared_root), MANIFEST, handle)
     assert rows(opened(shared_root))[1] == ("p1", "new")
 
 

@@ -2,15 +2,21 @@
 
 A table commit is checked, because Lance rebases most transactions silently, even with zero retries: the head must be at
 the pin, the version reached must be the next one and carry our transaction id; otherwise the effect is undone.
+
+On local disk every file is checked too (`written`): those of a staged write before its commit, the version and what only
+the commit has written after it. A version that is not whole was acknowledged to nobody and is removed at once.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
 
 import lance
 import pyarrow as pa
@@ -21,6 +27,7 @@ from lance.optimize import Compaction
 from omnigraph import failpoints
 from omnigraph.errors import AlreadyExists, BadRequest, ExpectedVersionMismatch, OmnigraphError, StorageError
 from omnigraph.storage.root import Root
+from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.handles import TRANSACTION_ID, UNDO, Tables, own_id, read_transaction_id
 from omnigraph.storage.tables.incoming import Data
 from omnigraph.storage.tables.inverse import Inversion, Restoration, Unchanged, inverse_of
@@ -42,6 +49,15 @@ from omnigraph.storage.tables.staged import (
     stage_create,
 )
 from omnigraph.storage.tables.table import Table
+from omnigraph.storage.tables.version_files import version_name
+from omnigraph.storage.tables.written import (
+    ShortFile,
+    files_of_staged,
+    files_of_version,
+    require_whole,
+    require_whole_version,
+    version_files,
+)
 
 failpoints.declare(
     "table_commit.before_commit", "table_commit.lost_acknowledgement", "undo.before_commit", "undo.before_restore"
@@ -52,6 +68,11 @@ _log = logging.getLogger(__name__)
 UNDO_RETRY_BUDGET = 5
 _ALL_SEGMENTS = 1_000_000
 APPEND_RETRY_BUDGET = 20
+#: How many branches may be deleted by others while one process reads the refs of a dataset.
+REFS_RETRY_BUDGET = 20
+_REF_GONE = re.compile(r"[Nn]ot found.*/_refs/branches/|/_refs/branches/.*[Nn]ot found")
+
+Value = TypeVar("Value")
 
 # --- staged writes ----------------------------------------------------------------------------------------------------
 
@@ -63,20 +84,24 @@ def commit_staged(
     expected_version: int | None,
     transaction_id: str,
     seen_at_pin: bool = False,
+    seen_whole: bool = False,
 ) -> int:
     """Commit a staged write on a table that is still at its pin, and return the version reached.
 
     `seen_at_pin`: the caller has just looked, inside the effect window, and the head need not be asked for again.
+    `seen_whole`: the caller has checked that the staged files are whole.
     """
     if staged.read_version != expected_version:
         raise BadRequest(
             f"this write of {staged.location} was staged against version {staged.read_version},"
             f" it can not be committed against version {expected_version}"
         )
+    if expected_version is not None and not seen_at_pin:
+        _require_head(tables, staged.location, expected_version)
+    if not seen_whole:
+        require_whole(tables.root, files_of_staged(staged))
     if expected_version is None:
         return _commit_create(tables, staged, transaction_id)
-    if not seen_at_pin:
-        _require_head(tables, staged.location, expected_version)
     failpoints.hit("table_commit.before_commit")
     if isinstance(staged.work, Rewrites):
         return _commit_rewrites(tables, staged.location, expected_version, staged.work)
@@ -86,7 +111,9 @@ def commit_staged(
 
 
 def _commit_create(tables: Tables, staged: Staged, transaction_id: str) -> int:
-    return _create(tables.root, staged.location.path, _tagged(staged.transaction, transaction_id)).version
+    created = _create(tables.root, staged.location.path, _tagged(staged.transaction, transaction_id))
+    _require_blobs(tables, staged.location, created, None)
+    return created.version
 
 
 def _commit_transaction(
@@ -105,6 +132,7 @@ def _commit_transaction(
             f"version {reached} of {location} was written by two commits at once; the store has no atomic create",
             path=location.path,
         )
+    _require_blobs(tables, location, committed, pin)
     tables.keep(Table(location, committed))
     return reached
 
@@ -139,7 +167,8 @@ def _commit_rewrites(tables: Tables, location: Location, pin: int, work: Rewrite
             Compaction.commit(dataset, list(work.results))
     except StaleCommit as stale:
         raise _moved(location, pin, tables.head_version(location)) from stale
-    return _require_steps(location, pin, dataset.version, steps=2)
+    _require_steps(location, pin, dataset.version, steps=2)
+    return _require_versions(tables, location, dataset, pin)
 
 
 def _commit_index_fold(tables: Tables, location: Location, pin: int, work: IndexFold) -> int:
@@ -151,7 +180,8 @@ def _commit_index_fold(tables: Tables, location: Location, pin: int, work: Index
                 _fold(dataset, location, [name])
     except StaleCommit as stale:
         raise _moved(location, pin, tables.head_version(location)) from stale
-    return _require_steps(location, pin, dataset.version, steps=len(work.names))
+    _require_steps(location, pin, dataset.version, steps=len(work.names))
+    return _require_versions(tables, location, dataset, pin)
 
 
 def _fold(dataset: LanceDataset, location: Location, names: Sequence[str]) -> bool:
@@ -168,11 +198,60 @@ def _fold(dataset: LanceDataset, location: Location, names: Sequence[str]) -> bo
     return True
 
 
-def _require_steps(location: Location, pin: int, reached: int, *, steps: int) -> int:
+def _require_steps(location: Location, pin: int, reached: int, *, steps: int) -> None:
     # More versions than our own mean that someone else's commit lies below ours and would be published with it.
     if reached > pin + steps:
         raise _moved(location, pin, reached)
-    return reached
+
+
+# --- what a commit has written ----------------------------------------------------------------------------------------
+
+
+def _require_versions(tables: Tables, location: Location, dataset: LanceDataset, pin: int) -> int:
+    """The version a dataset was brought to from its pin by Lance itself, whose files nobody has looked at yet."""
+    if not tables.root.is_local or dataset.version == pin:
+        return dataset.version
+    try:
+        for version in range(pin + 1, dataset.version):
+            require_whole(tables.root, version_files(tables.root, location, version))
+        since = tables.open_dataset(location, pin)
+        require_whole(tables.root, files_of_version(tables.root, location, dataset, since))
+    except ShortFile:
+        _remove_versions(dataset.uri, pin + 1, dataset.version)
+        tables.forget(location)
+        raise
+    return dataset.version
+
+
+def _require_blobs(tables: Tables, location: Location, committed: LanceDataset, pin: int | None) -> None:
+    """Blob files are described in the rows of a version, so they are looked at when it is there."""
+    if not tables.root.is_local or not blob_columns(committed.schema):
+        return
+    since = tables.open(location, pin).dataset if pin is not None else None
+    try:
+        require_whole(tables.root, files_of_version(tables.root, location, committed, since))
+    except ShortFile:
+        _remove_versions(committed.uri, committed.version, committed.version)
+        raise
+
+
+def _require_version(committed: LanceDataset, transaction: Transaction | None = None) -> LanceDataset:
+    """The version that was just committed, if its manifest and its transaction file are whole; else it is removed."""
+    if "://" not in committed.uri:
+        # Lance names it by the version it was committed on, which is another one after a rebase.
+        name = None if transaction is None else f"{committed.version - 1}-{transaction.uuid}.txn"
+        try:
+            require_whole_version(committed.uri, committed.version, name)
+        except ShortFile:
+            _remove_versions(committed.uri, committed.version, committed.version)
+            raise
+    return committed
+
+
+def _remove_versions(line: str, first: int, last: int) -> None:
+    """Remove the files of versions that no manifest of the graph names, the newest first: what is below was the head."""
+    for version in range(last, first - 1, -1):
+        (Path(line) / "_versions" / version_name(version)).unlink(missing_ok=True)
 
 
 # --- undo -------------------------------------------------------------------------------------------------------------
@@ -242,7 +321,7 @@ def fork(tables: Tables, source: Location, version: int, branch_name: str) -> Lo
     try:
         create_lance_branch(dataset, branch_name, version)
     except AlreadyExists:
-        made = dataset.branches.list().get(branch_name)
+        made = _branches(dataset).get(branch_name)
         if made is None or (made["parent_branch"], made["parent_version"]) != (source.branch, version):
             raise
     return Location(source.path, branch_name)
@@ -285,6 +364,7 @@ def commit_exact(dataset: LanceDataset, transaction: Transaction) -> LanceDatase
 def create_dataset(root: Root, path: str, schema: pa.Schema, data: Data | None = None) -> LanceDataset:
     """A new dataset; `AlreadyExists` when there is one."""
     staged = stage_create(Tables(root), Location(path), schema, data)
+    require_whole(root, files_of_staged(staged))
     return _create(root, path, staged.transaction)
 
 
@@ -298,15 +378,27 @@ def append_rows(root: Root, path: str, table: pa.Table) -> int:
         except AlreadyExists:
             head = tables.open_head(Location(path))
             assert head is not None
+    staged = stage_append(head, table)
+    require_whole(root, files_of_staged(staged))
     # Without a pin an append fits on any version, so Lance may rebase it as often as it likes.
-    return _commit(head.dataset, stage_append(head, table).transaction, path, retries=APPEND_RETRY_BUDGET).version
+    return _commit(head.dataset, staged.transaction, path, retries=APPEND_RETRY_BUDGET).version
 
 
-def compact_dataset(dataset: LanceDataset, *, target_rows_per_fragment: int = ROWS_PER_FRAGMENT) -> int:
-    """Compact a dataset that has no pin; returns the version reached. `StaleCommit` when a writer was first."""
+def compact_dataset(
+    tables: Tables,
+    location: Location,
+    dataset: LanceDataset,
+    *,
+    target_rows_per_fragment: int = ROWS_PER_FRAGMENT,
+) -> int:
+    """Compact a dataset that has no pin; returns the version reached. `StaleCommit` when a writer was first.
+
+    `dataset`: a handle of the caller's own, which is moved to the version reached.
+    """
+    before = dataset.version
     with translated(dataset.uri, "compact"):
         dataset.optimize.compact_files(target_rows_per_fragment=target_rows_per_fragment)
-    return dataset.version
+    return _require_versions(tables, location, dataset, before)
 
 
 def set_schema_metadata(dataset: LanceDataset, key: str, value: str) -> LanceDataset:
@@ -319,27 +411,60 @@ def create_lance_branch(dataset: LanceDataset, name: str, version: int) -> None:
     """Branch a dataset at one of its versions; `AlreadyExists` when there is a branch of that name."""
     with translated(dataset.uri, f"create branch {name} of"):
         try:
-            dataset.create_branch(name, version)
+            created = dataset.create_branch(name, version)
         except LANCE_ERRORS as error:
-            if name in dataset.branches.list():
+            if name in _branches(dataset):
                 raise AlreadyExists(f"{dataset.uri} has a branch {name} already", name=name) from error
             if not _drop_tree_without_ref(dataset, name):
                 raise
-            dataset.create_branch(name, version)
+            created = dataset.create_branch(name, version)
+    try:
+        _require_version(created)
+    except ShortFile:
+        delete_lance_branch(dataset, name)
+        raise
 
 
 def delete_lance_branch(dataset: LanceDataset, name: str) -> None:
     """Delete a branch and its files; `Missing` when there is neither, `BranchInUse` when others start from it."""
     with translated(dataset.uri, f"delete branch {name} of"):
-        if name in dataset.branches.list():
-            dataset.branches.delete(name)
-        elif not _drop_tree_without_ref(dataset, name):
-            raise Missing(f"there is no branch {name} of {dataset.uri}", path=dataset.uri)
+        if name not in _branches(dataset):
+            if not _drop_tree_without_ref(dataset, name):
+                raise Missing(f"there is no branch {name} of {dataset.uri}", path=dataset.uri)
+            return
+        _while_refs_vanish(lambda: _delete_what_is_left(dataset, name))
+
+
+def _delete_what_is_left(dataset: LanceDataset, name: str) -> None:
+    """Lance may fail on the ref of another branch after it has removed this one's, and before it removes the tree."""
+    if name in _branches(dataset):
+        dataset.branches.delete(name)
+    else:
+        _drop_tree_without_ref(dataset, name)
+
+
+def _branches(dataset: LanceDataset) -> dict[str, Any]:
+    """The branches of a dataset with what Lance records about each."""
+    return _while_refs_vanish(lambda: dict(dataset.branches.list()))
+
+
+def _while_refs_vanish(call: Callable[[], Value]) -> Value:
+    """Repeat a call that reads all refs of a dataset while others delete branches.
+
+    Lance lists the refs and then reads each, and fails on one that went in between. The next listing does not have it.
+    """
+    for _ in range(REFS_RETRY_BUDGET):
+        try:
+            return call()
+        except LANCE_ERRORS as error:
+            if not _REF_GONE.search(str(error)):
+                raise
+    return call()
 
 
 def _drop_tree_without_ref(dataset: LanceDataset, name: str) -> bool:
     """Remove what a crash left of a branch: Lance creates the tree before the ref and deletes it after the ref."""
-    branches = dataset.branches.list()
+    branches = _branches(dataset)
     if any(other.startswith(f"{name}/") for other in branches):
         # The trees of those branches lie inside this one.
         return False
@@ -363,11 +488,11 @@ def _commit(dataset: LanceDataset, transaction: Transaction, name: str, *, retri
     try:
         committed = LanceDataset.commit(dataset, transaction, max_retries=retries)
         failpoints.hit("table_commit.lost_acknowledgement")
-        return committed
     except CommitConflictError as conflict:
         raise translate(conflict, path=name, action="commit to") from conflict
     except LANCE_ERRORS as error:
-        return _settle(dataset, transaction, name, error)
+        committed = _settle(dataset, transaction, name, error)
+    return _require_version(committed, transaction)
 
 
 def _settle(dataset: LanceDataset, transaction: Transaction, name: str, error: Exception) -> LanceDataset:
@@ -395,10 +520,10 @@ def _create(root: Root, path: str, transaction: Transaction) -> LanceDataset:
             storage_options=root.storage_options,
         )
         failpoints.hit("table_commit.lost_acknowledgement")
-        return created
     except LANCE_ERRORS as error:
         # Lance's text for "exists already" speaks of a missing manifest, so the store is asked instead.
-        return _settle_create(root, path, transaction, error)
+        created = _settle_create(root, path, transaction, error)
+    return _require_version(created, transaction)
 
 
 def _settle_create(root: Root, path: str, transaction: Transaction, error: Exception) -> LanceDataset:

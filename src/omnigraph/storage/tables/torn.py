@@ -1,7 +1,8 @@
-"""Versions that a power failure tore: Lance does not flush, so a file can have its name before its content is on disk.
+"""Versions whose files are not whole: torn by a power failure, or cut by a full disk while their writer died.
 
-Such a version was never acknowledged. It would make the dataset unreadable, so it is set aside (not destroyed), and the
-newest readable version is the head again.
+Lance does not flush, so after a power failure a file can have its name before its content; and its local writer can lose
+the error of a full disk (`written`). Such a version was never acknowledged. It would make the dataset unreadable, so it is
+set aside, and the newest whole version is the head again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.version_files import version_of, versions_path
+from omnigraph.storage.tables.written import files_of_version, require_whole
 
 #: Where torn manifests go.
 ASIDE = "__recovery/torn"
@@ -26,7 +28,7 @@ _log = logging.getLogger(__name__)
 def set_torn_versions_aside(
     tables: Tables, store: ObjectStore, location: Location, *, above: int | None, with_data: bool = False
 ) -> list[int]:
-    """Set the unreadable versions at the top of a dataset aside and return their numbers.
+    """Set the versions at the top of a dataset that are not whole aside and return their numbers.
 
     `above`: a version that is not touched; 0 for a table that was being made, of which nothing need be readable. None
     when it is not known: then one that can be read must remain, because a dataset without any is damaged, not torn.
@@ -34,15 +36,19 @@ def set_torn_versions_aside(
     """
     torn = []
     for version, path in _versions(store, location):
-        if version <= (above or 0) or _readable(tables, location, version, above if with_data else None):
+        if version <= (above or 0) or _is_whole(tables, location, version, above, with_data):
             break
         torn.append((version, path))
     else:
         torn = [] if above is None else torn
     for version, path in torn:
-        store.put(f"{ASIDE}/{path}", store.get(path))
+        try:
+            store.put(f"{ASIDE}/{path}", store.get(path))
+        except StorageError as error:
+            # A copy helps nobody read it; a disk that is full again must not keep the dataset unreadable.
+            _log.warning("no copy of version %d of %s is kept: %s", version, location, error)
         store.delete(path)
-        _log.warning("version %d of %s was torn by a power failure and set aside", version, location)
+        _log.warning("version %d of %s was not whole and was set aside", version, location)
     tables.forget(location)
     return [version for version, _ in torn]
 
@@ -53,15 +59,19 @@ def _versions(store: ObjectStore, location: Location) -> list[tuple[int, str]]:
     return sorted(((version, path) for version, path in listed if version is not None), reverse=True)
 
 
-def _readable(tables: Tables, location: Location, version: int, pin: int | None) -> bool:
-    """Whether a version can be opened and, given the pin it was made on, all data it added can be read."""
+def _is_whole(tables: Tables, location: Location, version: int, pin: int | None, with_data: bool) -> bool:
+    """Whether a version can be opened and has all its files. Given the pin it was made on: all files it added.
+
+    `with_data`: all data it added must be readable too, because a power failure leaves files of the right size.
+    """
     try:
         dataset = tables.open_dataset(location, version)
+        since = tables.open_dataset(location, pin) if pin else None
+        require_whole(tables.root, files_of_version(tables.root, location, dataset, since))
+        if with_data and pin is not None:
+            _read_what_is_new(dataset, since)
         # A manifest of zeros decodes, as an empty version 0.
-        whole = bool(dataset.version == version)
-        if whole and pin is not None:
-            _read_what_is_new(dataset, tables.open_dataset(location, pin) if pin else None)
-        return whole
+        return bool(dataset.version == version)
     except StorageError as error:
         if error.kind in ("permanent", "not_found"):
             return False

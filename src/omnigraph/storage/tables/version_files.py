@@ -20,7 +20,12 @@ def versions_path(location: Location) -> str:
 
 def version_file(location: Location, version: int) -> str:
     """The file of one version."""
-    return f"{versions_path(location)}/{_COUNTS_DOWN_FROM - version:020}{_SUFFIX}"
+    return f"{versions_path(location)}/{version_name(version)}"
+
+
+def version_name(version: int) -> str:
+    """The name of the file of one version."""
+    return f"{_COUNTS_DOWN_FROM - version:020}{_SUFFIX}"
 
 
 def version_of(path: str) -> int | None:

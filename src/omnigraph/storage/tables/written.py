@@ -1,0 +1,387 @@
+"""Which files a write has made, how large each must be, and whether it is whole on disk.
+
+Lance's local writer can lose the error of the last write to a file: on a disk that is full for a moment it reports success
+for a file that ends early. So before a staged write is committed, and before a table's new version is published, every new
+file is compared with what Lance says of it. An object store takes an object as a whole or not at all, so only graphs on
+local disk are looked at.
+
+    data          the size is in the fragment's metadata
+    blob          a file beside a data file; blob descriptors say up to which byte it is used
+    deletions     no size is recorded: the file is read, and must hold as many marks as the fragment's metadata says
+    index         staged: one file with its size; of a version: the folder of one segment with the total size
+    manifest      the version itself; its footer and the lengths of its sections say where it ends
+    transaction   a copy of a section of the manifest, so it has the length of that section
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import struct
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import LanceDataset, LanceFragment, LanceOperation, Transaction
+from lance.fragment import DeletionFile, FragmentMetadata
+
+from omnigraph.errors import StorageError
+from omnigraph.storage.root import Root
+from omnigraph.storage.tables.blobs import blob_columns
+from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.staged import Rewrites, Staged
+from omnigraph.storage.tables.version_files import version_file, version_name
+
+FileKind = Literal["data", "blob", "deletions", "index", "manifest", "transaction"]
+
+#: The kinds of blob descriptors whose bytes lie in a file beside the data file: packed with others, or alone.
+_IN_BLOB_FILES = (1, 2)
+_FOOTER = struct.Struct("<QHH4s")
+_MAGIC = b"LANC"
+_LENGTH = struct.Struct("<I")
+_TRANSACTION_FILE = re.compile(rb"[0-9]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.txn")
+_BITMAP_COOKIE = 12346
+_ARRAY_CONTAINER_LIMIT = 4096
+_BITMAP_CONTAINER_BYTES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """One file (`index` of a version: one folder) that a write has made.
+
+    `path` is below the graph root. `size` is in bytes, None when only the content tells; `marks` is the number of deleted
+    rows that a deletion file must hold.
+    """
+
+    path: str
+    kind: FileKind
+    size: int | None
+    marks: int | None = None
+
+
+class ShortFile(StorageError):
+    """A file that Lance reported as written and that is not whole. `expected` and `found` are bytes, None if unknown."""
+
+    def __init__(self, message: str, *, path: str, expected: int | None, found: int | None) -> None:
+        super().__init__(message, kind="permanent", path=path)
+        self.expected = expected
+        self.found = found
+
+
+# --- the walk ---------------------------------------------------------------------------------------------------------
+
+
+def files_of_staged(staged: Staged) -> Iterator[WrittenFile]:
+    """The files that a staged write has made. Blob files are only known once it is committed: see `files_of_version`."""
+    location, work = staged.location, staged.work
+    if isinstance(work, Rewrites):
+        for result in work.results:
+            described: dict[str, Any] = json.loads(result.json())  # type: ignore[attr-defined]
+            for fragment in described["new_fragments"]:
+                for file in fragment["files"]:
+                    yield _data_file(location, file["path"], file["file_size_bytes"])
+        return
+    match work.operation if isinstance(work, Transaction) else None:
+        case (
+            LanceOperation.Append(fragments) | LanceOperation.Overwrite(_, fragments) | LanceOperation.Merge(fragments)
+        ):
+            yield from _data_files(location, fragments)
+        case LanceOperation.Update() as update:
+            yield from _data_files(location, update.new_fragments or [])
+            changed = update.updated_fragments or []
+            yield from _data_files(location, changed if update.fields_modified else [])
+            yield from _deletion_files(location, changed, staged.read_version)
+        case LanceOperation.Delete(updated_fragments):
+            yield from _deletion_files(location, updated_fragments, staged.read_version)
+        case LanceOperation.CreateIndex(new_indices):
+            for index in new_indices:
+                for part in index.files or []:
+                    path = f"{location.dataset_path}/_indices/{index.uuid}/{part.path}"
+                    yield WrittenFile(path, "index", part.size_bytes)
+
+
+def files_of_version(
+    root: Root, location: Location, dataset: LanceDataset, since: LanceDataset | None = None
+) -> Iterator[WrittenFile]:
+    """The files on this line that a version has and an older one has not; without an older one, all on this line.
+
+    The version's manifest and transaction file come first; they are given for local graphs only, and of a manifest that
+    is not whole nothing else is given: `size` of it is then None.
+    """
+    with translated(str(location), f"read version {dataset.version} of"):
+        if root.is_local:
+            yield from version_files(root, location, dataset.version)
+        known = _names(since)
+        added = [part for part in dataset.get_fragments() if _names_of(part.metadata) - known]
+        for part in added:
+            metadata = part.metadata
+            yield from (file for file in _data_files(location, [metadata]) if _name(file.path) not in known)
+            marks = metadata.deletion_file
+            if marks is not None and marks.base_id is None:
+                file = _deletion_file(location, metadata.id, marks)
+                if _name(file.path) not in known:
+                    yield file
+        for column in blob_columns(dataset.schema) if added else ():
+            yield from _blob_files(root, location, dataset, added, column, known)
+        for index in dataset.describe_indices():
+            for segment in index.segments:
+                if segment.base_id is None and segment.uuid not in known:
+                    yield WrittenFile(
+                        f"{location.dataset_path}/_indices/{segment.uuid}", "index", segment.size_bytes or None
+                    )
+
+
+def version_files(root: Root, location: Location, version: int) -> list[WrittenFile]:
+    """The manifest of a version on local disk, and its transaction file. Of a manifest that is not whole: only it."""
+    path = version_file(location, version)
+    found = _manifest_extent(root.local_path(path), with_transaction=True)
+    if found is None:
+        return [WrittenFile(path, "manifest", None)]
+    manifest = WrittenFile(path, "manifest", found.size)
+    if found.transaction_name is None or found.last_section is None:
+        return [manifest]
+    transaction = f"{location.dataset_path}/_transactions/{found.transaction_name}"
+    return [manifest, WrittenFile(transaction, "transaction", _transaction_size(root, transaction, found.last_section))]
+
+
+def _transaction_size(root: Root, path: str, section: bytes) -> int | None:
+    """The size a transaction file must have; None when there is no such file, or the section is not of the transaction.
+
+    Other programs may write no section of the transaction: then the last one is of indexes.
+    """
+    try:
+        content = root.local_path(path).read_bytes()
+    except FileNotFoundError:
+        return None
+    return len(section) if section.startswith(content) else None
+
+
+def _names(dataset: LanceDataset | None) -> set[str]:
+    if dataset is None:
+        return set()
+    names = {name for part in dataset.get_fragments() for name in _names_of(part.metadata)}
+    return names | {segment.uuid for index in dataset.describe_indices() for segment in index.segments}
+
+
+def _names_of(fragment: FragmentMetadata) -> set[str]:
+    names = {_name(file.path) for file in fragment.files}
+    if fragment.deletion_file is not None:
+        names.add(_name(fragment.deletion_file.path(fragment.id)))
+    return names
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _data_files(location: Location, fragments: Iterable[FragmentMetadata]) -> Iterator[WrittenFile]:
+    for fragment in fragments:
+        for file in fragment.files:
+            if file.base_id is None:
+                yield _data_file(location, file.path, file.file_size_bytes)
+
+
+def _data_file(location: Location, path: str, size: int | None) -> WrittenFile:
+    return WrittenFile(f"{location.dataset_path}/data/{path}", "data", size or None)
+
+
+def _deletion_files(
+    location: Location, fragments: Iterable[FragmentMetadata], read_version: int | None
+) -> Iterator[WrittenFile]:
+    for fragment in fragments:
+        marks = fragment.deletion_file
+        if marks is not None and marks.base_id is None and marks.read_version == read_version:
+            yield _deletion_file(location, fragment.id, marks)
+
+
+def _deletion_file(location: Location, fragment_id: int, marks: DeletionFile) -> WrittenFile:
+    path = f"{location.dataset_path}/{marks.path(fragment_id)}"
+    return WrittenFile(path, "deletions", None, marks.num_deleted_rows)
+
+
+def _blob_files(
+    root: Root,
+    location: Location,
+    dataset: LanceDataset,
+    fragments: Sequence[LanceFragment],
+    column: str,
+    known: Collection[str],
+) -> Iterator[WrittenFile]:
+    """The blob files beside new data files, each up to the last byte that a descriptor of one blob column names."""
+    field_id = next(field.id() for field in dataset.lance_schema.fields() if field.name() == column)
+    for fragment in fragments:
+        holder = next((file for file in fragment.metadata.files if field_id in file.fields), None)
+        if holder is None or holder.base_id is not None or _name(holder.path) in known:
+            continue
+        folder = f"{location.dataset_path}/data/{holder.path.removesuffix('.lance')}"
+        if root.is_local and not root.local_path(folder).is_dir():
+            continue  # All values are small and lie in the data file.
+        ends: dict[int, int] = {}
+        for batch in dataset.scanner(columns=[column], fragments=[fragment]).to_batches():
+            described = batch.column(column)
+            beside = pc.is_in(described.field("kind"), pa.array(_IN_BLOB_FILES, pa.uint8()))
+            for value in described.filter(pc.and_(pc.fill_null(beside, False), described.is_valid())).to_pylist():
+                end = value["position"] + value["size"]
+                ends[value["blob_id"]] = max(end, ends.get(value["blob_id"], 0))
+        for blob_id, end in sorted(ends.items()):
+            # Lance names a blob file by the bits of its id, the lowest first.
+            yield WrittenFile(f"{folder}/{f'{blob_id:032b}'[::-1]}.blob", "blob", end)
+
+
+# --- the check --------------------------------------------------------------------------------------------------------
+
+
+def require_whole(root: Root, files: Iterable[WrittenFile]) -> None:
+    """Raise `ShortFile` for the first file that is not whole. Nothing is looked at in an object store."""
+    if root.is_local:
+        for file in files:
+            _require(root, file)
+
+
+def require_whole_version(line: str, version: int, transaction: str | None = None) -> None:
+    """Raise `ShortFile` when the manifest of a version that was just committed, or its transaction file, is not whole.
+
+    `line`: the local folder of the dataset or of its branch. `transaction`: the name of the transaction file, if known;
+    readers need only the copy inside the manifest, so its absence is no fault.
+    """
+    place = Path(line) / "_versions" / version_name(version)
+    found = _manifest_extent(place)
+    if found is None:
+        raise _short(str(place), None, _size(place))
+    if transaction is not None and found.last_length is not None:
+        beside = Path(line) / "_transactions" / transaction
+        size = _size(beside)
+        if size is not None and size != found.last_length:
+            raise _short(str(beside), found.last_length, size)
+
+
+def is_whole(root: Root, file: WrittenFile) -> bool:
+    """Whether one file of a local graph is there with the size, or the content, it must have."""
+    try:
+        _require(root, file)
+    except ShortFile:
+        return False
+    return True
+
+
+def _require(root: Root, file: WrittenFile) -> None:
+    place = root.local_path(file.path)
+    found = _size(place)
+    if file.kind == "manifest":
+        whole = file.size is not None and found == file.size
+    elif file.kind == "deletions":
+        whole = found is not None and _marks_in(place) == file.marks
+    elif file.kind == "blob":
+        whole = found is not None and file.size is not None and found >= file.size
+    elif file.kind == "transaction":
+        whole = file.size is None or found == file.size
+    else:
+        whole = found is not None and file.size in (None, found)
+    if not whole:
+        raise _short(file.path, file.size, found)
+
+
+def _short(path: str, expected: int | None, found: int | None) -> ShortFile:
+    has = "is missing" if found is None else f"has {found} bytes"
+    of = "" if expected is None else f" of {expected}"
+    return ShortFile(
+        f"{path} {has}{of} after it was written: the disk was full or failed for a moment; nothing was changed, free some "
+        "space and repeat the write",
+        path=path,
+        expected=expected,
+        found=found,
+    )
+
+
+def _size(place: Path) -> int | None:
+    """The size of a file, or of all files of a folder; None when there is neither."""
+    try:
+        found = place.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not stat.S_ISDIR(found.st_mode):
+        return found.st_size
+    return sum(part.stat().st_size for part in place.rglob("*") if part.is_file())
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """The size of a whole manifest, and its last section before the manifest proper: the transaction.
+
+    `last_section` and `transaction_name` are None unless they were asked for.
+    """
+
+    size: int
+    last_length: int | None
+    last_section: bytes | None = None
+    transaction_name: str | None = None
+
+
+def _manifest_extent(place: Path, *, with_transaction: bool = False) -> _Extent | None:
+    """What a manifest says of its own size; None when the file is missing or ends early.
+
+    Sections are a length and as many bytes: indexes and the transaction if there are any, then the manifest proper, where
+    the footer points to.
+    """
+    try:
+        descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        size = os.fstat(descriptor).st_size
+        if size < _FOOTER.size + _LENGTH.size:
+            return None
+        start, _, _, magic = _FOOTER.unpack(os.pread(descriptor, _FOOTER.size, size - _FOOTER.size))
+        if magic != _MAGIC or start + _LENGTH.size + _FOOTER.size > size:
+            return None
+        length = _length_at(descriptor, start)
+        if start + _LENGTH.size + length + _FOOTER.size != size:
+            return None
+        last, position = None, 0
+        while position < start:
+            last = _length_at(descriptor, position)
+            position += _LENGTH.size + last
+        if position != start:
+            return None
+        if not with_transaction or last is None:
+            return _Extent(size, last)
+        named = _TRANSACTION_FILE.findall(os.pread(descriptor, length, start + _LENGTH.size))
+        section = os.pread(descriptor, last, start - last)
+        return _Extent(size, last, section, named[-1].decode() if named else None)
+    finally:
+        os.close(descriptor)
+
+
+def _length_at(descriptor: int, position: int) -> int:
+    length: int = _LENGTH.unpack(os.pread(descriptor, _LENGTH.size, position))[0]
+    return length
+
+
+def _marks_in(place: Path) -> int | None:
+    """How many deletion marks a file holds; None when it is not whole."""
+    data = place.read_bytes()
+    if place.suffix == ".bin":
+        return _marks_in_bitmap(data)
+    try:
+        return int(pa.ipc.open_file(data).read_all().num_rows)
+    except (pa.ArrowException, ValueError):
+        return None
+
+
+def _marks_in_bitmap(data: bytes) -> int | None:
+    """The cardinality of a serialised Roaring bitmap without run containers, which is what Lance writes; None if cut."""
+    if len(data) < 8:
+        return None
+    cookie, containers = struct.unpack_from("<II", data)
+    header = 8 + 8 * containers
+    if cookie != _BITMAP_COOKIE or len(data) < header:
+        return None
+    sizes = [size + 1 for _, size in struct.iter_unpack("<HH", data[8 : 8 + 4 * containers])]
+    body = sum(2 * size if size <= _ARRAY_CONTAINER_LIMIT else _BITMAP_CONTAINER_BYTES for size in sizes)
+    return sum(sizes) if len(data) == header + body else None
