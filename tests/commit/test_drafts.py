@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.commit import rows
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN
 from omnigraph.commit.publisher import draft, publish
 from omnigraph.commit.updates import SetTable, SetTag, Update
+from omnigraph.storage.tables.commit import append_rows
 from tests.commit.org import STAFF, TEAM, again, delete, ids, index, insert, lineage, staff, team
 
 
@@ -53,6 +55,19 @@ def test_a_draft_that_fell_behind_is_made_anew_and_loses_nothing(graph: CommitCo
     commit = again(graph).manifest.find_commit(MAIN, planned.id)
     assert commit is not None
     assert commit.parent == rival.head
+
+
+def test_a_publish_that_lance_rebased_is_read_back(graph: CommitContext) -> None:
+    """A commit that leaves the fence alone does not conflict: the publish lands above it, and its rows count too."""
+    planned, updates = lineage(), [SetTag("mine", "x")]
+    base = graph.manifest.warm()
+    drafted = draft(graph, base, updates, planned)
+    theirs = rows.to_arrow([rows.tag_row("theirs", "y")], base.dataset.schema)
+    append_rows(graph.root, "__manifest", theirs)
+    state = publish(graph, MAIN, updates, [], planned, base, drafted)
+    assert state.version == base.state.version + 2
+    assert state.tags == {"mine": "x", "theirs": "y"}
+    assert state == again(graph).manifest.load() == graph.manifest.load()
 
 
 def _insert(context: CommitContext) -> None:

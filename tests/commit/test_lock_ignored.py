@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import lance
 import pytest
 
 from omnigraph import failpoints
@@ -18,8 +19,10 @@ from omnigraph.commit.sidecar import read_sidecar
 from omnigraph.commit.updates import SetTable, written
 from omnigraph.errors import Conflict, DriftNeedsRepair, ExpectedVersionMismatch
 from omnigraph.ids import new_ulid
-from omnigraph.storage.tables.commit import commit_staged
+from omnigraph.storage.tables.commit import commit_staged, undo
+from omnigraph.storage.tables.handles import UNDO
 from omnigraph.storage.tables.staged import stage_append
+from omnigraph.storage.tables.table import Table
 from tests.commit.healthy import assert_healthy
 from tests.commit.lawless import lawless
 from tests.commit.org import STAFF, TEAM, again, ids, insert, staff, table_of, team, write
@@ -138,3 +141,20 @@ def test_drift_that_nobody_can_explain_is_not_put_right(graph: CommitContext) ->
         with pytest.raises(DriftNeedsRepair, match="omnigraph repair"):
             insert(graph, {STAFF: staff(["next"])})
     assert graph.tables.head_version(entry.location) == 2
+
+
+def test_drift_is_not_put_right_above_foreign_writes(graph: CommitContext) -> None:
+    """An undo of ours is the head, but below it lies what a program that only knows Lance has written."""
+    entry = graph.manifest.load().by_key[STAFF]
+    uri = graph.root.lance_uri(entry.path)
+    foreign = lance.write_dataset(staff(["foreign"]), uri, mode="append")
+    ours = stage_append(Table(entry.location, foreign), staff(["ours"]))
+    effect = commit_staged(graph.tables, ours, expected_version=foreign.version, transaction_id=new_ulid())
+    undone = undo(graph.tables, entry.location, pin=foreign.version, effect=effect)
+    assert graph.tables.created_by(entry.location, undone) == UNDO
+    for _ in range(2):
+        with pytest.raises(DriftNeedsRepair, match="omnigraph repair"):
+            insert(again(graph), {STAFF: staff(["next"])})
+    assert graph.tables.head_version(entry.location) == undone
+    assert graph.tables.open(entry.location, undone).read(["id"])["id"].to_pylist() == ["foreign"]
+    assert again(graph).manifest.load().by_key[STAFF] == entry

@@ -93,6 +93,19 @@ def test_an_overwrite_reports_the_conflict(graph: og.Graph, holds: bool) -> None
     assert graph.head().parent == before.id
 
 
+def test_an_overwrite_next_to_an_edge_that_needs_what_goes(graph: og.Graph, holds: bool) -> None:
+    """The edge tables that an overwrite of nodes has looked at must not have moved: no edge dangles."""
+    graph.mutate('query q() { insert Staff { handle: "fay" } }')
+    staff = [node("Staff", handle=handle) for handle in ("ada", "ben", "cleo", "dov")]
+    before = ids(graph, "node:Staff")
+    with meanwhile(graph, 'insert Mentors { from: "ada", to: "fay" }'), pytest.raises(Conflict):
+        graph.load(lines(staff), "overwrite", engine="local")
+    assert ids(graph, "node:Staff") == before
+    assert ("ada", "fay") in ends(graph, "Mentors")
+    with pytest.raises(LoadRejected, match="fay"):
+        graph.load(lines(staff), "overwrite", engine="local")
+
+
 def test_a_load_does_not_start_over_for_ever(graph: og.Graph, holds: bool) -> None:
     """From its second attempt on it is prepared inside the effect window, where nobody else writes."""
     other = og.open(graph.uri)

@@ -328,3 +328,13 @@ def test_a_lock_file_that_is_gone_is_made_anew(store: FaultyStore) -> None:
     assert again.attempt()
     assert held_by(store) == "one"
     again.release()
+
+
+def test_a_lease_of_another_length_is_not_stolen_early(store: FaultyStore) -> None:
+    """How long a record may go without a renewal is said by its holder, not by who waits for it."""
+    store.put(PATH, LeaseRecord("slow", "slow", LONG, now_micros() + 10**15).encode())
+    hasty = lease(store, "one", seconds=0.01)
+    for _ in range(5):
+        assert not hasty.attempt()
+        time.sleep(0.02)
+    assert held_by(store) == "slow"

@@ -176,14 +176,18 @@ def _write_file(path: Path, chunks: Iterable[bytes], durable: bool) -> None:
     try:
         with _local_errors(path):
             file = temporary.open("xb")
-        with file:
+        try:
             for chunk in chunks:
                 with _local_errors(path):
                     file.write(chunk)
-            if durable:
-                with _local_errors(path):
-                    file.flush()
+            with _local_errors(path):
+                # What a full disk refuses may still be in the buffer.
+                file.flush()
+                if durable:
                     os.fsync(file.fileno())
+        finally:
+            with suppress(OSError):  # what was not flushed has been reported
+                file.close()
         failpoints.hit("outputs.written")
         with _local_errors(path):
             temporary.replace(path)
