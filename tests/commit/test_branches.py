@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -348,3 +350,21 @@ def test_creating_a_branch_touches_nothing_but_the_manifest(org: CommitContext) 
     assert (ref.parent, ref.parent_version) == (MAIN, org.manifest.load().version)
     assert list_refs(org.store) == [ref]
     assert org.store.exists(f"__manifest/_refs/branches/{quote('büro/eins', safe='')}.json")
+
+
+def test_branches_that_are_deleted_at_once(graph: CommitContext) -> None:
+    """Lance reads all refs when one goes; one that another deletion takes away meanwhile is no damage."""
+    names = [f"b{number:02}" for number in range(36)]
+    for name in names:
+        create_branch(graph, name, MAIN)
+
+    def delete(mine: list[str]) -> None:
+        own = again(graph)
+        for name in mine:
+            delete_branch(own, name)
+
+    with ThreadPoolExecutor(3) as threads:
+        for done in [threads.submit(delete, names[start::3]) for start in range(3)]:
+            done.result()
+    assert branch_names(again(graph)) == [MAIN]
+    assert list(Path(graph.root.uri, "__manifest/tree").glob("*")) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -433,3 +434,20 @@ def test_an_upload_that_fails_halfway_leaves_no_object(s3_server: Any) -> None:
     with pytest.raises(BadRequest, match="the rows ended"):
         output.write(failing())
     assert not open_store(root).exists("half.bin")
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_no_space_for_an_export(tmp_path: Path, kind: str) -> None:
+    """What a full disk refuses may be in the last buffer only: it is a typed error there too, and no file is left."""
+    graph = og.init(tmp_path / "g", "node P { name: String @key }")
+    graph.load(b'{"type":"P","data":{"name":"one"}}', engine="local")
+    place = tmp_path / "out" / f"all.{kind}"
+    place.parent.mkdir()
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, unlimited[1]))
+    try:
+        with pytest.raises(StorageError, match="can not write .*out"):
+            graph.export(str(place), format=kind)  # type: ignore[arg-type]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert list(place.parent.iterdir()) == []

@@ -275,6 +275,7 @@ def test_answers_of_an_object_store(answer: Answer, kind: str) -> None:
         # A version file that is removed while it is being opened.
         ("LanceError(IO): Generic N/A error: Not found: /g/t/_versions/18446744073709551566.manifest", "not_found"),
         ("LanceError(IO): Generic N/A error: Not found: /g/t/data/1.lance", "permanent"),
+        ("Invalid user input: Packed blob range [0, 90000) exceeds blob object size 12288", "permanent"),
     ],
 )
 def test_texts_of_the_operating_system(text: str, kind: str) -> None:
@@ -289,6 +290,14 @@ def test_a_message_is_one_line_without_lances_source_places(dataset: LanceDatase
     assert message.startswith("can not try t: Dataset at path")
     assert ".rs:" not in message
     assert "\n" not in message
+
+
+def test_a_file_that_is_gone_may_be_there_at_a_second_try() -> None:
+    """Somebody deletes a branch or cleans up: nobody needs to restore anything."""
+    error = translate(OSError("Not found: /g/t/_refs/branches/b.json"), path="t", action="try")
+    assert isinstance(error, Corrupt)
+    assert "try again" in error.message
+    assert "restore" not in error.message
 
 
 def test_our_own_errors_pass_through() -> None:

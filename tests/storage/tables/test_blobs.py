@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.errors import BadRequest, ValidationError
+from omnigraph.errors import BadRequest, StorageError, ValidationError
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.commit import undo
 from omnigraph.storage.tables.handles import Tables
+from omnigraph.storage.tables.lance_errors import Corrupt
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import (
     Staged,
@@ -24,7 +26,7 @@ from omnigraph.storage.tables.staged import (
     stage_replace,
     stage_upsert,
 )
-from omnigraph.storage.tables.table import Table
+from omnigraph.storage.tables.table import Blobs, Table
 from tests.storage.tables.people import addresses_of, commit, head
 
 FILES = Location("nodes/files")
@@ -146,3 +148,39 @@ def test_values_of_some_columns_and_rows(tables: Tables, outside: str) -> None:
     assert table.take_ids(pa.array(["empty"]), ["id", "body"], blobs="bytes").to_pylist() == [
         {"id": "empty", "body": b""}
     ]
+
+
+def damaged(tables: Tables, size: int, outside: str) -> Table:
+    """A table in which one bit of the descriptor of a blob of this size is flipped: it claims 2^47 bytes more."""
+    seed(tables, outside)
+    table = commit(tables, stage_append(head(tables, FILES), files({"big": b"z" * size})))
+    (file,) = table.dataset.get_fragments()[-1].metadata.files
+    place = tables.root.local_path(f"{FILES.path}/data/{file.path}")
+    data = bytearray(place.read_bytes())
+    at = data.index(size.to_bytes(8, "little"))
+    data[at + 5] ^= 0x80
+    place.write_bytes(data)
+    fresh = Tables(tables.root)
+    return head(fresh, FILES)
+
+
+@pytest.mark.parametrize("size", [4321, 123_457, 5_000_001], ids=["inline", "packed", "in a file of its own"])
+@pytest.mark.parametrize("blobs", ["bytes", "values"])
+def test_a_descriptor_that_can_not_be_true_is_reported(tables: Tables, outside: str, size: int, blobs: Blobs) -> None:
+    """Lance would ask for every block of 2^47 bytes, and not come back."""
+    table = damaged(tables, size, outside)
+    with pytest.raises(Corrupt, match="is a blob .*damaged"):
+        table.read(["id", "body"], blobs=blobs)
+    with pytest.raises(Corrupt, match="is a blob .*damaged"):
+        list(table.scan(["id", "body"], blobs=blobs))
+
+
+def test_a_read_that_hangs_ends(tables: Tables, outside: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = seed(tables, outside)
+    over = threading.Event()
+    monkeypatch.setattr(lance.LanceDataset, "read_blobs", lambda *args, **kwargs: over.wait())
+    monkeypatch.setattr("omnigraph.storage.tables.blobs.READ_SECONDS", 0.05)
+    with pytest.raises(StorageError, match="has not ended after.*try again") as slow:
+        table.read(["id", "body"], blobs="values")
+    assert slow.value.kind == "transient"
+    over.set()

@@ -16,6 +16,7 @@ from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import Corrupt, Missing
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import stage_append
+from omnigraph.storage.tables.version_files import version_file
 from tests.s3 import S3Server
 from tests.storage.tables.people import HOME, SEEDED, commit, foreign_append, head, people, rows, seed
 
@@ -169,3 +170,14 @@ def test_a_store_that_does_not_answer_is_an_error(s3_server: S3Server) -> None:
     with pytest.raises(StorageError) as caught:
         Tables(Root.parse("s3://bucket/graph", options)).open_head(HOME)
     assert caught.value.kind == "transient"
+
+
+def test_a_panic_inside_lance_is_a_typed_error(tables: Tables) -> None:
+    """One flipped bit in the length of a manifest's section: Lance slices beyond the end and panics."""
+    table = seed(tables)
+    place = tables.root.local_path(version_file(HOME, table.version))
+    data = bytearray(place.read_bytes())
+    data[3] ^= 1
+    place.write_bytes(data)
+    with pytest.raises(Corrupt, match="out of range.*omnigraph verify"):
+        head(Tables(tables.root)).indices()

@@ -7,16 +7,28 @@ distinct.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset
 from lance.blob import BlobType
 
-from omnigraph.errors import BadRequest
-from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.errors import BadRequest, StorageError
+from omnigraph.storage.tables.lance_errors import Corrupt, translated
 
 # The `kind` of a descriptor whose value lies outside the table; 0, 1 and 2 are inline, packed and in a file of its own.
 EXTERNAL = 3
+#: Bytes; no object store takes a larger object.
+_LARGEST = 50 * 1024**4
+#: How long a read of blobs may take: so many seconds, and for each of its bytes as long as on a very slow network.
+READ_SECONDS = 120.0
+_SLOWEST_BYTES_PER_SECOND = 256 * 1024
+
+T = TypeVar("T")
 
 _STORAGE = list(BlobType().storage_type)
 
@@ -52,9 +64,96 @@ def read_blob_range(dataset: LanceDataset, name: str, address: int, start: int, 
         (file,) = dataset.take_blobs(name, addresses=[address])
         if file is None or start == end:
             return b""
-        with file:
-            file.seek(start)
-            return bytes(file.read(end - start))
+
+        def read() -> bytes:
+            with file:
+                file.seek(start)
+                return bytes(file.read(end - start))
+
+        return _in_time(read, end - start, dataset.uri)
+
+
+def require_readable(dataset: LanceDataset, name: str, descriptors: pa.Array, addresses: pa.Array) -> int:
+    """The total size of the stored blobs that descriptors name; `Corrupt` when one can not be true.
+
+    A descriptor has no checksum. Lance would ask for every block of a blob of 2^47 bytes, and not come back.
+    """
+    kinds = descriptors.field("kind")
+    stored = pc.and_(pc.fill_null(pc.less(kinds, EXTERNAL), False), descriptors.is_valid())
+    if pc.any(pc.and_(pc.fill_null(pc.greater(kinds, EXTERNAL), False), descriptors.is_valid())).as_py():
+        raise _untrue(dataset, name, "of an unknown kind")
+    total = 0
+    rows = zip(descriptors.filter(stored).to_pylist(), addresses.filter(stored).to_pylist(), strict=True)
+    sizes: dict[tuple[int, int, int], int | None] = {}
+    for value, address in rows:
+        end = value["position"] + value["size"]
+        if end > _LARGEST:
+            raise _untrue(dataset, name, f"of {value['size']} bytes")
+        file = (address >> 32, value["kind"], value["blob_id"])
+        if file not in sizes:
+            sizes[file] = _size_on_disk(dataset, name, *file)
+        size = sizes[file]
+        if size is not None and end > size:
+            raise _untrue(dataset, name, f"up to byte {end} of a file of {size} bytes")
+        total += value["size"]
+    return total
+
+
+def blob_file_name(blob_id: int) -> str:
+    """The name of a blob file in the folder of its data file: the bits of its id, the lowest first."""
+    return f"{blob_id:032b}"[::-1] + ".blob"
+
+
+def _size_on_disk(dataset: LanceDataset, name: str, fragment_id: int, kind: int, blob_id: int) -> int | None:
+    """The size of the local file that holds a blob; None when it is not on this machine, or Lance has to say what is wrong."""
+    fragment = dataset.get_fragment(fragment_id)
+    field_id = next(field.id() for field in dataset.lance_schema.fields() if field.name() == name)
+    file = next((file for file in fragment.metadata.files if field_id in file.fields), None) if fragment else None
+    if file is None:
+        return None
+    if kind == 0:
+        return file.file_size_bytes or None
+    line = dataset.uri if file.base_id is None else dataset.base_paths()[file.base_id].path
+    place = Path(line) / "data" / file.path.removesuffix(".lance") / blob_file_name(blob_id)
+    return place.stat().st_size if "://" not in line and place.is_file() else None
+
+
+def _untrue(dataset: LanceDataset, name: str, what: str) -> Corrupt:
+    return Corrupt(
+        f"{dataset.uri} says that a value of {name} is a blob {what}, which can not be true: its data file is damaged; "
+        "restore the file or run `omnigraph repair`",
+        path=dataset.uri,
+    )
+
+
+def _in_time(read: Callable[[], T], size: int, path: str) -> T:
+    """What a read of so many bytes gives; `StorageError` when it takes longer than any store that works does.
+
+    A read that hangs can not be ended: its thread is left behind.
+    """
+    done: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(read())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name=f"blobs of {path}", daemon=True)
+    thread.start()
+    seconds = READ_SECONDS + size / _SLOWEST_BYTES_PER_SECOND
+    thread.join(seconds)
+    if failed:
+        raise failed[0]
+    if not done:
+        raise StorageError(
+            f"reading {size} bytes of blobs of {path} has not ended after {seconds:.0f} s; look at the disk or the store, "
+            "then try again",
+            kind="transient",
+            path=path,
+        )
+    return done[0]
 
 
 def _values(dataset: LanceDataset, name: str, descriptors: pa.Array, addresses: pa.Array) -> pa.Array:
@@ -64,8 +163,10 @@ def _values(dataset: LanceDataset, name: str, descriptors: pa.Array, addresses: 
     data: list[bytes | None] = [None] * len(descriptors)
     wanted = pc.filter(addresses, stored)
     if len(wanted):
+        size = require_readable(dataset, name, descriptors, addresses)
         with translated(dataset.uri, f"read blobs of {name} in"):
-            read = dataset.read_blobs(name, addresses=wanted.to_pylist(), preserve_order=True)
+            places = wanted.to_pylist()
+            read = _in_time(lambda: dataset.read_blobs(name, addresses=places, preserve_order=True), size, dataset.uri)
         for position, (_, value) in zip(pc.indices_nonzero(stored).to_pylist(), read, strict=True):
             data[position] = value
     # A whole external object is stored with size 0, which as a range would be refused.

@@ -38,6 +38,7 @@ from omnigraph.storage.tables.lance_errors import (
     StaleCommit,
     translate,
     translated,
+    translated_panics,
 )
 from omnigraph.storage.tables.location import Location, branch_path
 from omnigraph.storage.tables.staged import (
@@ -486,7 +487,8 @@ def _drop_tree_without_ref(dataset: LanceDataset, name: str) -> bool:
 def _commit(dataset: LanceDataset, transaction: Transaction, name: str, *, retries: int = 0) -> LanceDataset:
     """Commit, by default with zero retries, and see to it that the outcome is known."""
     try:
-        committed = LanceDataset.commit(dataset, transaction, max_retries=retries)
+        with translated_panics(name, "commit to"):
+            committed = LanceDataset.commit(dataset, transaction, max_retries=retries)
         failpoints.hit("table_commit.lost_acknowledgement")
     except CommitConflictError as conflict:
         raise translate(conflict, path=name, action="commit to") from conflict
@@ -512,13 +514,14 @@ def _settle(dataset: LanceDataset, transaction: Transaction, name: str, error: E
 def _create(root: Root, path: str, transaction: Transaction) -> LanceDataset:
     """Commit a staged create, strictly: an existing dataset is left alone."""
     try:
-        created = LanceDataset.commit(
-            root.lance_uri(path),
-            transaction,
-            max_retries=0,
-            enable_stable_row_ids=True,
-            storage_options=root.storage_options,
-        )
+        with translated_panics(path, "create"):
+            created = LanceDataset.commit(
+                root.lance_uri(path),
+                transaction,
+                max_retries=0,
+                enable_stable_row_ids=True,
+                storage_options=root.storage_options,
+            )
         failpoints.hit("table_commit.lost_acknowledgement")
     except LANCE_ERRORS as error:
         # Lance's text for "exists already" speaks of a missing manifest, so the store is asked instead.

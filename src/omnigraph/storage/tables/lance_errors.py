@@ -65,8 +65,14 @@ class IndexNotReady(BadRequest):
     """There are too few vectors to train this index on."""
 
 
-# What Lance and Arrow raise; anything else is a bug of ours and passes through.
+# What Lance and Arrow raise; anything else is a bug of ours and passes through, but for a panic: see `is_panic`.
 LANCE_ERRORS = (OSError, ValueError, RuntimeError, pa.ArrowException)
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether an exception is a panic inside Lance: no `Exception`, and of a class that can not be imported."""
+    return type(error).__module__ == "pyo3_runtime" and type(error).__name__ == "PanicException"
+
 
 Meaning = Callable[[str, str], OmnigraphError]
 
@@ -77,6 +83,11 @@ def _storage(kind: str, advice: str) -> Meaning:
 
 def _corrupt(message: str, path: str) -> OmnigraphError:
     return Corrupt(f"{message}; restore the file or run `omnigraph repair`", path=path)
+
+
+def _gone(message: str, path: str) -> OmnigraphError:
+    # Somebody may have deleted a branch, or cleaned up, between two looks of Lance: then a second try finds all it needs.
+    return Corrupt(f"{message}; try again, and if it fails again run `omnigraph repair`", path=path)
 
 
 def _duplicate(message: str, path: str) -> OmnigraphError:
@@ -102,6 +113,11 @@ _MEANINGS: tuple[tuple[str, Meaning], ...] = (
     (r"Ambiguous merge inserts are prohibited", _duplicate),
     (r"KMeans cannot train|Not enough rows to train", lambda m, _: IndexNotReady(m)),
     (r"does not appear to be a Lance file", _corrupt),
+    # Lance looks at blob files that it has just written, and at those it reads.
+    (
+        r"exceeds blob object size",
+        _storage("permanent", "a blob file ends early: if the disk was full, free some space and try again"),
+    ),
     (
         r"Invalid user input|^Ref is invalid|Append with different schema|No match for FieldRef",
         lambda m, _: BadRequest(m),
@@ -113,15 +129,20 @@ _MEANINGS: tuple[tuple[str, Meaning], ...] = (
     (r"No space left on device", _storage("permanent", "free some space and try again")),
     (r"error sending request|non-2xx status code: (5\d\d|429)", _storage("transient", "try again")),
     (r"failed to decode|does not have sufficient data|file size is too small|Invalid range", _corrupt),
-    (r"does not contain correct footer|invalid seek|Not found: |^Version not found error", _corrupt),
+    (r"does not contain correct footer|invalid seek", _corrupt),
+    (r"Not found: |^Version not found error", _gone),
 )
 
 
-def translate(error: Exception, *, path: str, action: str) -> OmnigraphError:
+def translate(error: BaseException, *, path: str, action: str) -> OmnigraphError:
     """The typed error for what Lance raised while doing `action` on `path`."""
     if isinstance(error, OmnigraphError):
         return error
     message = f"can not {action} {path}: {_reason(error)}"
+    if is_panic(error):
+        return Corrupt(
+            f"{message}; a file is damaged in a way that Lance does not expect, run `omnigraph verify`", path=path
+        )
     if isinstance(error, CommitConflictError):
         return StaleCommit(message, path=path, retryable=error.retryable)
     text = str(error)
@@ -135,12 +156,24 @@ def translate(error: Exception, *, path: str, action: str) -> OmnigraphError:
 def translated(path: str, action: str) -> Iterator[None]:
     """Raise typed errors for what Lance raises inside the block."""
     try:
-        yield
+        with translated_panics(path, action):
+            yield
     except LANCE_ERRORS as error:
         raise translate(error, path=path, action=action) from error
 
 
-def _reason(error: Exception) -> str:
+@contextmanager
+def translated_panics(path: str, action: str) -> Iterator[None]:
+    """Raise `Corrupt` for a panic of Lance inside the block, and leave its other errors as they are."""
+    try:
+        yield
+    except BaseException as error:
+        if is_panic(error):
+            raise translate(error, path=path, action=action) from error
+        raise
+
+
+def _reason(error: BaseException) -> str:
     """The first line of Lance's text, without the places in its source code."""
     lines = str(error).splitlines() or [type(error).__name__]
     line = re.sub(r",? ?(location: )?/\S+\.rs:\d+:\d+", "", lines[0])

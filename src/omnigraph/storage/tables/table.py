@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance import LanceDataset
+from lance import LanceDataset, LanceFragment
 from lance.dataset import LanceScanner
 
-from omnigraph.storage.tables.blobs import blob_columns, carry_blobs
+from omnigraph.storage.tables.blobs import blob_columns, carry_blobs, require_readable
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.unsigned_lists import allow_unsigned_lists
@@ -226,6 +226,8 @@ class Table:
     ) -> LanceScanner:
         with translated(str(self.location), "read"):
             parts = [part for part in self.dataset.get_fragments() if fragments and part.fragment_id in fragments]
+            if blobs == "bytes":
+                self._require_readable(columns, filter, None if fragments is None else parts)
             return self.dataset.scanner(
                 fragments=None if fragments is None else parts,
                 columns=None if columns is None else list(columns),
@@ -235,6 +237,17 @@ class Table:
                 with_row_address=with_row_address,
                 blob_handling="all_binary" if blobs == "bytes" else None,
             )
+
+    def _require_readable(
+        self, columns: Sequence[str] | None, filter: Filter | None, fragments: Sequence[LanceFragment] | None
+    ) -> None:
+        """Look at the blob descriptors before Lance reads what they name."""
+        names = [name for name in blob_columns(self.schema) if columns is None or name in columns]
+        if names:
+            scanner = self.dataset.scanner(columns=names, filter=filter, fragments=fragments, with_row_address=True)
+            for batch in scanner.to_batches():
+                for name in names:
+                    require_readable(self.dataset, name, batch.column(name), batch.column(ROW_ADDRESS))
 
 
 def _among(column: str, values: pa.Array) -> Filter:

@@ -32,7 +32,7 @@ from lance.fragment import DeletionFile, FragmentMetadata
 
 from omnigraph.errors import StorageError
 from omnigraph.storage.root import Root
-from omnigraph.storage.tables.blobs import blob_columns
+from omnigraph.storage.tables.blobs import blob_columns, blob_file_name
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Rewrites, Staged
@@ -230,8 +230,7 @@ def _blob_files(
                 end = value["position"] + value["size"]
                 ends[value["blob_id"]] = max(end, ends.get(value["blob_id"], 0))
         for blob_id, end in sorted(ends.items()):
-            # Lance names a blob file by the bits of its id, the lowest first.
-            yield WrittenFile(f"{folder}/{f'{blob_id:032b}'[::-1]}.blob", "blob", end)
+            yield WrittenFile(f"{folder}/{blob_file_name(blob_id)}", "blob", end)
 
 
 # --- the check --------------------------------------------------------------------------------------------------------
