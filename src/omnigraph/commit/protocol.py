@@ -185,8 +185,8 @@ def _carry_out(context: CommitContext, write: Write, lock: HeldLock | HeldLocks,
     creates_branch = write.branch_created_from is not None
     drafted = None if creates_branch else _draft_ahead(context, write, sidecar, base)
     if drafted is not None and context.root.is_local:
-        # It is there already: a disk that is full is met before anything has moved.
-        require_whole(context.root, files_of_staged(drafted.result().staged))
+        # It is there already, or failed: a disk that is full is met before anything has moved.
+        drafted.result()
     _phase_a(context, write, sidecar)
     moved: dict[str, int] = {}
     try:

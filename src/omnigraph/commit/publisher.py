@@ -100,7 +100,7 @@ class Draft:
 
 
 def draft(context: CommitContext, base: Warm, updates: Sequence[Update], lineage: Lineage | None) -> Draft:
-    """Stage the rows of a publish, and marks on the rows they replace, whose addresses are known."""
+    """Stage the rows of a publish, and marks on the rows they replace, whose addresses are known; all of it is whole."""
     publication = apply_updates(base.state, updates, lineage)
     written = (row["object_id"] for row in publication.rows)
     known = map(base.state.addresses.get, (*written, *publication.removed))
@@ -108,6 +108,7 @@ def draft(context: CommitContext, base: Warm, updates: Sequence[Update], lineage
     table = Table(manifest_location(base.state.branch), base.dataset)
     with at_once(context.root) as requests:
         staged = stage_replace(table, rows.to_arrow(publication.rows), replaced, requests)
+    require_whole(context.root, files_of_staged(staged))
     return Draft(base, tuple(updates), publication, staged)
 
 
@@ -120,7 +121,6 @@ def check_receipts(warm: Warm, updates: Sequence[Update]) -> None:
 def _commit(context: CommitContext, drafted: Draft, lineage: Lineage | None) -> ManifestState:
     manifest, before = context.manifest, drafted.base.state
     failpoints.hit("publisher.before_commit")
-    require_whole(context.root, files_of_staged(drafted.staged))
     try:
         dataset = commit_exact(drafted.base.dataset, drafted.staged.transaction)
         failpoints.hit("publisher.after_commit")
