@@ -31,6 +31,7 @@ def ordered_rows(planned: ExportTable, table: Table) -> Iterator[pa.RecordBatch]
         batch_size=_batch_rows(planned),
         with_row_address=bool(blobs),
         fragments=planned.fragments,
+        watched=True,
     )
     # Blobs travel as descriptors while rows are put in order; their bytes are read when a row is written.
     for block in in_id_order(scanned):

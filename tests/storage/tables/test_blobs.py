@@ -9,6 +9,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from lance.dataset import LanceScanner
 
 from omnigraph.errors import BadRequest, StorageError, ValidationError
 from omnigraph.storage.tables.blobs import blob_columns
@@ -178,9 +179,23 @@ def test_a_descriptor_that_can_not_be_true_is_reported(tables: Tables, outside: 
 def test_a_read_that_hangs_ends(tables: Tables, outside: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = seed(tables, outside)
     over = threading.Event()
-    monkeypatch.setattr(lance.LanceDataset, "read_blobs", lambda *args, **kwargs: over.wait())
+
+    class Hanging:
+        def __iter__(self) -> Hanging:
+            return self
+
+        def __next__(self) -> pa.RecordBatch:
+            over.wait()
+            raise StopIteration
+
     monkeypatch.setattr("omnigraph.storage.tables.blobs.READ_SECONDS", 0.05)
-    with pytest.raises(StorageError, match="has not ended after.*try again") as slow:
+    with monkeypatch.context() as patched, pytest.raises(StorageError, match="has not ended after.*try again") as slow:
+        patched.setattr(lance.LanceDataset, "read_blobs", lambda *args, **kwargs: over.wait())
         table.read(["id", "body"], blobs="values")
     assert slow.value.kind == "transient"
+    with monkeypatch.context() as patched, pytest.raises(StorageError, match="has not ended after.*try again"):
+        patched.setattr(LanceScanner, "to_batches", lambda *args: Hanging())
+        list(table.scan(["id"], watched=True))
     over.set()
+    monkeypatch.undo()
+    assert len([row for batch in table.scan(["id"], watched=True) for row in batch.to_pylist()]) == len(SEEDED)

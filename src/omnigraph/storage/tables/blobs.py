@@ -24,7 +24,7 @@ from omnigraph.storage.tables.lance_errors import Corrupt, translated
 EXTERNAL = 3
 #: Bytes; no object store takes a larger object.
 _LARGEST = 50 * 1024**4
-#: How long a read of blobs may take: so many seconds, and for each of its bytes as long as on a very slow network.
+#: How long a read may take: so many seconds, and for each byte of a blob as long as on a very slow network.
 READ_SECONDS = 120.0
 _SLOWEST_BYTES_PER_SECOND = 256 * 1024
 
@@ -70,7 +70,7 @@ def read_blob_range(dataset: LanceDataset, name: str, address: int, start: int, 
                 file.seek(start)
                 return bytes(file.read(end - start))
 
-        return _in_time(read, end - start, dataset.uri)
+        return in_time(read, end - start, dataset.uri)
 
 
 def require_readable(dataset: LanceDataset, name: str, descriptors: pa.Array, addresses: pa.Array) -> int:
@@ -126,7 +126,7 @@ def _untrue(dataset: LanceDataset, name: str, what: str) -> Corrupt:
     )
 
 
-def _in_time(read: Callable[[], T], size: int, path: str) -> T:
+def in_time(read: Callable[[], T], size: int, path: str) -> T:
     """What a read of so many bytes gives; `StorageError` when it takes longer than any store that works does.
 
     A read that hangs can not be ended: its thread is left behind.
@@ -140,7 +140,7 @@ def _in_time(read: Callable[[], T], size: int, path: str) -> T:
         except BaseException as error:
             failed.append(error)
 
-    thread = threading.Thread(target=run, name=f"blobs of {path}", daemon=True)
+    thread = threading.Thread(target=run, name=f"read of {path}", daemon=True)
     thread.start()
     seconds = READ_SECONDS + size / _SLOWEST_BYTES_PER_SECOND
     thread.join(seconds)
@@ -148,8 +148,8 @@ def _in_time(read: Callable[[], T], size: int, path: str) -> T:
         raise failed[0]
     if not done:
         raise StorageError(
-            f"reading {size} bytes of blobs of {path} has not ended after {seconds:.0f} s; look at the disk or the store, "
-            "then try again",
+            f"a read of {path} has not ended after {seconds:.0f} s; look at the disk or the store and try again, and if it "
+            "does not end either run `omnigraph verify`",
             kind="transient",
             path=path,
         )
@@ -166,7 +166,7 @@ def _values(dataset: LanceDataset, name: str, descriptors: pa.Array, addresses: 
         size = require_readable(dataset, name, descriptors, addresses)
         with translated(dataset.uri, f"read blobs of {name} in"):
             places = wanted.to_pylist()
-            read = _in_time(lambda: dataset.read_blobs(name, addresses=places, preserve_order=True), size, dataset.uri)
+            read = in_time(lambda: dataset.read_blobs(name, addresses=places, preserve_order=True), size, dataset.uri)
         for position, (_, value) in zip(pc.indices_nonzero(stored).to_pylist(), read, strict=True):
             data[position] = value
     # A whole external object is stored with size 0, which as a range would be refused.

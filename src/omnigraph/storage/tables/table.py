@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lance import LanceDataset, LanceFragment
 from lance.dataset import LanceScanner
 
-from omnigraph.storage.tables.blobs import blob_columns, carry_blobs, require_readable
+from omnigraph.storage.tables.blobs import blob_columns, carry_blobs, in_time, require_readable
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.unsigned_lists import allow_unsigned_lists
@@ -123,13 +123,19 @@ class Table:
         with_row_address: bool = False,
         blobs: Blobs = "descriptors",
         fragments: Collection[int] | None = None,
+        watched: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows as a stream of batches; of some fragments only when they are named."""
+        """The rows as a stream of batches; of some fragments only when they are named.
+
+        `watched`: each batch has a deadline, because Lance does not come back from some damaged files. It costs a thread
+        for each batch, which only shows where batches are small.
+        """
         carried = self._carried(columns, blobs)
         located = with_row_address or bool(carried)
         scanner = self._scanner(columns, filter, batch_size, with_row_id, located, blobs, fragments)
         with translated(str(self.location), "read"):
-            for batch in scanner.to_batches():
+            batches = scanner.to_batches()
+            for batch in _each_in_time(batches, str(self.location)) if watched else batches:
                 if carried:
                     batch = carry_blobs(self.dataset, batch, carried)
                     batch = batch if with_row_address else batch.drop_columns([ROW_ADDRESS])
@@ -248,6 +254,12 @@ class Table:
             for batch in scanner.to_batches():
                 for name in names:
                     require_readable(self.dataset, name, batch.column(name), batch.column(ROW_ADDRESS))
+
+
+def _each_in_time(batches: Iterator[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:
+    """The same batches, each within the deadline of a read."""
+    while (batch := in_time(lambda: next(batches, None), 0, path)) is not None:
+        yield batch
 
 
 def _among(column: str, values: pa.Array) -> Filter:
