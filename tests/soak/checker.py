@@ -10,6 +10,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -123,13 +124,11 @@ class Checker:
             self._history(branch, commits)
         self._follow(graph, histories)
         self._acknowledged(histories)
-        if not all(
-            [self._compare(graph, graph.head(branch).id, f"head of {branch}", branch=branch) for branch in alive]
-        ):
+        if not all(self._compare(graph, graph.head(branch).id, f"head of {branch}", branch=branch) for branch in alive):
             return self.found  # what follows would only say the same again
         self._tags(graph)
         self._past(graph, histories["main"])
-        self._reads(histories["main"])
+        self._reads()
         self._feed(graph, histories["main"])
         self._export(graph)
         self._queries(graph)
@@ -160,7 +159,8 @@ class Checker:
             operation = self.operations[entry["name"]]
             operation.outcomes.append(entry)
             told = entry.get("error") or ("done" if entry.get("commit", "") is not None else "done, no change")
-            self.counts[f"{operation.intent['op']}: {told}"] += 1
+            where = " on Spark" if operation.intent.get("engine") == "spark" else ""
+            self.counts[f"{operation.intent['op']}{where}: {told}"] += 1
         if "error" in entry:
             self._errors.append(entry)
 
@@ -436,7 +436,7 @@ class Checker:
             if operation.acknowledged and self.random.random() < 0.3:
                 self._compare(graph, intent["of"], f"tag {intent['tag']}", snapshot=intent["tag"])
 
-    def _reads(self, commits: list[og.Commit]) -> None:
+    def _reads(self) -> None:
         """What workers read while others wrote was the state of the commit that they were shown."""
         for operation in self.operations.values():
             for entry in operation.outcomes:
@@ -446,7 +446,7 @@ class Checker:
                     if digest(state) != entry["digest"]:
                         self.wrong(f"a read of {entry['commit_read']} saw something else: {_short(operation.intent)}")
                 if "told" in entry:
-                    self._told(entry["told"], commits)
+                    self._told(entry["told"])
                 if entry.get("lines") != entry.get("count"):
                     self.wrong(f"an export says {entry['count']} and has {entry['lines']} lines")
         for operation in self.operations.values():
@@ -454,9 +454,9 @@ class Checker:
                 {name: entry[name] for name in entry.keys() - {"commit_read", "told"}} for entry in operation.outcomes
             ]
 
-    def _told(self, told: list[str], commits: list[og.Commit]) -> None:
+    def _told(self, told: list[str]) -> None:
         """A poll of the feed told commits that follow each other on main."""
-        for before, after in zip(told, told[1:], strict=False):
+        for before, after in pairwise(told):
             if after in self.nodes and self.nodes[after].parent != before:
                 self.wrong(f"the feed told {after} after {before}")
 

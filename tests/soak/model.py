@@ -1,8 +1,8 @@
 """The independent model of the soak: what a graph holds, as plain dicts, and what each operation makes of it.
 
-Nothing here uses the engine. A state is `{type: {key: row}}`; rows are never changed in place, so states share them. A node's key is
-its key property, the key of a `Next` edge its two ends, the key of another edge its `token`, which no two edges share. A property
-is known by the part of its name before `_`, so that a rename (`rank_3` to `rank_4`) changes nothing here; null is absent.
+Nothing here uses the engine. A state is `{type: {key: row}}`; rows are never changed in place, so states share them. A node's key
+is its key property, the key of a `Next` edge its two ends, the key of another edge its `token`, which no two edges share. A
+property is known by the part of its name before `_`, so that a rename (`rank_3` to `rank_4`) changes nothing here; null is absent.
 """
 
 from __future__ import annotations

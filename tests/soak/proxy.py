@@ -3,8 +3,8 @@
     python -m tests.soak.proxy UPSTREAM_PORT SEED FAULTS_IN_A_THOUSAND
 
 Prints its port; when standard input ends it prints how often each fault took place, as JSON. Faults: `reset` (before anything
-happened), `cut_request` (half of the request arrives), `cut_after` (the effect takes place, the answer is lost), `cut_answer` (half of
-the answer arrives), `error_before` and `error_after` (500 or 503, without and with the effect), `delay`.
+happened), `cut_request` (half of the request arrives), `cut_after` (the effect takes place, the answer is lost), `cut_answer`
+(half of the answer arrives), `error_before` and `error_after` (500 or 503, without and with the effect), `delay`.
 """
 
 from __future__ import annotations
