@@ -2,7 +2,7 @@
 
 Nothing here uses the engine. A state is `{type: {key: row}}`; rows are never changed in place, so states share them. A node's key
 is its key property, the key of a `Next` edge its two ends, the key of another edge its `token`, which no two edges share. A
-property is known by the part of its name before `_`, so that a rename (`rank_3` to `rank_4`) changes nothing here; null is absent.
+property is known by the part of its name before `_`, so that a rename (`rank_3` to `rank_4`) changes nothing; null is absent.
 """
 
 from __future__ import annotations
