@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROJECT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.long
 def test_a_tree_compared_with_itself() -> None:
     command = [sys.executable, "-m", "bench.compare", str(PROJECT), "--rounds", "1", "--persons", "200", "--without-s3"]
     environment = {**os.environ, "PYTHONPATH": ""}

@@ -16,13 +16,17 @@ SOURCE = PROJECT / "src"
 
 @dataclass(frozen=True)
 class Bug:
-    """One planted bug. `test`: what pytest is given to run, or the arguments of `python -m tests.soak`."""
+    """One planted bug.
+
+    `test`: what pytest is given to run, or the arguments of `python -m tests.soak`. `finds`: a pattern of what the soak then says.
+    """
 
     name: str
     file: str
     old: str
     new: str
     test: str
+    finds: str = ""
 
     def plant(self, target: Path) -> Path:
         """A copy of the source with the bug in it; returns the folder that is to come first on the path."""
@@ -47,6 +51,7 @@ FOR_THE_SOAK = (
         "        needed += [read(entry) for entry in self.reads]\n",
         "",
         "--place local --seed 101",
+        r"broke a rule: .*(dangles|mark|leads)|had to be refused",
     ),
     Bug(
         "half of a write is rolled forward",
@@ -54,6 +59,7 @@ FOR_THE_SOAK = (
         "    complete = decision is Decision.ROLL_FORWARD or (",
         "    complete = True or (",
         "--place local --seed 102",
+        r"differs from the model|broke a rule|had to be refused",
     ),
     Bug(
         "cleanup forgets tags and merge bases",
@@ -61,6 +67,7 @@ FOR_THE_SOAK = (
         "    for commit in (*_tagged(context), *_merge_bases(histories, states)):\n",
         "    for commit in ():\n",
         "--place local --seed 103 --round 20",
+        r"tag .* can not be read|HistoricalVersionReclaimed",
     ),
     Bug(
         "a deleted node leaves the edges that lead to it",
@@ -68,5 +75,6 @@ FOR_THE_SOAK = (
         '            for end, type_name in (("src", edge.from_type), ("dst", edge.to_type)):\n',
         '            for end, type_name in (("src", edge.from_type),):\n',
         "--place local --seed 104 --round 10",
+        r"differs from the model",
     ),
 )

@@ -434,7 +434,10 @@ class Checker:
             if operation.acknowledged and there.get(intent["tag"]) != intent["of"]:
                 self.wrong(f"tag {intent['tag']} is {there.get(intent['tag'])}, not {intent['of']}")
             if operation.acknowledged and self.random.random() < 0.3:
-                self._compare(graph, intent["of"], f"tag {intent['tag']}", snapshot=intent["tag"])
+                try:
+                    self._compare(graph, intent["of"], f"tag {intent['tag']}", snapshot=intent["tag"])
+                except HistoricalVersionReclaimed as error:
+                    self.wrong(f"tag {intent['tag']} can not be read: {error}")
 
     def _reads(self) -> None:
         """What workers read while others wrote was the state of the commit that they were shown."""
