@@ -18,7 +18,7 @@ SOURCE = PROJECT / "src"
 class Bug:
     """One planted bug.
 
-    `test`: what pytest is given to run, or the arguments of `python -m tests.soak`. `finds`: a pattern of what the soak then says.
+    `test`: what pytest is given to run, or the arguments of `python -m tests.soak`. `finds`: a pattern of what the soak says.
     """
 
     name: str

@@ -42,7 +42,7 @@ def test_a_planted_bug_is_found(bug: Bug, tmp_path: Path) -> None:
 @pytest.mark.parametrize("bug", [pytest.param(bug, id=bug.name) for bug in FOR_THE_SOAK])
 def test_the_soak_finds_a_planted_bug(bug: Bug, tmp_path: Path) -> None:
     source = bug.plant(tmp_path / "src")
-    done = _run(source, "-m", "tests.soak", "--minutes", "10", "--stop", *bug.test.split())
+    done = _run(source, "-m", "tests.soak", "--minutes", "10", "--until", bug.finds, *bug.test.split())
     assert done.returncode == 1, done.stdout[-3000:] + done.stderr[-1000:]
     assert re.search(f"VIOLATION .*({bug.finds})", done.stdout), done.stdout[-3000:]
 

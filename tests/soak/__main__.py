@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import random
+import re
 import secrets
 import signal
 import subprocess
@@ -70,7 +71,7 @@ class Report:
         return "\n".join([*lines, f"seed {self.seed}: {len(self.wrong)} violations in {self.seconds / 60:.1f} minutes"])
 
 
-def soak(seconds: float, place: str, seed: int, round_seconds: float, *, stop_at_first: bool = False) -> Report:
+def soak(seconds: float, place: str, seed: int, round_seconds: float, *, until: str | None = None) -> Report:
     """Run for some seconds, in whole rounds."""
     report = Report(seed)
     started = time.monotonic()
@@ -84,7 +85,7 @@ def soak(seconds: float, place: str, seed: int, round_seconds: float, *, stop_at
             at = Place(uri or str(home / "graph"), options, direct)
             rounds = min(ROUNDS_OF_A_LIFE, max(1, int(left / round_seconds)))
             _life(f"{seed}.{life}", at, home, rounds, round_seconds, report)
-            if report.wrong and stop_at_first:
+            if until is not None and any(re.search(until, what) for what in report.wrong):
                 break
     report.seconds = time.monotonic() - started
     return report
@@ -234,11 +235,11 @@ def main() -> int:
     parser.add_argument("--place", choices=["local", "s3"], default="local")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--round", type=float, default=45.0, help="seconds of one round")
-    parser.add_argument("--stop", action="store_true", help="end after the first graph with a violation")
+    parser.add_argument("--until", default=None, help="end when a violation fits this pattern")
     asked = parser.parse_args()
     seed = secrets.randbelow(1_000_000) if asked.seed is None else asked.seed
     print(f"soak on {asked.place}, seed {seed}", flush=True)
-    report = soak(asked.minutes * 60, asked.place, seed, asked.round, stop_at_first=asked.stop)
+    report = soak(asked.minutes * 60, asked.place, seed, asked.round, until=asked.until)
     print(report.show())
     return 1 if report.wrong else 0
 
