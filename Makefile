@@ -8,7 +8,7 @@ BENCH_STAMP := $(VENV)/.installed-bench
 # Test scratch files stay inside the project folder.
 export TMPDIR := $(CURDIR)/.tmp
 
-.PHONY: demo test test-long lint format bench clean
+.PHONY: demo test test-long lint format bench soak clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
@@ -49,6 +49,12 @@ $(BENCH_STAMP): pyproject.toml
 	@$(PYTHON) scripts/setup_venv.py $(VENV) test,bench
 	@mkdir -p .tmp
 	@touch $@ $(STAMP) $(TEST_STAMP)
+
+# Random operations in four processes that are killed at random, against a model: on local disk, then on a faulty S3.
+MINUTES ?= 20
+soak: $(TEST_STAMP)
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES) --place local
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES) --place s3
 
 clean:
 	rm -rf $(VENV) .tmp .mypy_cache .ruff_cache .pytest_cache build *.egg-info src/*.egg-info

@@ -70,6 +70,21 @@ def segment_covers(indexes: Iterable[TableIndex]) -> list[frozenset[int]]:
     return [covered for index in indexes for covered in index.segment_fragments]
 
 
+def pinned_fragments(indexes: Iterable[TableIndex]) -> frozenset[int]:
+    """The fragments that can not be rewritten yet, because a fork inherits an index that would have to be told.
+
+    Lance writes what it tells such an index to the fork's folder and goes on looking for it in the folder of the table that was
+    forked: nothing could be looked up any more. An index that is folded or built on the fork is the fork's own.
+    """
+    told = (index for index in indexes if _is_told(index))
+    return frozenset(id_ for index in told for id_ in index.inherited_fragments)
+
+
+def _is_told(index: TableIndex) -> bool:
+    """Whether an index has to be told where rows went."""
+    return not index.kind.startswith(_UNMOVED_KINDS)
+
+
 def make_task(
     version: int, group: Sequence[FragmentMetadata], target_rows: int, storage_version: str
 ) -> CompactionTask:
@@ -91,7 +106,8 @@ def still_good(table: Table, results: Iterable[RewriteResult]) -> tuple[RewriteR
     there = {fragment.fragment_id: fragment.metadata for fragment in table.dataset.get_fragments()}
     indexes = table.indices()
     # Lance refuses to be told where rows went when no index asks.
-    is_asked = any(not index.kind.startswith(_UNMOVED_KINDS) for index in indexes)
+    is_asked = any(map(_is_told, indexes))
+    pinned = pinned_fragments(indexes)
     fitting = []
     for result in results:
         described: dict[str, Any] = json.loads(result.json())  # type: ignore[attr-defined]
@@ -100,7 +116,7 @@ def still_good(table: Table, results: Iterable[RewriteResult]) -> tuple[RewriteR
             id_ in there and _marks(there[id_]) == _told_marks(fragment)
             for id_, fragment in zip(ids, described["original_fragments"], strict=True)
         )
-        if same and all(_is_uniform(ids, covered) for covered in segment_covers(indexes)):
+        if same and pinned.isdisjoint(ids) and all(_is_uniform(ids, covered) for covered in segment_covers(indexes)):
             described["read_version"] = table.version
             if not is_asked:
                 described["row_addrs"] = None

@@ -23,7 +23,7 @@ from lance.optimize import CompactionTask, RewriteResult
 from omnigraph.errors import BadRequest
 from omnigraph.storage.round_trips import ONE_BY_ONE
 from omnigraph.storage.tables.blobs import blob_columns
-from omnigraph.storage.tables.compaction import make_task, plan_groups, segment_covers, still_good
+from omnigraph.storage.tables.compaction import make_task, pinned_fragments, plan_groups, segment_covers, still_good
 from omnigraph.storage.tables.deletions import Marks, mark_deleted
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.incoming import Data, Incoming
@@ -301,11 +301,12 @@ def compaction_tasks(
     `folded`: indexes that will cover all fragments by the time the compaction is committed. `left_alone`: fragments that
     stay as they are.
     """
-    covers = segment_covers(index for index in table.indices() if index.name not in folded)
+    staying = [index for index in table.indices() if index.name not in folded]
+    covers, pinned = segment_covers(staying), pinned_fragments(staying)
     with translated(str(table.location), "plan the compaction of"):
         dataset = table.dataset
         fragments = (part.metadata for part in dataset.get_fragments())
-        groups = plan_groups(fragments, covers, target_rows_per_fragment, left_alone)
+        groups = plan_groups(fragments, covers, target_rows_per_fragment, pinned.union(left_alone))
         made = [
             make_task(table.version, group, target_rows_per_fragment, dataset.data_storage_version) for group in groups
         ]

@@ -54,6 +54,8 @@ class TableIndex:
     rows: int
     #: The fragments that each of its segments covers.
     segment_fragments: tuple[frozenset[int], ...] = field(default=(), compare=False)
+    #: The fragments covered by segments whose files lie with the table that this one was forked from.
+    inherited_fragments: frozenset[int] = field(default=frozenset(), compare=False)
     #: The settings it was built with, as Lance tells them.
     details: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
@@ -97,6 +99,9 @@ class Table:
                 segments=len(index.segments),
                 rows=index.num_rows_indexed,
                 segment_fragments=tuple(frozenset(segment.fragment_ids) for segment in index.segments),
+                inherited_fragments=frozenset(
+                    id_ for segment in index.segments if segment.base_id is not None for id_ in segment.fragment_ids
+                ),
                 details=index.details or {},
             )
             for index in sorted(found, key=lambda index: index.name)
