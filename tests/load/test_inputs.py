@@ -16,7 +16,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequest, LoadRejected, NotFound, OmnigraphError
-from omnigraph.load.inputs import _integers_again
+from omnigraph.load.foreign import _integers_again
 from tests.load.loading import content, edge, ends, files, graph_of, ids, lines, node, org, rows
 from tests.query.fixtures import ORG_ROWS
 from tests.s3 import S3Server

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,6 +124,13 @@ class ExactReader:
             self._keep(entity, kept, given, data, order)
         elif isinstance(entity, NodeType):
             self._refused.add(entity, data)
+
+    def refuse_values(self, entity: Entity, row: Mapping[str, object], messages: Sequence[str], order: int) -> None:
+        """One row of a table that can not be read as a whole: what is wrong, and what is known of it."""
+        for message in messages:
+            self._problem(order, message)
+        if isinstance(entity, NodeType):
+            self._refused.add(entity, row)
 
     # --- the parts of a document ------------------------------------------------------------------------------------
 

@@ -32,7 +32,6 @@ from omnigraph.errors import (
     Conflict,
     ExpectedVersionMismatch,
     KeyConflict,
-    LoadRejected,
     OmnigraphError,
     ReadSetChanged,
 )
@@ -43,6 +42,7 @@ from omnigraph.load.exact import Rules
 from omnigraph.load.exchange import Exchange, InMemory
 from omnigraph.load.inputs import Inputs
 from omnigraph.load.model import LoadReport, LoadResult, Progress, Request, TableLoad
+from omnigraph.load.parsed import rejection
 from omnigraph.load.scratch import Scratch, exchange_for
 from omnigraph.load.stored import Pin, Stored
 from omnigraph.load.tasks import Job, remove_files
@@ -62,7 +62,6 @@ from omnigraph.storage.tables.table import Table
 
 #: How much text one partition of the keys stands for.
 _PARTITION_BYTES = 64 << 20
-_SHOWN_PROBLEMS = 10
 
 failpoints.declare("load.read", "load.checked", "load.forked", "load.prepared")
 
@@ -416,12 +415,4 @@ def _refuse_rejected(work: Work, verdict: Verdict) -> None:
     listed += [(meet.order, f"{meet.type_key} {meet.entity_id!r} exists already") for meet in verdict.meets]
     listed.sort(key=lambda item: (-1 if item[0] is None else item[0], item[1]))
     errors = [(*places.find(order), message) for order, message in listed]
-    shown = [f"  {file}:{line}: {message}" if line else f"  {file}: {message}" for file, line, message in errors]
-    rest = total - min(len(shown), _SHOWN_PROBLEMS)
-    tail = [f"  … and {rest} more"] if rest > 0 else []
-    count = "1 problem" if total == 1 else f"{total} problems"
-    raise LoadRejected(
-        "\n".join([f"load rejected, nothing was written: {count}", *shown[:_SHOWN_PROBLEMS], *tail]),
-        errors=errors,
-        total=total,
-    )
+    raise rejection(errors, total)

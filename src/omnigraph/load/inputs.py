@@ -13,21 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from omnigraph.errors import BadRequest
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.load.chunks import Chunk, Documents, LenientText, SpooledDocuments, ranges
+from omnigraph.load.foreign import csv_names, parquet_groups, require_sound, table_of
 from omnigraph.load.parsed import Entity
 from omnigraph.load.scratch import Scratch
 from omnigraph.load.tabular import (
     CsvRows,
     ParquetRows,
     TableInMemory,
-    csv_names,
     entity_of,
-    parquet_groups,
     shape_of,
 )
 from omnigraph.load.text import COMPRESSED_SPAN, CompressedText, TextInMemory, compression_of
@@ -164,6 +162,7 @@ def _of_table(table: pa.Table | list[InputFile], given: Given, catalog: Catalog,
     entity = entity_of(catalog, given.type, given.edge)
     if isinstance(table, list):
         return tables_of_files(table, PARQUET, entity, given.mapping)
+    require_sound(table, "<table>")
     shape = shape_of(entity, table.column_names, given.mapping, "the table")
     rows = max(1, RANGE_BYTES * table.num_rows // max(table.nbytes, 1))
     if table.num_rows <= rows:
@@ -189,56 +188,21 @@ def tables_of_files(files: Sequence[InputFile], kind: str, entity: Entity, mappi
         names, groups = parquet_groups(file)
         shape = shape_of(entity, names, mapping, file.name)
         for place, (count, size) in enumerate(groups):
-            chunks.append(ParquetRows(file, (place,), shape, base, size, begins=place == 0))
+            chunks.append(ParquetRows(file, (place,), shape, base, size, count, begins=place == 0))
             base += count
     return Inputs(sum(chunk.size for chunk in chunks), tuple(chunks))
 
 
 def as_table(data: Any, scratch: Scratch) -> pa.Table | list[InputFile] | None:
     """A table of any of the libraries as Arrow data; one of Spark as the files it writes; None when it is no table."""
-    if isinstance(data, pa.Table):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    if isinstance(data, pa.RecordBatchReader):
-        return data.read_all()
-    library = type(data).__module__.partition(".")[0]
-    if library in ("pandas", "polars"):
-        if type(data).__name__ == "Series":
-            raise BadRequest("a series is one column; load a frame, such as `series.to_frame()`")
-        try:
-            return _of_frame(data, library)
-        except (pa.ArrowException, ValueError, TypeError) as error:
-            problem = ": ".join(map(str, reversed(error.args)))
-            raise BadRequest(f"can not take the {library} frame as a table: {problem}") from None
-    if library == "pyspark":
+    table = table_of(data)
+    if table is not None:
+        return table
+    if type(data).__module__.partition(".")[0] == "pyspark":
         folder = scratch.folder() / "frame"
         data.write.parquet(str(folder))
         return find_files(str(folder), _ENDINGS[PARQUET])
     return None
-
-
-def _of_frame(data: Any, library: str) -> pa.Table:
-    if library == "pandas":
-        return _integers_again(pa.Table.from_pandas(data, preserve_index=False))
-    collected = data.collect() if hasattr(data, "collect") else data
-    return collected.to_arrow()
-
-
-#: Beyond, a float does not hold every integer.
-_EXACT = 2.0**53
-
-
-def _integers_again(table: pa.Table) -> pa.Table:
-    """A frame without types of its own for what may be missing holds integers as floats as soon as one is missing."""
-    for place, name in enumerate(table.column_names):
-        column = table.column(place)
-        if not pa.types.is_float64(column.type) or not column.null_count:
-            continue
-        whole = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), _EXACT))
-        if pc.all(whole).as_py():
-            table = table.set_column(place, name, column.cast(pa.int64()))
-    return table
 
 
 def _lenient(files: Sequence[InputFile]) -> Inputs:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.errors import LoadRejected
 from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.values.columns import table_schema
 
@@ -19,6 +20,8 @@ Flags = npt.NDArray[np.bool_]
 
 #: How many problems a load lists; it counts them all.
 LISTED_PROBLEMS = 100
+#: How many of them the message shows.
+_SHOWN_PROBLEMS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,16 @@ class Problems:
         gathered = list(parts)
         listed = sorted((problem for part in gathered for problem in part.listed), key=Problem.sort_key)
         return cls(tuple(listed[:LISTED_PROBLEMS]), sum(part.total for part in gathered))
+
+
+def rejection(errors: Sequence[tuple[str, int, str]], total: int) -> LoadRejected:
+    """The error of a load with problems: the listed ones by file and line (0: of no line), and how many there are."""
+    shown = [f"  {file}:{line}: {message}" if line else f"  {file}: {message}" for file, line, message in errors]
+    rest = total - min(len(shown), _SHOWN_PROBLEMS)
+    tail = [f"  … and {rest} more"] if rest > 0 else []
+    count = "1 problem" if total == 1 else f"{total} problems"
+    lines = [f"load rejected, nothing was written: {count}", *shown[:_SHOWN_PROBLEMS], *tail]
+    return LoadRejected("\n".join(lines), errors=errors, total=total)
 
 
 @dataclass(frozen=True)

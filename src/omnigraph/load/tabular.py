@@ -5,33 +5,36 @@ Whole columns are cast where that changes no value; a block with anything else i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 
 from omnigraph.errors import BadRequest
 from omnigraph.language.schema.catalog import Catalog, EdgeType
 from omnigraph.language.schema.defaults import default_value
 from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.temporal import DATE_DAYS, DATETIME_MILLISECONDS
 from omnigraph.language.types import FLOATS, INTEGERS, PropType, Scalar
 from omnigraph.load.exact import ExactReader, Rules
+from omnigraph.load.foreign import CheckedBatch, Damaged, csv_batches, parquet_batches, table_batches
 from omnigraph.load.json_columns import Unusual, column_of_json, json_type
-from omnigraph.load.parsed import Entity, Reading, Rows, embed_names, schema_without_id
+from omnigraph.load.parsed import Entity, Problem, Reading, Rows, embed_names, joined, schema_without_id
 from omnigraph.load.text import Piece
 from omnigraph.storage.files import InputFile
 from omnigraph.values.build import repeated
 from omnigraph.values.columns import arrow_type
 
-_ROWS_AT_ONCE = 64 << 10
-_CSV_BLOCK = 8 << 20
 _ENDS = {"from": "src", "to": "dst"}
+_MS_PER_DAY = 86_400_000
+#: Units of an Arrow timestamp in a millisecond; a second has none.
+_PER_MILLISECOND = {"s": 0, "ms": 1, "us": 1000, "ns": 1_000_000}
+#: Makes a column of a property from one of the input; raises `Unusual` where the exact reader must look.
+Convert = Callable[[pa.Array, PropType], pa.Array]
 _BOOLS = {"true": True, "false": False}
 
 
@@ -98,7 +101,7 @@ class TableInMemory:
         return int(self.table.nbytes)
 
     def pieces(self, rules: Rules) -> Iterator[Piece]:
-        yield from _pieces(iter(self.table.to_batches(_ROWS_AT_ONCE)), self.shape, rules, self.base, _typed)
+        yield from _pieces(table_batches(self.table), self.shape, rules, self.base, _typed)
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,8 @@ class ParquetRows:
     shape: Shape
     base: int
     size: int
+    #: How many rows they have, as the file says.
+    count: int
     begins: bool = True
 
     @property
@@ -118,9 +123,8 @@ class ParquetRows:
 
     def pieces(self, rules: Rules) -> Iterator[Piece]:
         with self.file.opened() as file:
-            names = [name for name, _ in self.shape.columns]
-            batches = pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE, row_groups=list(self.groups), columns=names)
-            yield from _pieces(batches, self.shape, rules, self.base, _typed)
+            batches = parquet_batches(file, self.groups, [name for name, _ in self.shape.columns])
+            yield from _pieces(batches, self.shape, rules, self.base, _typed, self.count)
 
 
 @dataclass(frozen=True)
@@ -141,75 +145,57 @@ class CsvRows:
 
     def pieces(self, rules: Rules) -> Iterator[Piece]:
         with self.file.opened() as file:
-            try:
-                reader = open_csv(file, [name for name, _ in self.shape.columns])
-                # The line of names counts, so that rows have the numbers of lines.
-                yield from _pieces(iter(reader), self.shape, rules, self.base + 1, _of_text)
-            except pa.ArrowInvalid as error:
-                raise BadRequest(f"{self.name} is not readable as CSV: {str(error).partition(chr(10))[0]}") from None
+            batches = csv_batches(file, [name for name, _ in self.shape.columns])
+            # The line of names counts, so that rows have the numbers of lines.
+            yield from _pieces(batches, self.shape, rules, self.base + 1, _of_text)
 
 
-def open_csv(file: Any, names: list[str] | None = None) -> pacsv.CSVStreamingReader:
-    """A CSV file as a stream of texts."""
-    types = dict.fromkeys(names, pa.string()) if names is not None else None
-    return pacsv.open_csv(
-        pa.PythonFile(file, "r"),
-        pacsv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
-        pacsv.ParseOptions(newlines_in_values=True),
-        pacsv.ConvertOptions(
-            column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
-        ),
-    )
+# --- batches ----------------------------------------------------------------------------------------------------------
 
 
-def parquet_groups(file: InputFile) -> tuple[list[str], list[tuple[int, int]]]:
-    """The columns of a Parquet file, and the rows and bytes of each of its row groups."""
-    with file.opened() as opened:
+def _pieces(
+    batches: Iterator[CheckedBatch], shape: Shape, rules: Rules, base: int, convert: Convert, count: int | None = None
+) -> Iterator[Piece]:
+    """The rows of checked batches. `count`: how many there should be; what a damaged file lacks of them counts as read."""
+    entity = shape.entity(rules)
+    place = base
+    try:
+        for batch in batches:
+            reading = _reading(entity, shape, batch, place, rules, convert)
+            place += batch.rows
+            yield Piece(reading, batch.rows, batch.nbytes)
+    except Damaged as damage:
+        problem = Problem(
+            place, f"can not be read from this row on: {damage}; the file is damaged or is not what it seems"
+        )
+        missing = 1 if count is None else max(count - (place - base), 1)
+        yield Piece(Reading(problems=(problem,)), missing, 0)
+
+
+def _reading(entity: Entity, shape: Shape, batch: CheckedBatch, place: int, rules: Rules, convert: Convert) -> Reading:
+    rows: list[Rows] = []
+    exact = ExactReader(rules)
+    for first, columns in batch.runs:
+        named = {target: columns[name] for name, target in shape.columns}
+        orders = np.arange(place + first, place + first + len(next(iter(named.values()))))
         try:
-            found = pq.ParquetFile(opened)
-        except pa.ArrowInvalid as error:
-            raise BadRequest(f"{file.name} is no Parquet file: {str(error).partition(chr(10))[0]}") from None
-        meta = found.metadata
-        groups = [meta.row_group(place) for place in range(meta.num_row_groups)]
-        return found.schema_arrow.names, [(group.num_rows, group.total_byte_size) for group in groups]
-
-
-def csv_names(file: InputFile) -> list[str]:
-    """The columns of a CSV file."""
-    with file.opened() as opened:
-        try:
-            return list(open_csv(opened).schema.names)
-        except pa.ArrowInvalid as error:
-            raise BadRequest(f"{file.name} is not readable as CSV: {str(error).partition(chr(10))[0]}") from None
+            rows.append(_columns(entity, named, orders, convert))
+        except Unusual:
+            listed = {name: _values(column, _kind(entity, name), convert) for name, column in named.items()}
+            for number, order in enumerate(orders.tolist()):
+                exact.values(entity, {name: values[number] for name, values in listed.items()}, order)
+    targets = dict(shape.columns)
+    for row in batch.flawed:
+        remains = {targets[name]: column for name, column in row.remains.items()}
+        data = {name: _values(column, _kind(entity, name), convert)[0] for name, column in remains.items()}
+        messages = [f"{entity.name}.{targets[flaw.column]}: {flaw.message}" for flaw in row.flaws]
+        exact.refuse_values(entity, data, messages, place + row.row)
+    found = exact.reading()
+    rows += found.rows
+    return replace(found, rows=(joined(rows),) if rows else ())
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------
-
-
-def _pieces(batches: Iterator[pa.RecordBatch], shape: Shape, rules: Rules, base: int, convert: Any) -> Iterator[Piece]:
-    entity = shape.entity(rules)
-    place = base
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        named = {target: batch.column(name) for name, target in shape.columns}
-        orders = np.arange(place, place + batch.num_rows)
-        place += batch.num_rows
-        yield Piece(_reading(entity, named, orders, rules, convert), batch.num_rows, batch.nbytes)
-
-
-def _reading(entity: Entity, named: dict[str, pa.Array], orders: Any, rules: Rules, convert: Any) -> Reading:
-    try:
-        return Reading(rows=(_columns(entity, named, orders, convert),))
-    except Unusual:
-        reader = ExactReader(rules)
-        listed = {
-            name: _values(column, _kind(entity, name) if convert is _of_text else None)
-            for name, column in named.items()
-        }
-        for place, order in enumerate(orders.tolist()):
-            reader.values(entity, {name: values[place] for name, values in listed.items()}, order)
-        return reader.reading()
 
 
 def _kind(entity: Entity, name: str) -> PropType | None:
@@ -217,7 +203,7 @@ def _kind(entity: Entity, name: str) -> PropType | None:
     return None if declared is None else declared.type
 
 
-def _columns(entity: Entity, named: dict[str, pa.Array], orders: Any, convert: Any) -> Rows:
+def _columns(entity: Entity, named: dict[str, pa.Array], orders: Any, convert: Convert) -> Rows:
     finished = []
     for field in schema_without_id(entity):
         declared = entity.properties.get(field.name)
@@ -243,47 +229,67 @@ def _columns(entity: Entity, named: dict[str, pa.Array], orders: Any, convert: A
 
 
 def _texts(column: pa.Array) -> pa.Array:
-    column = _decoded(column)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_null(column.type)):
         raise Unusual
-    return column.cast(pa.string())
+    return _cast(column, pa.string())
 
 
-def _decoded(column: pa.Array) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
+def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """A safe cast: a value that would change, or a column of texts that is too large, is for the exact reader."""
+    try:
+        return column.cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise Unusual from None
 
 
 def _typed(column: pa.Array, kind: PropType) -> pa.Array:
     """A column of Arrow data as a column of a property, where its values stay what they are."""
-    column, target = _decoded(column), arrow_type(kind)
-    found = column.type
+    target, found = arrow_type(kind), column.type
     if kind.is_list or kind.is_vector:
         return _nested(column, kind)
+    if kind.scalar in (Scalar.DATE, Scalar.DATETIME) and not pa.types.is_null(found):
+        return _temporal(column, kind)
     if found == target:
         return column
     alike = (
         (kind.scalar in INTEGERS and pa.types.is_integer(found))
         or (kind.scalar in FLOATS and (pa.types.is_floating(found) or pa.types.is_integer(found)))
         or (kind.scalar is Scalar.STRING and pa.types.is_large_string(found))
-        or (kind.scalar is Scalar.DATE and pa.types.is_date(found))
-        or (kind.scalar is Scalar.DATETIME and pa.types.is_timestamp(found))
         or pa.types.is_null(found)
     )
     if not alike:
         raise Unusual
     if kind.scalar is Scalar.F32 and not pa.types.is_null(found):
         return _narrowed(column)
+    return _cast(column, target)
+
+
+def _temporal(column: pa.Array, kind: PropType) -> pa.Array:
+    """Days and instants of the years 0001 to 9999; a time without a zone is in UTC. Nothing finer than the type is cast."""
+    found = column.type
+    if kind.scalar is Scalar.DATE and pa.types.is_date(found):
+        return _within(_cast(column, pa.date32()), pa.int32(), DATE_DAYS)
+    if not pa.types.is_timestamp(found):
+        raise Unusual
+    instants = _within(_cast(column, pa.timestamp("ms", tz=found.tz)), pa.int64(), DATETIME_MILLISECONDS)
+    if kind.scalar is Scalar.DATETIME:
+        return instants.cast(arrow_type(kind))
+    # A whole day, as the clock of its zone shows it.
     try:
-        if pa.types.is_timestamp(found):
-            # A time without a zone is in UTC; one that is finer than a millisecond is not cast.
-            column = column.cast(pa.timestamp("ms", tz=found.tz))
-        return column.cast(target)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        shown = (instants if found.tz is None else pc.local_timestamp(instants)).cast(pa.int64())
+    except pa.ArrowInvalid:
         raise Unusual from None
+    days = pc.divide(shown, _MS_PER_DAY)
+    if not pc.all(pc.equal(pc.multiply(days, _MS_PER_DAY), shown), min_count=0).as_py():
+        raise Unusual
+    return _within(days.cast(pa.int32()).cast(pa.date32()), pa.int32(), DATE_DAYS)
+
+
+def _within(column: pa.Array, number: pa.DataType, allowed: range) -> pa.Array:
+    bounds = pc.min_max(column.cast(number)).as_py()
+    if bounds["min"] is not None and not (bounds["min"] in allowed and bounds["max"] in allowed):
+        raise Unusual
+    return column
 
 
 def _nested(column: pa.Array, kind: PropType) -> pa.Array:
@@ -297,7 +303,7 @@ def _nested(column: pa.Array, kind: PropType) -> pa.Array:
     numbers = kind.is_vector and (pa.types.is_floating(element) or pa.types.is_integer(element))
     if not numbers and element != wanted:
         raise Unusual
-    return column_of_json(column.cast(json_type(kind)), kind)
+    return column_of_json(_cast(column, json_type(kind)), kind)
 
 
 def _narrowed(column: pa.Array) -> pa.Array:
@@ -330,12 +336,58 @@ def _of_text(column: pa.Array, kind: PropType) -> pa.Array:
         raise Unusual from None
 
 
-def _values(column: pa.Array, kind: PropType | None) -> list[object]:
+def _values(column: pa.Array, kind: PropType | None, convert: Convert) -> list[object]:
     """The values of a column for the exact reader; texts of a CSV file as JSON would have them."""
-    values: list[object] = _decoded(column).to_pylist()
+    if convert is _typed:
+        moments = None if kind is None else _moments(column, kind)
+        return _python_values(column) if moments is None else moments
+    values: list[object] = column.to_pylist()
     if kind is None or (kind.scalar in (Scalar.STRING, Scalar.DATE, Scalar.DATETIME, Scalar.BLOB) and not kind.is_list):
         return values
     return [_json_of(value) for value in values]
+
+
+def _moments(column: pa.Array, kind: PropType) -> list[object] | None:
+    """Days or instants as the numbers that the exact reader takes; what is finer than a millisecond is ISO text.
+
+    Python has no dates beyond the year 9999 and no nanoseconds. None when the column does not hold what the property is.
+    """
+    is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    element = column.type.value_type if is_list else column.type
+    if kind.scalar is Scalar.DATE and pa.types.is_date(element):
+        unit: Any
+        unit, per_value = ("D", 1) if pa.types.is_date32(element) else ("ms", _MS_PER_DAY)
+        number = pa.int32() if pa.types.is_date32(element) else pa.int64()
+    elif kind.scalar is Scalar.DATETIME and pa.types.is_timestamp(element):
+        unit, per_value, number = element.unit, _PER_MILLISECOND[element.unit], pa.int64()
+    else:
+        return None
+
+    def moment(value: int | None) -> object:
+        if value is None or unit == "s":
+            return None if value is None else value * 1000
+        return str(np.datetime64(value, unit)) if value % per_value else value // per_value
+
+    numbers = column.cast(pa.list_(number) if is_list else number).to_pylist()
+    if not is_list:
+        return [moment(value) for value in numbers]
+    return [None if listed is None else [moment(value) for value in listed] for listed in numbers]
+
+
+def _python_values(column: pa.Array) -> list[object]:
+    """The values of a column as Python objects; one that Python has no object for is an object that no property takes."""
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError, pa.ArrowException):
+        unreadable = type(str(column.type), (), {})
+        return [_python_value(scalar, unreadable) for scalar in column]
+
+
+def _python_value(scalar: pa.Scalar, unreadable: type) -> object:
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError, pa.ArrowException):
+        return unreadable()
 
 
 def _json_of(text: object) -> object:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.errors import ValidationError
 from omnigraph.language.schema.ast import CheckConstraint, RangeConstraint
 from omnigraph.language.schema.catalog import EdgeType, NodeType, Property
-from omnigraph.language.schema.patterns import compile_check
+from omnigraph.language.schema.patterns import UnsupportedPattern, compile_check
 from omnigraph.validation.violation import Violation
 from omnigraph.values.compare import coerce, matches
 
@@ -72,10 +73,20 @@ def _shown(bound: int | float | None) -> str:
 
 def _check(entity: Entity, rule: CheckConstraint, table: pa.Table) -> Iterator[Violation]:
     column = table[rule.property]
-    pattern = compile_check(rule.pattern)
-    # Python's dialect is the one the schema was checked with, and each distinct text is searched once.
+    try:
+        matches_pattern = compile_check(rule.pattern)
+    except UnsupportedPattern as reason:
+        # Schemas that were accepted before patterns were RE2's can be read, but no row can be judged by them.
+        raise ValidationError(
+            f"@check on {entity.name}.{rule.property} can not be evaluated: {reason}; "
+            f"apply a schema whose pattern says it in another way than {rule.pattern!r}",
+            kind="check",
+            type_key=entity.type_key,
+            property=rule.property,
+        ) from None
+    # Each distinct text is searched once.
     encoded = pc.dictionary_encode(column).combine_chunks()
-    misses = [pattern.search(value) is None for value in encoded.dictionary.to_pylist()]
+    misses = [not matches_pattern(value) for value in encoded.dictionary.cast(pa.binary()).to_pylist()]
     wrong = pc.take(pa.array(misses, pa.bool_()), encoded.indices)
     for row in _rows(pa.chunked_array([wrong])):
         value = column[row].as_py()

@@ -2,14 +2,14 @@
 
 Nothing is coerced: a text is not a number, 2.0 is not an integer. Only what JSON has no number for is a text, as exports write
 it: "NaN", "Infinity", "-Infinity". A Date is `YYYY-MM-DD` or days, a DateTime ISO text or milliseconds. Values of Python
-programs (dates, tuples, NumPy scalars) are taken for what they are.
+programs (dates, tuples, NumPy scalars) are taken for what they are; a datetime at midnight is a day, as its own clock shows it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 from omnigraph.language.json_values import (
@@ -75,7 +75,9 @@ def _float(value: object, scalar: Scalar) -> float:
 
 
 def _date(value: object, scalar: Scalar) -> int:
-    if isinstance(value, date) and not isinstance(value, datetime):
+    if isinstance(value, datetime) and (value.time() != time() or getattr(value, "nanosecond", False)):
+        raise ValueError(f"'{value.isoformat()}' is not a whole day")
+    if isinstance(value, date):
         return value.toordinal() - _EPOCH
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError(f"expected YYYY-MM-DD or days since 1970-01-01, got {shown(value)}")
@@ -88,7 +90,8 @@ def _date(value: object, scalar: Scalar) -> int:
 def _datetime(value: object, scalar: Scalar) -> int:
     if isinstance(value, datetime):
         aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        if aware.microsecond % 1000:
+        # The timestamps of pandas are datetimes with nanoseconds beside.
+        if aware.microsecond % 1000 or getattr(value, "nanosecond", False):
             raise ValueError(f"'{value.isoformat()}' is finer than a millisecond")
         whole = aware.astimezone(UTC)
         days = whole.toordinal() - _EPOCH

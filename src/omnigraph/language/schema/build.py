@@ -47,9 +47,9 @@ _ColumnConstraint = KeyConstraint | UniqueConstraint | IndexConstraint
 _ColumnKinds = type[_ColumnConstraint] | tuple[type[_ColumnConstraint], ...]
 
 
-def compile_schema(text: str, file: str | None = None) -> Catalog:
+def compile_schema(text: str, file: str | None = None, *, accepted: bool = False) -> Catalog:
     """Parse a schema and build its catalog."""
-    return build_catalog(parse_schema(text, file))
+    return build_catalog(parse_schema(text, file, accepted=accepted))
 
 
 def build_catalog(schema: SchemaFile) -> Catalog:

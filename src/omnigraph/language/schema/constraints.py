@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ from omnigraph.language.schema.ast import (
     RangeConstraint,
     UniqueConstraint,
 )
-from omnigraph.language.schema.patterns import compile_check
+from omnigraph.language.schema.patterns import UnsupportedPattern, compile_check
 from omnigraph.language.source import Source, Span
 from omnigraph.language.suggest import did_you_mean, nearest_name
 from omnigraph.language.types import PropType, Scalar
@@ -63,7 +62,6 @@ def constraint_from_arguments(keyword: str, arguments: Sequence[Argument], sourc
                 source.semantic_error(f"@range lower bound {low} exceeds upper bound {high}", span)
             return RangeConstraint(name, low, high, span)
         case "check", [Name(name), str(pattern)]:
-            _refuse_bad_regex(pattern, source, span)
             return CheckConstraint(name, pattern, span)
         case "range" | "check", _:
             source.semantic_error(f"@{keyword} is written {FORMS[keyword]}", span)
@@ -79,15 +77,6 @@ def _property_names(keyword: str, arguments: Sequence[Argument], source: Source,
             source.semantic_error(f"@{keyword} names property `{argument.text}` more than once", span)
         names[argument.text] = None
     return tuple(names)
-
-
-def _refuse_bad_regex(pattern: str, source: Source, span: Span) -> None:
-    try:
-        compile_check(pattern)
-    except (re.error, OverflowError, ValueError) as error:
-        source.semantic_error(f"@check has an invalid regular expression: {error}", span)
-    except RecursionError:
-        source.semantic_error("@check has an invalid regular expression: it is nested too deeply", span)
 
 
 def property_constraints(prop: PropertyDecl) -> tuple[Constraint, ...]:
@@ -109,6 +98,7 @@ class _Scope:
     owner: NodeDecl | EdgeDecl
     columns: Mapping[str, PropType]
     source: Source
+    accepted: bool
 
     def type_of(self, name: str, keyword: str, span: Span) -> PropType:
         if name not in self.columns:
@@ -118,12 +108,15 @@ class _Scope:
         return self.columns[name]
 
 
-def check_constraints(owner: NodeDecl | EdgeDecl, source: Source) -> None:
-    """Refuse constraints that their type can not have or that do not fit the properties they name."""
+def check_constraints(owner: NodeDecl | EdgeDecl, source: Source, *, accepted: bool = False) -> None:
+    """Refuse constraints that their type can not have or that do not fit the properties they name.
+
+    `accepted`: a graph has this schema already, so its patterns are not looked at; see `patterns`.
+    """
     columns = {prop.name: prop.type for prop in owner.properties}
     if isinstance(owner, EdgeDecl):
         columns |= dict.fromkeys(ENDPOINTS, _ENDPOINT_TYPE)
-    scope = _Scope(owner, columns, source)
+    scope = _Scope(owner, columns, source, accepted)
     for constraint in owner.constraints:
         match constraint:
             case KeyConstraint():
@@ -179,6 +172,16 @@ def _check_check(scope: _Scope, constraint: CheckConstraint) -> None:
     if not found.is_text:
         message = f"@check needs a String property, and {scope.owner.name}.{constraint.property} is {found}"
         scope.source.semantic_error(message, constraint.span)
+    if not scope.accepted:
+        refuse_pattern(constraint, scope.source)
+
+
+def refuse_pattern(constraint: CheckConstraint, source: Source) -> None:
+    """Refuse a regular expression that can not be evaluated."""
+    try:
+        compile_check(constraint.pattern)
+    except UnsupportedPattern as error:
+        source.semantic_error(f"@check has an invalid regular expression: {error}", constraint.span)
 
 
 def _refuse_on_edge(scope: _Scope, keyword: str, span: Span) -> None:

@@ -15,8 +15,11 @@ from omnigraph.language.schema.properties import check_property_name
 from omnigraph.language.source import Source, Span
 
 
-def parse_schema(text: str, file: str | None = None) -> SchemaFile:
-    """Parse a schema; raises ParseError, and CatalogError where two interfaces contradict each other."""
+def parse_schema(text: str, file: str | None = None, *, accepted: bool = False) -> SchemaFile:
+    """Parse a schema; raises ParseError, and CatalogError where two interfaces contradict each other.
+
+    `accepted`: it is the schema of a graph, from a time when patterns were allowed that are refused now.
+    """
     source = Source(text, file)
     _refuse_half_characters(source)
     written = parse_declarations(source)
@@ -26,7 +29,7 @@ def parse_schema(text: str, file: str | None = None) -> SchemaFile:
         implement(decl, interfaces, source) if isinstance(decl, NodeDecl) else decl for decl in written
     )
     for declaration in declarations:
-        _check(declaration, source)
+        _check(declaration, source, accepted)
     return SchemaFile(declarations, source)
 
 
@@ -38,7 +41,7 @@ def _refuse_half_characters(source: Source) -> None:
         source.grammar_error("the text is not valid Unicode", Span(error.start, error.end))
 
 
-def _check(declaration: Declaration, source: Source) -> None:
+def _check(declaration: Declaration, source: Source, accepted: bool) -> None:
     if isinstance(declaration, NodeDecl | EdgeDecl):
         check_type_annotations(declaration, source)
     for prop in declaration.properties:
@@ -47,7 +50,8 @@ def _check(declaration: Declaration, source: Source) -> None:
     # An interface may leave the source of an `@embed` to the nodes that implement it.
     if isinstance(declaration, NodeDecl):
         check_embed_sources(declaration, source)
-    check_constraints(_as_node(declaration) if isinstance(declaration, InterfaceDecl) else declaration, source)
+    owner = _as_node(declaration) if isinstance(declaration, InterfaceDecl) else declaration
+    check_constraints(owner, source, accepted=accepted)
 
 
 def _as_node(interface: InterfaceDecl) -> NodeDecl:

@@ -1,0 +1,348 @@
+"""The one door for Arrow data that was made elsewhere: tables of callers, frames, Parquet and CSV files.
+
+Arrow trusts the buffers it is given. Offsets that lie end in a crash of the process, text that is not UTF-8 can be stored but
+never read again. So every batch is validated in full here before any function of Arrow touches it, and no other module of this
+package reads foreign batches: `tabular` takes a `CheckedBatch`, which only this module makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from omnigraph.errors import BadRequest
+from omnigraph.load.parsed import LISTED_PROBLEMS, rejection
+from omnigraph.storage.files import InputFile
+
+ROWS_AT_ONCE = 64 << 10
+_CSV_BLOCK = 8 << 20
+#: Beyond, a float does not hold every integer.
+_EXACT = 2.0**53
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """A value that can not be read: its row in the batch, its column, and what is wrong."""
+
+    row: int
+    column: str
+    message: str
+
+
+@dataclass(frozen=True)
+class FlawedRow:
+    """A row with flaws: its number in the batch, what is wrong with it, and its sound columns, of one row each."""
+
+    row: int
+    flaws: tuple[Flaw, ...]
+    remains: dict[str, pa.Array]
+
+
+@dataclass(frozen=True)
+class CheckedBatch:
+    """A batch of foreign data after the checks.
+
+    `runs`: its sound rows, as pairs of the first row's number in the batch and the columns by name. The columns are plain:
+    dictionaries, views, run-end encodings and extension types are decoded. Rows that are in no run are flawed, or lie in a
+    column with a flaw that can not be told from theirs.
+    """
+
+    runs: tuple[tuple[int, dict[str, pa.Array]], ...]
+    flawed: tuple[FlawedRow, ...]
+    rows: int
+    nbytes: int
+
+
+class Damaged(Exception):
+    """The rest of a file can not be read; the message says why."""
+
+
+def checked_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[CheckedBatch]:
+    """Foreign batches after validation, in their order; empty ones are left out."""
+    for batch in batches:
+        if batch.num_rows:
+            yield _checked(batch)
+
+
+def require_sound(table: pa.Table, name: str) -> None:
+    """Refuse a table with flaws, before it is written to a file or sent to another process."""
+    errors: list[tuple[str, int, str]] = []
+    total = 0
+    place = 1
+    for batch in table.to_batches(ROWS_AT_ONCE):
+        flaws = _flaws(batch)
+        total += len(flaws)
+        listed = flaws[: LISTED_PROBLEMS - len(errors)]
+        errors += [(name, place + flaw.row, f"column '{flaw.column}': {flaw.message}") for flaw in listed]
+        place += batch.num_rows
+    if total:
+        raise rejection(errors, total)
+
+
+# --- validation -------------------------------------------------------------------------------------------------------
+
+
+def _checked(batch: pa.RecordBatch) -> CheckedBatch:
+    flaws = _flaws(batch)
+    if not flaws:
+        return CheckedBatch(((0, _plain(batch)),), (), batch.num_rows, batch.nbytes)
+    runs: list[tuple[int, dict[str, pa.Array]]] = []
+    flaws_of: dict[int, list[Flaw]] = {}
+    for flaw in flaws:
+        flaws_of.setdefault(flaw.row, []).append(flaw)
+    flawed = sorted(flaws_of)
+    for first, end in zip([-1, *flawed], [*flawed, batch.num_rows], strict=True):
+        part = batch.slice(first + 1, end - first - 1)
+        # Rows between flaws are used only when they are sound by themselves: nested columns share their elements.
+        if part.num_rows and not _flaws(part):
+            runs.append((first + 1, _plain(part)))
+    rows = tuple(FlawedRow(row, tuple(flaws_of[row]), _remains(batch.slice(row, 1))) for row in flawed)
+    return CheckedBatch(tuple(runs), rows, batch.num_rows, batch.get_total_buffer_size())
+
+
+def _remains(row: pa.RecordBatch) -> dict[str, pa.Array]:
+    sound = [
+        (name, column) for name, column in zip(row.schema.names, row.columns, strict=True) if not _problem_of(column)
+    ]
+    return {name: _decoded(column) for name, column in sound}
+
+
+def _flaws(batch: pa.RecordBatch) -> list[Flaw]:
+    """Every value of a batch that is not what its type says, by column and row; at least one when the batch is invalid."""
+    found = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        problem = _problem_of(column)
+        if problem is None:
+            continue
+        rows = list(_flawed_rows(column, 0)) or [(0, problem)]
+        found += [Flaw(row, name, message) for row, message in rows]
+    return found
+
+
+def _problem_of(column: pa.Array) -> str | None:
+    """Why Arrow refuses a column after looking at all of it; None when it is valid."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowException as error:
+        text = str(error).partition("\n")[0]
+        if "UTF8" in text:
+            return "the text is not valid UTF-8"
+        if "Dictionary indices" in text:
+            return "the index into the column's dictionary is out of range"
+        return f"the Arrow data is damaged ({text})"
+    return None
+
+
+def _flawed_rows(column: pa.Array, start: int) -> Iterator[tuple[int, str]]:
+    """The rows that make a column invalid, found by halving; numbers count from `start`."""
+    problem = _problem_of(column)
+    if problem is None:
+        return
+    if len(column) == 1:
+        yield start, problem
+    elif pa.types.is_dictionary(column.type) and _problem_of(column.dictionary) is not None:
+        yield from _rows_of_flawed_entries(column, start)
+    elif pa.types.is_nested(column.type):
+        for row in range(len(column)):
+            problem = _problem_of_nested(column.slice(row, 1))
+            if problem is not None:
+                yield start + row, problem
+    else:
+        middle = len(column) // 2
+        yield from _flawed_rows(column.slice(0, middle), start)
+        yield from _flawed_rows(column.slice(middle), start + middle)
+
+
+def _rows_of_flawed_entries(column: pa.DictionaryArray, start: int) -> Iterator[tuple[int, str]]:
+    entries = dict(_flawed_rows(column.dictionary, 0))
+    indices = column.indices.to_pylist() if _problem_of(column.indices) is None else []
+    for row, index in enumerate(indices):
+        if index is not None and not 0 <= index < len(column.dictionary):
+            yield start + row, "the index into the column's dictionary is out of range"
+        elif index in entries:
+            yield start + row, entries[index]
+
+
+def _problem_of_nested(row: pa.Array) -> str | None:
+    """What is wrong with one row of a nested column; the elements of other rows do not count for lists."""
+    kind = row.type
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        return _problem_of(row)
+    try:
+        # The two offsets of a single row are checked without looking at the elements.
+        row.validate()
+    except pa.ArrowException:
+        return _problem_of(row)
+    return _problem_of(row.flatten())
+
+
+# --- plain columns ----------------------------------------------------------------------------------------------------
+
+
+def _plain(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    """The columns of a valid batch by name, without encodings."""
+    return {name: _decoded(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.string())
+    return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
+
+
+# --- tables in memory -------------------------------------------------------------------------------------------------
+
+
+def table_of(data: Any) -> pa.Table | None:
+    """A table of pyarrow, pandas or polars as Arrow data; None when it is none of these. It is not validated yet."""
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    library = type(data).__module__.partition(".")[0]
+    if library not in ("pandas", "polars"):
+        return None
+    if type(data).__name__ == "Series":
+        raise BadRequest("a series is one column; load a frame, such as `series.to_frame()`")
+    try:
+        return _of_frame(data, library)
+    except UnicodeError:
+        raise BadRequest(f"the {library} frame has a text that holds half of a surrogate pair") from None
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        problem = ": ".join(map(str, reversed(error.args)))
+        raise BadRequest(f"can not take the {library} frame as a table: {problem}") from None
+
+
+def _of_frame(data: Any, library: str) -> pa.Table:
+    if library == "pandas":
+        return _integers_again(pa.Table.from_pandas(data, preserve_index=False))
+    collected = data.collect() if hasattr(data, "collect") else data
+    return collected.to_arrow()
+
+
+def _integers_again(table: pa.Table) -> pa.Table:
+    """A frame without types of its own for what may be missing holds integers as floats as soon as one is missing."""
+    for place, name in enumerate(table.column_names):
+        column = table.column(place)
+        if not pa.types.is_float64(column.type) or not column.null_count:
+            continue
+        column.validate(full=True)
+        whole = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), _EXACT))
+        if pc.all(whole).as_py():
+            table = table.set_column(place, name, column.cast(pa.int64()))
+    return table
+
+
+def table_batches(table: pa.Table) -> Iterator[CheckedBatch]:
+    """The rows of a table in memory."""
+    return checked_batches(iter(table.to_batches(ROWS_AT_ONCE)))
+
+
+# --- Parquet ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _decoding() -> Iterator[None]:
+    """Turn what Arrow raises about the contents of a file into `Damaged`; failures of the storage pass."""
+    try:
+        yield
+    except OSError as error:
+        # Arrow has no error of its own for bytes that make no sense. Those of the system have a number.
+        if error.errno is not None:
+            raise
+        raise Damaged(_first_line(error)) from None
+    except (pa.ArrowException, ValueError, OverflowError, MemoryError, RuntimeError) as error:
+        raise Damaged(_first_line(error)) from None
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+def parquet_groups(file: InputFile) -> tuple[list[str], list[tuple[int, int]]]:
+    """The columns of a Parquet file, and the rows and bytes of each of its row groups."""
+    with file.opened() as opened:
+        try:
+            with _decoding():
+                found = pq.ParquetFile(opened)
+                meta = found.metadata
+                groups = [meta.row_group(place) for place in range(meta.num_row_groups)]
+                return found.schema_arrow.names, [(group.num_rows, group.total_byte_size) for group in groups]
+        except Damaged as error:
+            raise BadRequest(f"{file.name} is no Parquet file: {error}") from None
+
+
+def parquet_batches(opened: Any, groups: Sequence[int], names: list[str]) -> Iterator[CheckedBatch]:
+    """Some row groups of an open Parquet file; raises `Damaged` where it can not be read on. Page checksums are verified."""
+    with _decoding():
+        file = pq.ParquetFile(opened, page_checksum_verification=True)
+        promised = sum(file.metadata.row_group(group).num_rows for group in groups)
+        batches = file.iter_batches(ROWS_AT_ONCE, row_groups=list(groups), columns=names)
+    read = 0
+    while True:
+        with _decoding():
+            batch = next(batches, None)
+        if batch is None:
+            break
+        read += batch.num_rows
+        yield from checked_batches(iter((batch,)))
+    if read != promised:
+        raise Damaged(f"it holds {read} rows of the {promised} it promises")
+
+
+# --- CSV --------------------------------------------------------------------------------------------------------------
+
+
+def csv_names(file: InputFile) -> list[str]:
+    """The columns of a CSV file."""
+    with file.opened() as opened:
+        try:
+            with _decoding():
+                return list(_open_csv(opened, None).schema.names)
+        except Damaged as error:
+            raise BadRequest(f"{file.name} is not readable as CSV: {error}") from None
+
+
+def csv_batches(opened: Any, names: list[str]) -> Iterator[CheckedBatch]:
+    """The rows of an open CSV file, every column as texts; raises `Damaged` where it can not be read on."""
+    with _decoding():
+        reader = _open_csv(opened, names)
+    while True:
+        with _decoding():
+            batch = next(reader, None)
+        if batch is None:
+            return
+        texts = [column.view(pa.string()) for column in batch.columns]
+        yield from checked_batches(iter((pa.RecordBatch.from_arrays(texts, names=batch.schema.names),)))
+
+
+def _open_csv(file: Any, names: list[str] | None) -> pacsv.CSVStreamingReader:
+    """A CSV file as a stream of bytes: that they are UTF-8 is checked as for all other data."""
+    types = dict.fromkeys(names, pa.binary()) if names is not None else None
+    return pacsv.open_csv(
+        pa.PythonFile(file, "r"),
+        pacsv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
+        pacsv.ParseOptions(newlines_in_values=True),
+        pacsv.ConvertOptions(
+            column_types=types,
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            check_utf8=False,
+        ),
+    )

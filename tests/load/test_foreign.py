@@ -1,0 +1,145 @@
+"""Arrow data made elsewhere passes one door, where everything that would crash, or could never be read again, is refused."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import LoadRejected
+from omnigraph.load import foreign
+from tests.load.conftest import Load
+from tests.load.foreign_child import CASES, LATIN, SCHEMA, column, parquet, table
+from tests.load.loading import rows
+
+SOURCES = Path(foreign.__file__).parent
+
+
+def child(*arguments: str) -> list[dict[str, Any]]:
+    """What a process of its own prints; the test fails when it dies."""
+    command = [sys.executable, "-X", "faulthandler", "-m", "tests.load.foreign_child", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout[-500:], done.stderr[-3000:])
+    return [orjson.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_hostile_data_is_a_problem_with_its_row(tmp_path: Path) -> None:
+    """Each case is refused with the rows it is about, nothing is stored, and the process lives."""
+    found = {answer["case"]: answer for answer in child("hostile", str(tmp_path))}
+    assert list(found) == list(CASES)
+    for name, (_, message, places) in CASES.items():
+        answer = found[name]
+        assert message in answer["said"], name
+        assert (answer.get("rows"), answer["stored"]) == (places, 0), name
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_damage_is_refused_or_reads_back(tmp_path: Path, seed: int) -> None:
+    (counts,) = child("corrupt", str(tmp_path), str(seed), "60")
+    assert counts["refused"] > 20
+    assert counts["refused"] + counts["loaded"] == 60
+
+
+@pytest.mark.long
+def test_much_random_damage(tmp_path: Path) -> None:
+    (counts,) = child("corrupt", str(tmp_path), "3", "3000")
+    assert counts["refused"] + counts["loaded"] == 3000
+
+
+def test_every_way_of_loading_says_the_same(tmp_path: Path, load: Load) -> None:
+    """Held, staged, and staged by Spark's workers: a Latin-1 byte in row 2 of a Parquet file, and the rows around it."""
+    graph = og.init(tmp_path / "g", SCHEMA)
+    path = parquet(tmp_path, table(text=column(pa.string(), [b"a", LATIN, b"b"]), small=pa.array([1, 2, 2**40])))
+    with pytest.raises(LoadRejected) as rejected:
+        load(graph, path, type="T")
+    assert rejected.value.errors == [
+        (str(path), 2, "T.text: the text is not valid UTF-8"),
+        (str(path), 3, "T.small (I32?): 1099511627776 is outside the range of I32"),
+    ]
+    assert rows(graph, "node:T") == []
+
+
+def test_rows_behind_a_damaged_group_keep_their_numbers(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "g", SCHEMA)
+    data = table(text=["secret"] * 4 + ["x", "y"], small=pa.array([1, 1, 1, 1, 1, 2**40]))
+    options = {"compression": "none", "use_dictionary": False, "write_page_checksum": True, "write_statistics": False}
+    path = parquet(tmp_path, data, row_group_size=4, **options)
+    content = bytearray(path.read_bytes())
+    content[content.index(b"secret")] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(LoadRejected) as rejected:
+        graph.load(path, type="T", engine="local")
+    assert [line for _, line, _ in rejected.value.errors] == [1, 6]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        pytest.param(pa.timestamp("ns"), [datetime(2024, 2, 29)], id="as pandas has it"),
+        pytest.param(pa.timestamp("s"), [datetime(1, 1, 1)], id="the first day"),
+        pytest.param(pa.timestamp("us", "UTC"), [datetime(2024, 2, 29, tzinfo=UTC)], id="UTC"),
+        # Midnight in Helsinki is another instant, and the day that its clock shows.
+        pytest.param(pa.timestamp("ms", "Europe/Helsinki"), [datetime(2024, 2, 28, 22, tzinfo=UTC)], id="a place"),
+    ],
+)
+def test_a_timestamp_of_a_whole_day_is_a_date(tmp_path: Path, kind: pa.DataType, values: list[datetime]) -> None:
+    graph = og.init(tmp_path / "g", SCHEMA)
+    graph.load(table(day=pa.array(values, kind)), type="T", engine="local")
+    assert [row["day"] for row in rows(graph, "node:T")] == [
+        date(1, 1, 1) if values[0].year == 1 else date(2024, 2, 29)
+    ]
+
+
+def test_a_datetime_of_a_whole_day_is_a_date_in_rows_of_python(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "g", SCHEMA)
+    graph.load([{"type": "T", "data": {"key": "a", "day": datetime(2024, 2, 29)}}], engine="local")
+    assert rows(graph, "node:T")[0]["day"] == date(2024, 2, 29)
+    with pytest.raises(LoadRejected, match="'2024-02-29T00:00:01' is not a whole day"):
+        graph.load([{"type": "T", "data": {"key": "b", "day": datetime(2024, 2, 29, 0, 0, 1)}}], engine="local")
+
+
+# --- by construction --------------------------------------------------------------------------------------------------
+
+#: Calls that bring Arrow data of others into the process, and the functions of the door that make them.
+ENTRIES = {
+    "to_batches": {"table_batches", "require_sound"},
+    "iter_batches": {"parquet_batches"},
+    "ParquetFile": {"parquet_groups", "parquet_batches"},
+    "open_csv": {"_open_csv"},
+    "from_pandas": {"_of_frame"},
+    "to_arrow": {"_of_frame"},
+    "read_all": {"table_of"},
+}
+
+
+def test_foreign_data_comes_through_the_door_only() -> None:
+    """No other module of the load reads batches, and only the door makes what the readers of tables take."""
+    found: dict[str, set[str]] = {name: set() for name in ENTRIES}
+    makers = set()
+    for path in sorted(SOURCES.glob("*.py")):
+        for function in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            called = {_name(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
+            for name in called & set(ENTRIES):
+                found[name].add(function.name if path.name == "foreign.py" else f"{path.stem}.{function.name}")
+            if "CheckedBatch" in called:
+                makers.add(f"{path.stem}.{function.name}")
+    # Rows and keys that the load has made itself are not foreign.
+    found = {
+        name: {one for one in where if not one.startswith(("exchange.", "work."))} for name, where in found.items()
+    }
+    assert found == ENTRIES
+    assert makers == {"foreign._checked"}
+
+
+def _name(called: ast.expr) -> str:
+    return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
