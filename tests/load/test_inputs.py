@@ -17,6 +17,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import BadRequest, LoadRejected, NotFound, OmnigraphError
 from omnigraph.load.foreign import _integers_again
+from tests.load.conftest import Load
 from tests.load.loading import content, edge, ends, files, graph_of, ids, lines, node, org, rows
 from tests.query.fixtures import ORG_ROWS
 from tests.s3 import S3Server
@@ -383,3 +384,44 @@ def test_bad_csv(people: og.Graph, tmp_path: Path) -> None:
 def test_tables_that_do_not_fit(people: og.Graph, columns: list[str], options: Any, message: str) -> None:
     with pytest.raises(BadRequest, match=message.replace("?", r"\?")):
         people.load(pa.table({name: ["a"] for name in columns}), engine="local", **options)
+
+
+# --- exports come back ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("files", ["one", "many"])
+def test_a_parquet_export_loads_back(tmp_path: Path, files: Any) -> None:
+    """The folders say what the rows are; ids, vectors, blobs and edges are as they were."""
+    schema = """node P { name: String @key v: Vector(2)? day: Date? at: DateTime? words: [String]? b: Blob? }
+    node Q { x: I32? }
+    edge Knows: P -> P { since: Date? }"""
+    before = og.init(tmp_path / "before", schema)
+    full = {
+        "name": "a",
+        "v": [1, 2],
+        "day": "2024-02-29",
+        "at": "2024-02-29T12:00:00Z",
+        "words": ["x"],
+        "b": "base64:AAE=",
+    }
+    before.load([node("P", **full), node("P", name="b"), node("Q", x=1), edge("Knows", "a", "b")], engine="local")
+    before.export(tmp_path / "out", format="parquet", files=files)
+    after = og.init(tmp_path / "after", schema)
+    result = after.load(tmp_path / "out", engine="local")
+    assert (result.nodes_loaded, result.edges_loaded) == (3, 1)
+    assert content(after) == content(before)
+    assert ids(after, "node:Q") == ids(before, "node:Q")
+    with pytest.raises(BadRequest, match="as an export writes them"):
+        after.load((tmp_path / "out/nodes/P/part-00000.parquet").rename(tmp_path / "p.parquet"), engine="local")
+
+
+def test_an_edge_is_named_as_in_a_query(tmp_path: Path, load: Load) -> None:
+    """In lines, in lines that are read exactly, and for tables."""
+    graph = og.init(tmp_path / "g", "node P { name: String @key }\nedge MentoredBy: P -> P")
+    names = [node("P", name=name) for name in "abcd"]
+    pairs = ['{"edge":"mentoredBy","from":"a","to":"b"}', '{"from":"b","to":"c","edge":"mentoredby"}']
+    load(graph, lines([*names, *pairs]))
+    load(graph, pa.table({"from": ["c"], "to": ["d"]}), edge="mentoredBy")
+    assert ends(graph, "MentoredBy") == [("a", "b"), ("b", "c"), ("c", "d")]
+    with pytest.raises(LoadRejected, match="unknown edge type 'mentors'"):
+        load(graph, lines(['{"edge":"mentors","from":"a","to":"b"}']))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
+import orjson
 import pytest
-from lance.blob import BlobType
 
 import omnigraph as og
 from omnigraph.errors import (
@@ -14,10 +14,13 @@ from omnigraph.errors import (
     BlobRangeNotSatisfiable,
     EntityNotFound,
     ExternalBlobDenied,
+    ExternalBlobSource,
     HistoricalVersionReclaimed,
+    LoadRejected,
     ResourceLimit,
 )
 from omnigraph.language.schema.build import compile_schema
+from omnigraph.storage.external import permitted_uri
 from omnigraph.values.blobs import blob_value
 from tests.mutation.org_graph import rows
 
@@ -157,25 +160,87 @@ def test_external_values_need_permission(graph, tmp_path):
         blob.read()
 
 
+BASE = "s3://bucket/data"
+
+
 @pytest.mark.parametrize(
     ("uri", "allowed"),
     [
         ("s3://bucket/data/a.bin", True),
+        ("s3://bucket/data/%C3%A4%20b/x", True),
         ("s3://bucket/data", True),
         ("s3://bucket/database/a.bin", False),
         ("s3://bucket/data/../secret", False),
+        ("s3://bucket/data/./a", False),
         ("s3://bucket/data/%2e%2e/secret", False),
+        ("s3://bucket/data/%2E%2E/secret", False),
+        ("s3://bucket/data/%2E./secret", False),
+        ("s3://bucket/data/..%2Fsecret", False),
+        ("s3://bucket/data/a%5C..%5Cb", False),
+        ("s3://bucket/data/..\\..\\secret", False),
+        ("s3://bucket/data/.\t./secret", False),
+        ("s3://bucket/data/.\n./secret", False),
+        ("s3://bucket/data/a b", False),
+        ("s3://bucket/data/ä", False),
+        ("s3://bucket/data//a", False),
+        ("s3://bucket/data/a/", False),
+        ("s3://bucket/data/a?x=1", False),
+        ("s3://bucket/data/a#x", False),
+        ("s3://bucket/data/%", False),
+        ("s3://bucket/data/%ff", False),
+        ("s3://bucket/data/%00", False),
+        ("s3://user@bucket/data/a", False),
+        ("S3://bucket/data/a", False),
+        (" s3://bucket/data/a", False),
         ("file:///s3://bucket/data/a.bin", False),
     ],
 )
-@pytest.mark.parametrize("base", ["s3://bucket/data", "s3://bucket/data/"])
+@pytest.mark.parametrize("base", [BASE, f"{BASE}/"])
 def test_external_values_lie_under_an_allowed_base(uri, allowed, base):
-    entity = compile_schema(SCHEMA).nodes["Doc"]
-    if allowed and uri.startswith(base):
-        assert blob_value(entity, "content", uri, ("gs://other/", base)).type == BlobType()
-    else:
+    """What a parser would rewrite is refused, so that what was judged is what is opened later."""
+    assert permitted_uri(uri, ("gs://other/", base)) == (uri if allowed else None)
+    if not allowed:
         with pytest.raises(ExternalBlobDenied):
-            blob_value(entity, "content", uri, ("gs://other/", base))
+            blob_value(compile_schema(SCHEMA).nodes["Doc"], "content", uri, ("gs://other/", base))
+
+
+def test_external_files_are_judged_where_they_lie(graph, tmp_path):
+    """Symbolic links are resolved: out of an allowed folder they lead nowhere, within it the file itself is stored."""
+    inside, outside = tmp_path / "in side", tmp_path / "outside"
+    for folder in (inside, outside):
+        folder.mkdir()
+        (folder / "a.bin").write_bytes(b"a")
+    (inside / "link.bin").symlink_to(inside / "a.bin")
+    (inside / "out.bin").symlink_to(outside / "a.bin")
+    (inside / "up").symlink_to(outside)
+    allowed = og.open(graph.uri, external_blobs=[inside.as_uri()])
+    text = inside.as_uri()
+    for uri in (f"{text}/out.bin", f"{text}/up/a.bin", f"{text}/..\\outside\\a.bin", f"{text}/.\t./outside/a.bin"):
+        with pytest.raises(ExternalBlobDenied):
+            allowed.mutate(PUT, params={"t": "a", "c": uri})
+    allowed.mutate(PUT, params={"t": "a", "c": f"{text}/link.bin"})
+    assert graph.read_blob("node", "Doc", "a", "content").uri == (inside / "a.bin").as_uri()
+
+
+def test_an_external_source_must_exist_when_it_is_written(graph, tmp_path):
+    allowed = og.open(graph.uri, external_blobs=[tmp_path.as_uri()])
+    missing = (tmp_path / "missing.bin").as_uri()
+    with pytest.raises(ExternalBlobSource) as refused:
+        allowed.mutate(PUT, params={"t": "a", "c": missing})
+    assert (refused.value.uri, refused.value.reason) == (missing, "there is no such file")
+    with pytest.raises(ExternalBlobSource):
+        allowed.mutate(PUT, params={"t": "a", "c": tmp_path.as_uri()})
+    (tmp_path / "there.bin").write_bytes(b"x")
+    lines = [
+        {"type": "Doc", "data": {"title": title, "content": (tmp_path / f"{title}.bin").as_uri()}}
+        for title in ("there", "gone")
+    ]
+    for data in (lines, b"".join(orjson.dumps(line) + b"\n" for line in lines)):
+        with pytest.raises(
+            LoadRejected, match="Doc.content: can not refer to .*gone.bin': there is no such file"
+        ) as load:
+            allowed.load(data, engine="local")
+        assert [line for _, line, _ in load.value.errors] == [2]
 
 
 def test_bad_input(graph):

@@ -130,3 +130,22 @@ def test_a_violation_as_an_error() -> None:
         "p",
         "a",
     )
+
+
+def test_a_null_inside_a_vector_is_no_number() -> None:
+    """Wherever it stands, and whatever stands before: null vectors, whole ones, several chunks."""
+    entity = compile_schema("node N { v: Vector(3)? }").nodes["N"]
+    kind = pa.list_(pa.float32(), 3)
+    whole, holed = [1.0, 2.0, 3.0], ([None, 2.0, 3.0], [1.0, None, 3.0], [1.0, 2.0, None])
+    chunks = [
+        pa.array([None, whole, holed[0]], kind),
+        pa.array([holed[1]], kind),
+        pa.array([None, holed[2], whole], kind),
+    ]
+    ids = pa.chunked_array([pa.array(list("abc")), pa.array(["d"]), pa.array(list("efg"))])
+    found = check_rows(entity, pa.table({"id": ids, "v": pa.chunked_array(chunks)}))
+    assert [(one.kind, one.row, one.entity_id) for one in found] == [
+        ("vector", 2, "c"),
+        ("vector", 3, "d"),
+        ("vector", 5, "f"),
+    ]

@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, ExternalBlobSource
 from omnigraph.language.json_values import shown
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.schema.defaults import default_value
@@ -148,7 +148,7 @@ class ExactReader:
         if not isinstance(name, str):
             self._problem(order, f'"{word}" is the name of a type, got {shown(name)}')
             return None
-        found = known.get(name)
+        found: Entity | None = known.get(name) if node else self._rules.catalog.edge(name)
         if found is None:
             kind = "node" if node else "edge"
             self._problem(order, f"unknown {kind} type '{name[:80]}'{did_you_mean(nearest_name(name, known))}")
@@ -198,7 +198,7 @@ class ExactReader:
                     row[name] = plain
             except ValueError as problem:
                 self._wrong(entity, name, str(problem), order)
-            except BadRequest as problem:
+            except (BadRequest, ExternalBlobSource) as problem:
                 self._problem(order, problem.message)
         for name, declared in entity.properties.items():
             if name not in data and declared.default is not None:

@@ -16,12 +16,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, ExternalBlobSource
 from omnigraph.language.schema.catalog import EdgeType
 from omnigraph.language.schema.defaults import default_value
 from omnigraph.load.exact import ExactReader, Rules
 from omnigraph.load.json_columns import Unusual, column_of_json, json_type
-from omnigraph.load.parsed import Entity, Reading, Rows, embed_names, joined, schema_without_id
+from omnigraph.load.parsed import (
+    LONGEST_LINE,
+    Entity,
+    Problem,
+    Reading,
+    Rows,
+    embed_names,
+    joined,
+    schema_without_id,
+    too_long,
+)
 from omnigraph.values.blobs import blob_value
 from omnigraph.values.build import blob_column, repeated
 
@@ -88,6 +98,11 @@ def read_window(window: Window, rules: Rules) -> Reading:
     """The rows and problems of some lines, strictly read."""
     if not len(window):
         return Reading()
+    if len(window.data) > LONGEST_LINE:
+        long = np.flatnonzero(np.diff(window.starts) > LONGEST_LINE)
+        if len(long):
+            message = too_long("this line")
+            return Reading(problems=tuple(Problem(window.base + place, message) for place in long.tolist()))
     exact = ExactReader(rules)
     pieces: dict[str, list[Rows]] = {}
     is_text = _is_utf8(window.data)
@@ -167,7 +182,7 @@ def _named(rules: Rules, beginning: re.Match[bytes] | None) -> Entity | None:
     if beginning is None:
         return None
     name = beginning[2].decode()
-    return rules.catalog.nodes.get(name) if beginning[1] == b"type" else rules.catalog.edges.get(name)
+    return rules.catalog.nodes.get(name) if beginning[1] == b"type" else rules.catalog.edge(name)
 
 
 # --- lines of one type ------------------------------------------------------------------------------------------------
@@ -240,7 +255,7 @@ def _property(text: bytes, entity: Entity, name: str, column: pa.Array, rules: R
     if declared.type.is_blob:
         try:
             values = [blob_value(entity, name, value, rules.external_blobs) for value in column.to_pylist()]
-        except BadRequest:
+        except (BadRequest, ExternalBlobSource):
             raise Unusual from None
         return blob_column(values, schema_without_id(entity).field(name).type)
     finished = column_of_json(column, declared.type)

@@ -18,11 +18,20 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from omnigraph.errors import BadRequest
-from omnigraph.load.parsed import LISTED_PROBLEMS, rejection
+from omnigraph.load.parsed import (
+    LARGEST_EXPANSION,
+    LISTED_PROBLEMS,
+    LONGEST_VALUE,
+    expands_too_much,
+    rejection,
+    too_long,
+)
 from omnigraph.storage.files import InputFile
 
 ROWS_AT_ONCE = 64 << 10
 _CSV_BLOCK = 8 << 20
+#: What the dictionary of one batch may expand to, in bytes.
+_LARGEST_DECODED = 1 << 30
 #: Beyond, a float does not hold every integer.
 _EXACT = 2.0**53
 
@@ -120,10 +129,31 @@ def _flaws(batch: pa.RecordBatch) -> list[Flaw]:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         problem = _problem_of(column)
         if problem is None:
+            found += [Flaw(row, name, message) for row, message in _too_long_rows(column)]
             continue
         rows = list(_flawed_rows(column, 0)) or [(0, problem)]
         found += [Flaw(row, name, message) for row, message in rows]
     return found
+
+
+def _too_long_rows(column: pa.Array) -> Iterator[tuple[int, str]]:
+    """The rows of a valid column whose value is beyond the limit; all rows of one that a small dictionary would blow up."""
+    kind = column.type
+    if pa.types.is_dictionary(kind) and column.dictionary.nbytes * len(column) > _LARGEST_DECODED:
+        lengths = pc.binary_length(column.dictionary) if _is_bytes(kind.value_type) else pa.nulls(0, pa.int32())
+        if len(lengths) and (pc.sum(lengths.take(column.indices)).as_py() or 0) > _LARGEST_DECODED:
+            yield 0, f"the dictionary expands to more than {_LARGEST_DECODED} bytes from here on; decode it first"
+    elif _is_bytes(kind) and column.nbytes > LONGEST_VALUE:
+        lengths = pc.binary_length(_decoded(column))
+        for row in pc.indices_nonzero(pc.fill_null(pc.greater(lengths, LONGEST_VALUE), False)).to_pylist():
+            yield row, too_long("the value")
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    families = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(
+        family(kind) for family in (*families, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
+    )
 
 
 def _problem_of(column: pa.Array) -> str | None:
@@ -282,9 +312,11 @@ def parquet_groups(file: InputFile) -> tuple[list[str], list[tuple[int, int]]]:
                 found = pq.ParquetFile(opened)
                 meta = found.metadata
                 groups = [meta.row_group(place) for place in range(meta.num_row_groups)]
+                if any(expands_too_much(file.size, group.total_byte_size) for group in groups):
+                    raise Damaged(f"a row group expands to more than {LARGEST_EXPANSION} times the size of the file")
                 return found.schema_arrow.names, [(group.num_rows, group.total_byte_size) for group in groups]
         except Damaged as error:
-            raise BadRequest(f"{file.name} is no Parquet file: {error}") from None
+            raise BadRequest(f"{file.name} is no Parquet file that can be read: {error}") from None
 
 
 def parquet_batches(opened: Any, groups: Sequence[int], names: list[str]) -> Iterator[CheckedBatch]:

@@ -141,6 +141,8 @@ def _of_paths(paths: Sequence[str], given: Given, catalog: Catalog, scratch: Scr
             files.append(_spooled_input(scratch))
         else:
             files += find_files(path, _ENDINGS[kind], given.storage_options)
+    if kind == PARQUET and given.type is None and given.edge is None and not given.mapping:
+        return _of_type_folders(files, catalog)
     if kind != JSONL:
         return tables_of_files(files, kind, entity_of(catalog, given.type, given.edge), given.mapping)
     if given.type is not None or given.edge is not None or given.mapping:
@@ -155,7 +157,26 @@ def _of_paths(paths: Sequence[str], given: Given, catalog: Catalog, scratch: Scr
 def _format_of(paths: Sequence[str]) -> str:
     """What files are by the end of the first name; JSON lines when that says nothing."""
     ending = paths[0].lower().rpartition(".")[2] if paths else ""
-    return ending if ending in (PARQUET, CSV) else JSONL
+    if ending in (PARQUET, CSV):
+        return ending
+    return PARQUET if paths and any(Path(paths[0]).glob("*/*/*.parquet")) else JSONL
+
+
+def _of_type_folders(files: Sequence[InputFile], catalog: Catalog) -> Inputs:
+    """Parquet files as an export writes them: the folder of a file, `nodes/T` or `edges/E`, says what its rows are."""
+    chunks: list[Chunk] = []
+    base = 0
+    for file in files:
+        kind, name = ["", "", *file.path.split("/")[:-1]][-2:]
+        if kind not in ("nodes", "edges"):
+            # The usual refusal says what is missing.
+            entity_of(catalog, None, None)
+        entity = entity_of(catalog, name, None) if kind == "nodes" else entity_of(catalog, None, name)
+        for chunk in tables_of_files([file], PARQUET, entity, {}).sources:
+            assert isinstance(chunk, ParquetRows)
+            chunks.append(replace(chunk, base=base))
+            base += chunk.count
+    return Inputs(sum(chunk.size for chunk in chunks), tuple(chunks))
 
 
 def _of_table(table: pa.Table | list[InputFile], given: Given, catalog: Catalog, scratch: Scratch) -> Inputs:

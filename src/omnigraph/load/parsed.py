@@ -18,6 +18,10 @@ Entity = NodeType | EdgeType
 Orders = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+#: The longest line of text, and the longest value of a table, in bytes.
+LONGEST_LINE = LONGEST_VALUE = 128 << 20
+#: A compressed input may expand by this factor; one of less than so many bytes by any.
+LARGEST_EXPANSION, SMALLEST_EXPANDED = 200, 64 << 20
 #: How many problems a load lists; it counts them all.
 LISTED_PROBLEMS = 100
 #: How many of them the message shows.
@@ -53,6 +57,16 @@ class Problems:
         gathered = list(parts)
         listed = sorted((problem for part in gathered for problem in part.listed), key=Problem.sort_key)
         return cls(tuple(listed[:LISTED_PROBLEMS]), sum(part.total for part in gathered))
+
+
+def too_long(what: str) -> str:
+    """What is said of a line or a value beyond the limit."""
+    return f"{what} is longer than {LONGEST_LINE} bytes; store large contents as blobs, by reference"
+
+
+def expands_too_much(size: int, expanded: int) -> bool:
+    """Whether a compressed input of `size` bytes that has become `expanded` bytes is refused: a few bytes could fill memory."""
+    return expanded > SMALLEST_EXPANDED and expanded > size * LARGEST_EXPANSION
 
 
 def rejection(errors: Sequence[tuple[str, int, str]], total: int) -> LoadRejected:

@@ -53,9 +53,12 @@ class Shape:
 def entity_of(catalog: Catalog, type_name: str | None, edge: str | None) -> Entity:
     """The type that the rows of a table have, by the caller's word."""
     if (type_name is None) == (edge is None):
-        raise BadRequest("a table needs `type` (its rows are nodes) or `edge` (its rows are edges), and not both")
+        raise BadRequest(
+            "a table needs `type` (its rows are nodes) or `edge` (its rows are edges), and not both; only a Parquet file in "
+            "`nodes/Type/` or `edges/Type/`, as an export writes them, needs neither"
+        )
     word, known = (type_name, catalog.nodes) if type_name is not None else (edge, catalog.edges)
-    found = known.get(word or "")
+    found: Entity | None = known.get(word or "") if type_name is not None else catalog.edge(word or "")
     if found is None:
         kind = "node" if type_name is not None else "edge"
         raise BadRequest(f"unknown {kind} type '{word}'{did_you_mean(nearest_name(word or '', known))}")

@@ -11,10 +11,18 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, ResourceLimit
 from omnigraph.load.exact import Rules
 from omnigraph.load.fast import Window, read_window
-from omnigraph.load.parsed import Orders, Reading
+from omnigraph.load.parsed import (
+    LARGEST_EXPANSION,
+    LONGEST_LINE,
+    Orders,
+    Problem,
+    Reading,
+    expands_too_much,
+    too_long,
+)
 from omnigraph.storage.files import InputFile
 
 WINDOW_BYTES = 32 << 20
@@ -58,28 +66,40 @@ class TextRange:
 
     def pieces(self, rules: Rules) -> Iterator[Piece]:
         """The lines that begin in this range."""
-        data = self._own_bytes()
+        data, whole = self._own_bytes()
         window = Window.of(data, self.base)
         yield Piece(read_window(window, rules), len(window), len(data))
+        if not whole:
+            yield _refused(self.base + len(window), too_long("this line"))
 
-    def _own_bytes(self) -> bytes:
+    def _own_bytes(self) -> tuple[bytes, bool]:
+        """The text of the lines that begin here, and whether that is all of them: one that is too long ends it."""
         # Both bounds are known before the text is read, because every copy of it costs as much as splitting it.
         first = 0 if self.start == 0 else self._line_after(self.start, self.end)
-        if first >= self.end:
-            return b""
-        data = self.file.read(first, self._line_after(self.end, self.file.size))
-        return data.removeprefix(_BOM) if first == 0 else data
+        if first is None or first >= self.end:
+            return b"", True
+        last = self._line_after(self.end, self.file.size)
+        data = self.file.read(first, self.end if last is None else last)
+        data = data.removeprefix(_BOM) if first == 0 else data
+        return (data, True) if last is not None else (data[: data.rfind(b"\n") + 1], False)
 
-    def _line_after(self, place: int, limit: int) -> int:
-        """Where the first line at or after a place begins; the limit when none does before it."""
+    def _line_after(self, place: int, limit: int) -> int | None:
+        """Where the first line at or after a place begins; the limit when none does before it; None when that is too far."""
         # From the byte before: if that ends a line, one begins right here.
         at, ahead = place - 1, _LOOK_AHEAD
         while at < limit:
             found = self.file.read(at, min(at + ahead, limit)).find(b"\n")
             if found >= 0:
                 return at + found + 1
-            at, ahead = at + ahead, ahead * 2
+            at, ahead = at + ahead, min(ahead * 2, WINDOW_BYTES)
+            if at - place > LONGEST_LINE:
+                return None
         return limit
+
+
+def _refused(order: int, message: str) -> Piece:
+    """A line that can not be read, with nothing read behind it."""
+    return Piece(Reading(problems=(Problem(order, message),)), 1, 0)
 
 
 @dataclass(frozen=True)
@@ -100,21 +120,26 @@ class CompressedText:
 
     def pieces(self, rules: Rules) -> Iterator[Piece]:
         base = self.base
-        for data in self.windows():
-            window = Window.of(data, base)
-            base += len(window)
-            yield Piece(read_window(window, rules), len(window), len(data))
+        try:
+            for data in self.windows():
+                window = Window.of(data, base)
+                base += len(window)
+                yield Piece(read_window(window, rules), len(window), len(data))
+        except ResourceLimit as error:
+            yield _refused(base, error.message)
 
     def windows(self) -> Iterator[bytes]:
-        """The text, some whole lines at a time."""
+        """The text, some whole lines at a time; raises ResourceLimit where it grows beyond a limit."""
         if not self.file.size:
             # Even of no text at all there would be a header.
             raise BadRequest(f"{self.name} can not be decompressed: it is empty; it is cut off or damaged")
         with self.file.opened() as file:
             try:
                 stream = pa.CompressedInputStream(pa.PythonFile(file, "r"), self.compression)
-                rest, first = b"", True
+                rest, first, expanded = b"", True, 0
                 while data := stream.read(WINDOW_BYTES):
+                    expanded += len(data)
+                    self._limit(len(rest), expanded)
                     data = rest + (data.removeprefix(_BOM) if first else data)
                     first = False
                     end = data.rfind(b"\n") + 1
@@ -127,6 +152,17 @@ class CompressedText:
                 raise BadRequest(
                     f"{self.name} can not be decompressed: {str(error).partition(chr(10))[0]}; it is cut off or damaged"
                 ) from None
+
+    def _limit(self, line: int, expanded: int) -> None:
+        if line > LONGEST_LINE:
+            raise ResourceLimit(too_long("this line"), resource="line bytes", limit=LONGEST_LINE, actual=line)
+        if expands_too_much(self.file.size, expanded):
+            raise ResourceLimit(
+                f"{self.name} expands to more than {LARGEST_EXPANSION} times its size; decompress it first if that is meant",
+                resource="expansion of a compressed file",
+                limit=LARGEST_EXPANSION,
+                actual=expanded // self.file.size,
+            )
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from urllib.parse import unquote
 
 import lance
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow as pa
 from omnigraph.errors import BadRequest, ExternalBlobDenied, ResourceLimit
 from omnigraph.language.literals import PlainValue
 from omnigraph.language.schema.catalog import EdgeType, NodeType
+from omnigraph.storage.external import permitted_uri, require_source
 
 Entity = NodeType | EdgeType
 
@@ -43,16 +43,12 @@ def _external(entity: Entity, name: str, uri: str, allowed: tuple[str, ...]) -> 
             limit=LONGEST_URI,
             actual=len(uri.encode()),
         )
-    if not any(_lies_under(uri, base) for base in allowed):
+    permitted = permitted_uri(uri, allowed)
+    if permitted is None:
         raise ExternalBlobDenied(
             f"{entity.name}.{name}: external blobs are not allowed from {uri[:80]!r}; give the bytes as `{BASE64}…`, "
-            "or open the graph with `external_blobs` that allow it",
+            "or open the graph with `external_blobs` that allow it, and write the URI in its plain form",
             uri=uri,
         )
-    return lance.blob_array([lance.Blob.from_uri(uri)])
-
-
-def _lies_under(uri: str, base: str) -> bool:
-    """Whether a URI is a base or lies below it, by whole segments; one that climbs with `..` does not."""
-    below = uri == base or uri.startswith(base if base.endswith("/") else f"{base}/")
-    return below and ".." not in unquote(uri).split("/")
+    require_source(permitted, f"{entity.name}.{name}")
+    return lance.blob_array([lance.Blob.from_uri(permitted)])

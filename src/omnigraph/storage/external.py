@@ -1,0 +1,103 @@
+"""External blobs: where a URI leads, judged and resolved by one parser.
+
+The URI that is stored is opened by others later, by a parser that removes tabs, turns backslashes into slashes and follows `..`.
+So a URI that any parser would rewrite is refused here: what remains means the same to all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote_to_bytes
+
+import obstore
+from obstore.exceptions import BaseError
+
+from omnigraph.errors import ExternalBlobSource, OmnigraphError
+from omnigraph.storage.objects import s3_client
+from omnigraph.storage.root import Root
+
+_URI = re.compile(r"(?P<scheme>[a-z][a-z0-9]*)://(?P<host>[a-z0-9.-]*)(?P<path>(?:/[A-Za-z0-9._~!$&'()*+,;=:@%-]+)*)/?")
+_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a URI leads: its scheme and host, and the decoded segments of its path with symbolic links resolved."""
+
+    scheme: str
+    host: str
+    segments: tuple[str, ...]
+
+    def lies_under(self, base: Place) -> bool:
+        """Whether this is the base or below it."""
+        same = (self.scheme, self.host) == (base.scheme, base.host)
+        return same and self.segments[: len(base.segments)] == base.segments
+
+    @property
+    def local_path(self) -> str:
+        return "/" + "/".join(self.segments)
+
+
+def parse_external(uri: str) -> Place | None:
+    """The place of a URI; None when it is none, or when another parser could read it in another way."""
+    found = _URI.fullmatch(uri)
+    if found is None or _PERCENT.search(uri) or (found["scheme"] == "file") == bool(found["host"]):
+        return None
+    segments = []
+    for written in found["path"].split("/")[1:]:
+        try:
+            segment = unquote_to_bytes(written).decode()
+        except UnicodeDecodeError:
+            return None
+        if segment in (".", "..") or any(ord(char) < 32 or char in "/\\\x7f" for char in segment):
+            return None
+        segments.append(segment)
+    if found["scheme"] == "file":
+        real = os.path.realpath("/" + "/".join(segments))
+        segments = [segment for segment in real.split("/") if segment]
+    return Place(found["scheme"], found["host"], tuple(segments))
+
+
+def permitted_uri(uri: str, bases: tuple[str, ...]) -> str | None:
+    """The URI to store for a given one, with symbolic links resolved; None when it does not lie under a base."""
+    place = None if uri.endswith("/") else parse_external(uri)
+    if place is None or not any(place.lies_under(base) for base in map(parse_external, bases) if base is not None):
+        return None
+    if place.scheme != "file":
+        return uri
+    written = unquote_to_bytes(uri.removeprefix("file://")).decode()
+    return uri if written == place.local_path else Path(place.local_path).as_uri()
+
+
+def require_source(uri: str, what: str) -> None:
+    """Refuse a permitted URI that leads to nothing; only files and S3 are looked at. `what`: the property, for the message."""
+    reason = None
+    if uri.startswith("file://"):
+        place = parse_external(uri)
+        assert place is not None
+        if not Path(place.local_path).is_file():
+            reason = "there is no such file"
+        elif not os.access(place.local_path, os.R_OK):
+            reason = "it can not be read"
+    elif uri.startswith("s3://"):
+        reason = _missing_on_s3(uri)
+    if reason is not None:
+        raise ExternalBlobSource(
+            f"{what}: can not refer to {uri[:200]!r}: {reason}; write the source first, or give the bytes as `base64:…`",
+            uri=uri,
+            reason=reason,
+        )
+
+
+def _missing_on_s3(uri: str) -> str | None:
+    try:
+        root = Root.parse(uri)
+        obstore.head(s3_client(root), root.prefix)
+    except FileNotFoundError:
+        return "there is no such object"
+    except (BaseError, OmnigraphError) as error:
+        return str(error).partition("\n")[0]
+    return None
