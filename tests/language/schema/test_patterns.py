@@ -17,7 +17,9 @@ from omnigraph.errors import (
     ValidationError,
 )
 from omnigraph.language.schema import constraints
+from omnigraph.language.schema.build import compile_schema
 from omnigraph.language.schema.patterns import UnsupportedPattern, compile_check
+from omnigraph.merge.rules import row_conflicts
 
 ALIKE = [
     r"^\w+$", r"^[\w-]+$", r"^\d{3}$", r"a\Z", r"[]x]+", r"[^]x]", r"[[a]+", r"[a\]b]", r"\u00e4", r"^\S+$", r"\s",
@@ -92,6 +94,9 @@ def test_time_is_linear_in_every_writer(tmp_path: Path) -> None:
     loose.load(row, engine="local")
     with pytest.raises(ValidationError, match="rows of node:P break it: @check violation"):
         loose.apply_schema(checked)
+    merged = loose.snapshot().open("node:P").read()
+    (conflict,) = row_conflicts(compile_schema(checked).nodes["P"], merged)
+    assert "@check violation" in conflict.message
     assert not compile_check("^(a+)+$")(("a" * 1_000_000 + "!").encode())
 
 
