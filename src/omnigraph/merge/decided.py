@@ -14,6 +14,7 @@ from omnigraph.merge.combine import align
 from omnigraph.merge.difference import Difference
 from omnigraph.merge.part import Part
 from omnigraph.merge.resolutions import Resolution, laid_over
+from omnigraph.merge.result import DecidedBy, Decision
 from omnigraph.merge.rules import row_conflicts, rule_columns
 from omnigraph.storage.tables.table import ROW_ADDRESS
 
@@ -43,10 +44,17 @@ def carry_out(difference: Difference, resolutions: Mapping[str, Resolution]) -> 
     replaced = np.zeros(len(ids), np.bool_)
     removed: list[str] = []
     identical = 0
+    listed: list[Decision] = []
+    kept: list[str] = []
+    restored: dict[str, list[str]] = {}
     for place, (entity_id, resolution) in enumerate(resolutions.items()):
         if not any(present[place] for _, present in images.values()):
             raise BadRequest(f"resolution: neither side nor their base has {entity.type_key} {entity_id!r}")
+        by = DecidedBy.KEPT_NODE if resolution.implied else DecidedBy.RESOLUTION
+        listed.append(Decision(entity.type_key, entity_id, resolution.take, by.value))
         if resolution.take == "ours":
+            if in_base[place] and in_ours[place] and not in_theirs[place]:
+                kept.append(entity_id)
             continue
         patch = resolution.value
         taken = resolution.take if patch is None else "ours" if in_ours[place] else "theirs"
@@ -55,6 +63,11 @@ def carry_out(difference: Difference, resolutions: Mapping[str, Resolution]) -> 
             raise BadRequest(
                 f"resolution: no side has {entity.type_key} {entity_id!r} that the value could be laid over"
             )
+        if present[place] and in_base[place]:
+            if not in_ours[place]:
+                restored.setdefault(taken, []).append(entity_id)
+            elif not in_theirs[place]:
+                kept.append(entity_id)
         if present[place]:
             row = rows.slice(place, 1)
             row = row if patch is None else laid_over(entity, row, patch)
@@ -77,5 +90,8 @@ def carry_out(difference: Difference, resolutions: Mapping[str, Resolution]) -> 
         removed=pa.array(removed, pa.string()),
         checked=None if table is None else table.select(rule_columns(entity)),
         conflicts=() if table is None else tuple(row_conflicts(entity, table)),
+        kept=pa.array(kept, pa.string()),
+        restored={version: pa.array(found, pa.string()) for version, found in restored.items()},
+        decided=tuple(listed),
     )
     return Decided(part, table)

@@ -18,6 +18,7 @@ from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.merge.bases import changed, merged_bases
 from omnigraph.merge.classify import Op, Strategy
 from omnigraph.merge.combine import align
+from omnigraph.merge.kept import KeptEnd
 from omnigraph.merge.states import same_table
 from omnigraph.merge.view import View
 from omnigraph.storage.tables.blobs import blob_columns
@@ -60,6 +61,8 @@ class TableSpec:
     commit: str = ""
     #: Ids that the caller has decided about.
     decided: tuple[str, ...] = ()
+    #: Of an edge type: the nodes whose edges stay although theirs deleted them.
+    kept_ends: tuple[KeptEnd, ...] = ()
     #: After criss-cross merges: the table at each other base, and where that and the base have it from.
     crossed: tuple[tuple[TableEntry, TableEntry], ...] = ()
     #: Only ids after the first and up to the second.

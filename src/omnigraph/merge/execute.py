@@ -39,7 +39,7 @@ from omnigraph.merge.ancestry import ALREADY_UP_TO_DATE, relate
 from omnigraph.merge.effects import stage
 from omnigraph.merge.options import Options
 from omnigraph.merge.plan import Plan, Sides, make_plan
-from omnigraph.merge.result import CONFLICTS, MergeResult
+from omnigraph.merge.result import CONFLICTS, LISTED_DECISIONS, Decision, MergeResult
 from omnigraph.merge.states import readable_base, readable_pairs
 from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.round_trips import at_once
@@ -170,9 +170,10 @@ def _foreseen(prepared: Prepared) -> MergeResult:
     """The answer, but for the commit."""
     if prepared.plan is None:
         return MergeResult(prepared.outcome, None, (), dict(prepared.stats))
-    stats = {**prepared.stats, **prepared.plan.stats()}
-    conflicts = prepared.plan.conflicts
-    return MergeResult(CONFLICTS if conflicts else prepared.outcome, None, conflicts, stats)
+    plan, conflicts = prepared.plan, prepared.plan.conflicts
+    outcome = CONFLICTS if conflicts else prepared.outcome
+    stats = {**prepared.stats, **plan.stats()}
+    return MergeResult(outcome, None, conflicts, stats, plan.decided[:LISTED_DECISIONS])
 
 
 def _conflicts(request: Request, foreseen: MergeResult) -> MergeConflicts:
@@ -194,7 +195,12 @@ def _receipt(request: Request, foreseen: MergeResult, lineage: Lineage) -> tuple
     key = request.options.idempotency_key
     if key is None:
         return ()
-    receipt = {"outcome": foreseen.outcome, "stats": dict(foreseen.stats), "commit": lineage.id}
+    receipt = {
+        "outcome": foreseen.outcome,
+        "stats": dict(foreseen.stats),
+        "commit": lineage.id,
+        "decided": [decision.to_dict() for decision in foreseen.decided],
+    }
     return (RecordReceipt(key, request.fingerprint, receipt),)
 
 
@@ -202,4 +208,6 @@ def _repeated(context: CommitContext, request: Request, known: Receipt) -> Merge
     """The answer to the first call, for a repeat of it."""
     refuse_other_request(known, request.fingerprint, request.branch, request.options.idempotency_key)
     commit = context.manifest.find_commit(request.branch, known.commit_id)
-    return MergeResult(known.receipt["outcome"], commit, (), known.receipt["stats"])
+    # A receipt that was written before decisions were listed has none.
+    decided = tuple(Decision(**one) for one in known.receipt.get("decided", ()))
+    return MergeResult(known.receipt["outcome"], commit, (), known.receipt["stats"], decided)

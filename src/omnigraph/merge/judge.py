@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,8 +22,9 @@ from omnigraph.merge.classify import (
 )
 from omnigraph.merge.combine import align, flat, mix
 from omnigraph.merge.difference import Change, Difference
+from omnigraph.merge.kept import is_kept
 from omnigraph.merge.part import NO_ADDRESSES, NO_IDS, Addresses, Part, together
-from omnigraph.merge.result import Conflict
+from omnigraph.merge.result import Conflict, DecidedBy, Decision
 from omnigraph.merge.rules import row_conflicts, rule_columns
 from omnigraph.merge.target import MOST_LOOKED_UP, find
 from omnigraph.merge.view import Image, alike
@@ -61,6 +63,20 @@ class _Case:
         return self.base.ids
 
 
+@dataclass(frozen=True)
+class _Settled:
+    """The verdicts on the entities of a case, and how they came about."""
+
+    verdicts: Verdicts
+    #: Of combined entities: which values come from theirs, by property.
+    marks: dict[str, Mask]
+    #: What the sides alone say.
+    found: Verdicts
+    by_strategy: Mask
+    #: Edges that theirs deleted with a node that is kept.
+    kept: Mask
+
+
 class _Judge:
     """Holds the versions of a table while its changes are judged."""
 
@@ -83,14 +99,28 @@ class _Judge:
         if not len(case.ids):
             return Part(skipped=case.decided)
         if case.ours is None:
-            return self._part(case, unopposed(case.op, len(case.ids)), {})
+            return self._part(case, self._settled(case, unopposed(case.op, len(case.ids))))
         as_theirs = case.in_ours & alike(case.ours, case.theirs, self._values)
         as_base = case.in_ours & alike(case.ours, case.base, self._values)
-        verdicts = classify(case.op, case.in_ours, as_theirs, as_base)
-        marks = self._combine(case, verdicts) if self._spec.property_level and case.op == "update" else {}
-        if self._spec.strategy is not None:
-            verdicts = decide(self._spec.strategy, case.op, verdicts, case.in_ours)
-        return self._part(case, verdicts, marks)
+        return self._part(case, self._settled(case, classify(case.op, case.in_ours, as_theirs, as_base)))
+
+    def _settled(self, case: _Case, found: Verdicts) -> _Settled:
+        """The verdicts after everything that decides: kept nodes, combined properties, the strategy."""
+        spec, verdicts = self._spec, found.copy()
+        kept = np.zeros(len(found), np.bool_)
+        if case.op == "delete" and spec.kept_ends and case.base.rows is not None:
+            edges_kept: Mask = is_kept(spec.kept_ends, case.base.rows).to_numpy(zero_copy_only=False)
+            kept = edges_kept & case.in_ours
+            verdicts[kept] = Verdict.KEEP
+        marks: dict[str, Mask] = {}
+        clashing = np.zeros(len(found), np.bool_)
+        if spec.property_level and case.op == "update":
+            marks, clashing = self._combine(case, verdicts)
+        by_strategy = clashing if spec.strategy is not None else np.zeros(len(found), np.bool_)
+        if spec.strategy is not None:
+            by_strategy = by_strategy | (verdicts >= FIRST_CONFLICT)
+            verdicts = decide(spec.strategy, case.op, verdicts, case.in_ours)
+        return _Settled(verdicts, marks, found, by_strategy, kept)
 
     # --- the sides --------------------------------------------------------------------------------------------------
 
@@ -132,11 +162,15 @@ class _Judge:
 
     # --- property by property ---------------------------------------------------------------------------------------
 
-    def _combine(self, case: _Case, verdicts: Verdicts) -> dict[str, Mask]:
-        """Turn divergent updates of different properties into combinations; says which values come from theirs."""
+    def _combine(self, case: _Case, verdicts: Verdicts) -> tuple[dict[str, Mask], Mask]:
+        """Turn divergent updates of different properties into combinations.
+
+        Returns which values come from theirs, by property, and which entities have a property that both sides changed.
+        """
+        clashes = np.zeros(len(verdicts), np.bool_)
         places = np.flatnonzero(verdicts == Verdict.DIVERGENT_UPDATE)
         if not len(places) or case.ours is None:
-            return {}
+            return {}, clashes
         base, ours, theirs = (image.take(places) for image in (case.base, case.ours, case.theirs))
         marks: dict[str, Mask] = {}
         clashing = np.zeros(len(places), np.bool_)
@@ -145,15 +179,17 @@ class _Judge:
             clashing |= by_theirs & by_ours & ~alike(ours, theirs, [name])
             marks[name] = np.zeros(len(verdicts), np.bool_)
             marks[name][places] = by_theirs if self._spec.strategy == "theirs" else by_theirs & ~by_ours
-        if self._spec.strategy is not None:
-            clashing[:] = False
-        verdicts[places[~clashing]] = Verdict.COMBINE
-        return marks
+        clashes[places] = clashing
+        combined = places if self._spec.strategy is not None else places[~clashing]
+        verdicts[combined] = Verdict.COMBINE
+        return marks, clashes
 
     # --- the outcome ------------------------------------------------------------------------------------------------
 
-    def _part(self, case: _Case, verdicts: Verdicts, marks: dict[str, Mask]) -> Part:
-        entity, ids = self._spec.entity, case.ids
+    def _part(self, case: _Case, settled: _Settled) -> Part:
+        entity, ids, verdicts, marks = self._spec.entity, case.ids, settled.verdicts, settled.marks
+        deleted_once = settled.by_strategy & (settled.found == Verdict.DELETE_VS_UPDATE)
+        back = ids.filter(pa.array(deleted_once & (verdicts == Verdict.INSERT)))
         as_they_are = (verdicts == Verdict.INSERT) | (verdicts == Verdict.REPLACE)
         mixed = verdicts == Verdict.COMBINE
         written = [] if case.theirs.rows is None else [case.theirs.rows.filter(pa.array(as_they_are))]
@@ -166,7 +202,7 @@ class _Judge:
             inserted=int((verdicts == Verdict.INSERT).sum()),
             updated=int((verdicts == Verdict.REPLACE).sum() + mixed.sum()),
             deleted=int((verdicts == Verdict.DELETE).sum()),
-            identical=int((verdicts == Verdict.KEEP).sum()),
+            identical=int(((verdicts == Verdict.KEEP) & ~settled.by_strategy & ~settled.kept).sum()),
             new_rows=int(as_they_are.sum()) if case.op == "insert" else 0,
             changed_rows=int(as_they_are.sum()) if case.op == "update" else 0,
             skipped=_skipped(case, as_they_are),
@@ -179,7 +215,19 @@ class _Judge:
                 *(conflict for rows in written for conflict in row_conflicts(entity, rows)),
             ),
             undecided=ids.filter(pa.array(verdicts >= FIRST_CONFLICT)),
+            kept=ids.filter(pa.array(deleted_once & (verdicts == Verdict.KEEP))) if case.op == "delete" else NO_IDS,
+            restored={"theirs": back} if len(back) else {},
+            decided=tuple(self._decisions(ids, settled)),
         )
+
+    def _decisions(self, ids: pa.Array, settled: _Settled) -> Iterator[Decision]:
+        """The entities that the strategy or a kept node decided about."""
+        type_key, strategy = self._spec.entity.type_key, self._spec.strategy
+        for place in np.flatnonzero(settled.by_strategy):
+            kind = CONFLICTS[Verdict(settled.found[place])].value
+            yield Decision(type_key, ids[place].as_py(), str(strategy), DecidedBy.STRATEGY.value, kind)
+        for place in np.flatnonzero(settled.kept):
+            yield Decision(type_key, ids[place].as_py(), "ours", DecidedBy.KEPT_NODE.value)
 
     def _conflicts(self, ids: pa.Array, verdicts: Verdicts) -> list[Conflict]:
         entity = self._spec.entity

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.merge.result import Conflict
+from omnigraph.merge.result import Conflict, Decision
 
 Addresses = npt.NDArray[np.uint64]
 NO_ADDRESSES: Addresses = np.zeros(0, np.uint64)
@@ -40,6 +40,11 @@ class Part:
     conflicts: tuple[Conflict, ...] = ()
     #: Ids of entities with a conflict between the sides.
     undecided: pa.Array = field(default_factory=lambda: NO_IDS)
+    #: Ids of entities that theirs deleted and that stay all the same.
+    kept: pa.Array = field(default_factory=lambda: NO_IDS)
+    #: Ids of entities that ours deleted and that come back, by the version they are taken from: theirs or base.
+    restored: Mapping[str, pa.Array] = field(default_factory=dict)
+    decided: tuple[Decision, ...] = ()
 
     @property
     def writes(self) -> int:
@@ -66,6 +71,12 @@ def together(parts: Iterable[Part]) -> Part:
         checked=_stacked(part.checked for part in listed),
         conflicts=tuple(conflict for part in listed for conflict in part.conflicts),
         undecided=pa.concat_arrays([NO_IDS, *(part.undecided for part in listed)]),
+        kept=pa.concat_arrays([NO_IDS, *(part.kept for part in listed)]),
+        restored={
+            version: pa.concat_arrays([part.restored.get(version, NO_IDS) for part in listed])
+            for version in dict.fromkeys(version for part in listed for version in part.restored)
+        },
+        decided=tuple(decision for part in listed for decision in part.decided),
     )
 
 

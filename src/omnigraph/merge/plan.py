@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -16,9 +17,11 @@ from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.merge.decided import carry_out
 from omnigraph.merge.difference import Difference, TableSpec, Version, open_difference
 from omnigraph.merge.images import with_images
+from omnigraph.merge.kept import EdgeVersions, kept_ends, restored_edges, restores
 from omnigraph.merge.options import Options
 from omnigraph.merge.part import Part, together
-from omnigraph.merge.result import Conflict
+from omnigraph.merge.resolutions import Resolution, Resolutions
+from omnigraph.merge.result import Conflict, Decision
 from omnigraph.merge.rules import image_conflicts, rule_columns
 from omnigraph.merge.spread import judge_spread
 from omnigraph.merge.states import moved, same_table
@@ -72,7 +75,14 @@ class Plan:
         """How many entities are inserted, updated and deleted, in all and by type."""
         by_type = {table.entity.type_key: _counts(table.whole) for table in self.writing}
         sums = {name: sum(counts[name] for counts in by_type.values()) for name in _counts(Part())}
-        return {**sums, "identical": sum(table.whole.identical for table in self.tables), "tables": by_type}
+        identical = sum(table.whole.identical for table in self.tables)
+        taken = Counter(decision.take for decision in self.decided)
+        return {**sums, "identical": identical, "decided": dict(sorted(taken.items())), "tables": by_type}
+
+    @cached_property
+    def decided(self) -> tuple[Decision, ...]:
+        """What a strategy, a resolution or a kept node decided about, nodes before edges."""
+        return tuple(decision for table in self.tables for decision in table.whole.decided)
 
 
 def _counts(part: Part) -> dict[str, int]:
@@ -98,8 +108,12 @@ def make_plan(context: CommitContext, catalog: Catalog, sides: Sides, options: O
     _refuse_schema_boundary(sides)
     _refuse_undecidable(sides, options)
     specs = _Specs(catalog, sides, options)
-    tables = [_plan_table(context, spec, options) for spec in specs.to_look_at()]
     target = Target(context, sides.ours)
+    tables = [_plan_table(context, spec, options.resolutions, options) for spec in specs.to_look_at("node")]
+    # What was decided about nodes decides about their edges too.
+    nodes = {table.entity.type_key: table.whole for table in tables}
+    specs = replace(specs, nodes=nodes, implied=_implied(context, catalog, specs, nodes, target))
+    tables += [_plan_table(context, spec, specs.resolutions, options) for spec in specs.to_look_at("edge")]
     target.undecided = {table.entity.type_key: table.whole.undecided for table in tables}
     if not options.resolutions:
         # A decision may bring what neither side had; then everything is looked up.
@@ -111,6 +125,20 @@ def make_plan(context: CommitContext, catalog: Catalog, sides: Sides, options: O
         keys = {conflict.type_key for conflict in found}
         found = with_images(found, {key: _views(context, specs, sides.ours.by_key[key]) for key in keys})
     return Plan(tuple(tables), tuple(sorted(found, key=lambda conflict: conflict.order)))
+
+
+def _implied(
+    context: CommitContext, catalog: Catalog, specs: _Specs, nodes: Mapping[str, Part], target: Target
+) -> Resolutions:
+    """The edges that come back with a node, as decisions by type key and id."""
+    implied: dict[str, Mapping[str, Resolution]] = {}
+    for edge in catalog.edges.values():
+        ours = specs.sides.ours.by_key.get(edge.type_key)
+        if ours is not None and restores(edge, nodes) and specs.has_all(ours):
+            difference = open_difference(context, specs.of(ours))
+            tables = EdgeVersions(difference.base.table, difference.ours.table, difference.theirs.table)
+            implied[edge.type_key] = restored_edges(edge, nodes, target, tables)
+    return implied
 
 
 def _settled(sides: Sides) -> frozenset[str]:
@@ -165,12 +193,22 @@ class _Specs:
     catalog: Catalog
     sides: Sides
     options: Options
+    #: What happens to the tables of nodes, by type key; known before the tables of edges are looked at.
+    nodes: Mapping[str, Part] = field(default_factory=dict)
+    #: Decisions about edges that follow from decisions about nodes.
+    implied: Resolutions = field(default_factory=dict)
 
-    def to_look_at(self) -> Iterator[TableSpec]:
-        """Those that theirs has moved and ours does not have just so, and those decided about; nodes before edges."""
+    @cached_property
+    def resolutions(self) -> Resolutions:
+        """The caller's decisions, and those that follow from them; the caller's come first."""
+        given = self.options.resolutions
+        return {key: {**self.implied.get(key, {}), **given.get(key, {})} for key in {**self.implied, **given}}
+
+    def to_look_at(self, kind: Literal["node", "edge"]) -> Iterator[TableSpec]:
+        """Those that theirs has moved and ours does not have just so, and those decided about."""
         sides = self.sides
         for ours in sorted_entries(sides.ours.tables.values()):
-            if not self.has_all(ours):
+            if not ours.key.startswith(f"{kind}:") or not self.has_all(ours):
                 continue
             spec = self.of(ours)
             untouched = same_table(spec.base, spec.theirs) and not spec.crossed
@@ -184,15 +222,17 @@ class _Specs:
     def of(self, ours: TableEntry) -> TableSpec:
         """One table of the target with its other versions."""
         base, crossed = _bases(self.sides, ours.identity)
+        entity = self._entities[ours.identity]
         return TableSpec(
-            entity=self._entities[ours.identity],
+            entity=entity,
             base=base,
             ours=ours,
             theirs=self.sides.theirs.tables[ours.identity],
             strategy=self.options.strategy,
             property_level=self.options.property_level,
             commit=self.sides.commit,
-            decided=tuple(self.options.resolutions.get(ours.key, {})),
+            decided=tuple(self.resolutions.get(ours.key, {})),
+            kept_ends=kept_ends(entity, self.nodes) if isinstance(entity, EdgeType) else (),
             crossed=crossed,
         )
 
@@ -217,10 +257,10 @@ def _bases(sides: Sides, identity: Identity) -> tuple[TableEntry, tuple[tuple[Ta
     return base, tuple(crossed)
 
 
-def _plan_table(context: CommitContext, spec: TableSpec, options: Options) -> TablePlan:
+def _plan_table(context: CommitContext, spec: TableSpec, resolutions: Resolutions, options: Options) -> TablePlan:
     difference = open_difference(context, spec)
     judged = judge_spread(context, difference, options.engine, options.spark)
-    decisions = options.resolutions.get(spec.ours.key, {})
+    decisions = resolutions.get(spec.ours.key, {})
     if not decisions:
         return TablePlan(difference, judged, None, judged)
     decided = carry_out(difference, decisions)

@@ -43,6 +43,8 @@ class Resolution:
     id: str
     take: str
     value: Mapping[str, Any] | None = None
+    #: It follows from a decision about a node; the caller has not given it.
+    implied: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         return {"type_key": self.type_key, "id": self.id, "take": self.take, "value": self.value}

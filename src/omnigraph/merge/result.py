@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -73,17 +73,67 @@ class Conflict:
         }
 
 
+class DecidedBy(StrEnum):
+    """What decided about an entity."""
+
+    STRATEGY = "strategy"
+    RESOLUTION = "resolution"
+    #: An edge that one side deleted together with its node, and the node was kept.
+    KEPT_NODE = "kept node"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An entity whose merged state does not follow from the sides alone: which image it has, and what decided.
+
+    `take`: ours, theirs, base or value. `conflict`: the kind of the conflict that was decided; None when there was none, or
+    when a resolution came before it.
+    """
+
+    type_key: str
+    entity_id: str
+    take: str
+    by: str
+    conflict: str | None = None
+
+    @property
+    def line(self) -> str:
+        """The decision on one line of text."""
+        met = "" if self.conflict is None else f"{self.conflict} "
+        return f"{met}{self.type_key} {self.entity_id}: {self.take} ({self.by})"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+#: How many decisions a result lists; `stats` counts all of them.
+LISTED_DECISIONS = 1000
+
+
 @dataclass(frozen=True, slots=True)
 class MergeResult:
     """`outcome` is already_up_to_date, fast_forward, merged or conflicts; `commit` is None when nothing was written.
 
     Only a dry run has `conflicts`, as outcome and as a list: a merge that meets one raises `MergeConflicts` instead.
+    `decided` lists the entities that a strategy, a resolution or a kept node decided about, at most `LISTED_DECISIONS`.
+    `stats` has the counts: `inserted`, `updated`, `deleted` in all and per type in `tables`, `decided` by what was taken.
     """
 
     outcome: str
     commit: Commit | None
     conflicts: tuple[Conflict, ...] = ()
     stats: Mapping[str, Any] = field(default_factory=dict)
+    decided: tuple[Decision, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        """The result as text: the counts of each type that changes, then what was decided."""
+        for type_key, counts in self.stats.get("tables", {}).items():
+            yield f"{type_key}: {', '.join(f'{count} {name}' for name, count in counts.items() if count)}"
+        for decision in self.decided:
+            yield f"decided {decision.line}"
+        left_out = sum(self.stats.get("decided", {}).values()) - len(self.decided)
+        if left_out > 0:
+            yield f"decided: and {left_out} more"
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -91,4 +141,5 @@ class MergeResult:
             "commit": None if self.commit is None else self.commit.to_dict(),
             "conflicts": [conflict.to_dict() for conflict in self.conflicts],
             "stats": dict(self.stats),
+            "decided": [decision.to_dict() for decision in self.decided],
         }
