@@ -29,7 +29,7 @@ def graph(org: Path) -> og.Graph:
 def test_merge(capsys: Capsys, graph: og.Graph) -> None:
     do(graph, "put", "eve", 22, branch="b")
     outcome = call(capsys, "branch", "merge", *URI, "b", "--as", "me")
-    assert (outcome.code, outcome.out) == (0, "merged b into main: fast_forward\n")
+    assert (outcome.code, outcome.out) == (0, "merged b into main: fast_forward\n  node:Staff: 1 inserted\n")
     assert outcome.err == "omnigraph branch merge → org.omni (direct, local)\n"
     assert graph.head().actor == "me"
     assert call(capsys, "branch", "merge", *URI, "b").out == "merged b into main: already_up_to_date\n"
@@ -93,7 +93,8 @@ def test_dry_run(capsys: Capsys, graph: og.Graph) -> None:
     head = graph.head()
     outcome = call(capsys, "branch", "merge", *URI, "b", "--dry-run")
     assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out == "b into main would be merged: fast_forward (1 inserted, 0 updated, 0 deleted)\n"
+    said = "b into main would be merged: fast_forward (1 inserted, 0 updated, 0 deleted)\n  node:Staff: 1 inserted\n"
+    assert outcome.out == said
     diverge(graph)
     head = graph.head()
     outcome = call(capsys, "branch", "merge", *URI, "b", "--dry-run")
@@ -150,7 +151,7 @@ def test_revert(capsys: Capsys, graph: og.Graph) -> None:
     changed = do(graph, "relevel", "ada", 31).commit
     assert changed is not None
     outcome = call(capsys, "revert", *URI, changed.id, "--as", "me")
-    assert (outcome.code, outcome.out) == (0, f"reverted {changed.id} on main: merged\n")
+    assert (outcome.code, outcome.out) == (0, f"reverted {changed.id} on main: merged\n  node:Staff: 1 updated\n")
     assert outcome.err == "omnigraph revert → org.omni (direct, local)\n"
     assert (level(graph, "ada"), graph.head().actor, graph.head().kind) == (30, "me", "revert")
     again = call(capsys, "revert", *URI, changed.id, "--json", "--quiet")
@@ -167,9 +168,12 @@ def test_cherry_pick(capsys: Capsys, graph: og.Graph) -> None:
     do(graph, "put", "fay", 2, branch="b")
     assert picked is not None
     foreseen = call(capsys, "cherry-pick", *URI, picked.id, "--dry-run")
-    assert foreseen.out == f"{picked.id} onto main would be picked: merged (1 inserted, 0 updated, 0 deleted)\n"
+    assert foreseen.out.splitlines() == [
+        f"{picked.id} onto main would be picked: merged (1 inserted, 0 updated, 0 deleted)",
+        "  node:Staff: 1 inserted",
+    ]
     outcome = call(capsys, "cherry-pick", *URI, picked.id)
-    assert (outcome.code, outcome.out) == (0, f"picked {picked.id} onto main: merged\n")
+    assert (outcome.code, outcome.out) == (0, f"picked {picked.id} onto main: merged\n  node:Staff: 1 inserted\n")
     assert "eve" in ids(graph, "node:Staff")
     assert "fay" not in ids(graph, "node:Staff")
 
@@ -228,6 +232,22 @@ def test_a_cherry_pick_says_what_it_would_bring(capsys: Capsys, graph: og.Graph)
     outcome = call(capsys, "cherry-pick", *URI, changed.id, "--quiet")
     assert outcome.code == 1
     assert outcome.err.splitlines()[1] == "  level: 40 (ours) | 31 (theirs)"
+
+
+def test_what_a_strategy_decided_is_listed(capsys: Capsys, graph: og.Graph) -> None:
+    """ada is updated on both sides; ben goes on the branch and is updated on main, so his edges stay with him."""
+    do(graph, "relevel", "ada", 31, branch="b")
+    do(graph, "relevel", "ada", 32)
+    do(graph, "drop_staff", "ben", branch="b")
+    do(graph, "relevel", "ben", 1)
+    lines = call(capsys, "branch", "merge", *URI, "b", "--strategy", "ours").out.splitlines()
+    assert lines[:3] == [
+        "merged b into main: merged",
+        "  decided DivergentUpdate node:Staff ada: ours (strategy)",
+        "  decided DeleteVsUpdate node:Staff ben: ours (strategy)",
+    ]
+    assert len(lines) == 6
+    assert all(line.startswith("  decided edge:") and line.endswith(": ours (kept node)") for line in lines[3:])
 
 
 def test_a_dry_run_counts_its_conflicts(capsys: Capsys, graph: og.Graph) -> None:

@@ -124,6 +124,17 @@ def test_a_unique_value_on_both_sides(tmp_path: Path, row: list[str]) -> None:
         assert conflicts_of(graph, strategy=strategy) == [("UniqueViolation", "node:U", "carol")]
 
 
+@pytest.mark.parametrize("many", [0, 20_001], ids=["few values", "many values"])
+@pytest.mark.parametrize("zeros", [(0.0, -0.0), (-0.0, 0.0)])
+def test_both_zeros_are_one_unique_value(tmp_path: Path, zeros: tuple[float, float], many: int) -> None:
+    """However many values are looked up."""
+    graph = new_graph(tmp_path, "node U { name: String @key size: F64? @unique(size) }")
+    graph.load([{"type": "U", "data": {"name": "bob", "size": zeros[0]}}])
+    rows = [{"type": "U", "data": {"name": f"u{n}", "size": float(n)}} for n in range(1, many)]
+    graph.load([*rows, {"type": "U", "data": {"name": "carol", "size": zeros[1]}}], branch="feature", mode="append")
+    assert conflicts_of(graph) == [("UniqueViolation", "node:U", "carol")]
+
+
 def test_a_unique_value_that_moved_on(tmp_path: Path) -> None:
     graph = new_graph(tmp_path, UNIQUE, 'insert U { name: "ann", mail: "m" }', 'insert U { name: "bob", mail: "b" }')
     write(graph, "main", 'update U set { mail: "x" } where name = "ann"')

@@ -44,7 +44,8 @@ def test_ranges_give_the_same_as_the_whole(graph: og.Graph, property_level: bool
     states = [context.manifest.load(name) for name in ("main", "feature")]
     base = graph.merge("feature", dry_run=True).stats["base"]
     sides = Sides(graph.snapshot(at=base).state, *states)
-    for spec in _Specs(catalog, sides, Options(SchemaIs(None), property_level=property_level)).to_look_at():
+    specs_of = _Specs(catalog, sides, Options(SchemaIs(None), property_level=property_level))
+    for spec in (*specs_of.to_look_at("node"), *specs_of.to_look_at("edge")):
         difference = open_difference(context, spec)
         whole = judge_table(difference)
         for count in (1, 2, 5, 100):

@@ -160,7 +160,7 @@ def test_a_large_delta_is_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """Above the size that is kept, a few batches are in memory at a time, whatever the number of rows."""
     monkeypatch.setattr(difference, "KEPT_ROWS", 100)
     monkeypatch.setattr(difference, "BATCH_ROWS", 64)
-    monkeypatch.setattr(judge, "MOST_LOOKED_UP", 100)
+    monkeypatch.setattr(judge, "IDS_PER_LOOKUP", 100)
     graph = og.init(tmp_path / "g", "node P { name: String @key v: Vector(4)? }")
     insert = "query q() { %s }"
     graph.create_branch("feature")
@@ -193,7 +193,7 @@ def test_a_large_delta_gives_the_same_as_a_small_one(graph: og.Graph, monkeypatc
     graph.merge("feature")
     monkeypatch.setattr(difference, "KEPT_ROWS", 3)
     monkeypatch.setattr(difference, "BATCH_ROWS", 7)
-    monkeypatch.setattr(judge, "MOST_LOOKED_UP", 5)
+    monkeypatch.setattr(judge, "IDS_PER_LOOKUP", 5)
     graph.merge("feature", into="other")
     assert everything(graph, "other") == everything(graph)
     assert shown(graph) == "43/0/31/no"

@@ -176,8 +176,9 @@ def _show(
             "dry_run": True,
             "stats": dict(result.stats),
             "conflicts": [conflict.to_dict() for conflict in result.conflicts],
+            "decided": [decision.to_dict() for decision in result.decided],
         }
-        output.json(shape | (foreseen if dry_run else {}))
+        output.json(shape | (foreseen if dry_run else {"decided": foreseen["decided"]} if result.decided else {}))
     elif dry_run:
         counts = ", ".join(f"{result.stats.get(name, 0)} {name}" for name in ("inserted", "updated", "deleted"))
         if result.conflicts:
@@ -189,5 +190,8 @@ def _show(
             output.line(conflict_line(conflict))
     else:
         output.line(f"{done} {what}: {result.outcome}")
+    if not as_json:
+        for line in result.lines():
+            output.line(f"  {line}")
     if result.conflicts:
         context.exit(CONFLICTS)

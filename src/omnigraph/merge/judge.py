@@ -26,9 +26,8 @@ from omnigraph.merge.kept import is_kept
 from omnigraph.merge.part import NO_ADDRESSES, NO_IDS, Addresses, Part, together
 from omnigraph.merge.result import Conflict, DecidedBy, Decision
 from omnigraph.merge.rules import row_conflicts, rule_columns
-from omnigraph.merge.target import MOST_LOOKED_UP, find
 from omnigraph.merge.view import Image, alike
-from omnigraph.storage.tables.table import ROW_ADDRESS
+from omnigraph.storage.tables.table import IDS_PER_LOOKUP, ROW_ADDRESS
 
 _MESSAGES = {
     Verdict.DIVERGENT_INSERT: "was inserted on both sides with different content",
@@ -89,9 +88,9 @@ class _Judge:
 
     def _look_ahead(self) -> pa.Table | None:
         """Where ours has entities that theirs changed, when they are many: one scan instead of many look-ups."""
-        if self._difference.candidates <= MOST_LOOKED_UP or self._spec.unopposed:
+        if self._difference.candidates <= IDS_PER_LOOKUP or self._spec.unopposed:
             return None
-        return find(self._difference.ours.table, "id", self._difference.candidate_ids(), ["id"], with_row_address=True)
+        return self._difference.ours.table.take_ids(self._difference.candidate_ids(), ["id"], with_row_address=True)
 
     def judge(self, change: Change) -> Part:
         """The judgement on one batch of changes of one kind."""
@@ -147,7 +146,7 @@ class _Judge:
         if self._spec.unopposed and op == "insert":
             return np.zeros(len(ids), np.uint64), np.zeros(len(ids), np.bool_)
         if self._known is None:
-            found = find(self._difference.ours.table, "id", ids, ["id"], with_row_address=True)
+            found = self._difference.ours.table.take_ids(ids, ["id"], with_row_address=True)
         else:
             found = self._known.filter(pc.is_in(self._known["id"], value_set=ids))
         aligned, present = align(found, ids)

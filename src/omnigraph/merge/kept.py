@@ -21,7 +21,7 @@ from omnigraph.language.schema.catalog import EdgeType
 from omnigraph.merge.combine import flat
 from omnigraph.merge.part import NO_IDS, Part
 from omnigraph.merge.resolutions import Resolution
-from omnigraph.merge.target import Target, find
+from omnigraph.merge.target import Target
 from omnigraph.storage.tables.table import Table
 
 Parts = Mapping[str, Part]
@@ -92,18 +92,18 @@ def _incident(edge: EdgeType, table: Table, nodes: Parts, version: str) -> pa.Ta
     found = []
     for column, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
         ids = nodes.get(f"node:{type_name}", Part()).restored.get(version, NO_IDS)
-        found.append(find(table, column, ids, ["id", "src", "dst"]).select(["id", "src", "dst"]))
+        found.append(table.take_by(column, ids, ["id", "src", "dst"]))
     return pa.concat_tables(found)
 
 
 def _known(table: Table, rows: pa.Table) -> pa.Array:
-    return flat(find(table, "id", flat(rows["id"]), ["id"])["id"])
+    return flat(table.take_ids(flat(rows["id"]), ["id"])["id"])
 
 
 def _in_merged_graph(node_key: str, ids: pa.Array, nodes: Parts, target: Target) -> pa.Array:
     """Which of some nodes the merged graph has."""
     part = nodes.get(node_key, Part())
-    stored = flat(find(target.table(node_key), "id", ids, ["id"])["id"])
+    stored = flat(target.table(node_key).take_ids(ids, ["id"])["id"])
     remains = pc.and_not(pc.is_in(ids, value_set=stored), pc.is_in(ids, value_set=part.removed))
     if part.checked is None:
         return remains

@@ -9,12 +9,7 @@ import pyarrow.compute as pc
 
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import ManifestState
-from omnigraph.storage.tables.table import Blobs, Table
-
-#: More values than this are not looked up through an index: one scan of the column finds them sooner.
-MOST_LOOKED_UP = 20_000
-#: How many rows of such a scan are compared with the values at once.
-SCANNED_AT_ONCE = 1024 * 1024
+from omnigraph.storage.tables.table import Table
 
 
 class Target:
@@ -49,30 +44,4 @@ class Target:
 
     def by_value(self, type_key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
         """The rows whose column has one of these values."""
-        return find(self.table(type_key), column, values, columns)
-
-
-def find(
-    table: Table,
-    column: str,
-    values: pa.Array,
-    columns: Sequence[str],
-    *,
-    with_row_address: bool = False,
-    blobs: Blobs = "descriptors",
-) -> pa.Table:
-    """The rows of a table whose column has one of these values, in no particular order."""
-    names = list(columns)
-    if pa.types.is_nested(values.type):
-        # A list can not be looked up by value; the caller compares whole rows anyway.
-        return table.read(names, with_row_address=with_row_address, blobs=blobs)
-    if len(values) <= MOST_LOOKED_UP:
-        return table.take_by(column, values, names, with_row_address=with_row_address, blobs=blobs)
-    wanted = pc.unique(values).cast(table.schema.field(column).type)
-    read = names if column in names else [*names, column]
-    scanned = table.scan(read, batch_size=SCANNED_AT_ONCE, with_row_address=with_row_address, blobs=blobs)
-    found = [batch.filter(pc.is_in(batch.column(column), value_set=wanted)) for batch in scanned]
-    if not found:
-        return table.take_by(column, values.slice(0, 0), names, with_row_address=with_row_address, blobs=blobs)
-    kept = pa.Table.from_batches(found)
-    return kept if column in names else kept.drop_columns([column])
+        return self.table(type_key).take_by(column, values, columns)

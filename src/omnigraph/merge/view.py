@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from omnigraph.changes.compare import differing
 from omnigraph.merge.combine import Mask, align, flat
-from omnigraph.merge.target import find
 from omnigraph.storage.tables.table import Blobs, Table
 
 Places = npt.NDArray[np.int64]
@@ -44,7 +43,7 @@ class View:
         """The rows with these ids, in no particular order."""
         stored = {name: here for here, name in self.renamed.items()}
         wanted = [stored.get(name, name) for name in columns]
-        return self.named(find(self.table, "id", ids, wanted, with_row_address=with_row_address, blobs=blobs))
+        return self.named(self.table.take_ids(ids, wanted, with_row_address=with_row_address, blobs=blobs))
 
     def image(self, ids: pa.Array, columns: Sequence[str]) -> Image:
         """These entities as this version has them."""

@@ -50,8 +50,4 @@ class Base:
         with_row_address: bool = False,
     ) -> pa.Table:
         """The committed rows whose column has one of these values."""
-        table, names = self.table(type_key), list(columns)
-        if pa.types.is_nested(values.type):
-            # A list can not be looked up by value; the caller compares whole rows anyway.
-            return table.read(names, with_row_address=with_row_address)
-        return table.take_by(column, values, names, with_row_address=with_row_address)
+        return self.table(type_key).take_by(column, values, columns, with_row_address=with_row_address)

@@ -7,6 +7,7 @@ Only the keys a write touches are looked up among the committed rows, in batches
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -122,9 +123,15 @@ def comparable(table: pa.Table, columns: tuple[str, ...]) -> pa.Table:
         if pa.types.is_nested(kind):
             table = table.set_column(place, name, _list_texts(table[name], stored_kind(kind)))
         elif pa.types.is_floating(kind):
-            # Adding zero turns −0 into 0.
-            table = table.set_column(place, name, pc.add(table[name], pa.scalar(0, kind)))
+            table = table.set_column(place, name, one_form(table[name]))
     return table.replace_schema_metadata(None).cast(_plain(table.schema))
+
+
+def one_form(floats: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Floats as they are compared: −0 is 0, every NaN is the same NaN."""
+    kind = floats.type
+    # Adding zero turns −0 into 0.
+    return pc.if_else(pc.is_nan(floats), pa.scalar(math.nan, kind), pc.add(floats, pa.scalar(0, kind)))
 
 
 def _list_texts(column: pa.ChunkedArray, kind: PropType) -> pa.Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -92,6 +94,32 @@ def test_take_ids_uses_the_index(tables: Tables) -> None:
 def test_take_by_another_column(tables: Tables) -> None:
     table = commit(tables, stage_upsert(seed(tables), people([2, 3], "new")))
     assert sorted(table.take_by("name", pa.array(["new"]), ["id"])["id"].to_pylist()) == ["p2", "p3"]
+
+
+FLOATS = [0.0, -0.0, math.nan, -math.nan, 1.0, None]
+
+
+@pytest.mark.parametrize("values", [[0.0], [-0.0], [0.0, -0.0]])
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("way", ["one request", "batches", "one pass"])
+def test_zeros_and_nans_are_one_value_however_they_are_looked_up(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch, values: list[float], indexed: bool, way: str
+) -> None:
+    if way == "batches":
+        monkeypatch.setattr(table_module, "IDS_PER_LOOKUP", 1)
+    monkeypatch.setattr(table_module, "VALUES_PER_LOOKUP", 1000 if way == "one pass" else 0)
+    data = pa.table({"id": [f"r{n}" for n in range(len(FLOATS))], "f": pa.array(FLOATS, pa.float64())})
+    table = commit(tables, stage_create(tables, Location("nodes/floats"), data.schema, data))
+    if indexed:
+        table = commit(tables, stage_index(table, "f", "BTREE", "f_idx"))
+
+    def found(*wanted: float | None) -> list[str]:
+        return sorted(table.take_by("f", pa.array(wanted, pa.float64()), ["id"])["id"].to_pylist())
+
+    assert found(*values) == ["r0", "r1"]
+    assert found(math.nan) == found(-math.nan) == ["r2", "r3"]
+    assert found(*values, math.nan, 1.0, None) == ["r0", "r1", "r2", "r3", "r4"]
+    assert found(None) == found() == []
 
 
 def test_fragments_and_indexes(backend: Tables) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,6 +31,10 @@ ROW_ADDRESS = "_rowaddr"
 BATCH_ROWS = 8192
 # One IN list of this size costs about 20 ms through the BTREE, and per id no more than a smaller one.
 IDS_PER_LOOKUP = 5000
+# A look-up of one value through an index costs about as much as reading this many values of the column.
+VALUES_PER_LOOKUP = 40
+# Rows of a pass over a column that are compared at once: the wanted values are hashed once for each batch.
+ROWS_PER_PASS = 1 << 20
 
 _INDEX_KINDS = {
     "BTree": "BTREE",
@@ -210,15 +215,60 @@ class Table:
         with_row_address: bool = False,
         blobs: Blobs = "descriptors",
     ) -> pa.Table:
-        """The rows that have one of these values in a column, in no particular order, looked up in batches."""
-        # The values take the column's type; the column itself is never cast, that would pass its index by.
-        wanted = pc.drop_null(pc.unique(values)).cast(self.schema.field(column).type)
+        """The rows that have one of these values in a column, in no particular order: the keyed look-up of every writer.
+
+        Through the index of the column in batches, or in one pass over it, whichever costs less. −0 is 0 and every NaN is
+        NaN. A null finds nothing. A list can not be looked up: for a column of lists all rows are returned.
+        """
         options = {"with_row_id": with_row_id, "with_row_address": with_row_address}
+        if pa.types.is_nested(values.type):
+            return self.read(columns, blobs=blobs, **options)
+        # The values take the column's type; the column itself is never cast, that would pass its index by.
+        wanted = _distinct(pc.drop_null(pc.unique(values)).cast(self.schema.field(column).type))
+        names = self.schema.names if columns is None else list(columns)
+        if not len(wanted):
+            return self.empty(names, blobs=blobs, **options)
+        if self._is_read_through(column, len(wanted), names):
+            return self._pass_over(column, _all_forms(wanted), names, blobs, **options)
         found = [
-            self.read(columns, _among(column, wanted.slice(start, IDS_PER_LOOKUP)), blobs=blobs, **options)
-            for start in range(0, max(len(wanted), 1), IDS_PER_LOOKUP)
+            self.read(names, _among(column, _all_forms(wanted.slice(start, IDS_PER_LOOKUP))), blobs=blobs, **options)
+            for start in range(0, len(wanted), IDS_PER_LOOKUP)
         ]
         return pa.concat_tables(found)
+
+    def _is_read_through(self, column: str, count: int, names: Sequence[str]) -> bool:
+        """Whether one pass over a column is cheaper than looking up this many of its values."""
+        if count * VALUES_PER_LOOKUP > self.count_rows():
+            # A few values are one request, which reads other columns of the rows it finds only.
+            return count > IDS_PER_LOOKUP or all(name == column or self._is_narrow(name) for name in names)
+        if count <= IDS_PER_LOOKUP:
+            return False
+        return not any(index.columns == (column,) and index.kind == "BTREE" for index in self.indices())
+
+    def _is_narrow(self, name: str) -> bool:
+        return name in ("id", "src", "dst") or pa.types.is_primitive(self.schema.field(name).type)
+
+    def _pass_over(
+        self,
+        column: str,
+        wanted: pa.Array,
+        names: list[str],
+        blobs: Blobs,
+        *,
+        with_row_id: bool,
+        with_row_address: bool,
+    ) -> pa.Table:
+        read = names if column in names else [*names, column]
+        scanned = self.scan(
+            read, batch_size=ROWS_PER_PASS, blobs=blobs, with_row_id=with_row_id, with_row_address=with_row_address
+        )
+        found = [
+            pa.Table.from_batches([batch]).filter(pc.is_in(batch.column(column), value_set=wanted)) for batch in scanned
+        ]
+        if not found:
+            return self.empty(names, blobs=blobs, with_row_id=with_row_id, with_row_address=with_row_address)
+        rows = pa.concat_tables(found)
+        return rows if column in names else rows.drop_columns([column])
 
     def _carried(self, columns: Sequence[str] | None, blobs: Blobs) -> tuple[str, ...]:
         if blobs != "values":
@@ -272,7 +322,24 @@ def _among(column: str, values: pa.Array) -> Filter:
     if pa.types.is_unsigned_integer(values.type) and len(values):
         # Lance reads expressions as Substrait, which has no unsigned integers. As text, digits need no quoting.
         return f"`{column}` in ({', '.join(map(str, values.to_pylist()))})"
-    if pa.types.is_floating(values.type):
-        # An index tells −0 from 0.
-        values = pc.unique(pa.concat_arrays([values, pc.negate(values.filter(pc.equal(values, 0)))]))
     return pc.field(column).isin(values) if len(values) else pc.scalar(False)
+
+
+def _distinct(values: pa.Array) -> pa.Array:
+    """Values without those that are equal to another one: of both zeros one, of all NaNs one."""
+    if not pa.types.is_floating(values.type):
+        return values
+    # Adding zero turns −0 into 0.
+    plain = pc.add(values, pa.scalar(0, values.type))
+    return pc.unique(pc.if_else(pc.is_nan(values), pa.scalar(math.nan, values.type), plain))
+
+
+def _all_forms(values: pa.Array) -> pa.Array:
+    """Distinct values in every form they may be stored in: indexes and sets of values tell −0 from 0, and −NaN from NaN.
+
+    The forms of one value belong into one request, because an index may find both zeros for either of them.
+    """
+    if not pa.types.is_floating(values.type):
+        return values
+    ambiguous = values.filter(pc.or_(pc.equal(values, 0), pc.is_nan(values)))
+    return pa.concat_arrays([values, pc.negate(ambiguous)])
