@@ -9,13 +9,10 @@ prepared inside the effect window of the branch, where nothing moves: nobody los
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
-
-import orjson
 
 from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
@@ -37,6 +34,7 @@ from omnigraph.mutation.base import Base
 from omnigraph.mutation.constants import Constants
 from omnigraph.mutation.effects import stage
 from omnigraph.mutation.embedding import TextVectors, embed_missing
+from omnigraph.mutation.fingerprint import fingerprint
 from omnigraph.mutation.staging import Staging
 from omnigraph.mutation.statements import Affected, Run
 from omnigraph.storage.locks import HeldLock
@@ -88,13 +86,7 @@ class Request:
 
     def fingerprint(self) -> str:
         """What was asked, to tell a repeated request from another one under the same idempotency key."""
-        asked = [
-            repr(self.plan),
-            sorted((name, repr(value.value)) for name, value in self.params.items()),
-            self.branch,
-            self.if_commit,
-        ]
-        return hashlib.sha256(orjson.dumps(asked)).hexdigest()
+        return fingerprint(self.plan, self.params, self.branch, self.if_commit)
 
 
 def mutate(context: CommitContext, request: Request) -> MutationResult:

@@ -1,0 +1,68 @@
+"""A mutation's request as a text that never changes, to tell a repeated request from another one.
+
+The fingerprint of a request is stored in the graph beside its receipt, so a later release must compute the same one for the
+same request. The text below is written out here, class by class: renaming a class or a field of the plan does not change
+it. A field that a class gains later is part of the text only where it differs from its default, so requests that do not
+use it keep their fingerprint. `tests/mutation/golden/fingerprints.json` pins it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+
+import orjson
+
+from omnigraph.language.literals import TypedValue
+from omnigraph.language.query.ir import (
+    Assign,
+    Column,
+    Compare,
+    DeleteEdges,
+    DeleteNodes,
+    InsertEdge,
+    InsertNode,
+    MutationPlan,
+    Now,
+    Parameter,
+    UpdateNodes,
+)
+from omnigraph.language.types import PropType, Scalar
+
+#: What each class is called in the text, and the fields that are always part of it.
+_WRITTEN: Mapping[type, tuple[str, tuple[str, ...]]] = {
+    MutationPlan: ("MutationPlan", ("statements",)),
+    InsertNode: ("InsertNode", ("node_type", "assignments")),
+    InsertEdge: ("InsertEdge", ("edge_type", "source", "target", "assignments")),
+    UpdateNodes: ("UpdateNodes", ("node_type", "assignments", "predicate")),
+    DeleteNodes: ("DeleteNodes", ("node_type", "predicate")),
+    DeleteEdges: ("DeleteEdges", ("edge_type", "predicate")),
+    Assign: ("Assign", ("property", "value", "type")),
+    Compare: ("Compare", ("left", "operator", "right")),
+    Column: ("Column", ("variable", "property", "type")),
+    Parameter: ("Parameter", ("name", "type")),
+    Now: ("Now", ()),
+    TypedValue: ("TypedValue", ("value", "type")),
+    PropType: ("PropType", ("scalar", "is_list", "nullable", "enum", "dimension")),
+}
+
+
+def fingerprint(plan: MutationPlan, params: Mapping[str, TypedValue], branch: str, if_commit: str | None) -> str:
+    """The SHA-256 of what a mutation asks for."""
+    values = sorted((name, stable_text(value.value)) for name, value in params.items())
+    return hashlib.sha256(orjson.dumps([stable_text(plan), values, branch, if_commit])).hexdigest()
+
+
+def stable_text(part: object) -> str:
+    """A part of a plan as text; AssertionError for a class that has no written form here yet."""
+    if isinstance(part, Scalar):
+        return f"<Scalar.{part.name}: {part.value!r}>"
+    if isinstance(part, tuple):
+        return f"({', '.join(map(stable_text, part))}{',' if len(part) == 1 else ''})"
+    if not is_dataclass(part):
+        return repr(part)
+    assert type(part) in _WRITTEN, f"{type(part).__name__} needs a written form"
+    name, written = _WRITTEN[type(part)]
+    later = [one.name for one in fields(part) if one.name not in written and getattr(part, one.name) != one.default]
+    return f"{name}({', '.join(f'{one}={stable_text(getattr(part, one))}' for one in (*written, *later))})"
