@@ -22,6 +22,7 @@ from tests.commit.healthy import Picture, assert_healthy, assert_linear, picture
 from tests.mutation.org_graph import call, content, ids, level, org_graph, pairs
 
 CHILD = Path(__file__).with_name("racing_child.py")
+COUNTING = Path(__file__).with_name("counting_child.py")
 
 
 @pytest.fixture
@@ -94,7 +95,8 @@ def test_an_overtaken_upsert_replaces_the_row_that_is_there_now(graph: og.Graph)
 @pytest.mark.parametrize(
     ("name", "values", "other", "error"),
     [
-        ("relevel", ("ada", 1), ("put", "eve", 22), ExpectedVersionMismatch),
+        ("relevel", ("ada", 1), ("relevel", "ada", 2), ExpectedVersionMismatch),
+        ("relevel", ("ada", 1), ("drop_staff", "ada"), ExpectedVersionMismatch),
         ("drop_staff", ("ada",), ("relevel", "ben", 1), ExpectedVersionMismatch),
         ("drop_staff", ("dov",), ("hire", "cleo", "core"), ReadSetChanged),
     ],
@@ -109,6 +111,217 @@ def test_an_overtaken_update_or_delete_reports_the_conflict(
     call(undisturbed, *other)
     assert content(graph) == content(undisturbed)
     call(graph, name, *values)
+    assert_healthy(connect(graph.uri))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [("put", "eve", 22), ("relevel", "ben", 1), ("drop_staff", "dov"), ("hire", "cleo", "core")],
+    ids=lambda other: " ".join(map(str, other)),
+)
+@pytest.mark.parametrize("shared", [False, True], ids=["main", "a table that is shared still"])
+def test_an_overtaken_update_whose_rows_did_not_change_starts_over(
+    graph: og.Graph, other: tuple[Any, ...], shared: bool
+) -> None:
+    branch = "feature" if shared else "main"
+    if shared:
+        graph.create_branch(branch)
+    done = overtaken(
+        lambda: call(graph, "relevel", "ada", 1, branch=branch), by=lambda: call(graph, *other, branch=branch)
+    )
+    undisturbed = org_graph(Path(graph.uri).with_name("undisturbed"))
+    call(undisturbed, *other)
+    call(undisturbed, "relevel", "ada", 1)
+    assert done.affected_nodes == 1
+    assert content(graph, branch) == content(undisturbed)
+    assert_linear(connect(graph.uri), branch)
+    assert_healthy(connect(graph.uri))
+
+
+SET_ALL = "query q($n: I32) { update Staff set { level: 99 } where level > $n }"
+
+
+@pytest.mark.parametrize(
+    ("other", "conflict"),
+    [
+        pytest.param(("put", "eve", 40), True, id="another row matches"),
+        pytest.param(("relevel", "ada", 1), True, id="a row matches no more"),
+        pytest.param(("relevel", "cleo", 36), True, id="a row that matches changed"),
+        pytest.param(("relevel", "ben", 26), False, id="a row that does not match changed"),
+        pytest.param(("put", "eve", 3), False, id="a row came that does not match"),
+    ],
+)
+def test_an_overtaken_update_of_many_rows(graph: og.Graph, other: tuple[Any, ...], conflict: bool) -> None:
+    def update() -> og.MutationResult:
+        return graph.mutate(SET_ALL, params={"n": 29})
+
+    if conflict:
+        with pytest.raises(ExpectedVersionMismatch):
+            overtaken(update, by=lambda: call(graph, *other))
+        assert (level(graph, "cleo"), len(graph.commits())) == (36 if other[1] == "cleo" else 35, 3)
+    else:
+        assert overtaken(update, by=lambda: call(graph, *other)).affected_nodes == 2
+        assert (level(graph, "ada"), level(graph, "cleo")) == (99, 99)
+
+
+def test_an_update_that_is_overtaken_by_maintenance_starts_over(graph: og.Graph) -> None:
+    """Compaction moves rows and changes none."""
+    for number in range(3):
+        call(graph, "put", f"p{number}", number)
+    overtaken(lambda: call(graph, "relevel", "ada", 1), by=graph.optimize)
+    assert level(graph, "ada") == 1
+
+
+def test_an_update_of_a_row_with_a_blob_starts_over(tmp_path: Path) -> None:
+    graph = og.init(
+        tmp_path / "b", "node Doc { title: String @key content: Blob? note: String? w: F64? v: Vector(2)? }"
+    )
+    put = "query q($t: String, $c: Blob) { insert Doc { title: $t, content: $c, w: 0.5, v: [1.0, 2.0] } }"
+    for title in ("a", "b"):
+        graph.mutate(put, params={"t": title, "c": "base64:AQID"})
+    note = 'query q($t: String) { update Doc set { note: "n" } where title = $t }'
+    overtaken(lambda: graph.mutate(note, params={"t": "a"}), by=lambda: graph.mutate(note, params={"t": "b"}))
+    assert graph.read_blob("node", "Doc", "a", "content").read(0, 3) == b"\x01\x02\x03"
+    with pytest.raises(ExpectedVersionMismatch):
+        overtaken(
+            lambda: graph.mutate(note.replace('"n"', '"m"'), params={"t": "a"}),
+            by=lambda: graph.mutate(put, params={"t": "a", "c": "base64:BAUG"}),
+        )
+
+
+def test_an_update_that_sees_an_earlier_insert_starts_over(graph: og.Graph) -> None:
+    """The row it matches is the one that the mutation itself inserts, whoever has inserted it before."""
+    both = 'query q() { insert Staff { handle: "yan", level: 10 } update Staff set { level: 99 } where handle = "yan" }'
+    overtaken(lambda: graph.mutate(both), by=lambda: call(graph, "put", "yan", 5))
+    assert level(graph, "yan") == 99
+
+
+# --- read, decide, write ----------------------------------------------------------------------------------------------
+
+
+def raise_level(handle: og.Graph, name: str = "ada") -> og.MutationResult:
+    """Add one to a level: the value that is written depends on the one that was read."""
+    return call(handle, "relevel", name, level(handle, name) + 1)
+
+
+def test_a_retried_function_sees_what_overtook_it(graph: og.Graph) -> None:
+    calls: list[int] = []
+
+    def work(handle: og.Graph) -> str:
+        calls.append(level(handle, "ada"))
+        if len(calls) == 1:
+            # After it was read and before anything is prepared.
+            call(graph, "relevel", "ada", 40)
+        raise_level(handle)
+        return "done"
+
+    assert graph.retrying(work) == "done"
+    assert (calls, level(graph, "ada")) == ([30, 40], 41)
+
+
+@pytest.mark.parametrize("change", ["put", "drop_staff"])
+def test_whatever_a_retried_function_writes_must_be_as_it_was_read(graph: og.Graph, change: str) -> None:
+    """An upsert and a delete too, not only an update."""
+    calls: list[int] = []
+
+    def work(handle: og.Graph) -> None:
+        calls.append(level(handle, "ada"))
+        if len(calls) == 1:
+            call(graph, "relevel", "ada", 40)
+        call(handle, change, *(("ada", calls[-1] + 1) if change == "put" else ("ada",)))
+
+    graph.retrying(work)
+    assert calls == [30, 40]
+    assert ("ada" in ids(graph, "node:Staff")) == (change == "put")
+
+
+def test_other_rows_do_not_matter_to_a_retried_function(graph: og.Graph) -> None:
+    calls: list[int] = []
+
+    def work(handle: og.Graph) -> None:
+        calls.append(level(handle, "ada"))
+        call(graph, "relevel", "ben", 1)
+        raise_level(handle)
+
+    graph.retrying(work)
+    assert (calls, level(graph, "ada")) == ([30], 31)
+
+
+def test_a_function_that_never_gets_through(graph: og.Graph) -> None:
+    calls: list[int] = []
+
+    def work(handle: og.Graph) -> None:
+        calls.append(1)
+        call(graph, "relevel", "ada", 100 + len(calls))
+        call(handle, "relevel", "ada", 1)
+
+    with pytest.raises(ReadSetChanged, match="node:Staff"):
+        graph.retrying(work, attempts=3)
+    assert (len(calls), level(graph, "ada")) == (3, 103)
+
+
+def test_a_retried_function_makes_one_mutation(graph: og.Graph) -> None:
+    def work(handle: og.Graph) -> None:
+        assert call(handle, "relevel", "nobody", 1).commit is None
+        raise_level(handle)
+        raise_level(handle)
+
+    with pytest.raises(og.errors.BadRequest, match="one mutation"):
+        graph.retrying(work)
+    with pytest.raises(og.errors.BadRequest, match="at least 1"):
+        graph.retrying(raise_level, attempts=0)
+
+
+def test_an_error_of_the_function_is_not_retried(graph: og.Graph) -> None:
+    calls: list[int] = []
+
+    def work(handle: og.Graph) -> None:
+        calls.append(1)
+        call(handle, "link", "ada", "nobody")
+
+    with pytest.raises(ValidationError):
+        graph.retrying(work)
+    assert calls == [1]
+
+
+def test_a_condition_works_in_a_retried_function(graph: og.Graph) -> None:
+    calls: list[int] = []
+
+    def work(handle: og.Graph) -> None:
+        calls.append(1)
+        head = handle.head().id
+        if len(calls) == 1:
+            call(graph, "put", "eve", 1)
+        call(handle, "relevel", "ada", 1, if_commit=head)
+
+    graph.retrying(work)
+    assert len(calls) == 2
+
+
+def test_four_processes_and_four_threads_count_in_one_row(graph: og.Graph, tmp_path: Path) -> None:
+    """Nobody's increment is lost, and updates of rows of one's own meet no conflict."""
+    start, rounds = tmp_path / "start", 5
+    for number in range(4):
+        call(graph, "put", f"own{number}", 0)
+    children = [
+        subprocess.Popen(
+            [sys.executable, str(COUNTING), graph.uri, str(start), f"own{n}", str(rounds)], stdout=subprocess.PIPE
+        )
+        for n in range(4)
+    ]
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+    start.touch()
+    done = at_once((lambda: [graph.retrying(raise_level, attempts=100) for _ in range(rounds)]) for _ in range(4))
+    assert [result for result in done if isinstance(result, Conflict)] == []
+    for child in children:
+        printed, _ = child.communicate()
+        assert child.returncode == 0
+        assert orjson.loads(printed) == [], "an update of a row that nobody else touches is no conflict"
+    assert level(graph, "ada") == 30 + rounds * 8
+    assert [level(graph, f"own{n}") for n in range(4)] == [rounds] * 4
+    assert_linear(connect(graph.uri), "main")
     assert_healthy(connect(graph.uri))
 
 

@@ -33,7 +33,7 @@ def catalog() -> Catalog:
 def asked(catalog: Catalog, case: dict[str, Any]) -> tuple[MutationPlan, dict[str, Any]]:
     compiled = compile_query(case["query"], None, catalog)
     assert isinstance(compiled.rewritten, MutationPlan)
-    return compiled.rewritten, bind_params(compiled.query.params, case["params"])
+    return compiled.rewritten, bind_params(compiled.query.params, case["params"], undeclared="refuse")
 
 
 @pytest.mark.parametrize("case", GOLDEN["requests"], ids=[case["name"] for case in GOLDEN["requests"]])

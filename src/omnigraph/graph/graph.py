@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+import time
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from omnigraph.commit import audit
 from omnigraph.commit.audit import Recovery
@@ -14,7 +16,16 @@ from omnigraph.commit.history import history
 from omnigraph.commit.model import COMMIT_KINDS, MAIN, Commit
 from omnigraph.commit.recovery import heal, pending
 from omnigraph.commit.sidecar import Sidecar, discard_sidecar
-from omnigraph.errors import BadRequest, CommitNotFound, Conflict
+from omnigraph.errors import (
+    BadRequest,
+    CommitNotFound,
+    Conflict,
+    ExpectedVersionMismatch,
+    ManifestContention,
+    PreconditionFailed,
+    ReadSetChanged,
+    SchemaChanged,
+)
 from omnigraph.graph.blobs import BlobValue, find_blob
 from omnigraph.graph.entities import read_entity
 from omnigraph.graph.evolution import Evolution
@@ -40,6 +51,19 @@ if TYPE_CHECKING:
     from omnigraph.mutation.execute import MutationResult
 
 Moment = datetime | int
+_Done = TypeVar("_Done")
+
+#: How often `retrying` calls its function at most, and the bounds of its waits in seconds.
+RETRIES = 20
+SHORTEST_WAIT = 0.005
+LONGEST_WAIT = 0.5
+_SETTLED_BY_REPEATING = (
+    ExpectedVersionMismatch,
+    ManifestContention,
+    PreconditionFailed,
+    ReadSetChanged,
+    SchemaChanged,
+)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -156,8 +180,8 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
     ) -> MutationResult:
         """Run a mutation: one commit for all of its statements, or none when nothing changed.
 
-        `if_commit`: only while this is the head of the branch. `idempotency_key`: a repeat of the call returns the
-        first answer and writes nothing.
+        `if_commit`: only while this is the head of the branch; never repeated by itself, see `retrying`.
+        `idempotency_key`: a repeat of the call returns the first answer and writes nothing.
         """
         # The writers are loaded when something is written: a reader starts faster without them.
         from omnigraph.mutation.execute import Request, mutate
@@ -177,10 +201,42 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
                 idempotency_key=idempotency_key,
                 external_blobs=self._external_blobs,
                 requires=accepted,
+                since=self._since if self._named(branch) == self.branch else None,
             )
             return mutate(self._context, request)
 
-        return self._under_schema(attempt)
+        if self._spent:
+            raise BadRequest(
+                "a call of `retrying` makes one mutation: calling it again would repeat the first; put all statements into "
+                "one query"
+            )
+        result = self._under_schema(attempt)
+        self._spent = self._since is not None and result.commit is not None
+        return result
+
+    def retrying(self, work: Callable[[Graph], _Done], *, attempts: int = RETRIES) -> _Done:
+        """Read, decide and write as if nobody else wrote: `work` is called again when another writer was faster.
+
+        `work` is called with a handle on this branch and returns what it likes. A mutation through that handle is refused
+        with a conflict when the rows that it writes or that its updates match have changed since `work` was called;
+        changes to other rows do not matter. Then, and after any other conflict that repeating can settle, `work` is called
+        anew, at most `attempts` times in all; the last conflict is raised. `work` makes one mutation, and should have no other
+        effects.
+        """
+        self._refuse_read_only()
+        if attempts < 1:
+            raise BadRequest(f"attempts is at least 1, not {attempts}")
+        for number in range(1, attempts + 1):
+            handle = self.at(self.branch)
+            handle._since = self._context.manifest.load(self.branch)
+            try:
+                return work(handle)
+            except _SETTLED_BY_REPEATING:
+                if number == attempts:
+                    raise
+            # Random and growing, so that writers who met once do not meet again.
+            time.sleep(random.uniform(0, min(LONGEST_WAIT, SHORTEST_WAIT * 2**number)))
+        raise AssertionError("the last attempt has returned or raised")
 
     # --- queries ----------------------------------------------------------------------------------------------------
 

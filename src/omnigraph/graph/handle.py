@@ -71,6 +71,11 @@ class Door:
 class Handle:
     """An open graph without its verbs; each family of verbs is a class on top of this one, and `Graph` is all of them."""
 
+    #: Of a handle that `retrying` gives out: the state at the call. What is written must not have changed since.
+    _since: ManifestState | None = None
+    #: Of such a handle: it has made its one commit.
+    _spent: bool = False
+
     def __init__(self, door: Door, *, mode: Literal["rw", "ro"], actor: str | None, branch: str = MAIN) -> None:
         self._door = door
         self.mode = mode

@@ -1,7 +1,8 @@
 """A mutation from its compiled query to its commit: capture a base, run the statements, validate, stage, commit.
 
-An attempt whose base moved before its first effect has done nothing. Inserts then start over; an update or delete reports
-the conflict, because what its predicate meant may have changed.
+An attempt whose base moved before its first effect has done nothing. Inserts then start over. So does an update whose rows
+are still what they were when it was first prepared: the same rows match, with the same values. Otherwise the update reports
+the conflict, because the caller may have meant the rows as they were. A delete always reports it.
 
 A first attempt is prepared while others write. One that follows a lost attempt, or finds a writer at work or dead, is
 prepared inside the effect window of the branch, where nothing moves: nobody loses again and again.
@@ -28,7 +29,7 @@ from omnigraph.errors import BadRequest, Conflict, ExpectedVersionMismatch, Read
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.compile import CompiledQuery
-from omnigraph.language.query.ir import InsertEdge, InsertNode, MutationPlan
+from omnigraph.language.query.ir import DeleteEdges, DeleteNodes, MutationPlan
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.mutation.base import Base
 from omnigraph.mutation.constants import Constants
@@ -36,7 +37,7 @@ from omnigraph.mutation.effects import stage
 from omnigraph.mutation.embedding import TextVectors, embed_missing
 from omnigraph.mutation.fingerprint import fingerprint
 from omnigraph.mutation.staging import Staging
-from omnigraph.mutation.statements import Affected, Run
+from omnigraph.mutation.statements import Affected, Rows, Run, first_difference
 from omnigraph.storage.locks import HeldLock
 from omnigraph.validation.rows import check_rows
 from omnigraph.validation.sets import check_sets
@@ -70,6 +71,8 @@ class Request:
     actor: str | None = None
     if_commit: str | None = None
     idempotency_key: str | None = None
+    #: The state that the caller has read: what the mutation writes or its updates match must not have changed since.
+    since: ManifestState | None = None
     #: URI prefixes that external blob values may have.
     external_blobs: tuple[str, ...] = ()
 
@@ -81,8 +84,9 @@ class Request:
         return plan
 
     @property
-    def only_inserts(self) -> bool:
-        return all(isinstance(statement, InsertNode | InsertEdge) for statement in self.plan.statements)
+    def deletes(self) -> bool:
+        """Whether it deletes; a mutation either deletes or inserts and updates."""
+        return any(isinstance(statement, DeleteNodes | DeleteEdges) for statement in self.plan.statements)
 
     def fingerprint(self) -> str:
         """What was asked, to tell a repeated request from another one under the same idempotency key."""
@@ -94,24 +98,62 @@ def mutate(context: CommitContext, request: Request) -> MutationResult:
     lineage = Lineage(new_ulid(), now_micros(), "mutation", request.actor)
     constants = Constants(request.params, now=time.time_ns() // 1_000_000)
     vectors = TextVectors(request.embedder)
+    expected = _since(context, request, constants)
     restarts = 0
     while True:
         try:
             with effect_window(context, request.branch, lost_before=restarts > 0) as held:
-                return _attempt(context, request, lineage, constants, vectors, held)
+                return _attempt(context, request, lineage, constants, vectors, held, expected)
         except Conflict as conflict:
             # What came in between may have been an earlier sending of this very request.
             known = earlier_receipt(context, request.branch, request.idempotency_key)
             if known is not None:
                 return _repeated(context, request, known)
-            if not _may_restart(request, conflict) or restarts == WRITE_RESTART_BUDGET:
+            if not _may_restart(request, expected, conflict) or restarts == WRITE_RESTART_BUDGET:
                 raise
+            expected.lost = conflict
             restarts += 1
 
 
-def _may_restart(request: Request, conflict: Conflict) -> bool:
-    moved = isinstance(conflict, ReadSetChanged | ExpectedVersionMismatch)
-    return moved and request.only_inserts and request.if_commit is None
+@dataclass
+class _Expected:
+    """The rows that an attempt must find again: those of the caller's state, or of the first attempt.
+
+    `lost`: the conflict of the attempt before, which is what the caller is told when they have changed.
+    """
+
+    rows: Rows | None = None
+    lost: Conflict | None = None
+
+    def met_by(self, found: Rows) -> None:
+        """Take the first rows as expected; raise the conflict when later ones differ from them."""
+        if self.rows is None:
+            self.rows = found
+            return
+        changed = first_difference(self.rows, found)
+        if changed is None:
+            return
+        if self.lost is None:
+            self.lost = ReadSetChanged(
+                f"rows of {changed} that this write is about have changed since they were read; read them again and "
+                "repeat the write",
+                table_key=changed,
+            )
+        raise self.lost
+
+
+def _since(context: CommitContext, request: Request, constants: Constants) -> _Expected:
+    """The rows of the state that the caller has read, where there is one."""
+    if request.since is None:
+        return _Expected()
+    check([request.requires], request.since)
+    return _Expected(_run(context, request.since, request, constants).rows(written=True))
+
+
+def _may_restart(request: Request, expected: _Expected, conflict: Conflict) -> bool:
+    if conflict is expected.lost or request.if_commit is not None or request.deletes:
+        return False
+    return isinstance(conflict, ReadSetChanged | ExpectedVersionMismatch)
 
 
 def _attempt(
@@ -121,6 +163,7 @@ def _attempt(
     constants: Constants,
     vectors: TextVectors,
     held: HeldLock | None,
+    expected: _Expected,
 ) -> MutationResult:
     state = context.manifest.load(request.branch)
     known = earlier_receipt(context, request.branch, request.idempotency_key)
@@ -130,6 +173,7 @@ def _attempt(
     if request.if_commit is not None:
         check([HeadIs(request.if_commit)], state)
     run = _run(context, state, request, constants)
+    expected.met_by(run.rows(written=request.since is not None))
     if not list(run.staging):
         return MutationResult(run.affected.nodes, run.affected.edges, None)
     embed_missing(run.staging, vectors)

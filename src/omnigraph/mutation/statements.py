@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -25,9 +25,11 @@ from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.mutation.base import Base
 from omnigraph.mutation.constants import Constants, default_of
 from omnigraph.mutation.staging import Entity, Staging
-from omnigraph.storage.tables.table import Filter
+from omnigraph.storage.tables.blobs import blob_columns
+from omnigraph.storage.tables.table import ROW_ADDRESS, Filter
 from omnigraph.values.blobs import blob_value
 from omnigraph.values.build import repeated, table_of
+from omnigraph.values.columns import whole
 from omnigraph.values.compare import Coerced, Comparison, coerce, matches, scan_filter
 from omnigraph.values.identity import derive_ids
 
@@ -40,6 +42,10 @@ class Affected:
     edges: int = 0
 
 
+#: Committed rows of types, one table for each statement or type that read them.
+Rows = list[tuple[str, pa.Table]]
+
+
 @dataclass(frozen=True)
 class Run:
     """One attempt at a mutation: where it reads, what its constants are worth, what it has staged so far."""
@@ -50,6 +56,19 @@ class Run:
     staging: Staging
     affected: Affected
     external_blobs: tuple[str, ...] = ()
+    #: The committed rows that updates matched, in the order of the statements.
+    matched: Rows = field(default_factory=list)
+
+    def rows(self, *, written: bool) -> Rows:
+        """The committed rows that updates matched; with `written` also those that the mutation replaces or deletes."""
+        if not written:
+            return self.matched
+        found = list(self.matched)
+        for pending in self.staging:
+            ids = pa.concat_arrays([whole(pending.image()["id"]), whole(pending.removed()["id"])])
+            table = self.base.table(pending.entity.type_key)
+            found.append((pending.entity.type_key, table.take_ids(ids, blobs="values")))
+        return found
 
     def carry_out(self, statement: Statement) -> None:
         """Carry out one statement."""
@@ -96,6 +115,7 @@ class Run:
         stored = self._committed(entity, predicate, None)
         # A row that an earlier statement changed is judged by what it is now.
         stored = stored.filter(pc.invert(pc.is_in(stored["id"], value_set=image["id"].combine_chunks())))
+        self.matched.append((entity.type_key, stored))
         column, asked = self._asked(predicate)
         staged = image.filter(matches(image[column.property], asked))
         rows = pa.concat_tables([stored.select(image.column_names).cast(image.schema), staged])
@@ -153,6 +173,28 @@ class Run:
         value = self.constants.value(predicate.right)  # type: ignore[arg-type]
         assert not isinstance(value, tuple), "the checker refuses to compare with a list"
         return column, coerce(column.type, predicate.operator, value)
+
+
+def first_difference(before: Rows, after: Rows) -> str | None:
+    """The key of the first type whose rows are not the same in two attempts at one mutation; None when all are."""
+    if [type_key for type_key, _ in before] != [type_key for type_key, _ in after]:
+        return next((type_key for type_key, _ in (*before, *after)), "")
+    for (type_key, one), (_, other) in zip(before, after, strict=True):
+        if one is not other and not _same_rows(one, other):
+            return type_key
+    return None
+
+
+def _same_rows(one: pa.Table, other: pa.Table) -> bool:
+    """Whether two reads found the same entities with the same values, wherever they lie."""
+    one, other = one.sort_by("id"), other.sort_by("id")
+    if one["id"] != other["id"]:
+        return False
+    blobs = blob_columns(one.schema)
+    if any(whole(one[name]) != whole(other[name]) for name in blobs):
+        return False
+    names = [name for name in one.column_names if name != ROW_ADDRESS and name not in blobs]
+    return not differing(one, other, names, lambda name, _: (one[name], other[name])).any()
 
 
 def _differ(before: pa.Table, after: pa.Table, assignments: tuple[Assign, ...]) -> Mask:
