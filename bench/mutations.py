@@ -180,3 +180,59 @@ def threads_against_one_by_one() -> Iterator[Row]:
 
 def _all(mapping: Callable[..., Iterator[None]], action: Callable[[int], None]) -> None:
     list(mapping(action, range(THREADS)))
+
+
+# --- contention -------------------------------------------------------------------------------------------------------
+
+UPDATES = 30
+
+
+@benchmark("mutations.contention")
+def conflicts_of_updates() -> Iterator[Row]:
+    """Updates from as many threads at once: how many of them report a conflict, of rows of their own and of one row."""
+    with scratch_folder() as folder, ThreadPoolExecutor(THREADS) as pool:
+        graph = omnigraph.init(folder / "graph", SCHEMA)
+        for number in range(THREADS):
+            call(graph, "put", h=f"own{number}", n=0)
+
+        def own(number: int) -> int:
+            return sum(
+                _conflicts(lambda turn=turn: call(graph, "relevel", h=f"own{number}", n=turn)) for turn in _turns()
+            )
+
+        def same(number: int) -> int:
+            return sum(
+                _conflicts(lambda turn=turn: call(graph, "relevel", h="own0", n=1000 * number + turn))
+                for turn in _turns()
+            )
+
+        def add_one(handle: omnigraph.Graph) -> None:
+            level = handle.entity("node", "Staff", "own0")["level"]  # type: ignore[index]
+            call(handle, "relevel", h="own0", n=level + 1)
+
+        def counted(_: int) -> int:
+            return sum(_conflicts(lambda: graph.retrying(add_one, attempts=100)) for _ in _turns())
+
+        for what, work in (
+            ("a row of its own", own),
+            ("one row", same),
+            ("one row, read before, with retrying", counted),
+        ):
+            found = sum(pool.map(work, range(THREADS)))
+            goal = None if work is same else 0.0
+            measure = summary([float(found)], unit="conflicts")
+            yield Row(
+                f"{THREADS} threads, {UPDATES} updates of {what} each: of {THREADS * UPDATES}", measure, goal=goal
+            )
+
+
+def _turns() -> range:
+    return range(1, UPDATES + 1)
+
+
+def _conflicts(action: Action) -> int:
+    try:
+        action()
+    except omnigraph.errors.Conflict:
+        return 1
+    return 0

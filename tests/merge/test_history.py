@@ -43,6 +43,21 @@ def test_a_base_that_was_cleaned_up(graph: og.Graph) -> None:
     assert shown(graph) == "5/1/3/yes"
 
 
+def test_of_three_bases_the_latest_that_touched_an_entity_counts(graph: og.Graph) -> None:
+    """Three commits are best common ancestors. The latest has not touched ada, the other two have, each in its own way."""
+    for name in ("a", "b", "c", "x", "y"):
+        graph.create_branch(name)
+    do(graph, "b", "relevel", "ada", 1)
+    do(graph, "c", "relevel", "ada", 2)
+    do(graph, "a", "relevel", "ben", 9)
+    for into, order in (("x", "acb"), ("y", "abc")):
+        for source in order:
+            graph.merge(source, into=into, strategy="ours")
+    # x has what c says and y what b says. c is the base of ada, so x has left her alone and y has changed her.
+    assert graph.merge("x", into="y").outcome == "merged"
+    assert {row["id"]: row["level"] for row in everything(graph, "y")["node:Staff"]}["ada"] == 1
+
+
 @pytest.mark.row("MRG-73")
 @pytest.mark.parametrize("diverged", [False, True], ids=["fast-forward", "three-way"])
 def test_rows_are_checked_again(tmp_path: object, diverged: bool, row: list[str]) -> None:

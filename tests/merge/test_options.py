@@ -119,6 +119,31 @@ def test_resolutions_from_a_file_and_a_strategy_for_the_rest(graph: og.Graph, tm
     assert levels(graph) == {"ada": 2, "ben": 25, "cleo": 40}
 
 
+@pytest.mark.parametrize("take", ["ours", "theirs", "base", {"level": 7}], ids=str)
+def test_a_resolution_of_one_entity_hides_no_broken_rule_of_another(graph: og.Graph, take: Any) -> None:
+    """A conflict of the merged image is found whether or not anything was decided."""
+    do(graph, "feature", "drop", "ada")
+    do(graph, "main", "link", "ada", "cleo")
+    do(graph, "feature", "relevel", "dov", 1)
+    do(graph, "main", "relevel", "dov", 2)
+    before = everything(graph)
+    with pytest.raises(og.errors.MergeConflicts) as raised:
+        graph.merge("feature", resolutions=[decided(take, "dov")])
+    assert [(one.kind, one.type_key) for one in raised.value.conflicts] == [("OrphanEdge", "edge:Mentors")]
+    assert everything(graph) == before
+
+
+def test_a_resolution_that_breaks_a_rule_itself(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "u", "node U { name: String @key mail: String? @unique(mail) }")
+    graph.mutate('query q() { insert U { name: "ann", mail: "a" } insert U { name: "bob", mail: "b" } }')
+    graph.create_branch("feature")
+    write(graph, "feature", 'update U set { mail: "c" } where name = "ann"')
+    write(graph, "main", 'update U set { mail: "d" } where name = "ann"')
+    with pytest.raises(og.errors.MergeConflicts) as raised:
+        graph.merge("feature", resolutions=[decided({"mail": "b"}, "ann", "node:U")])
+    assert [one.kind for one in raised.value.conflicts] == ["UniqueViolation"]
+
+
 def test_a_resolution_decides_about_a_broken_rule(graph: og.Graph) -> None:
     do(graph, "feature", "drop", "ada")
     do(graph, "main", "link", "ada", "cleo")
