@@ -14,6 +14,9 @@ from bench.mutation_graphs import Sized, call
 SIZE = 1_000_000
 CHANGED = 10
 DIFF_GOAL = 0.1
+#: Four times the commits may take five times as long.
+FEED_COMMITS = 400
+FEED_GROWTH = 5
 DEPTH = 32
 DEPTH_GOAL = 1.3
 _ROUNDS = 15
@@ -59,6 +62,31 @@ def small_differences() -> Iterator[Row]:
 def _expect(graph: omnigraph.Graph, before: object, after: object) -> None:
     changes = graph.diff(before, after).changes  # type: ignore[arg-type]
     assert sum(1 for _ in changes) == CHANGED
+
+
+@benchmark("changes.feed")
+def feed_from_the_beginning() -> Iterator[Row]:
+    """The change feed over many small commits: its cost for a commit is the same after 100 commits and after 400."""
+    with scratch_folder() as folder:
+        graph = omnigraph.init(folder / "feed", "node Staff { handle: String @key  level: I32? }")
+        put = "query put($h: String, $n: I32) { insert Staff { handle: $h, level: $n } }"
+        few: Floor | None = None
+        for commits in (FEED_COMMITS // 4, FEED_COMMITS):
+            for number in range(len(graph.commits()) - 1, commits):
+                graph.mutate(put, params={"h": f"s{number:07}", "n": number})
+            (measured,) = in_turn([lambda: _follow(graph)], 5)
+            goal = None if few is None else FEED_GROWTH * few.measure.median
+            yield Row(f"changes from the beginning, {commits} commits", measured, few, goal=goal)
+            few = Floor(f"{commits} commits", measured)
+
+
+def _follow(graph: omnigraph.Graph) -> int:
+    page = graph.changes(start="beginning")
+    told = len(page.blocks)
+    while page.next_page_token is not None or not page.caught_up:
+        page = graph.changes(cursor=page.cursor, page_token=page.next_page_token)
+        told += len(page.blocks)
+    return told
 
 
 @benchmark("changes.depth")

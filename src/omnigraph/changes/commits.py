@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from omnigraph.changes.along import Along
 from omnigraph.changes.delta import Delta
 from omnigraph.changes.diff import TablePair, moved_tables, table_changes
 from omnigraph.changes.filter import Filter
@@ -16,7 +17,6 @@ from omnigraph.changes.model import Change, Changes, ChangeSet
 from omnigraph.changes.position import Position, position_of, read_position
 from omnigraph.changes.tokens import rejected, seal, unseal
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.history import state_of
 from omnigraph.commit.model import MAIN, Commit, Identity
 from omnigraph.errors import (
     BadRequest,
@@ -64,20 +64,20 @@ class CommitChanges(ChangeSet):
 class CommitBlock:
     """The tables that a commit moved, opened; its changes can then be read from any place."""
 
-    def __init__(self, context: CommitContext, commit: Commit, wanted: Filter) -> None:
+    def __init__(self, context: CommitContext, commit: Commit, wanted: Filter, along: Along | None = None) -> None:
         if commit.parent is None:
             raise CommitHasNoParent(
                 f"commit {commit.id} is the first of its graph: there is nothing to compare it with", commit=commit.id
             )
         self.commit = commit
         self._wanted = wanted
-        self.after = state_of(context.manifest, commit)
-        self.before = state_of(context.manifest, context.manifest.commit_near(commit.parent, commit.branch))
+        along = along or Along(context, [commit], None)
+        self.before, self.after = along.states(commit)
         # What the types are called now; only a filter asks for it.
         self.today = context.manifest.load() if wanted.types else self.after
         moved = moved_tables(self.before, self.after, wanted, self.today)
         pairs = [pair for pair in moved if not _dropped(commit, pair)]
-        self._deltas = [(pair, _opened(context, commit, pair)) for pair in pairs]
+        self._deltas = [(pair, self._opened(along, pair)) for pair in pairs]
         for pair, delta in self._deltas:
             if pair.before is not None and delta.columns.one_sided:
                 raise _boundary(commit, pair)
@@ -97,22 +97,21 @@ class CommitBlock:
             for change in table_changes(pair, delta, self._wanted, after_id=last_id, batch_rows=batch_rows):
                 yield pair.identity, change
 
+    def _opened(self, along: Along, pair: TablePair) -> Delta:
+        try:
+            return along.delta(pair, self.before, self.after)
+        except HistoricalVersionReclaimed as gone:
+            # A schema change that drops a property for good takes the versions that had it along.
+            if self.commit.kind == "schema":
+                raise _boundary(self.commit, pair) from gone
+            raise
+
 
 def _dropped(commit: Commit, pair: TablePair) -> bool:
     """Whether a commit dropped a type that held nothing; one that did is a boundary, its rows are not looked at."""
     if pair.after is None and pair.before is not None and pair.before.row_count:
         raise _boundary(commit, pair)
     return pair.after is None
-
-
-def _opened(context: CommitContext, commit: Commit, pair: TablePair) -> Delta:
-    try:
-        return pair.delta(context)
-    except HistoricalVersionReclaimed as gone:
-        # A schema change that drops a property for good takes the versions that had it along.
-        if commit.kind == "schema":
-            raise _boundary(commit, pair) from gone
-        raise
 
 
 def _boundary(commit: Commit, pair: TablePair) -> ChangeSchemaBoundary:
@@ -124,9 +123,11 @@ def _boundary(commit: Commit, pair: TablePair) -> ChangeSchemaBoundary:
     )
 
 
-def open_told(context: CommitContext, commit: Commit, wanted: Filter, cursor: str | None = None) -> CommitBlock:
+def open_told(
+    context: CommitContext, commit: Commit, wanted: Filter, cursor: str | None = None, along: Along | None = None
+) -> CommitBlock:
     """The block of a commit for who follows a branch: a wanted type that got another name or went is said, not skipped."""
-    block = open_block(context, commit, wanted, cursor)
+    block = open_block(context, commit, wanted, cursor, along)
     for name in wanted.unknown_types(block.before, block.after, block.today):
         raise ChangeSchemaBoundary(
             f"there is no type '{name}' any more at commit {commit.id}: it was renamed or dropped; take a baseline with the "
@@ -137,10 +138,12 @@ def open_told(context: CommitContext, commit: Commit, wanted: Filter, cursor: st
     return block
 
 
-def open_block(context: CommitContext, commit: Commit, wanted: Filter, cursor: str | None = None) -> CommitBlock:
+def open_block(
+    context: CommitContext, commit: Commit, wanted: Filter, cursor: str | None = None, along: Along | None = None
+) -> CommitBlock:
     """The block of a commit; what cleanup has taken is a gap, said with the caller's cursor."""
     try:
-        return CommitBlock(context, commit, wanted)
+        return CommitBlock(context, commit, wanted, along)
     except HistoricalVersionReclaimed as gone:
         raise ChangeFeedGap(
             f"the changes of commit {commit.id} can not be told any more ({gone}); take a baseline and go on from there",

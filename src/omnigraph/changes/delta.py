@@ -25,7 +25,7 @@ from omnigraph.errors import HistoricalVersionReclaimed
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.lance_errors import Missing
 from omnigraph.storage.tables.table import Blobs, Table
-from omnigraph.storage.tables.unshared import ROW_ID, Rows, all_rows, take_rows, unshared
+from omnigraph.storage.tables.unshared import ROW_ID, Rows, all_rows, take_rows, touched_by, unshared
 from omnigraph.values.ordered import ID, id_ranges
 
 #: How many ids are looked at together; fewer where rows carry blobs.
@@ -69,6 +69,12 @@ class Delta:
     def candidates(self) -> int:
         """How many rows there are to look at, both sides together; 0 means that nothing changed."""
         return sum(len(rows) for rows in (self.before, self.after) if rows is not None)
+
+    def candidate_ids(self) -> Iterator[pa.Array]:
+        """The ids of all candidates, in no particular order; one that is on both sides comes twice."""
+        for side in (self.before, self.after):
+            for batch in side.scan([ID]) if side is not None else ():
+                yield batch[ID]
 
     def batches(
         self,
@@ -148,23 +154,46 @@ class Delta:
         stored = self.columns.stored_before(wanted) if side is self.before else self.columns.stored_after(wanted)
         if list(stored) == [ID]:
             return rows.select([ID])
+        if not rows.num_rows:
+            return self._no_images(side, stored, blobs)
         found = take_rows(side.table, rows[ROW_ID], list(stored), blobs=blobs).drop_columns([ROW_ID])
         order = pc.index_in(rows[ID], value_set=_array(found[ID]))
         return found.rename_columns([stored[name] for name in found.column_names]).take(order)
 
+    def _no_images(self, side: Rows, stored: dict[str, str], blobs: Blobs) -> pa.Table:
+        """The columns of images without a row; a comparison of few rows needs them often."""
+        key = (side is self.before, tuple(stored), blobs)
+        if key not in self._empty:
+            named = side.table.empty(list(stored), blobs=blobs)
+            self._empty[key] = named.rename_columns([stored[name] for name in named.column_names])
+        return self._empty[key]
 
-def table_delta(context: CommitContext, before: Side | None, after: Side | None) -> Delta:
-    """What changed in a table between two sides; None: the table does not exist on that side."""
+    @cached_property
+    def _empty(self) -> dict[tuple[bool, tuple[str, ...], Blobs], pa.Table]:
+        return {}
+
+
+def table_delta(
+    context: CommitContext, before: Side | None, after: Side | None, operation: object | None = None
+) -> Delta:
+    """What changed in a table between two sides; None: the table does not exist on that side.
+
+    `operation`: what the Lance transaction did that led from one side to the other, where it is one and is known.
+    """
     if before is not None and after is not None and _same(before.entry, after.entry):
         return Delta(Columns(()), None, None)
-    old, new = (None if side is None else _open(context, side.entry) for side in (before, after))
+    old, new = (None if side is None else open_version(context, side.entry) for side in (before, after))
     columns = match_columns(old, new)
     if old is None or new is None or before is None or after is None:
         return Delta(columns, None if old is None else all_rows(old), None if new is None else all_rows(new))
     if _comparable(old, new, columns):
         points = [(side.entry.location, side.entry.version) for side in (before, after)]
         until = shared_until(context.store, points[0], points[1])
-        left, right = unshared(old, new, until, context.root, context.store.get_or_none)
+        touched = None if operation is None else touched_by(old, new, operation)
+        left, right = unshared(old, new, until, context.root, context.store.get_or_none, touched)
+        if touched is not None and len(right) - len(left) != after.entry.row_count - before.entry.row_count:
+            # What the transaction says does not explain the difference.
+            left, right = unshared(old, new, until, context.root, context.store.get_or_none)
     else:
         left, right = all_rows(old), all_rows(new)
     return Delta(columns, left, right)
@@ -174,7 +203,8 @@ def _same(one: TableEntry, other: TableEntry) -> bool:
     return one.location == other.location and one.version == other.version
 
 
-def _open(context: CommitContext, entry: TableEntry) -> Table:
+def open_version(context: CommitContext, entry: TableEntry) -> Table:
+    """A table as a state publishes it; HistoricalVersionReclaimed when that version is gone."""
     try:
         return context.tables.open(entry.location, entry.version)
     except Missing as error:

@@ -38,9 +38,10 @@ class TablePair:
         assert entry is not None
         return cast("Kind", entry.key.partition(":")[0])
 
-    def delta(self, context: CommitContext) -> Delta:
+    def delta(self, context: CommitContext, operation: object | None = None) -> Delta:
+        """What changed; `operation`: of the one Lance transaction between both sides, where it is known."""
         before, after = (None if entry is None else Side(entry) for entry in (self.before, self.after))
-        return table_delta(context, before, after)
+        return table_delta(context, before, after, operation)
 
 
 def moved_tables(before: ManifestState, after: ManifestState, wanted: Filter, today: ManifestState) -> list[TablePair]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from omnigraph.changes.along import Along
 from omnigraph.changes.commits import cause, open_told, page_budget
 from omnigraph.changes.filter import Filter
 from omnigraph.changes.model import Change
@@ -84,9 +85,10 @@ def poll(context: CommitContext, identity_domain: str, asked: Poll) -> FeedPage:
     track = track_of(context, identity_domain, asked.branch, asked.wanted)
     window, commits = _window(track, asked, most)
     blocks: list[Block] = []
+    along = Along(context, commits, track.state)
     for number, commit in enumerate(commits):
         try:
-            block = open_told(context, commit, asked.wanted, asked.cursor)
+            block = open_told(context, commit, asked.wanted, asked.cursor, along)
         except (ChangeFeedGap, ChangeSchemaBoundary):
             if not blocks:
                 raise

@@ -39,11 +39,10 @@ class Position:
         """The whole id. It was told from this very delta, so it is among its candidates."""
         if self.digest is None:
             return self.id_prefix
-        for side in (delta.before, delta.after):
-            for batch in side.scan(["id"]) if side is not None else ():
-                for found in batch["id"].filter(pc.starts_with(batch["id"], self.id_prefix)).to_pylist():
-                    if _digest(found) == self.digest:
-                        return str(found)
+        for ids in delta.candidate_ids():
+            for found in ids.filter(pc.starts_with(ids, self.id_prefix)).to_pylist():
+                if _digest(found) == self.digest:
+                    return str(found)
         raise AssertionError("a sealed position names an entity of its commit")
 
 

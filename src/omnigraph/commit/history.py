@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from omnigraph.commit.branch_refs import list_refs
 from omnigraph.commit.manifest import Manifest
@@ -75,6 +75,24 @@ def state_of(manifest: Manifest, commit: Commit) -> ManifestState:
             version=commit.id,
         )
     return state
+
+
+def states_along(manifest: Manifest, before: ManifestState, commits: Sequence[Commit]) -> list[ManifestState]:
+    """The states, for reading, that the first of some commits led to: at least that of the first one.
+
+    `commits` follow each other, `before` is the state of the parent of the first. Where the manifest holds what each of them
+    published on top of the one before, that is read in one scan; else the first is read as a whole.
+    """
+    run: list[Commit] = []
+    for commit in commits:
+        parent = run[-1] if run else None
+        follows = before.head == commit.parent if parent is None else parent.id == commit.parent
+        next_version = commit.manifest_version if parent is None else parent.manifest_version + 1
+        if not follows or commit.branch != before.branch or commit.manifest_version != next_version:
+            break
+        run.append(commit)
+    found = manifest.load_run(before, run) if run and run[0].manifest_version > before.version else []
+    return found or [state_of(manifest, commits[0])]
 
 
 def missing_commits(manifest: Manifest, branch: str, tip: str) -> list[Commit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 
 import lance
 import pyarrow as pa
@@ -27,6 +27,7 @@ from omnigraph.storage.tables.version_files import is_newest_on_disk
 
 #: Up to so many rows it costs less to read all their columns than to find the rows first.
 _FEW_ROWS = 256
+_PUBLISHED_COLUMNS = [field.name for field in rows.COLUMNS if field.name != "base_objects"]
 _STATE_COLUMNS = [*(field.name for field in rows.COLUMNS if field.name != "base_objects"), "_row_created_at_version"]
 
 
@@ -174,6 +175,43 @@ class Manifest:
                 f"version {version} of branch '{branch}' has been cleaned up; ask for a newer one",
                 version=f"manifest:{branch}:v{version}",
             ) from None
+
+    def load_run(self, before: ManifestState, commits: Sequence[Commit]) -> list[ManifestState]:
+        """The states that some publishes on top of another state led to, one after the other; they are for reading only.
+
+        `commits` follow each other and have consecutive versions, so that no compaction lies between them: each publish has
+        added one fragment, all of which the last version still has. What they wrote is read in one scan, with the rows that
+        the next publish has replaced. The answer ends before the first that is not exactly one publish on top of the last.
+        """
+        branch = before.branch
+        if before.stamp < HISTORY_IN_MANIFEST or before.incarnation != self._incarnation(branch):
+            return []
+        try:
+            dataset = self._open(branch, commits[-1].manifest_version)
+            with translated(MANIFEST_PATH, "read"):
+                written = sorted(dataset.get_fragments(), key=lambda fragment: int(fragment.fragment_id))[
+                    -len(commits) :
+                ]
+                table = dataset.scanner(
+                    columns=_PUBLISHED_COLUMNS,
+                    fragments=written,
+                    with_row_id=True,
+                    include_deleted_rows=True,
+                ).to_table()
+        except Missing:
+            return []
+        sizes = [fragment.physical_rows for fragment in written]
+        states: list[ManifestState] = []
+        if sum(sizes) != table.num_rows or len(sizes) != len(commits):
+            return states
+        # A scan gives fragment by fragment, as they are named; replaced rows have no address that would say theirs.
+        left = iter(table.to_pylist())
+        for size, commit in zip(sizes, commits, strict=True):
+            state = rows.apply_publish(list(islice(left, size)), states[-1] if states else before, commit)
+            if state is None:
+                break
+            states.append(state)
+        return states
 
     def inherited(self, branch: str) -> frozenset[Location]:
         """Where the tables lay that a branch was made with. It forks one before it writes it, so these are not its own."""

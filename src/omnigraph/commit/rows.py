@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -276,6 +276,47 @@ def decode_state(
         addresses=addresses,
         fragment_count=fragment_count,
         schema_hash=fence.get("schema"),
+    )
+
+
+def apply_publish(written: Iterable[Row], before: ManifestState, commit: Commit) -> ManifestState | None:
+    """The state after the publish of a commit, which wrote these rows on top of another state; None when it did not.
+
+    Every publish counts the fence up by one: another one in between would show.
+    """
+    registered = {identity: (entry.key, entry.path) for identity, entry in before.tables.items()}
+    tables = dict(before.tables)
+    by_type: dict[str, list[Row]] = {}
+    for row in written:
+        by_type.setdefault(row["object_type"], []).append(row)
+    if len(by_type.get(FENCE, [])) != 1 or commit.id not in {row["object_id"] for row in by_type.get(GRAPH_COMMIT, [])}:
+        return None
+    fence = orjson.loads(by_type[FENCE][0]["metadata"])
+    if fence["count"] != before.fence + 1 or fence["head"] != commit.id:
+        return None
+    for row in by_type.get(TABLE, []):
+        identity = (row["stable_table_id"], row["table_incarnation_id"])
+        registered[identity] = (row["table_key"], row["location"])
+        if identity in tables:
+            tables[identity] = replace(tables[identity], key=row["table_key"], path=row["location"])
+    for row in by_type.get(TABLE_VERSION, []):
+        identity = (row["stable_table_id"], row["table_incarnation_id"])
+        if identity not in registered:
+            return None
+        key, path = registered[identity]
+        tables[identity] = TableEntry(key, path, identity, row["table_version"], row["table_branch"], row["row_count"])
+    for row in by_type.get(TOMBSTONE, []):
+        tables.pop((row["stable_table_id"], row["table_incarnation_id"]), None)
+    return replace(
+        before,
+        version=commit.manifest_version,
+        commit_version=commit.manifest_version,
+        fence=fence["count"],
+        head=commit.id,
+        tables=tables,
+        addresses={},
+        schema_hash=fence.get("schema"),
+        newest=None,
     )
 
 

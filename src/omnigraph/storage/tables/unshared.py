@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import lance
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -69,13 +70,20 @@ def take_rows(
     return table.read(columns, among, with_row_id=True, blobs=blobs)
 
 
-def unshared(before: Table, after: Table, shared_until: int | None, root: Root, read: ReadFile) -> tuple[Rows, Rows]:
+def unshared(
+    before: Table,
+    after: Table,
+    shared_until: int | None,
+    root: Root,
+    read: ReadFile,
+    touched: frozenset[int] | None = None,
+) -> tuple[Rows, Rows]:
     """The rows of each version that the other does not have as they are.
 
     `shared_until`: the last version of the history that both have in common; None when there is none. `read`: reads a
-    file below the graph root.
+    file below the graph root. `touched`: the ids of the fragments that can differ, where that is known; else all are compared.
     """
-    old, new = _by_files(before), _by_files(after)
+    old, new = _by_files(before, touched), _by_files(after, touched)
     single_before: list[_Numbers] = []
     single_after: list[_Numbers] = []
     for files in old.keys() & new.keys():
@@ -99,12 +107,29 @@ def unshared(before: Table, after: Table, shared_until: int | None, root: Root, 
 _Files = tuple[tuple[str, tuple[int, ...]], ...]
 
 
-def _by_files(table: Table) -> dict[_Files, LanceFragment]:
+def _by_files(table: Table, only: frozenset[int] | None) -> dict[_Files, LanceFragment]:
     """Fragments by the data files they are made of; the names of files are unique, whichever line they lie on."""
+    if only is None:
+        fragments = table.dataset.get_fragments()
+    else:
+        found = (table.dataset.get_fragment(number) for number in sorted(only))
+        fragments = [fragment for fragment in found if fragment is not None]
     return {
-        tuple((file.path, tuple(file.fields)) for file in fragment.metadata.files): fragment
-        for fragment in table.dataset.get_fragments()
+        tuple((file.path, tuple(file.fields)) for file in fragment.metadata.files): fragment for fragment in fragments
     }
+
+
+def touched_by(before: Table, after: Table, operation: object) -> frozenset[int] | None:
+    """The ids of the fragments that differ between a version and the next, by its transaction; None when it does not tell."""
+    if isinstance(operation, lance.LanceOperation.Update | lance.LanceOperation.Delete):
+        marked = {fragment.id for fragment in operation.updated_fragments}
+    elif isinstance(operation, lance.LanceOperation.Append):
+        marked = set()
+    else:
+        return None
+    # New fragments get their ids when the transaction is committed.
+    here, there = ({fragment.fragment_id for fragment in side.dataset.get_fragments()} for side in (before, after))
+    return frozenset(marked | (here ^ there))
 
 
 def _marks(fragment: LanceFragment) -> tuple[object, ...] | None:
