@@ -168,12 +168,13 @@ def test_rows_are_read_ahead_within_bounds(tmp_path: Path) -> None:
     graph.load([{"type": "N", "data": {"k": -1 - number}} for number in range(100)])
     context, commits = graph._context, list(reversed(graph.commits()))[1:]
     along = Along(context, commits, context.manifest.load())
-    kinds = []
+    deltas = []
     for commit in commits:
         before, after = along.states(commit)
         (pair,) = moved_tables(before, after, Filter(None, None, None), after)
-        kinds.append(isinstance(along.delta(pair, before, after), Appended))
-    assert kinds == [False, True]
+        deltas.append(along.delta(pair, before, after))
+    assert [isinstance(delta, Appended) for delta in deltas] == [False, True]
+    assert [delta.candidates for delta in deltas] == [ROWS_AHEAD + 1, 100]
     page = graph.changes(start="beginning", limit=8192)
     assert page.next_page_token is not None
     assert len(fed(graph, limit=8192)[0]["changes"]) == ROWS_AHEAD + 1

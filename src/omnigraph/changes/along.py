@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import lance
 import numpy as np
@@ -39,6 +40,10 @@ class Appended(Delta):
     """The changes of a commit that only added rows to a table: all of them are inserts."""
 
     rows: pa.Table = field(default_factory=lambda: pa.table({ID: pa.array([], pa.string())}))
+
+    @cached_property
+    def candidates(self) -> int:
+        return int(self.rows.num_rows)
 
     def candidate_ids(self) -> Iterator[pa.Array]:
         yield from self.rows[ID].chunks
