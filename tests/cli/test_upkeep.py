@@ -216,6 +216,20 @@ def test_cleanup(capsys: Capsys, busy: og.Graph, monkeypatch: pytest.MonkeyPatch
     assert call(capsys, "cleanup", "org.omni", "--keep", "1", "--confirm").out == "cleanup org.omni — 0 B removed\n"
 
 
+def test_cleanup_says_what_kept_commits(capsys: Capsys, busy: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_FEED_RETENTION", "1h")
+    count = len(busy.commits())
+    busy.tag("release", busy.commits()[1].id)
+    kept = [("feed", count - 1), ("tag", 1)]
+    shown = json.loads(call(capsys, "cleanup", "org.omni", "--keep", "1", "--json", "--quiet").out)
+    assert shown["kept"] == [{"reason": reason, "branch": "main", "commits": commits} for reason, commits in kept]
+    assert call(capsys, "cleanup", "org.omni", "--keep", "1", "--confirm", "--quiet").out.splitlines() == [
+        "cleanup org.omni — 0 B removed",
+        f"  keeps {count - 1} more commits of branch 'main' for the change feed (OMNIGRAPH_FEED_RETENTION)",
+        "  keeps 1 more commit of branch 'main' for tags",
+    ]
+
+
 @pytest.mark.parametrize(
     ("age", "seconds"), [("7d", 604_800), ("24h", 86_400), ("90m", 5400), ("30s", 30), ("2w", 1_209_600)]
 )

@@ -26,7 +26,7 @@ from omnigraph.commit.staging_jobs import staging_job
 from omnigraph.commit.updates import DropTable
 from omnigraph.graph.lifecycle import connect
 from omnigraph.ids import new_ulid
-from omnigraph.maintenance.cleanup import LOOKS_WITHOUT_LOCKS, cleanup
+from omnigraph.maintenance.cleanup import LOOKS_WITHOUT_LOCKS, CleanupReport, cleanup
 from omnigraph.maintenance.retention import Policy
 from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.root import Root
@@ -265,6 +265,50 @@ def test_branches_can_still_be_merged(org: og.Graph) -> None:
     org.merge("work")
     assert (levels(org)["cleo"], levels(org)["dov"]) == (403, 503)
     assert_healthy(connect(org.uri))
+
+
+# --- why something stays ----------------------------------------------------------------------------------------------
+
+
+def reasons(report: CleanupReport) -> dict[tuple[str, str], int]:
+    return {(kept.reason, kept.branch): kept.commits for kept in report.kept}
+
+
+def test_it_says_what_stays_beyond_the_policy(org: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    commits = [commit.id for commit in org.commits()]
+    assert org.cleanup(keep=3, dry_run=True).kept == ()
+    org.tag("release", commits[4])
+    org.create_branch("work")
+    for level in range(2):
+        org.mutate(WRITES, "put", {"h": "later", "n": level})
+        org.mutate(WRITES, "put", {"h": "mine", "n": level}, branch="work")
+    because = {("tag", "main"): 1, ("merge_base", "main"): 1, ("fork_point", "main"): 1}
+    assert reasons(org.cleanup(keep=1, dry_run=True)) == because
+    assert reasons(org.cleanup(keep=3, dry_run=True)) == {("tag", "main"): 1}
+    # Without a number, nothing but the newest state of a branch is sure to stay.
+    heads = {("head", "main"): 1, ("head", "work"): 1}
+    assert reasons(org.cleanup(older_than="0s", dry_run=True)) == because | heads
+    monkeypatch.setenv("OMNIGRAPH_FEED_RETENTION", "1h")
+    feed = {("feed", "main"): len(commits) + 1, ("feed", "work"): 1}
+    foreseen = org.cleanup(keep=1, dry_run=True)
+    assert reasons(foreseen) == because | feed
+    assert foreseen.datasets == ()
+    assert foreseen.to_dict()["kept"][0] == {"reason": "feed", "branch": "main", "commits": len(commits) + 1}
+    monkeypatch.setenv("OMNIGRAPH_FEED_RETENTION", "0s")
+    assert reasons(org.cleanup(keep=1)) == because
+    assert reasons(org.cleanup(keep=1)) == because, "what is gone keeps nothing"
+    assert readable(org, commits) == [place in (0, 4) for place in range(len(commits))]
+
+
+def test_it_says_that_a_running_job_keeps_commits(org: og.Graph) -> None:
+    store = connect(org.uri).store
+    with staging_job(store, new_ulid(), "load", MAIN, []):
+        for level in range(3):
+            org.mutate(WRITES, "put", {"h": "late", "n": level})
+        report = org.cleanup(keep=1)
+    # The three, and the one before them that the job began on; the newest is kept by the policy.
+    assert reasons(report) == {("job", "main"): 3}
+    assert org.cleanup(keep=1).kept == ()
 
 
 # --- leftovers --------------------------------------------------------------------------------------------------------

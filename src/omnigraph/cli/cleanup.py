@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import click
 
 from omnigraph.cli import output
@@ -13,6 +16,17 @@ from omnigraph.cli.settings import Settings
 from omnigraph.cli.types_shown import dataset_name, size
 from omnigraph.cli.writing import confirm_destruction, echo_write
 
+if TYPE_CHECKING:
+    from omnigraph.maintenance.retention import Reason
+
+_REASONS: Mapping[Reason, str] = {
+    "head": "as its newest state",
+    "feed": "for the change feed (OMNIGRAPH_FEED_RETENTION)",
+    "job": "for running jobs",
+    "tag": "for tags",
+    "merge_base": "as the base of merges between branches",
+    "fork_point": "for branches that began there",
+}
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
@@ -49,6 +63,9 @@ def cleanup(
                 f"{size(dataset.bytes_removed)} {removed}"
             )
             output.line(line if dataset.error is None else f"{line} (not finished: {dataset.error})")
+        for kept in report.kept:
+            commits = f"{kept.commits} more commit{'s' if kept.commits > 1 else ''}"
+            output.line(f"  keeps {commits} of branch '{kept.branch}' {_REASONS[kept.reason]}")
     return int(any(dataset.error is not None for dataset in report.datasets))
 
 

@@ -34,7 +34,7 @@ from omnigraph.maintenance.durations import feed_retention, so_long_ago, staging
 from omnigraph.maintenance.leftovers import DroppedTable
 from omnigraph.maintenance.reachable import Kept, KeptVersions, kept_versions
 from omnigraph.maintenance.reclaim import Reclaim, plan_reclaim, still_unneeded, take_files, take_versions, unfinished
-from omnigraph.maintenance.retention import KeptBranch, Policy, kept_branches
+from omnigraph.maintenance.retention import KeptBranch, KeptFor, Policy, kept_branches
 from omnigraph.storage.tables.dataset_files import DatasetFiles, LineFiles, list_dataset
 from omnigraph.storage.tables.location import Location
 
@@ -62,12 +62,13 @@ class CleanedDataset:
 
 @dataclass(frozen=True, slots=True)
 class CleanupReport:
-    """What `cleanup` removed, or with `dry_run` would remove."""
+    """What `cleanup` removed, or with `dry_run` would remove; `kept`: why commits stay that the policy lets go."""
 
     keep: int | None
     older_than: timedelta | None
     dry_run: bool
     datasets: tuple[CleanedDataset, ...]
+    kept: tuple[KeptFor, ...]
 
     @property
     def bytes_removed(self) -> int:
@@ -78,6 +79,7 @@ class CleanupReport:
             "keep_versions": self.keep,
             "older_than_secs": None if self.older_than is None else int(self.older_than.total_seconds()),
             "datasets": [dataset.to_dict() for dataset in self.datasets],
+            "kept": [kept.to_dict() for kept in self.kept],
         }
 
 
@@ -90,7 +92,8 @@ def cleanup(context: CommitContext, policy: Policy, *, dry_run: bool = False) ->
     errors: dict[str, str] = {}
     if not dry_run:
         found, errors = run.carry_out(found)
-    return CleanupReport(policy.keep, policy.older_than, dry_run, tuple(_report(run.type_keys(), found, errors)))
+    datasets = tuple(_report(run.type_keys(), found, errors))
+    return CleanupReport(policy.keep, policy.older_than, dry_run, datasets, run.reasons())
 
 
 def _look_while_branches_go(context: CommitContext, run: _Cleanup) -> Survey:
@@ -202,6 +205,10 @@ class _Cleanup:
     def type_keys(self) -> dict[str, str]:
         """The types by the paths of their tables."""
         return {entry.path: entry.key for branch in self._branches for entry in branch.head.tables.values()}
+
+    def reasons(self) -> tuple[KeptFor, ...]:
+        """Why commits stay that the policy lets go, branch by branch."""
+        return tuple(reason for branch in self._branches for reason in branch.reasons)
 
     def _look_at_branches(self) -> None:
         self._branches = kept_branches(self._context, self._policy, self._feed)

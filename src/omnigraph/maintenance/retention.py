@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from itertools import combinations
+from typing import Any, Literal, get_args
 
 from omnigraph.commit.branch_refs import MANIFEST_PATH, BranchRef, list_refs
 from omnigraph.commit.context import CommitContext
@@ -39,49 +40,114 @@ class Policy:
             raise BadRequest("older_than is a length of time; it can not be negative")
 
 
+#: Why a commit stays that the policy lets go: it is the newest of its branch, the change feed may be asked for it, a running job
+#: may read it, a tag names it, two live branches are merged from it, a live branch began at it.
+Reason = Literal["head", "feed", "job", "tag", "merge_base", "fork_point"]
+_REASONS: tuple[Reason, ...] = get_args(Reason)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFor:
+    """How many commits of a branch keep their state for one reason, without the commits that the policy keeps.
+
+    A commit that is needed for two reasons counts for both.
+    """
+
+    reason: Reason
+    branch: str
+    commits: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
 @dataclass(frozen=True, slots=True)
 class KeptBranch:
-    """A branch and the versions of its manifest that stay: all from `floor` on, and some single ones before it."""
+    """A branch and the versions of its manifest that stay: all from `floor` on, and some single ones before it.
+
+    `reasons`: why commits stay that the policy lets go.
+    """
 
     name: str
     head: ManifestState
     floor: int
     singles: frozenset[int] = field(default_factory=frozenset)
+    reasons: tuple[KeptFor, ...] = ()
 
 
 def kept_branches(context: CommitContext, policy: Policy, feed: timedelta) -> list[KeptBranch]:
     """What stays of every live branch."""
     manifest = context.manifest
     refs = {ref.name: ref for ref in list_refs(context.store)}
-    jobs = (job for job in list_jobs(context.store) if not job.is_expired())
-    needed_since = min([now_micros() - _micros(feed), *(job.started_at for job in jobs)])
+    jobs = [job.started_at for job in list_jobs(context.store) if not job.is_expired()]
+    since: dict[Reason, int] = {"feed": now_micros() - _micros(feed)}
+    if jobs:
+        since["job"] = min(jobs)
     histories = {name: manifest.commits(name) for name in (MAIN, *refs)}
     states = {name: manifest.load(name) for name in (MAIN, *refs)}
     lines = list_dataset(context.store, MANIFEST_PATH).lines
-    singles: dict[str, set[int]] = {name: set() for name in states}
+    singles: dict[str, dict[Reason, set[int]]] = {name: {} for name in states}
     for ref in refs.values():
-        singles[ref.name].add(ref.parent_version)
-        singles[ref.parent].add(ref.parent_version)
-    for commit in (*_tagged(context), *_merge_bases(histories, states)):
-        # A commit whose branch is gone, or is another one of the same name by now, has no state to keep.
-        if commit.branch in states and _has_state(context, commit):
-            singles[commit.branch].add(commit.manifest_version)
+        singles[ref.parent].setdefault("fork_point", set()).add(ref.parent_version)
+    wanted: Iterable[tuple[Reason, Iterable[Commit]]] = (
+        ("tag", _tagged(context)),
+        ("merge_base", _merge_bases(histories, states)),
+    )
+    for reason, commits in wanted:
+        for commit in commits:
+            # A commit whose branch is gone, or is another one of the same name by now, has no state to keep.
+            if commit.branch in states and _has_state(context, commit):
+                singles[commit.branch].setdefault(reason, set()).add(commit.manifest_version)
     return [
-        KeptBranch(
-            name=name,
-            head=state,
-            floor=_floor(
-                _own_chain(histories[name], state, refs.get(name)),
-                state,
-                refs.get(name),
-                policy,
-                needed_since,
-                _versions(lines, name),
-            ),
-            singles=frozenset(singles[name]),
+        _kept_branch(
+            state,
+            _own_chain(histories[name], state, refs.get(name)),
+            refs.get(name),
+            policy,
+            since,
+            singles[name],
+            _versions(lines, name),
         )
         for name, state in states.items()
     ]
+
+
+def _kept_branch(
+    state: ManifestState,
+    chain: Sequence[Commit],
+    ref: BranchRef | None,
+    policy: Policy,
+    since: Mapping[Reason, int],
+    singles: Mapping[Reason, Collection[int]],
+    existing: Collection[int],
+) -> KeptBranch:
+    """What stays of one branch, and why.
+
+    `chain`: the commits made on it, newest first. `since`: moments, in microseconds, from which all commits stay. `singles`:
+    single versions of its manifest that stay. `existing`: the versions of its manifest that are still there.
+    """
+    asked_for = _policy_floor(chain, policy, existing)
+    floors: dict[Reason, int] = {"head": state.commit_version} if asked_for is None else {}
+    for reason, moment in since.items():
+        floor = _floor_since(chain, ref, moment, existing)
+        if floor is not None:
+            floors[reason] = floor
+    own = [commit.manifest_version for commit in chain]
+    needed: dict[Reason, Iterable[int]] = {
+        **singles,
+        **{reason: [version for version in own if version >= floor] for reason, floor in floors.items()},
+    }
+    spared = {
+        reason: sum(version in existing and (asked_for is None or version < asked_for) for version in versions)
+        for reason, versions in needed.items()
+    }
+    return KeptBranch(
+        name=state.branch,
+        head=state,
+        floor=min(floor for floor in (asked_for, *floors.values()) if floor is not None),
+        singles=frozenset(() if ref is None else (ref.parent_version,)).union(*singles.values()),
+        reasons=tuple(KeptFor(reason, state.branch, spared[reason]) for reason in _REASONS if spared.get(reason)),
+    )
 
 
 def _own_chain(known: Mapping[str, Commit], state: ManifestState, ref: BranchRef | None) -> list[Commit]:
@@ -96,28 +162,29 @@ def _own_chain(known: Mapping[str, Commit], state: ManifestState, ref: BranchRef
     return chain
 
 
-def _floor(
-    chain: Sequence[Commit],
-    state: ManifestState,
-    ref: BranchRef | None,
-    policy: Policy,
-    needed_since: int,
-    existing: Collection[int],
-) -> int:
-    """The manifest version from which everything on a branch stays, as far as it is still there."""
-    wanted = []
+def _policy_floor(chain: Sequence[Commit], policy: Policy, existing: Collection[int]) -> int | None:
+    """The manifest version from which the policy keeps everything on a branch that is still there; None: it keeps nothing."""
     young_since = None if policy.older_than is None else now_micros() - _micros(policy.older_than)
+    wanted = (
+        commit.manifest_version
+        for place, commit in enumerate(chain)
+        if (policy.keep is not None and place < policy.keep)
+        or (young_since is not None and commit.created_at >= young_since)
+    )
+    return min((version for version in wanted if version in existing), default=None)
+
+
+def _floor_since(chain: Sequence[Commit], ref: BranchRef | None, moment: int, existing: Collection[int]) -> int | None:
+    """The manifest version from which everything stays so that all commits since a moment can be compared with what was before.
+
+    None when there is no such commit, or nothing of them is there any more.
+    """
+    wanted = []
     for place, commit in enumerate(chain):
-        chosen = (policy.keep is not None and place < policy.keep) or (
-            young_since is not None and commit.created_at >= young_since
-        )
-        if chosen or commit.created_at >= needed_since:
-            wanted.append(commit.manifest_version)
-        if commit.created_at >= needed_since:
-            # The feed, and a job that began here, compare with what was there before.
+        if commit.created_at >= moment:
             before = chain[place + 1].manifest_version if place + 1 < len(chain) else _first_version(ref)
-            wanted.append(before)
-    return min((version for version in wanted if version in existing), default=state.commit_version)
+            wanted += [commit.manifest_version, before]
+    return min((version for version in wanted if version in existing), default=None)
 
 
 def _versions(lines: Mapping[str | None, LineFiles], branch: str) -> Collection[int]:
