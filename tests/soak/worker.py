@@ -29,7 +29,8 @@ from omnigraph import failpoints
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, RecoveryRequired
 from tests.soak.model import EDGES, NODES, digest, state_of
 
-ITEMS, GROUPS, OWNERS, MARKS = 60, 8, 6, 200
+#: Few, so that operations meet.
+ITEMS, GROUPS, OWNERS, MARKS = 24, 5, 6, 60
 #: Operations with how often each is chosen.
 WEIGHTS = {
     "insert": 24,
@@ -56,7 +57,12 @@ WEIGHTS = {
 #: Modules whose failpoints a worker may die at; they are declared when the module is imported.
 DECLARING = ("commit.protocol", "mutation.execute", "load.execute", "merge.execute", "evolution.apply",
              "maintenance.optimize", "maintenance.reclaim", "commit.branches")  # fmt: skip
-DEATHS_IN_A_THOUSAND = 12
+DEATHS_IN_A_THOUSAND = 20
+#: What the failpoints of an operation are called after; those of the commit protocol and of recovery belong to all.
+OWN_FAILPOINTS = {"insert": "mutation", "update": "mutation", "delete": "mutation", "load": "load", "ingest": "load",
+                  "merge": "branch_merge", "revert": "branch_merge", "cherry_pick": "branch_merge", "schema": "schema_apply",
+                  "branch": "branch_create", "delete_branch": "branch_delete"}  # fmt: skip
+SHARED_FAILPOINTS = ("table_commit.", "publisher.", "recovery.", "undo.", "staging.")
 
 
 @dataclass(frozen=True)
@@ -130,7 +136,7 @@ class Worker:
             if prepared is None:
                 continue
             intent = {"name": f"{self.settings.life}-{self.count}", "op": op, **prepared}
-            with self._mortal():
+            with self._mortal(op):
                 self.note(intent=intent)
                 self.carry_out(intent, lambda intent=intent: self.act(intent))
                 if intent.get("key") and self.random.random() < 0.3:
@@ -146,7 +152,7 @@ class Worker:
             self.note(again=last["name"])
             self.carry_out(last, lambda: self.act(last))
 
-    def _mortal(self) -> AbstractContextManager[None]:
+    def _mortal(self, op: str) -> AbstractContextManager[None]:
         """Sometimes a failpoint kills this process during the operation, at one of its first passings."""
         if self.random.randrange(1000) >= DEATHS_IN_A_THOUSAND:
             return nullcontext()
@@ -157,7 +163,9 @@ class Worker:
             if left[0] == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        return failpoints.armed(self.random.choice(sorted(failpoints.NAMES)), die)
+        own = f"{OWN_FAILPOINTS.get(op, op)}."
+        names = [name for name in failpoints.NAMES if name.startswith((own, *SHARED_FAILPOINTS))]
+        return failpoints.armed(self.random.choice(sorted(names)), die)
 
     # --- choosing -------------------------------------------------------------------------------------------------
 
