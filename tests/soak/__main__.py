@@ -154,6 +154,8 @@ class Crew:
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
+        #: How long the journal of a process was when it started, and how much longer it must be before the process is disturbed.
+        self.written: dict[int, int] = {}
 
     def run(self) -> None:
         """Start everybody, disturb them until the time is up, and wait for the last operations."""
@@ -190,6 +192,7 @@ class Crew:
             alone_seconds=left - self.seconds * 0.8,
             spark=number == 0 and not self.place.options,
         )
+        self.written[number] = self._journal_size(number) + self.random.choice([0, 500, 4000])
         with (self.home / f"log-{number}").open("ab") as log:
             self.processes[number] = subprocess.Popen(
                 [sys.executable, "-m", "tests.soak.worker", json.dumps(asdict(settings))],
@@ -200,8 +203,8 @@ class Crew:
 
     def _disturb(self, number: int) -> None:
         process = self.processes[number]
-        if process.poll() is not None:
-            return
+        if process.poll() is not None or self._journal_size(number) <= self.written[number]:
+            return  # on a busy machine it may not have begun yet
         if self.random.random() < 0.6:
             process.kill()
             process.wait()
@@ -224,6 +227,10 @@ class Crew:
         for number, process in self.processes.items():
             if process.poll() not in (None, 0, -signal.SIGKILL):
                 self.wrong.append(f"process {number} ended with {process.returncode}: {self._log(number)}")
+
+    def _journal_size(self, number: int) -> int:
+        path = self.home / f"journal-{number}"
+        return path.stat().st_size if path.exists() else 0
 
     def _log(self, number: int) -> str:
         return (self.home / f"log-{number}").read_text()[-3000:]
