@@ -41,7 +41,43 @@ class Bug:
 
 
 #: Each is found by a test of its own.
-BUGS: tuple[Bug, ...] = ()
+BUGS: tuple[Bug, ...] = (
+    Bug(
+        "an overwrite forgets the edge tables it looked at",
+        "load/execute.py",
+        "            elif self.request.mode == OVERWRITE and ends & written:\n                seen.add(edge.type_key)\n",
+        "",
+        "tests/load/test_commit.py::test_an_overwrite_next_to_an_edge_that_needs_what_goes",
+    ),
+    Bug(
+        "drift is put right above foreign writes",
+        "commit/drift.py",
+        "    return made_by[-1:] == [UNDO] and None not in made_by\n",
+        "    return made_by[-1:] == [UNDO]\n",
+        "tests/commit/test_lock_ignored.py::test_drift_is_not_put_right_above_foreign_writes",
+    ),
+    Bug(
+        "a rebased publish is trusted",
+        "commit/publisher.py",
+        "    if version != before.version + 1 or fragments[-1].metadata.physical_rows != len(publication.rows):\n",
+        "    if fragments[-1].metadata.physical_rows != len(publication.rows):\n",
+        "tests/commit/test_drafts.py::test_a_publish_that_lance_rebased_is_read_back",
+    ),
+    Bug(
+        "a lease of another length is stolen early",
+        "storage/lease.py",
+        "self._watched[1] > (record.lease_seconds if record else self._seconds)",
+        "self._watched[1] > self._seconds",
+        "tests/storage/test_lease.py::test_a_lease_of_another_length_is_not_stolen_early",
+    ),
+    Bug(
+        "a fork is compacted under an index that it inherits",
+        "storage/tables/compaction.py",
+        "    return frozenset(id_ for index in told for id_ in index.inherited_fragments)\n",
+        "    return frozenset()\n",
+        "tests/maintenance/test_optimize.py::test_a_fork_that_inherits_an_index_is_readable_when_it_is_compacted",
+    ),
+)
 
 #: What the soak finds, whatever operation meets it: its sensitivity.
 FOR_THE_SOAK = (

@@ -170,6 +170,8 @@ class Checker:
         if self._was_deleted(entry):
             # Staging and reading fail in many ways when a branch is deleted meanwhile, but nothing is damaged.
             fair = fair | {"StorageError", "Missing"}
+            if "try again" in entry.get("message", ""):
+                fair = fair | {"Corrupt"}
         if faulty_store:
             fair = fair | {"StorageError", "CommitUnknown"}
         if entry.get("outcome") == "unknown" or error in fair:
