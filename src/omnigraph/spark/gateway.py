@@ -20,8 +20,8 @@ from typing import Any
 
 from omnigraph.errors import SparkFailed
 from omnigraph.spark.failures import start_failure
-from omnigraph.spark.java import Java
-from omnigraph.spark.settings import is_local
+from omnigraph.spark.java import Java, java_home
+from omnigraph.spark.settings import is_local, is_local_cluster
 from omnigraph.storage.scratch import ScratchFolder, make_scratch
 
 # Spark opens these by itself when its own scripts start it.
@@ -60,6 +60,7 @@ _LOCAL_OPTIONS = ("-XX:TieredStopAtLevel=1",)
 # The path of a Unix socket has at most 107 bytes (103 on some systems), and Spark adds 43 of its own.
 _LONGEST_SOCKET_FOLDER = 60
 _STOP_SECONDS = 10.0
+_PORT_FILE = "port"
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def private_folder() -> ScratchFolder:
 
 def start_gateway(java: Java, settings: Mapping[str, str], scratch: ScratchFolder) -> Gateway:
     """Start a JVM with these settings and connect to it."""
-    port_file, log = scratch.path / "port", scratch.path / "log"
+    port_file, log = scratch.path / _PORT_FILE, scratch.path / "log"
     with log.open("wb") as sink:
         try:
             # A session of its own: a Ctrl-C in the terminal is for Python to handle.
@@ -107,7 +108,7 @@ def start_gateway(java: Java, settings: Mapping[str, str], scratch: ScratchFolde
                 stdin=subprocess.PIPE,
                 stdout=sink,
                 stderr=subprocess.STDOUT,
-                env=_environment(settings, port_file),
+                env=_environment(java, settings, scratch.path),
                 start_new_session=True,
             )
         except OSError as error:
@@ -156,13 +157,13 @@ def _command(java: Java, settings: Mapping[str, str], temporary: Path) -> list[s
     ]
 
 
-def _environment(settings: Mapping[str, str], port_file: Path) -> dict[str, str]:
+def _environment(java: Java, settings: Mapping[str, str], scratch: Path) -> dict[str, str]:
     """What the JVM and, through it, the workers on this machine see."""
     environment = dict(os.environ)
     for name in ("SPARK_REMOTE", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS"):
         environment.pop(name, None)
     environment |= {
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(port_file),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(scratch / _PORT_FILE),
         "SPARK_CONNECT_MODE": "0",
         "PYSPARK_PYTHON": settings["spark.pyspark.python"],
     }
@@ -173,9 +174,33 @@ def _environment(settings: Mapping[str, str], port_file: Path) -> dict[str, str]
         "ARROW_DEFAULT_MEMORY_POOL": "system",
     }.items():
         environment.setdefault(name, value)
-    if is_local(settings["spark.master"]):
+    master = settings["spark.master"]
+    if is_local(master) or is_local_cluster(master):
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    if is_local_cluster(master):
+        environment |= worker_environment(java, scratch)
     return environment
+
+
+def worker_environment(java: Java, folder: Path) -> dict[str, str]:
+    """What a worker that is started without Spark's scripts needs to start executors, made of the PySpark wheel.
+
+    `folder` gets the home of Spark, where workers keep the files of executors: the wheel itself may be read-only.
+    """
+    import pyspark
+
+    wheel = Path(pyspark.__file__).parent
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    for name in ("jars", "python", "bin"):
+        with suppress(FileExistsError):
+            (home / name).symlink_to(wheel / name)
+    [core] = (wheel / "jars").glob("spark-core_*.jar")
+    return {
+        "SPARK_HOME": str(home),
+        "SPARK_SCALA_VERSION": core.name.removeprefix("spark-core_").partition("-")[0],
+        "JAVA_HOME": str(java_home(java, folder)),
+    }
 
 
 def _port_and_secret(process: subprocess.Popen[bytes], port_file: Path) -> tuple[int | None, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,15 @@ OLDEST_JAVA = 17
 
 _RELEASE = re.compile(r'^JAVA_VERSION="?(?:1\.)?(?P<major>[0-9]+)', re.MULTILINE)
 _PRINTED = re.compile(r'version "?(?:1\.)?(?P<major>[0-9]+)')
+#: The module that Spark asks for when it starts an executor.
+_VECTORS = "jdk.incubator.vector"
+_LAUNCHER = """#!/bin/sh
+for option do
+  shift
+  [ "$option" = "--add-modules={module}" ] || set -- "$@" "$option"
+done
+exec {program} "$@"
+"""
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,21 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
     )
 
 
+def java_home(java: Java, folder: Path) -> Path:
+    """The `JAVA_HOME` for processes that Spark itself starts: it asks for a module that small runtimes lack.
+
+    For such a runtime `folder` gets a launcher that leaves the module out.
+    """
+    home = java.program.resolve().parent.parent
+    if _VECTORS in _release_of(java.program):
+        return home
+    launcher = folder / "java" / "bin" / "java"
+    launcher.parent.mkdir(parents=True, exist_ok=True)
+    launcher.write_text(_LAUNCHER.format(module=_VECTORS, program=shlex.quote(str(java.program.resolve()))))
+    launcher.chmod(0o700)
+    return launcher.parent.parent
+
+
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     home = environ.get("JAVA_HOME")
     if home:
@@ -62,12 +87,16 @@ def _major(program: Path) -> int | None:
     """The major version: from the file that lies beside every runtime, else by asking the program itself."""
     if not os.access(program, os.X_OK):
         return None
-    try:
-        release = program.resolve().parent.parent.joinpath("release").read_text(errors="replace")
-    except OSError:
-        release = ""
-    found = _RELEASE.search(release) or _PRINTED.search(_printed_version(program))
+    found = _RELEASE.search(_release_of(program)) or _PRINTED.search(_printed_version(program))
     return None if found is None else int(found["major"])
+
+
+def _release_of(program: Path) -> str:
+    """What the file beside a runtime says of its version and modules; nothing where there is no such file."""
+    try:
+        return program.resolve().parent.parent.joinpath("release").read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def _printed_version(program: Path) -> str:

@@ -17,6 +17,11 @@ def is_local(master: str) -> bool:
     return master.startswith("local") and not master.startswith("local-cluster")
 
 
+def is_local_cluster(master: str) -> bool:
+    """Whether this machine plays a cluster: the JVM starts workers, and they start executors, all of them here."""
+    return master.startswith("local-cluster")
+
+
 def default_settings(master: str, sockets: Path) -> dict[str, str]:
     """A quiet session that only schedules: no UI, no log, UTC, the caller's Python in the workers."""
     settings = {
@@ -43,6 +48,11 @@ def default_settings(master: str, sockets: Path) -> dict[str, str]:
             "spark.python.unix.domain.socket.enabled": "true",
             "spark.python.unix.domain.socket.dir": str(sockets),
         }
+    else:
+        # Lance warns of every table that does not exist yet, in the log of each executor.
+        settings["spark.executorEnv.LANCE_LOG"] = "error"
+    if is_local_cluster(master):
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return settings
 
 
