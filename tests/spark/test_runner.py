@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import KeyConflict, SparkFailed
-from omnigraph.spark.runner import Inline, OnSpark, Runner
+from omnigraph.spark.runner import Display, Inline, OnSpark, Runner, _Outcome, exactly_once
 from omnigraph.spark.session import spark_session
 from tests.spark import tasks
 
@@ -33,9 +33,33 @@ def on_spark() -> OnSpark:
 
 def test_results_are_in_the_order_of_the_specs(runner: Runner) -> None:
     arrived: list[int] = []
-    assert runner.run(tasks.square, [3, 1, 2, 5, 4], on_result=arrived.append) == [9, 1, 4, 25, 16]
+    assert runner.run(tasks.square, [3, 1, 2, 5, 4], display=Display(int, arrived.append)) == [9, 1, 4, 25, 16]
     assert sorted(arrived) == [1, 4, 9, 16, 25]
     assert runner.run(tasks.square, []) == []
+
+
+def test_a_display_that_raises_is_heard_after_the_job_and_changes_nothing(runner: Runner) -> None:
+    """It is told no more, the error reaches the caller, and later jobs have all their results."""
+    told: list[int] = []
+
+    def once(number: int) -> None:
+        told.append(number)
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        runner.run(tasks.square, [1, 2, 3, 4], display=Display(int, once))
+    assert len(told) == 1
+    shown: list[int] = []
+    for _ in range(3):
+        assert runner.run(tasks.square, [1, 2, 3, 4], display=Display(int, shown.append)) == [1, 4, 9, 16]
+    assert sorted(shown) == sorted([1, 4, 9, 16] * 3)
+
+
+@pytest.mark.parametrize("places", [[0, 1], [0, 1, 1], [0, 1, 2, 2], [1, 2, 3]])
+def test_results_that_are_not_one_for_each_task_fail_the_job(places: list[int]) -> None:
+    with pytest.raises(SparkFailed, match="results for 3 tasks of it, or one of them twice") as raised:
+        exactly_once([_Outcome(place) for place in places], 3, "it")
+    assert raised.value.kind == "results"
 
 
 def test_our_errors_arrive_as_they_were_raised(runner: Runner) -> None:

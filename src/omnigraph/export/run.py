@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, SparkFailed
 from omnigraph.export.lines import table_lines
 from omnigraph.export.plan import ExportTable
 from omnigraph.export.runs import merged_lines
-from omnigraph.export.tasks import Format, plan_files, write_file
+from omnigraph.export.tasks import Format, finish_folder, plan_files, prepare_folders, write_file, written_rows
 from omnigraph.spark.options import SparkOptions, refuse_unknown_engine
-from omnigraph.spark.runner import OnSpark, choose_runner
+from omnigraph.spark.runner import Display, Inline, OnSpark, Runner, choose_runner
 from omnigraph.spark.session import is_running, spark_session
-from omnigraph.spark.settings import is_local
+from omnigraph.spark.visibility import require_seen
 from omnigraph.storage.outputs import Output
 
 Files = Literal["one", "many"]
@@ -22,6 +23,8 @@ ExportProgress: TypeAlias = Callable[[int, int], None]
 
 #: From so many rows on, an export of many files is worth starting Spark for.
 SPARK_ROWS = 5_000_000
+
+_log = logging.getLogger(__name__)
 
 
 def export_stream(tables: Sequence[ExportTable]) -> Iterator[bytes]:
@@ -51,7 +54,7 @@ def export_file(
     if not output.root.is_local or not (engine == "spark" or (engine == "auto" and _pays_off(tables, options))):
         return counter.written(export_stream(tables), output)
     session = spark_session(options=options)
-    if not is_local(session.context.master or ""):
+    if not OnSpark(session).shares_disk:
         # Runs pass from the tasks to this process as files, which other machines may not share.
         return counter.written(export_stream(tables), output)
     with output.scratch() as folder:
@@ -77,8 +80,32 @@ def export_folder(
         engine, options, is_large=lambda: files == "many" and sum(table.rows for table in tables) >= SPARK_ROWS
     )
     with output.folder() as folder:
+        runner = _seeing(runner, folder, asked=engine == "spark")
         planned = plan_files(tables, format, folder, many=files == "many")
-        return sum(runner.run(write_file, planned, on_result=_Counter(tables, progress).add))
+        prepare_folders(planned)
+        rows = runner.run(write_file, planned, display=Display(written_rows, _Counter(tables, progress).add))
+        finish_folder(folder, planned)
+        return sum(rows)
+
+
+def _seeing(runner: Runner, folder: Output, *, asked: bool) -> Runner:
+    """The runner, when all its tasks see the folder; else this process, unless Spark was asked for."""
+    if not isinstance(runner, OnSpark):
+        return runner
+    try:
+        require_seen(
+            runner,
+            folder.root,
+            "",
+            f"the folder {folder.path.parent if folder.root.is_local else folder.uri}",
+            "export to storage that all workers share, or with engine='local'",
+        )
+    except SparkFailed as refusal:
+        if asked or refusal.kind != "unseen":
+            raise
+        _log.warning("%s; this process writes the files", refusal)
+        return Inline()
+    return runner
 
 
 class _Counter:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from omnigraph.errors import SparkFailed
 from omnigraph.export.lines import table_lines
 from omnigraph.export.parquet import parquet_stream
 from omnigraph.export.plan import ExportTable
@@ -35,8 +36,35 @@ class ExportFile:
 def write_file(file: ExportFile) -> int:
     """Write one file; returns how many rows it has."""
     table = file.planned.open()
-    file.output.write(STREAMS[file.format](file.planned, table), parents=True)
+    # The folder is there. A task that Spark runs twice and ends late must not make it anew under its temporary name.
+    file.output.write(STREAMS[file.format](file.planned, table))
     return file.planned.rows
+
+
+def written_rows(rows: int) -> int:
+    """What is shown of a file that was written: how many rows it has."""
+    return rows
+
+
+def prepare_folders(files: Sequence[ExportFile]) -> None:
+    """Make the folders that files go to."""
+    for folder in {file.output.path.parent for file in files if file.output.root.is_local}:
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def finish_folder(folder: Output, files: Sequence[ExportFile]) -> None:
+    """Remove what tasks that died left, and see that every file is there."""
+    if not folder.root.is_local:
+        return
+    for unfinished in folder.path.rglob(".*.part"):
+        unfinished.unlink(missing_ok=True)
+    missing = [file.output.path for file in files if not file.output.path.is_file()]
+    if missing:
+        raise SparkFailed(
+            f"{len(missing)} of {len(files)} files were written where this machine can not see them, such as "
+            f"{missing[0].name} of {missing[0].parent.name}; nothing was exported, export to storage that all workers share",
+            kind="unseen",
+        )
 
 
 def plan_files(tables: Sequence[ExportTable], format: Format, folder: Output, *, many: bool) -> list[ExportFile]:

@@ -35,6 +35,7 @@ class Loading(Handle):
         mapping: Mapping[str, str] | None = None,
         if_commit: str | None = None,
         idempotency_key: str | None = None,
+        idempotency: Literal["contents", "key"] = "contents",
         progress: Callable[[Progress], None] | None = None,
     ) -> LoadResult:
         """Load rows: all of them in one commit, or none.
@@ -43,7 +44,10 @@ class Loading(Handle):
         table with `type` or `edge`. `mode`: `append` refuses ids that exist, `merge` replaces them, `overwrite` replaces every
         type that the input mentions. `base`: create the branch from this one when there is none of its name, together with
         the load. `lenient`: a stream of JSON values in which what is unknown or wrong is passed over where that is possible.
-        `mapping`: for tables, from their columns to `id`, `from`, `to` and properties.
+        `mapping`: for tables, from their columns to `id`, `from`, `to` and properties. `idempotency_key`: a repeat of the call
+        with the same contents returns the first answer and writes nothing; with other contents it is refused. With
+        `idempotency="key"` the key alone counts, and contents are not compared. `progress`: called on this thread; an error it
+        raises ends the load with nothing written, and is only logged once the commit is made.
         """
         from omnigraph.load.engine import choose
         from omnigraph.load.execute import Load
@@ -52,7 +56,7 @@ class Loading(Handle):
         from omnigraph.load.scratch import Scratch
 
         self._refuse_read_only()
-        scratch = Scratch()
+        scratch = Scratch(self._context.root, self._named(branch))
         try:
             given = Given(data, format, type, edge, mapping or {}, lenient, self._context.root.storage_options or None)
 
@@ -67,6 +71,7 @@ class Loading(Handle):
                     actor=actor or self.actor,
                     if_commit=if_commit,
                     idempotency_key=idempotency_key,
+                    idempotency=idempotency,
                     lenient=lenient,
                     external_blobs=self._external_blobs,
                     progress=progress,

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from omnigraph.language.schema.catalog import Catalog, EdgeType
 from omnigraph.load.batches import ORDER
-from omnigraph.load.exchange import Exchange
+from omnigraph.load.exchange import Exchange, Writer
 from omnigraph.load.keys import is_counted, split, unique_roles
 from omnigraph.load.parsed import LISTED_PROBLEMS, Entity, Orders, Problem, Problems
 from omnigraph.load.stored import Stored
@@ -219,7 +219,7 @@ def _replaced(spec: CheckSpec, entity: Entity, keys: pa.Table) -> pa.Array:
             for part, rows in split(table, texts, partitions):
                 handed.setdefault(part, {})[role] = rows
         for part, tables in handed.items():
-            spec.exchange.put(f"gone-{entity.id:x}-{spec.partition:05d}", part, tables)
+            spec.exchange.put(Writer(f"gone-{entity.id:x}-{spec.partition:05d}"), part, tables)
     return found[ROW_ADDRESS].combine_chunks()
 
 

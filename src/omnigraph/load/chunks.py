@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 from omnigraph.load.exact import ExactReader, Rules
@@ -47,7 +46,7 @@ class LenientText:
 
     def pieces(self, rules: Rules) -> Iterator[Piece]:
         stream = read_stream(self.data, rules, self.base)
-        yield Piece(stream.reading, stream.line_count, len(self.data), stream.lines)
+        yield Piece(stream.reading, stream.line_count, len(self.data), stream.lines, text=self.data)
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class SpooledDocuments:
     """Entities as Python objects that wait in a file of the job's scratch folder."""
 
     name: str
-    path: str
+    file: InputFile
     count: int
     base: int
     begins: bool = False
@@ -84,7 +83,7 @@ class SpooledDocuments:
         return self.count
 
     def pieces(self, rules: Rules) -> Iterator[Piece]:
-        with Path(self.path).open("rb") as file:
+        with self.file.opened() as file:
             yield from Documents(self.name, pickle.load(file), self.base).pieces(rules)
 
 

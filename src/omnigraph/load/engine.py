@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
 
 from omnigraph.errors import BadRequest
+from omnigraph.load.inputs import Inputs
+from omnigraph.load.scratch import Scratch
 from omnigraph.spark.options import SparkOptions
 from omnigraph.spark.runner import Inline, OnSpark, Runner
 from omnigraph.spark.session import is_running, spark_session
-from omnigraph.spark.settings import is_local
+from omnigraph.spark.visibility import Look, marker_in, sights, unseen
 
 ENGINES = ("auto", "local", "spark")
 INLINE_BYTES = 1 << 20
@@ -18,14 +21,17 @@ _CONCURRENCY = "OMNIGRAPH_LOAD_CONCURRENCY"
 #: Up to this size the rows of a load are kept in memory until its checks have passed.
 HELD_BYTES = 4 << 20
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Engine:
-    """What schedules the tasks; `shared_disk`: they all see the files of this machine."""
+    """What schedules the tasks. `shared_disk`: they all see the files of this machine. `asked`: the caller named this engine."""
 
     name: str
     runner: Runner
     shared_disk: bool = True
+    asked: bool = False
 
 
 def choose(engine: str, size: int, options: SparkOptions) -> Engine:
@@ -37,7 +43,39 @@ def choose(engine: str, size: int, options: SparkOptions) -> Engine:
     if engine == "local" or (engine == "auto" and small):
         return Engine("local", Inline())
     session = spark_session(options=options)
-    return Engine("spark", OnSpark(session, at_once), is_local(session.context.master or ""))
+    runner = OnSpark(session, at_once)
+    return Engine("spark", runner, runner.shares_disk, asked=engine == "spark")
+
+
+def placed(engine: Engine, inputs: Inputs, scratch: Scratch, *, holds: bool) -> tuple[Engine, Inputs]:
+    """The engine and the input such that every task sees what it reads and where it writes.
+
+    On a cluster: a small input is read by this process. Files that some executor does not see are copied to the graph's
+    storage. Where an executor does not see the graph itself, this process carries the load out, or the host is named when
+    the caller has asked for Spark.
+    """
+    runner = engine.runner
+    if not isinstance(runner, OnSpark) or engine.shared_disk:
+        return engine, inputs
+    here = Engine("local", Inline())
+    if holds:
+        return here, inputs
+    files = inputs.files()
+    with marker_in(scratch.graph, scratch.shared_path()) as marker:
+        found = sights(runner, Look(marker, tuple((path, file.size) for path, file in files.items())))
+    blind = next((sight for sight in found if sight.problem is not None), None)
+    if blind is not None:
+        refusal = unseen(
+            blind,
+            f"the graph at {scratch.graph.uri}",
+            "put the graph on storage that all workers share, or load with engine='local'",
+        )
+        if engine.asked:
+            raise refusal
+        _log.warning("%s; this process carries the load out", refusal)
+        return here, inputs
+    missing = sorted({path for sight in found for path in sight.missing})
+    return engine, inputs.moved({path: scratch.share(files[path]) for path in missing})
 
 
 def inline_bytes() -> int:

@@ -1,7 +1,8 @@
 """Keys on their way from the tasks that read to the tasks that check: by partition, through a place that all can reach.
 
 Where all tasks run on one machine that is a scratch folder; elsewhere it is the graph's own storage, under the job's
-scratch. A small load keeps them in memory. A task that is repeated puts the same under the same name again.
+scratch. A small load keeps them in memory. A task that is repeated, or runs twice at once, puts the same under the same name
+again; what a later reading of its chunk puts has another name and counts instead, also when the earlier one ends last.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from omnigraph.ids import new_ulid
 from omnigraph.storage.objects import ObjectStore, open_store
 from omnigraph.storage.root import Root
 from omnigraph.storage.scratch import in_scratch
@@ -23,13 +25,38 @@ Tables = Mapping[str, pa.Table]
 _ROLE = b"role"
 
 
+@dataclass(frozen=True, order=True)
+class Writer:
+    """Who puts something: a chunk or a column, and which reading of it this is."""
+
+    name: str
+    reading: int = 0
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.name}.{self.reading}"
+
+    @classmethod
+    def of(cls, file_name: str) -> Writer:
+        name, _, reading = file_name.rpartition(".")
+        return cls(name, int(reading))
+
+
+def latest(file_names: Iterable[str]) -> list[str]:
+    """The names of what counts: of every writer its last reading."""
+    newest: dict[str, Writer] = {}
+    for writer in sorted(Writer.of(name) for name in file_names):
+        newest[writer.name] = writer
+    return [writer.file_name for writer in newest.values()]
+
+
 class Exchange(Protocol):
     """A place for tables by partition and role."""
 
     @property
     def partitions(self) -> int: ...
 
-    def put(self, writer: str, partition: int, tables: Tables) -> None:
+    def put(self, writer: Writer, partition: int, tables: Tables) -> None:
         """What one writer has for a partition, in place of what it put there before."""
 
     def get(self, partition: int) -> dict[str, pa.Table]:
@@ -43,8 +70,8 @@ class InMemory:
     partitions: int = 1
     _put: dict[str, Tables] = field(default_factory=dict)
 
-    def put(self, writer: str, partition: int, tables: Tables) -> None:
-        self._put[writer] = tables
+    def put(self, writer: Writer, partition: int, tables: Tables) -> None:
+        self._put[writer.name] = tables
 
     def get(self, partition: int) -> dict[str, pa.Table]:
         return together(self._put.values())
@@ -57,20 +84,21 @@ class InFiles:
     folder: Path
     partitions: int
 
-    def put(self, writer: str, partition: int, tables: Tables) -> None:
+    def put(self, writer: Writer, partition: int, tables: Tables) -> None:
         with in_scratch(self.folder):
             place = self.folder / f"{partition:05d}"
             place.mkdir(parents=True, exist_ok=True)
             # A name that begins with a dot is not looked at: what a task wrote before it died is nobody's.
-            unfinished = place / f".{writer}"
+            unfinished = place / f".{writer.file_name}.{new_ulid()}"
             with pa.OSFile(str(unfinished), "wb") as sink:
                 write_tables(sink, tables)
-            unfinished.rename(place / writer)
+            unfinished.rename(place / writer.file_name)
 
     def get(self, partition: int) -> dict[str, pa.Table]:
         with in_scratch(self.folder):
-            found = sorted((self.folder / f"{partition:05d}").glob("[!.]*"))
-            return together([read_tables(pa.memory_map(str(path))) for path in found])
+            place = self.folder / f"{partition:05d}"
+            found = latest(path.name for path in place.glob("[!.]*"))
+            return together([read_tables(pa.memory_map(str(place / name))) for name in found])
 
 
 @dataclass(frozen=True)
@@ -91,14 +119,15 @@ class InObjects:
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
-    def put(self, writer: str, partition: int, tables: Tables) -> None:
+    def put(self, writer: Writer, partition: int, tables: Tables) -> None:
         sink = pa.BufferOutputStream()
         write_tables(sink, tables)
-        self._store.put(f"{self.folder}/{partition:05d}/{writer}", sink.getvalue().to_pybytes())
+        self._store.put(f"{self.folder}/{partition:05d}/{writer.file_name}", sink.getvalue().to_pybytes())
 
     def get(self, partition: int) -> dict[str, pa.Table]:
-        found = self._store.list(f"{self.folder}/{partition:05d}")
-        return together([read_tables(pa.BufferReader(self._store.get(info.path))) for info in found])
+        place = f"{self.folder}/{partition:05d}"
+        found = latest(info.path.rpartition("/")[2] for info in self._store.list(place))
+        return together([read_tables(pa.BufferReader(self._store.get(f"{place}/{name}"))) for name in found])
 
 
 def together(parts: Iterable[Tables]) -> dict[str, pa.Table]:

@@ -7,6 +7,7 @@ again, and start over; an overwrite reports the conflict, because what it replac
 from __future__ import annotations
 
 import hashlib
+import logging
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +38,9 @@ from omnigraph.errors import (
 )
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.load.checks import MODES, OVERWRITE, Plan
-from omnigraph.load.engine import HELD_BYTES, Engine
+from omnigraph.load.chunks import Chunk
+from omnigraph.load.digest import contents_of
+from omnigraph.load.engine import HELD_BYTES, Engine, placed
 from omnigraph.load.exact import Rules
 from omnigraph.load.exchange import Exchange, InMemory
 from omnigraph.load.inputs import Inputs
@@ -45,7 +48,7 @@ from omnigraph.load.model import LoadReport, LoadResult, Progress, Request, Tabl
 from omnigraph.load.parsed import rejection
 from omnigraph.load.scratch import Scratch, exchange_for
 from omnigraph.load.stored import Pin, Stored
-from omnigraph.load.tasks import Job, remove_files
+from omnigraph.load.tasks import DigestSpec, DigestWay, Job, digest_chunk, remove_files
 from omnigraph.load.work import Verdict, Work
 from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.tables.commit import drop_fork, fork
@@ -62,6 +65,11 @@ from omnigraph.storage.tables.table import Table
 
 #: How much text one partition of the keys stands for.
 _PARTITION_BYTES = 64 << 20
+#: Text that is digested is cut as for so many cores, however many there are, so that a repeat has the same chunks.
+_DIGESTED_PARALLELISM = 8
+_CONTENTS, _KEY = "contents", "key"
+
+_log = logging.getLogger(__name__)
 
 failpoints.declare("load.read", "load.checked", "load.forked", "load.prepared")
 
@@ -84,6 +92,8 @@ class Load:
     running: RunningJob | None = None
     #: The commit has begun, and nobody has said that it came to nothing.
     committing: bool = False
+    #: The digest of what was read, once it was.
+    contents: str | None = None
 
     def run(self) -> LoadResult:
         """Carry the load out as one commit."""
@@ -95,8 +105,11 @@ class Load:
         lineage = Lineage(new_ulid(), now_micros(), "load", request.actor)
         state, _ = self._capture()
         check([request.schema], state)
+        self.engine, self.inputs = placed(self.engine, self.inputs, self.scratch, holds=self._holds)
         with self._at_work(state, lineage) as work:
             work.read()
+            if work.digest is not None:
+                self.contents = contents_of(work.digests())
             failpoints.hit("load.read")
             return self._until_committed(work, lineage)
 
@@ -128,14 +141,15 @@ class Load:
     def _at_work(self, state: ManifestState, lineage: Lineage) -> Iterator[Work]:
         request = self.request
         creates = state.branch != request.branch
-        holds = self.inputs.size <= HELD_BYTES
+        holds = self._holds
         tables = [entry.location for entry in state.tables.values()]
         with staging_job(self.context.store, self.job_id, "load", request.branch, tables) as self.running:
-            rules = Rules(request.catalog, request.external_blobs, request.lenient)
-            job = Job(self.job_id, rules, request.mode, self._stored(state), self._exchange(holds), request.embedder)
-            chunks = self.inputs.chunks(self.engine.runner.parallelism)
+            job = Job(
+                self.job_id, self._rules(), request.mode, self._stored(state), self._exchange(holds), request.embedder
+            )
+            digest = self._digest_way()
             shared = self._shared(state, creates)
-            work = Work(job, chunks, self.engine.runner, holds, shared, request.progress)
+            work = Work(job, self._chunks(), self.engine.runner, holds, shared, request.progress, digest)
             try:
                 yield work
             except BaseException:
@@ -146,6 +160,24 @@ class Load:
                 elif self.forks and self._came_to_nothing(lineage):
                     self._drop_forks()
                 raise
+
+    @property
+    def _holds(self) -> bool:
+        """Whether the rows are few enough to be kept in memory until all checks have passed."""
+        return self.inputs.size <= HELD_BYTES
+
+    def _rules(self) -> Rules:
+        return Rules(self.request.catalog, self.request.external_blobs, self.request.lenient)
+
+    def _chunks(self) -> list[Chunk]:
+        digested = self._digest_way() is not None
+        return self.inputs.chunks(_DIGESTED_PARALLELISM if digested else self.engine.runner.parallelism)
+
+    def _digest_way(self) -> DigestWay | None:
+        """How the contents are digested; None where nothing compares them."""
+        if self.request.idempotency_key is None or self.request.idempotency == _KEY:
+            return None
+        return DigestWay(self.inputs.ordered)
 
     def _came_to_nothing(self, lineage: Lineage) -> bool:
         """Whether it is certain that a commit that failed has no effect, now or later; forks that only it had are left then."""
@@ -215,12 +247,13 @@ class Load:
         operation_id = new_ulid()
         targets = self._targets(work, state, creates, operation_id)
         work.settle_rows(targets)
+        work.require_whole(self.inputs.rows)
         write = self._write(work, state, creates, lineage, verdict, targets, operation_id)
         failpoints.hit("load.prepared")
-        self._tell(work, Progress("commit", 0, 1, sum(work.rows().values())))
+        work.tell(Progress("commit", 0, 1, sum(work.rows().values())))
         self.committing = True
         after = execute(self.context, write, held)
-        self._tell(work, Progress("commit", 1, 1, sum(work.rows().values())))
+        self._tell_committed(work)
         self.forks.clear()
         self.attempt_files.clear()
         commit = commit_made(self.context, after, request.branch, lineage.id)
@@ -362,17 +395,29 @@ class Load:
             peak_memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         )
 
-    def _tell(self, work: Work, progress: Progress) -> None:
-        if work.progress is not None:
-            work.progress(progress)
+    def _tell_committed(self, work: Work) -> None:
+        """Tell the caller that the load is committed; an error of the caller's can not undo it."""
+        try:
+            work.tell(Progress("commit", 1, 1, sum(work.rows().values())))
+        except Exception:
+            _log.warning("the load is committed, and its progress callback raised an error", exc_info=True)
 
     # --- exactly once -----------------------------------------------------------------------------------------------
 
     def _fingerprint(self) -> str:
         """What was asked, to tell a repeated request from another one under the same idempotency key."""
         request = self.request
-        asked = [self.inputs.digest(), request.mode, request.branch, request.base, request.lenient, request.if_commit]
+        contents = _KEY if request.idempotency == _KEY else self.contents or self._digested()
+        asked = [contents, request.mode, request.branch, request.base, request.lenient, request.if_commit]
         return hashlib.sha256(orjson.dumps(asked)).hexdigest()
+
+    def _digested(self) -> str:
+        """The digest of the contents of an input that is not loaded."""
+        self.engine, self.inputs = placed(self.engine, self.inputs, self.scratch, holds=self._holds)
+        rules, way = self._rules(), DigestWay(self.inputs.ordered)
+        specs = [DigestSpec(rules, chunk, way) for chunk in self._chunks()]
+        self.contents = contents_of(self.engine.runner.run(digest_chunk, specs))
+        return self.contents
 
     def _earlier_receipt(self) -> Receipt | None:
         request = self.request
@@ -384,7 +429,8 @@ class Load:
 
     def _repeated(self, known: Receipt) -> LoadResult:
         request = self.request
-        refuse_other_request(known, self._fingerprint(), request.branch, request.idempotency_key)
+        if request.idempotency != _KEY:
+            refuse_other_request(known, self._fingerprint(), request.branch, request.idempotency_key)
         commit = self.context.manifest.find_commit(request.branch, known.commit_id)
         assert commit is not None, "a receipt lies in the manifest beside its commit"
         return self._result(known.receipt["rows"], known.receipt["created"], commit)
@@ -393,6 +439,8 @@ class Load:
 def _refuse_bad(request: Request) -> None:
     if request.mode not in MODES:
         raise BadRequest(f"unknown mode '{request.mode}'; the modes are {', '.join(MODES)}")
+    if request.idempotency not in (_CONTENTS, _KEY):
+        raise BadRequest(f"idempotency is {_CONTENTS} or {_KEY}, not {request.idempotency!r}")
 
 
 def _refuse_rejected(work: Work, verdict: Verdict) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pickle
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,7 +41,7 @@ _ENDINGS = {
     PARQUET: (".parquet",),
     CSV: (".csv",),
 }
-_HASHED_AT_ONCE = 1 << 22
+_READ_AT_ONCE = 1 << 22
 _BYTES_OF_A_DOCUMENT = 256
 
 
@@ -65,6 +64,10 @@ class Inputs:
 
     size: int
     sources: tuple[InputFile | Chunk, ...]
+    #: How many rows there are, where whoever wrote them has counted them.
+    rows: int | None = None
+    #: Whether the order of the rows means anything.
+    ordered: bool = True
 
     def chunks(self, parallelism: int) -> list[Chunk]:
         """The parts that are read on their own: enough of them to keep everybody busy, none too large for memory."""
@@ -85,21 +88,27 @@ class Inputs:
                 base += COMPRESSED_SPAN
         return made
 
-    def digest(self) -> str:
-        """A hash of everything that is read, to tell a repeated request from another one."""
-        total = hashlib.blake2b()
-        for source in self.sources:
-            for part in _bytes_of(source):
-                total.update(part)
-        return total.hexdigest()
+    def files(self) -> dict[str, InputFile]:
+        """The files of this machine that tasks read, by path."""
+        found = [_file_of(source) for source in self.sources]
+        return {file.path: file for file in found if file is not None and file.root.is_local}
+
+    def moved(self, files: Mapping[str, InputFile]) -> Inputs:
+        """The same input with some of its files, by path, in other places."""
+        return replace(self, sources=tuple(_moved(source, files) for source in self.sources))
 
 
-def _bytes_of(source: InputFile | Chunk) -> Iterator[bytes]:
-    if not isinstance(source, InputFile):
-        yield pickle.dumps(source)
-        return
-    for start in range(0, source.size, _HASHED_AT_ONCE):
-        yield source.read(start, start + _HASHED_AT_ONCE)
+def _file_of(source: InputFile | Chunk) -> InputFile | None:
+    """The file a source is read from; None when the description of the chunk holds its data."""
+    return source if isinstance(source, InputFile) else getattr(source, "file", None)
+
+
+def _moved(source: InputFile | Chunk, files: Mapping[str, InputFile]) -> InputFile | Chunk:
+    file = _file_of(source)
+    if file is None or file.path not in files:
+        return source
+    moved = files[file.path]
+    return moved if isinstance(source, InputFile) else replace(cast("Any", source), file=moved)
 
 
 def look_at(given: Given, scratch: Scratch, catalog: Catalog) -> Inputs:
@@ -107,7 +116,9 @@ def look_at(given: Given, scratch: Scratch, catalog: Catalog) -> Inputs:
     if given.format is not None and given.format not in FORMATS:
         raise BadRequest(f"unknown format '{given.format}'; the formats are {', '.join(FORMATS)}")
     data = given.data
-    table = as_table(data, scratch)
+    if type(data).__module__.partition(".")[0] == "pyspark":
+        return _of_spark(data, given, catalog, scratch)
+    table = table_of(data)
     if table is not None:
         return _of_table(table, given, catalog, scratch)
     if isinstance(data, bytes | bytearray):
@@ -179,10 +190,20 @@ def _of_type_folders(files: Sequence[InputFile], catalog: Catalog) -> Inputs:
     return Inputs(sum(chunk.size for chunk in chunks), tuple(chunks))
 
 
-def _of_table(table: pa.Table | list[InputFile], given: Given, catalog: Catalog, scratch: Scratch) -> Inputs:
+def _of_spark(frame: Any, given: Given, catalog: Catalog, scratch: Scratch) -> Inputs:
+    """A Spark data frame: its rows go from Spark's tasks to files that the load's tasks see."""
     entity = entity_of(catalog, given.type, given.edge)
-    if isinstance(table, list):
-        return tables_of_files(table, PARQUET, entity, given.mapping)
+    # A wrong column is told before the frame is computed.
+    shape_of(entity, list(frame.columns), given.mapping, "the table")
+    from omnigraph.load.frames import frame_files
+
+    written = frame_files(frame, scratch)
+    inputs = tables_of_files(written.files, PARQUET, entity, given.mapping)
+    return replace(inputs, rows=written.rows, ordered=False)
+
+
+def _of_table(table: pa.Table, given: Given, catalog: Catalog, scratch: Scratch) -> Inputs:
+    entity = entity_of(catalog, given.type, given.edge)
     require_sound(table, "<table>")
     shape = shape_of(entity, table.column_names, given.mapping, "the table")
     rows = max(1, RANGE_BYTES * table.num_rows // max(table.nbytes, 1))
@@ -214,18 +235,6 @@ def tables_of_files(files: Sequence[InputFile], kind: str, entity: Entity, mappi
     return Inputs(sum(chunk.size for chunk in chunks), tuple(chunks))
 
 
-def as_table(data: Any, scratch: Scratch) -> pa.Table | list[InputFile] | None:
-    """A table of any of the libraries as Arrow data; one of Spark as the files it writes; None when it is no table."""
-    table = table_of(data)
-    if table is not None:
-        return table
-    if type(data).__module__.partition(".")[0] == "pyspark":
-        folder = scratch.folder() / "frame"
-        data.write.parquet(str(folder))
-        return find_files(str(folder), _ENDINGS[PARQUET])
-    return None
-
-
 def _lenient(files: Sequence[InputFile]) -> Inputs:
     chunks: list[Chunk] = []
     base = 0
@@ -249,7 +258,7 @@ def _spooled_input(scratch: Scratch) -> InputFile:
         raise BadRequest("there is no standard input to load; pass a file instead of `-`")
     path = scratch.folder() / "stdin.jsonl"
     with in_scratch(path.parent), path.open("wb") as file:
-        while data := sys.stdin.buffer.read(_HASHED_AT_ONCE):
+        while data := sys.stdin.buffer.read(_READ_AT_ONCE):
             file.write(data)
     (found,) = find_files(str(path), ())
     return InputFile("<stdin>", found.root, found.path, found.size)
@@ -265,7 +274,8 @@ def _of_items(items: Iterable[Any], given: Given, catalog: Catalog, scratch: Scr
     while some := list(islice(listed, DOCUMENTS_AT_ONCE)):
         path = scratch.folder() / f"rows-{base}"
         _spool(path, some)
-        chunks.append(SpooledDocuments("<rows>", str(path), len(some), base))
+        (file,) = find_files(str(path), ())
+        chunks.append(SpooledDocuments("<rows>", file, len(some), base))
         base += len(some)
     # Dicts have no size in bytes; as many as fit one batch count as small, and the others as if they were lines.
     return Inputs(0 if len(chunks) == 1 else base * _BYTES_OF_A_DOCUMENT, tuple(chunks))

@@ -84,6 +84,8 @@ class Request:
     actor: str | None = None
     if_commit: str | None = None
     idempotency_key: str | None = None
+    #: What makes a call under the same key the same: its `contents`, or the `key` alone.
+    idempotency: str = "contents"
     lenient: bool = False
     external_blobs: tuple[str, ...] = ()
     progress: ProgressCall | None = None

@@ -11,7 +11,7 @@ import pyarrow as pa
 from omnigraph.language.schema.catalog import EdgeType
 from omnigraph.load.batches import ORDER
 from omnigraph.load.checks import OVERWRITE, Plan
-from omnigraph.load.exchange import Exchange
+from omnigraph.load.exchange import Exchange, Writer
 from omnigraph.load.keys import split
 
 #: The place of rows that no line gave.
@@ -56,7 +56,7 @@ def put_stored_keys(spec: StoredKeys) -> None:
         for part, some in split(rows, rows[spec.column].combine_chunks(), spec.exchange.partitions):
             parts.setdefault(part, []).append(some)
     for part, tables in parts.items():
-        spec.exchange.put(f"stored-{spec.column}-{spec.edge.id:x}", part, {spec.role: pa.concat_tables(tables)})
+        spec.exchange.put(Writer(f"stored-{spec.column}-{spec.edge.id:x}"), part, {spec.role: pa.concat_tables(tables)})
 
 
 def _rows(spec: StoredKeys) -> Iterator[pa.Table]:

@@ -20,8 +20,9 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.load.batches import Batch, Judged, judge_rows, keys_of, without
 from omnigraph.load.checks import MERGE
 from omnigraph.load.chunks import Chunk
+from omnigraph.load.digest import ChunkDigest, Digesting
 from omnigraph.load.exact import Rules
-from omnigraph.load.exchange import Exchange
+from omnigraph.load.exchange import Exchange, Writer
 from omnigraph.load.identify import ALIASES
 from omnigraph.load.keys import roles, split
 from omnigraph.load.parsed import Ignored, Orders, Problems, Rows
@@ -51,6 +52,13 @@ class Job:
 
 
 @dataclass(frozen=True)
+class DigestWay:
+    """How contents are digested. `ordered`: the order of rows counts."""
+
+    ordered: bool = True
+
+
+@dataclass(frozen=True)
 class ChunkSpec:
     """One chunk to read. The rest says how a chunk is read once more, when more is known than at first."""
 
@@ -69,6 +77,17 @@ class ChunkSpec:
     embeds: bool = False
     #: Keys are put for the checks.
     puts_keys: bool = True
+    #: How the contents are digested; None when nobody asks for it.
+    digest: DigestWay | None = None
+
+
+@dataclass(frozen=True)
+class DigestSpec:
+    """One chunk to be digested, and the rules it is read by."""
+
+    rules: Rules
+    chunk: Chunk
+    way: DigestWay
 
 
 @dataclass(frozen=True)
@@ -105,6 +124,28 @@ class ChunkResult:
     refused: Refused
     #: The keys by type, where the rows are kept in memory.
     keys: Mapping[str, Sequence[pa.Table]] = field(default_factory=dict)
+    #: What the chunk holds, when that was asked for.
+    digest: ChunkDigest | None = None
+
+
+@dataclass(frozen=True)
+class ChunkMeasure:
+    """What is shown of a chunk that has been read: its number and how many rows it has."""
+
+    number: int
+    rows: int
+
+
+def measure_chunk(result: ChunkResult) -> ChunkMeasure:
+    return ChunkMeasure(result.number, sum(one.rows for one in result.types.values()))
+
+
+def digest_chunk(spec: DigestSpec) -> ChunkDigest:
+    """The digest of a chunk, which is read for nothing else."""
+    digesting = Digesting(ordered=spec.way.ordered)
+    for piece in spec.chunk.pieces(spec.rules):
+        digesting.add(piece)
+    return digesting.digest()
 
 
 def read_chunk(spec: ChunkSpec) -> ChunkResult:
@@ -145,8 +186,11 @@ def _carry_out(spec: ChunkSpec, keep: Callable[[ChunkSpec, Batch, bool], TypeRes
     lines = skipped = size = 0
     ignored = Ignored()
     begins: Orders | None = None
+    digesting = None if spec.digest is None else Digesting(ordered=spec.digest.ordered)
     try:
         for piece in spec.chunk.pieces(spec.job.rules):
+            if digesting is not None:
+                digesting.add(piece)
             judged = [_judged(spec, rows) for rows in piece.reading.rows]
             found = [*piece.reading.problems, *(problem for one in judged for problem in one.problems)]
             problems.append(Problems.of(found))
@@ -186,6 +230,7 @@ def _carry_out(spec: ChunkSpec, keep: Callable[[ChunkSpec, Batch, bool], TypeRes
         void=np.concatenate(void),
         refused=together(refused),
         keys={} if spec.puts_keys else keys,
+        digest=None if digesting is None else digesting.digest(),
     )
 
 
@@ -263,6 +308,7 @@ def put_keys(
         for part, rows in split(pa.table({"id": ids}), ids, exchange.partitions):
             parts.setdefault(part, {})[f"refused {type_key}"] = rows
     # A chunk that is read once more replaces all it had put, also where it has nothing now.
-    wanted = range(exchange.partitions) if spec.aliases is not None else sorted(parts)
+    again = spec.aliases is not None
+    wanted = range(exchange.partitions) if again else sorted(parts)
     for part in wanted:
-        exchange.put(f"chunk-{spec.number:06d}", part, parts.get(part, {}))
+        exchange.put(Writer(f"chunk-{spec.number:06d}", int(again)), part, parts.get(part, {}))

@@ -38,13 +38,15 @@ COMPRESSED_SPAN = 1 << 40
 class Piece:
     """What a bounded stretch of a chunk holds, with the number of its lines and bytes.
 
-    `begins`: on which line each value begins, where that is not one line each.
+    `begins`: on which line each value begins, where that is not one line each. `text`: the bytes it was read from, where
+    the input is text.
     """
 
     reading: Reading
     lines: int
     size: int
     begins: Orders | None = None
+    text: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class TextRange:
         """The lines that begin in this range."""
         data, whole = self._own_bytes()
         window = Window.of(data, self.base)
-        yield Piece(read_window(window, rules), len(window), len(data))
+        yield Piece(read_window(window, rules), len(window), len(data), text=data)
         if not whole:
             yield _refused(self.base + len(window), too_long("this line"))
 
@@ -124,7 +126,7 @@ class CompressedText:
             for data in self.windows():
                 window = Window.of(data, base)
                 base += len(window)
-                yield Piece(read_window(window, rules), len(window), len(data))
+                yield Piece(read_window(window, rules), len(window), len(data), text=data)
         except ResourceLimit as error:
             yield _refused(base, error.message)
 
@@ -179,7 +181,7 @@ class TextInMemory:
 
     def pieces(self, rules: Rules) -> Iterator[Piece]:
         window = Window.of(self.data.removeprefix(_BOM), self.base)
-        yield Piece(read_window(window, rules), len(window), len(self.data))
+        yield Piece(read_window(window, rules), len(window), len(self.data), text=self.data)
 
 
 def compression_of(file: InputFile) -> str | None:

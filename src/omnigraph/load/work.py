@@ -10,35 +10,36 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 from lance.fragment import FragmentMetadata
 
+from omnigraph.errors import OmnigraphError
 from omnigraph.load.batches import Batch, without
 from omnigraph.load.checks import MERGE, Checked, CheckSpec, KeyMeets, Plan, check_partition
 from omnigraph.load.chunks import Chunk, Places
+from omnigraph.load.digest import ChunkDigest
 from omnigraph.load.model import Progress, ProgressCall
 from omnigraph.load.parsed import Ignored, Orders, Problem, Problems
 from omnigraph.load.rename_ends import ambiguous, distinct
 from omnigraph.load.stored import Stored
 from omnigraph.load.stored_keys import needed_keys, put_stored_keys
 from omnigraph.load.tasks import (
+    ChunkMeasure,
     ChunkResult,
     ChunkSpec,
+    DigestWay,
     Job,
     TypeResult,
+    measure_chunk,
     put_keys,
     read_chunk,
     remove_staged,
     stage_chunk,
 )
 from omnigraph.load.vectors import embedded
-from omnigraph.spark.runner import Inline, Runner
-
-_S = TypeVar("_S")
-_R = TypeVar("_R")
+from omnigraph.spark.runner import Display, Inline, Runner
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class Work:
     #: Types whose tables can not be staged for yet.
     shared: frozenset[str]
     progress: ProgressCall | None = None
+    #: How the contents are digested; None when nobody asks for it.
+    digest: DigestWay | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     _results: dict[int, ChunkResult] = field(default_factory=dict)
     #: What counts, by chunk and type: the fragments of the last reading.
@@ -69,6 +72,7 @@ class Work:
     _dropped: Orders = field(default_factory=lambda: np.empty(0, np.int64))
     _aliases: pa.Table | None = None
     _ambiguous: list[Problem] = field(default_factory=list)
+    _telling_error: Exception | None = None
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -90,20 +94,28 @@ class Work:
         if not self.holds and self.shared:
             only = frozenset(self.job.targets.pins) - self.shared
         return ChunkSpec(
-            self.job, self.chunks[number], number, aliases=self._aliases, stages=only, puts_keys=not self.holds
+            self.job,
+            self.chunks[number],
+            number,
+            aliases=self._aliases,
+            stages=only,
+            puts_keys=not self.holds,
+            digest=self.digest,
         )
 
     def _run(self, specs: Sequence[ChunkSpec]) -> None:
         total = sum(chunk.size for chunk in self.chunks)
         done = rows = 0
 
-        def arrived(result: ChunkResult) -> None:
+        def shown(read: ChunkMeasure) -> None:
             nonlocal done, rows
-            self._keep(result)
-            done, rows = done + self.chunks[result.number].size, rows + sum(one.rows for one in result.types.values())
+            done, rows = done + self.chunks[read.number].size, rows + read.rows
             self._tell(Progress("read", done, total, rows))
 
-        self.runner.run(read_chunk if self.holds else stage_chunk, specs, on_result=arrived)
+        task = read_chunk if self.holds else stage_chunk
+        for result in _in_order(specs, self.runner.run(task, specs, display=Display(measure_chunk, shown))):
+            self._keep(result)
+        self.raise_telling_error()
         if self.holds:
             for spec in specs:
                 read = self._results[spec.number]
@@ -180,12 +192,16 @@ class Work:
     def _checked(self, runner: Runner, specs: Sequence[CheckSpec]) -> list[Checked]:
         done = 0
 
-        def arrived(_: Checked) -> None:
+        rows = sum(self.rows().values())
+
+        def shown(_: None) -> None:
             nonlocal done
             done += 1
-            self._tell(Progress("check", done, len(specs), sum(self.rows().values())))
+            self._tell(Progress("check", done, len(specs), rows))
 
-        return runner.run(check_partition, specs, on_result=arrived)
+        checked = runner.run(check_partition, specs, display=Display(_nothing, shown))
+        self.raise_telling_error()
+        return checked
 
     # --- what is committed ------------------------------------------------------------------------------------------
 
@@ -212,18 +228,20 @@ class Work:
                             puts_keys=False,
                         )
                     )
-            total, done = len(specs), 0
+            total, done, rows = len(specs), 0, sum(self.rows().values())
 
-            def arrived(result: ChunkResult) -> None:
+            def shown(_: ChunkMeasure) -> None:
                 nonlocal done
                 done += 1
+                self._tell(Progress("stage", done, total, rows))
+
+            results = self.runner.run(stage_chunk, specs, display=Display(measure_chunk, shown))
+            for result in _in_order(specs, results):
                 before = {key: self._staged[result.number, key] for key in result.types}
                 for key, one in result.types.items():
                     self._staged[result.number, key] = one
                 remove_staged(self.job.targets, before)
-                self._tell(Progress("stage", done, total, sum(self.rows().values())))
-
-            self.runner.run(stage_chunk, specs, on_result=arrived)
+            self.raise_telling_error()
 
     def _unsettled(self, number: int, result: ChunkResult) -> frozenset[str]:
         base = self.chunks[number].base
@@ -268,9 +286,67 @@ class Work:
             remove_staged(self.job.targets, {key: result})
         self._staged.clear()
 
+    # --- whole or not at all ----------------------------------------------------------------------------------------
+
+    def digests(self) -> list[ChunkDigest]:
+        """The digests of all chunks, in the order of the input."""
+        return [digest for _, result in sorted(self._results.items()) if (digest := result.digest) is not None]
+
+    def require_whole(self, counted: int | None) -> None:
+        """Refuse to go on unless every chunk has one result and every row of it is staged, or held.
+
+        `counted`: how many rows the input has, where that is known from elsewhere.
+        """
+        if sorted(self._results) != list(range(len(self.chunks))):
+            raise _not_whole(f"{len(self._results)} of {len(self.chunks)} parts of the input were read")
+        if counted is not None and self.lines()[0] != counted:
+            raise _not_whole(f"{self.lines()[0]} of {counted} rows were read")
+        for (number, key), one in self._staged.items():
+            present = sum(len(batch.orders) for batch in one.held) if self.holds else _rows_in(one.fragments)
+            if present != one.rows:
+                raise _not_whole(f"{present} of {one.rows} rows of {key} in part {number} are staged")
+
+    # --- progress ---------------------------------------------------------------------------------------------------
+
     def _tell(self, progress: Progress) -> None:
-        if self.progress is not None:
+        """Tell the caller how far the load is; an error of the caller's waits until it is known what was staged."""
+        if self.progress is None or self._telling_error is not None:
+            return
+        try:
             self.progress(progress)
+        except Exception as error:
+            self._telling_error = error
+
+    def tell(self, progress: Progress) -> None:
+        """Tell the caller how far the load is, between jobs."""
+        self._tell(progress)
+        self.raise_telling_error()
+
+    def raise_telling_error(self) -> None:
+        """Raise what the caller's `progress` has raised: that ends the load, and nothing is committed."""
+        if self._telling_error is not None:
+            raise self._telling_error
+
+
+def _in_order(specs: Sequence[ChunkSpec], results: Sequence[ChunkResult]) -> Sequence[ChunkResult]:
+    """The results, each of which is that of its spec."""
+    if [spec.number for spec in specs] != [result.number for result in results]:
+        raise _not_whole(
+            f"{len(results)} results came for {len(specs)} parts of the input, or others than were asked for"
+        )
+    return results
+
+
+def _not_whole(found: str) -> OmnigraphError:
+    return OmnigraphError(f"the load is not whole: {found}; nothing was written, try again and report this")
+
+
+def _rows_in(fragments: Sequence[FragmentMetadata]) -> int:
+    return sum(fragment.physical_rows for fragment in fragments)
+
+
+def _nothing(_: Checked) -> None:
+    """What is shown of a partition that was checked: that it was."""
 
 
 def _has_edges(result: ChunkResult) -> bool:

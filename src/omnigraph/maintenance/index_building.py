@@ -18,7 +18,7 @@ from omnigraph import failpoints
 from omnigraph.maintenance.index_kinds import IndexKind
 from omnigraph.maintenance.index_plan import Build
 from omnigraph.maintenance.workplace import Workplace
-from omnigraph.spark.runner import Inline
+from omnigraph.spark.runner import Display, Inline
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
@@ -51,7 +51,7 @@ def stage_builds(workplace: Workplace, table: Table, builds: Sequence[Build]) ->
     sizes = [(part.fragment_id, part.metadata.num_rows) for part in table.dataset.get_fragments()]
     groups = groups_of(sizes, runner.parallelism)
     specs = [spec for build in builds for spec in _specs(workplace.root, table, build, groups)]
-    segments = runner.run(build_segment, specs, on_result=lambda segment: count(segment.rows))
+    segments = runner.run(build_segment, specs, display=Display(rows_of_segment, count))
     failpoints.hit("index_build.segments_built")
     by_name: dict[str, list[Index]] = {}
     for spec, segment in zip(specs, segments, strict=True):
@@ -120,6 +120,11 @@ def _specs(root: Root, table: Table, build: Build, groups: Sequence[Group]) -> l
         )
         for group in groups
     ]
+
+
+def rows_of_segment(segment: Segment) -> int:
+    """How many rows a segment covers, to tell how far the building is."""
+    return segment.rows
 
 
 def build_segment(spec: SegmentSpec) -> Segment:

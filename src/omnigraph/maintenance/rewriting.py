@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lance.optimize import CompactionTask, RewriteResult
 
 from omnigraph.maintenance.workplace import Workplace
-from omnigraph.spark.runner import Inline
+from omnigraph.spark.runner import Display, Inline
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
@@ -34,7 +34,7 @@ def rewrite(workplace: Workplace, table: Table, tasks: Sequence[CompactionTask])
         RewriteSpec(workplace.root, table.location, table.version, text, size)
         for text, size in zip(described, rows, strict=True)
     ]
-    written = runner.run(run_task, specs, on_result=lambda result: count(result.rows))
+    written = runner.run(run_task, specs, display=Display(rows_of_task, count))
     return [RewriteResult.from_json(result.written) for result in written]  # type: ignore[attr-defined]
 
 
@@ -55,6 +55,11 @@ class Rewritten:
 
     written: str
     rows: int
+
+
+def rows_of_task(result: Rewritten) -> int:
+    """How many rows a task has read, to tell how far a compaction is."""
+    return result.rows
 
 
 def run_task(spec: RewriteSpec) -> Rewritten:

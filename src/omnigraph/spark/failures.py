@@ -7,7 +7,14 @@ from collections.abc import Mapping
 
 from omnigraph.errors import SparkFailed
 
-_CRASHED = ("Python worker exited unexpectedly", "Python worker failed to connect", "Cannot run program")
+_CRASHED = ("Python worker exited unexpectedly", "Python worker failed to connect", "ExecutorLostFailure")
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[\w.]+)'")
+_NO_PYTHON = re.compile(r'Cannot run program "(?P<program>[^"]+)"')
+_OTHER_PYTHON = re.compile(
+    r"Python in worker has different version: (?P<worker>[\d.]+) than that in driver: (?P<driver>[\d.]+)"
+)
+#: How Spark names the place of a task: its host and its executor, which is the driver where tasks run in this process's JVM.
+_PLACE = re.compile(r"\(TID \d+\) \((?P<host>\S+) executor (?P<executor>\S+)\)")
 _LOST = (
     "SparkContext was shut down",
     "SparkContext has been shutdown",
@@ -27,11 +34,16 @@ _REASON = re.compile(
 
 
 def job_failure(error: BaseException, what: str) -> SparkFailed:
-    """Why a job did not finish."""
+    """Why a job did not finish, and on which worker where the fault is there."""
     text = _text(error)
+    host = _worker_host(text)
+    lacks = _lacking(text, host)
+    if lacks is not None:
+        return SparkFailed(lacks, kind="worker", detail=text)
     if any(sign in text for sign in _CRASHED):
         return SparkFailed(
-            f"a Spark worker process died while it ran {what} (killed, or out of memory); nothing was published, try again",
+            f"a Spark worker process died{_on(host)} while it ran {what} (killed, or out of memory); nothing was published, "
+            "try again",
             kind="worker",
             detail=text,
         )
@@ -42,7 +54,36 @@ def job_failure(error: BaseException, what: str) -> SparkFailed:
             kind="lost",
             detail=text,
         )
-    return SparkFailed(f"Spark failed while it ran {what}: {_reason(text)}", kind="task", detail=text)
+    return SparkFailed(f"Spark failed{_on(host)} while it ran {what}: {_reason(text)}", kind="task", detail=text)
+
+
+def _worker_host(text: str) -> str | None:
+    """The machine on which the task failed last; None when it is this one or Spark does not say."""
+    places = [found for found in _PLACE.finditer(text) if found["executor"] != "driver"]
+    return places[-1]["host"] if places else None
+
+
+def _on(host: str | None) -> str:
+    return "" if host is None else f" on the worker {host}"
+
+
+def _lacking(text: str, host: str | None) -> str | None:
+    """What the workers lack to run tasks at all, and what to do; None when that is not what is wrong."""
+    where = f"the Spark worker {host}" if host else "a Spark worker"
+    if found := _OTHER_PYTHON.search(text):
+        return (
+            f"{where} runs Python {found['worker']} and this process {found['driver']}; "
+            "set PYSPARK_PYTHON to a Python of the same version there"
+        )
+    if found := _NO_PYTHON.search(text):
+        return f"{where} can not start '{found['program']}'; install it there, or set PYSPARK_PYTHON to a Python that is there"
+    if found := _NO_MODULE.search(text):
+        package = "omnigraph" if found["module"].startswith("omnigraph") else found["module"]
+        return (
+            f"the Python of {where} has no module '{found['module']}'; run `pip install {package}` there, or set "
+            "PYSPARK_PYTHON to a Python that has it"
+        )
+    return None
 
 
 def start_failure(error: Exception | str, settings: Mapping[str, str]) -> SparkFailed:

@@ -42,7 +42,7 @@ _OPENED = (
     "java.base/sun.util.calendar",
     "java.security.jgss/sun.security.krb5",
 )
-_OPTIONS = (
+JVM_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
     "-Dio.netty.tryReflectionSetAccessible=true",
@@ -137,7 +137,7 @@ def _command(java: Java, settings: Mapping[str, str], temporary: Path) -> list[s
     classes = [settings[key] for key in ("spark.driver.extraClassPath",) if key in settings]
     if os.environ.get("SPARK_CONF_DIR"):
         classes.append(os.environ["SPARK_CONF_DIR"])
-    options = [*_OPTIONS, f"-Djava.io.tmpdir={temporary}", f"-Xmx{settings['spark.driver.memory']}"]
+    options = [*JVM_OPTIONS, f"-Djava.io.tmpdir={temporary}", f"-Xmx{settings['spark.driver.memory']}"]
     if java.major >= 23:
         options.append("--sun-misc-unsafe-memory-access=allow")
     if is_local(settings["spark.master"]):

@@ -1,0 +1,104 @@
+"""What an input holds, as one short text: how a repeated load with an idempotency key is told from another one.
+
+Tasks make it while they read. Text counts byte by byte, chunk by chunk. Rows of tables count as values, whatever file,
+encoding or partition they come in; their order counts where the input has one, which a Spark data frame has not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.load.parsed import Rows
+from omnigraph.values.columns import whole
+from omnigraph.values.json_text import json_string, json_text
+
+if TYPE_CHECKING:
+    from omnigraph.load.text import Piece
+
+_BYTES = 16
+_RANGE = 1 << (8 * _BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkDigest:
+    """The contents of one chunk: a hash of its text, else the sum of the hashes of its rows."""
+
+    text: str | None = None
+    rows: int = 0
+    row_count: int = 0
+    #: Lines that were refused: a load that was committed had none.
+    refused: int = 0
+
+
+class Digesting:
+    """Makes the digest of a chunk of its pieces, one by one."""
+
+    def __init__(self, *, ordered: bool) -> None:
+        self._ordered = ordered
+        self._text = hashlib.blake2b(digest_size=_BYTES)
+        self._is_text = False
+        self._rows = self._row_count = self._refused = 0
+
+    def add(self, piece: Piece) -> None:
+        self._refused += len(piece.reading.problems)
+        if piece.text is not None:
+            self._is_text = True
+            self._text.update(piece.text)
+            return
+        for rows in piece.reading.rows:
+            self._rows = (self._rows + _sum_of_rows(rows, ordered=self._ordered)) % _RANGE
+            self._row_count += len(rows.orders)
+
+    def digest(self) -> ChunkDigest:
+        return ChunkDigest(
+            self._text.hexdigest() if self._is_text else None, self._rows, self._row_count, self._refused
+        )
+
+
+def contents_of(chunks: Sequence[ChunkDigest]) -> str:
+    """The digest of a whole input, from those of its chunks in their order."""
+    parts = [
+        [chunk.text for chunk in chunks if chunk.text is not None],
+        f"{sum(chunk.rows for chunk in chunks) % _RANGE:032x}",
+        sum(chunk.row_count for chunk in chunks),
+        sum(chunk.refused for chunk in chunks),
+    ]
+    return hashlib.sha256(orjson.dumps(parts)).hexdigest()
+
+
+def _sum_of_rows(rows: Rows, *, ordered: bool) -> int:
+    """The sum of a hash of every row: of its type, its values and, where that counts, its place."""
+    from xxhash import xxh3_128_intdigest
+
+    texts = _texts(rows)
+    start, end = texts.offset, texts.offset + len(texts) + 1
+    offsets = memoryview(texts.buffers()[1]).cast("q")[start:end].tolist()
+    data = memoryview(texts.buffers()[2])
+    seeds = rows.orders.tolist() if ordered else [0] * len(texts)
+    hashed = (
+        xxh3_128_intdigest(data[begin:stop], seed)
+        for begin, stop, seed in zip(offsets, offsets[1:], seeds, strict=False)
+    )
+    return sum(hashed) % _RANGE
+
+
+def _texts(rows: Rows) -> pa.Array:
+    """Every row as one text: its type, the id it gives, then all values as JSON."""
+    entity = rows.entity
+    count = len(rows.orders)
+    given = pa.nulls(count, pa.string()) if rows.given is None else rows.given
+    columns = [pa.array([entity.type_key] * count, pa.large_string()), json_string(given.cast(pa.large_string()))]
+    for name in rows.table.column_names:
+        column = whole(rows.table[name])
+        declared = entity.properties.get(name)
+        texts = json_string(column) if declared is None else json_text(column, declared.type)
+        columns.append(texts.cast(pa.large_string()))
+    separator = pa.scalar(",", pa.large_string())
+    return pc.binary_join_element_wise(*columns, separator, null_handling="replace", null_replacement="null")

@@ -1,0 +1,126 @@
+"""A Spark data frame becomes files that a load reads: each task writes its partition as Parquet, and says how many rows it has.
+
+A task that is repeated, or runs twice at once, writes another file; only those that the job returns are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from omnigraph.errors import SparkFailed
+from omnigraph.export.sink import ByteSink
+from omnigraph.ids import new_ulid
+from omnigraph.load.scratch import Scratch, written_file
+from omnigraph.spark.runner import OnSpark, awaited, spark_errors
+from omnigraph.spark.session import spark_session
+from omnigraph.spark.visibility import require_seen
+from omnigraph.storage.files import InputFile
+from omnigraph.storage.outputs import Output
+from omnigraph.storage.root import Root
+
+_GROUP_BYTES = 32 << 20
+_RETURNED = "name string, rows bigint, bytes bigint"
+
+
+@dataclass(frozen=True)
+class FrameFiles:
+    """The rows of a data frame in files, in the order of its partitions, and how many rows they have."""
+
+    columns: list[str]
+    files: list[InputFile]
+    rows: int
+
+
+def frame_files(frame: Any, scratch: Scratch) -> FrameFiles:
+    """Let Spark's tasks write a data frame to a place that the load's tasks see."""
+    runner = OnSpark(spark_session(frame.sparkSession))
+    if runner.shares_disk:
+        folder = Output(str(scratch.folder()), Root(str(scratch.folder()))).child("frame")
+    else:
+        require_seen(
+            runner,
+            scratch.graph,
+            scratch.shared_path(),
+            f"the graph at {scratch.graph.uri}",
+            "the tasks of a data frame write its rows there: put the graph on storage that all workers share, or load "
+            "frame.toArrow()",
+        )
+        folder = scratch.shared().child("frame")
+    what, group = "the tasks of the data frame", new_ulid()
+    context = runner.session.context
+
+    def job() -> list[Any]:
+        with spark_errors(runner.session, what):
+            context.setJobGroup(group, "load a data frame")
+            return list(frame.mapInArrow(PartWriter(folder), _RETURNED).collect())
+
+    parts = sorted(awaited(group, job, lambda: context.cancelJobGroup(group)), key=lambda part: str(part.name))
+    files = [written_file(folder.child(part.name), "<table>", part.bytes) for part in parts]
+    for file, part in zip(files, parts, strict=True):
+        _require_whole(file, part.rows)
+    return FrameFiles(list(frame.columns), files, sum(part.rows for part in parts))
+
+
+def _require_whole(file: InputFile, rows: int) -> None:
+    with file.opened() as opened:
+        found = pq.ParquetFile(opened).metadata.num_rows
+    if found != rows:
+        raise SparkFailed(
+            f"a task of the data frame wrote {rows} rows and {found} are there; nothing was published, try again",
+            kind="results",
+        )
+
+
+@dataclass(frozen=True)
+class PartWriter:
+    """Writes the rows of one partition as one Parquet file of a folder."""
+
+    folder: Output
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        first = next((batch for batch in batches if batch.num_rows), None)
+        if first is None:
+            return
+        task = TaskContext.get()
+        name = f"{0 if task is None else task.partitionId():08d}-{new_ulid()}.parquet"
+        counted = _Counted()
+        self.folder.child(name).write(counted.stream(first, batches), parents=True)
+        yield pa.RecordBatch.from_pydict({"name": [name], "rows": [counted.rows], "bytes": [counted.bytes]})
+
+
+class _Counted:
+    """The bytes of a Parquet file, made of batches; `rows` and `bytes` are right when it has been written."""
+
+    def __init__(self) -> None:
+        self.rows = self.bytes = 0
+
+    def stream(self, first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+        sink = ByteSink()
+        with pq.ParquetWriter(pa.PythonFile(sink, "w"), first.schema, compression="zstd") as writer:
+            held, size = [first], first.nbytes
+            for batch in batches:
+                if size >= _GROUP_BYTES:
+                    self._write(writer, held)
+                    held, size = [], 0
+                    yield self._taken(sink)
+                held.append(batch)
+                size += batch.nbytes
+            self._write(writer, held)
+        yield self._taken(sink)
+
+    def _write(self, writer: pq.ParquetWriter, held: list[pa.RecordBatch]) -> None:
+        table = pa.Table.from_batches(held)
+        writer.write_table(table, row_group_size=max(table.num_rows, 1))
+        self.rows += table.num_rows
+
+    def _taken(self, sink: ByteSink) -> bytes:
+        taken = sink.taken()
+        self.bytes += len(taken)
+        return taken
