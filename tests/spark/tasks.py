@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 
 from omnigraph.errors import KeyConflict
+from omnigraph.storage.files import InputFile
+from omnigraph.storage.root import Root
 
 
 def square(number: int) -> int:
@@ -46,3 +48,9 @@ def log_run(spec: tuple[str, int]) -> int:
 def nap(seconds: float) -> float:
     time.sleep(seconds)
     return seconds
+
+
+def read_file(path: str) -> bytes:
+    """The contents of a file, as an input of a load is read; slow enough that every executor gets one."""
+    time.sleep(0.2)
+    return InputFile(path, Root(str(Path(path).parent)), path, 1).read(0, 1)

@@ -24,7 +24,6 @@ from omnigraph.storage.outputs import Output
 from omnigraph.storage.root import Root
 
 _GROUP_BYTES = 32 << 20
-_RETURNED = "name string, rows bigint, bytes bigint"
 
 
 @dataclass(frozen=True)
@@ -57,13 +56,31 @@ def frame_files(frame: Any, scratch: Scratch) -> FrameFiles:
     def job() -> list[Any]:
         with spark_errors(runner.session, what):
             context.setJobGroup(group, "load a data frame")
-            return list(frame.mapInArrow(PartWriter(folder), _RETURNED).collect())
+            return list(_arrow_batches(frame).mapPartitionsWithIndex(PartWriter(folder, _schema(frame))).collect())
 
-    parts = sorted(awaited(group, job, lambda: context.cancelJobGroup(group)), key=lambda part: str(part.name))
-    files = [written_file(folder.child(part.name), "<table>", part.bytes) for part in parts]
+    parts: list[Part] = sorted(
+        awaited(group, job, lambda: context.cancelJobGroup(group)), key=lambda part: str(part.name)
+    )
+    files = [written_file(folder.child(part.name), "<table>", part.size) for part in parts]
     for file, part in zip(files, parts, strict=True):
         _require_whole(file, part.rows)
     return FrameFiles(list(frame.columns), files, sum(part.rows for part in parts))
+
+
+def _arrow_batches(frame: Any) -> Any:
+    """The rows of a data frame as Arrow messages, made by the JVM; `mapInArrow` would do the same, and asks for pandas."""
+    from pyspark import RDD
+    from pyspark.serializers import NoOpSerializer
+
+    return RDD(frame._jdf.toArrowBatchRdd().toJavaRDD(), frame.sparkSession.sparkContext, NoOpSerializer())
+
+
+def _schema(frame: Any) -> pa.Schema:
+    """The schema of those messages, which they do not say themselves."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    large = frame.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes") == "true"
+    return to_arrow_schema(frame.schema, timezone="UTC", prefers_large_types=large)
 
 
 def _require_whole(file: InputFile, rows: int) -> None:
@@ -77,22 +94,30 @@ def _require_whole(file: InputFile, rows: int) -> None:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A file that one task has written: its name, its rows and its size in bytes."""
+
+    name: str
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True)
 class PartWriter:
-    """Writes the rows of one partition as one Parquet file of a folder."""
+    """Writes the rows of one partition as one Parquet file of a folder; an empty one has no file."""
 
     folder: Output
+    schema: pa.Schema
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
+    def __call__(self, partition: int, messages: Iterator[bytes]) -> Iterator[Part]:
+        batches = (pa.ipc.read_record_batch(pa.py_buffer(message), self.schema) for message in messages)
         first = next((batch for batch in batches if batch.num_rows), None)
         if first is None:
             return
-        task = TaskContext.get()
-        name = f"{0 if task is None else task.partitionId():08d}-{new_ulid()}.parquet"
+        name = f"{partition:08d}-{new_ulid()}.parquet"
         counted = _Counted()
         self.folder.child(name).write(counted.stream(first, batches), parents=True)
-        yield pa.RecordBatch.from_pydict({"name": [name], "rows": [counted.rows], "bytes": [counted.bytes]})
+        yield Part(name, counted.rows, counted.bytes)
 
 
 class _Counted:
