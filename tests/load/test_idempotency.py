@@ -68,6 +68,21 @@ def test_the_same_contents_again_write_nothing_and_others_are_refused(
     assert len(rows(graph, "node:N")) == 40
 
 
+def test_a_file_of_the_same_path_and_size_with_other_contents_is_another_request(
+    graph: og.Graph, load: Load, tmp_path: Path
+) -> None:
+    def write(first: int) -> Path:
+        table = pa.table({"name": ["a", "b"], "n": pa.array([first, 3], pa.int64())})
+        pq.write_table(table, tmp_path / "in.parquet", compression="none", use_dictionary=False, write_statistics=False)
+        return tmp_path / "in.parquet"
+
+    load(graph, write(1), "merge", type="N", idempotency_key="k")
+    size = write(1).stat().st_size
+    assert write(2).stat().st_size == size
+    with pytest.raises(BadRequest, match="another request"):
+        load(graph, write(2), "merge", type="N", idempotency_key="k")
+
+
 def test_how_a_table_is_cut_encoded_or_stored_does_not_count(graph: og.Graph, load: Load, tmp_path: Path) -> None:
     first = load(graph, TABLE, "merge", type="N", idempotency_key="k")
     cut = pa.concat_tables([TABLE.slice(0, 7), TABLE.slice(7)])
