@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,7 @@ def test_a_killed_driver(cluster: Cluster, place: Path) -> None:
     """Its tasks end with it. Its record keeps what it staged from cleanup until the lease runs out; the graph is untouched."""
     graph = new_graph(place)
     (place / "rows.jsonl").write_bytes(lines())
+    others = set(cluster.executors("app-"))
     command = [sys.executable, str(DRIVER), graph.uri, cluster.url, str(place / "rows.jsonl"), json.dumps(CONF)]
     child = subprocess.run(command, capture_output=True, check=False)
     assert child.returncode == -signal.SIGKILL, child.stderr.decode()
@@ -148,6 +150,8 @@ def test_a_killed_driver(cluster: Cluster, place: Path) -> None:
     jobs = list_jobs(context.store)
     assert jobs
     assert graph.snapshot().open("node:N").count_rows() == 0
+    while set(cluster.executors("app-")) - others:
+        time.sleep(0.1)
     for job in jobs:
         remove_job(context.store, job.job_id)
     assert_references(graph)
