@@ -46,8 +46,8 @@ def test_staging_leaves_the_live_files_alone(store: ObjectStore) -> None:
     assert schema_files.live_target(store) == schema_files.target_hash(OLD[COMPILED])
 
 
-def test_promoting(store: ObjectStore) -> None:
-    schema_files.promote(store)
+def test_promoting(store: ObjectStore, store_root: Root) -> None:
+    schema_files.promote(store, store_root)
     assert live(store) == NEW
     assert staged(store) == []
     assert store.get(schema_files.archive_path(schema_files.target_hash(NEW[COMPILED]))) == NEW[COMPILED]
@@ -68,13 +68,13 @@ def test_an_incomplete_staged_set_has_no_target(store: ObjectStore, name: str) -
 @pytest.mark.parametrize("effect", [error_before, error_after])
 @pytest.mark.parametrize(("verb", "nth"), [("put", n) for n in range(1, 5)] + [("delete", n) for n in range(1, 4)])
 def test_a_promotion_that_dies_anywhere_can_be_finished(
-    store: ObjectStore, verb: str, nth: int, effect: object
+    store: ObjectStore, store_root: Root, verb: str, nth: int, effect: object
 ) -> None:
     faulty = FaultyStore(store, [effect(verb, nth=nth)])  # type: ignore[operator]
     with pytest.raises(StorageError):
-        schema_files.promote(faulty)
+        schema_files.promote(faulty, store_root)
     if schema_files.staged_target(store) == TARGET:
-        schema_files.promote(store)
+        schema_files.promote(store, store_root)
     else:
         assert live(store) == NEW, "the staged copies went before the live files were new"
         schema_files.drop_staged(store)

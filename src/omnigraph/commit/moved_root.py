@@ -7,6 +7,7 @@ import orjson
 from omnigraph.commit.branch_refs import list_refs
 from omnigraph.commit.context import CommitContext
 from omnigraph.errors import GraphMoved, StorageError
+from omnigraph.storage.digests import digest_of, note
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.root import Root
 
@@ -17,7 +18,9 @@ def record_root(context: CommitContext) -> None:
     """Before a branch is made: remember where this graph lies. Without branches a graph may be moved freely."""
     recorded = _recorded(context.store)
     if recorded != context.root.uri:
-        context.store.put(ROOT_RECORD, orjson.dumps({"uri": context.root.uri}))
+        data = orjson.dumps({"uri": context.root.uri})
+        note(context.root, {ROOT_RECORD: digest_of(data)})
+        context.store.put(ROOT_RECORD, data)
 
 
 def refuse_if_moved(store: ObjectStore, root: Root) -> None:

@@ -421,7 +421,7 @@ def _promote(context: CommitContext, sidecar: Sidecar) -> None:
     """The manifest names the new schema; the files follow. What fails here is finished by recovery."""
     _put_record(context, replace(sidecar, published=True))
     failpoints.hit("schema_apply.before_promote")
-    schema_files.promote(context.store)
+    schema_files.promote(context.store, context.root)
     context.make_durable(*schema_files.FILES)
     failpoints.hit("schema_apply.after_promote")
 

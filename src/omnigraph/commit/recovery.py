@@ -156,7 +156,7 @@ def _already_published(
 def finish_promotion(context: CommitContext, sidecar: Sidecar) -> None:
     """Bring the schema files up to what the manifest names, after a crash anywhere in the promotion."""
     if schema_files.staged_target(context.store) == sidecar.schema_target:
-        schema_files.promote(context.store)
+        schema_files.promote(context.store, context.root)
     else:
         # The live files are the target already (part of the staged set was removed), or nothing was staged.
         schema_files.drop_staged(context.store)

@@ -76,7 +76,7 @@ def roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState,
     publish(context, sidecar.branch, updates, requirements, _lineage(sidecar))
     failpoints.hit("recovery.after_roll_forward")
     if sidecar.kind is Kind.SCHEMA_APPLY:
-        schema_files.promote(context.store)
+        schema_files.promote(context.store, context.root)
         purge(context, sidecar)
     return sidecar.commit.id
 

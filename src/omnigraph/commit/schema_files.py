@@ -6,7 +6,9 @@ import hashlib
 from collections.abc import Mapping
 
 from omnigraph import failpoints
+from omnigraph.storage.digests import digest_of, note
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.root import Root
 
 SOURCE = "_schema.pg"
 COMPILED = "_schema.ir.json"
@@ -56,11 +58,18 @@ def live_target(store: ObjectStore) -> str | None:
     return None if compiled is None else target_hash(compiled)
 
 
-def promote(store: ObjectStore) -> None:
+def note_digests(root: Root, files: SchemaFiles) -> None:
+    """Record what the three files and the archived schema are about to be. They are replaced, so this comes first."""
+    archived = {archive_path(target_hash(files[COMPILED])): files[COMPILED]} if COMPILED in files else {}
+    note(root, {path: digest_of(data) for path, data in {**files, **archived}.items()})
+
+
+def promote(store: ObjectStore, root: Root) -> None:
     """Make the staged files the live ones. Repeatable after a crash at any point."""
     for name in FILES:
         data = store.get_or_none(staged_path(name))
         if data is not None:
+            note_digests(root, {name: data})
             if name == COMPILED:
                 store.put(archive_path(target_hash(data)), data)
             store.put(name, data)

@@ -35,6 +35,7 @@ from omnigraph.graph.contract import Contract, accept, check_identities, read_co
 from omnigraph.ids import new_incarnation, new_ulid, now_micros
 from omnigraph.language.schema.accept import accept_schema
 from omnigraph.language.schema.build import compile_schema
+from omnigraph.storage.digests import LOG
 from omnigraph.storage.locks import BranchLocks
 from omnigraph.storage.objects import ObjectStore, open_store
 from omnigraph.storage.root import Root
@@ -85,6 +86,7 @@ def create(context: CommitContext, source: str, *, force: bool = False, actor: s
         failpoints.hit("init.after_claim")
         entries = _create_tables(context, contract)
         failpoints.hit("init.after_tables")
+        schema_files.note_digests(context.root, contract.files())
         for name, data in contract.files().items():
             _put_new(context, name, data)
         context.store.put(schema_files.archive_path(contract.ir_hash), contract.files()[schema_files.COMPILED])
@@ -149,6 +151,7 @@ def _remove_leftovers(store: ObjectStore) -> None:
             store.delete_prefix(path)
     for name in schema_files.FILES:
         store.delete(name)
+    store.delete(LOG)
     store.delete(CLAIM)
 
 

@@ -35,6 +35,7 @@ from omnigraph.maintenance.leftovers import DroppedTable
 from omnigraph.maintenance.reachable import Kept, KeptVersions, kept_versions
 from omnigraph.maintenance.reclaim import Reclaim, plan_reclaim, still_unneeded, take_files, take_versions, unfinished
 from omnigraph.maintenance.retention import KeptBranch, KeptFor, Policy, kept_branches
+from omnigraph.storage.digests import fold_log
 from omnigraph.storage.tables.dataset_files import DatasetFiles, LineFiles, list_dataset
 from omnigraph.storage.tables.location import Location
 
@@ -175,6 +176,8 @@ class _Cleanup:
         done: list[Reclaim] = []
         with _all_locks(context):
             again = found if self._nothing_new(found) else self.survey()
+            # Before the files: a file without a digest is no damage, a digest without its file is.
+            fold_log(context.store, without={path for reclaim in again.reclaims for path in reclaim.paths()})
             for reclaim in again.reclaims:
                 with _collected(errors, reclaim.path):
                     if reclaim:

@@ -43,8 +43,15 @@ class Reclaim:
 
     @property
     def size(self) -> int:
-        versions = (info for line in self.versions.values() for info in line.values())
-        return sum(info.size for info in (*versions, *self.files))
+        return sum(info.size for info in self._infos())
+
+    def paths(self) -> Iterator[str]:
+        """Every file that goes."""
+        return (info.path for info in self._infos())
+
+    def _infos(self) -> Iterator[ObjectInfo]:
+        yield from (info for line in self.versions.values() for info in line.values())
+        yield from self.files
 
     def __bool__(self) -> bool:
         return bool(self.versions or self.files)

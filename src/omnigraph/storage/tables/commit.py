@@ -26,6 +26,7 @@ from lance.optimize import Compaction
 
 from omnigraph import failpoints
 from omnigraph.errors import AlreadyExists, BadRequest, ExpectedVersionMismatch, OmnigraphError, StorageError
+from omnigraph.storage.digests import forget, forget_missing
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.handles import TRANSACTION_ID, UNDO, Tables, own_id, read_transaction_id
@@ -41,6 +42,7 @@ from omnigraph.storage.tables.lance_errors import (
     translated_panics,
 )
 from omnigraph.storage.tables.location import Location, branch_path
+from omnigraph.storage.tables.recording import forget_branch, record_branch, record_commit, recording_versions
 from omnigraph.storage.tables.staged import (
     ROWS_PER_FRAGMENT,
     IndexFold,
@@ -164,7 +166,7 @@ def _commit_rewrites(tables: Tables, location: Location, pin: int, work: Rewrite
     # Lance moves the handle it is given, so it must not be one that is shared.
     dataset = tables.open_dataset(location, pin)
     try:
-        with translated(str(location), "commit the compaction of"):
+        with translated(str(location), "commit the compaction of"), recording_versions(dataset):
             Compaction.commit(dataset, list(work.results))
     except StaleCommit as stale:
         raise _moved(location, pin, tables.head_version(location)) from stale
@@ -188,7 +190,8 @@ def _commit_index_fold(tables: Tables, location: Location, pin: int, work: Index
 def _fold(dataset: LanceDataset, location: Location, names: Sequence[str]) -> bool:
     """Fold new rows into some indexes. Where Lance can not, the index lags: that is said, and nothing fails."""
     try:
-        with translated(str(location), f"fold new rows into the indexes {', '.join(names)} of"):
+        said = f"fold new rows into the indexes {', '.join(names)} of"
+        with translated(str(location), said), recording_versions(dataset):
             # Into one segment: what lies in several can not be compacted together.
             dataset.optimize.optimize_indices(index_names=list(names), num_indices_to_merge=_ALL_SEGMENTS)
     except StorageError as error:
@@ -342,6 +345,7 @@ def drop_fork(tables: Tables, location: Location) -> None:
 
 def drop_table(tables: Tables, path: str, delete_prefix: Callable[[str], object]) -> None:
     """Remove a table with all its forks, through the object store that is given."""
+    forget(tables.root, f"{path}/")
     delete_prefix(path)
     tables.forget(Location(path))
 
@@ -351,6 +355,7 @@ def drop_history(tables: Tables, location: Location) -> None:
     with translated(str(location), "remove old versions of"):
         # Staged files belong to no version yet, and are left alone.
         tables.open_dataset(location).cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    forget_missing(tables.root, f"{location.path}/")
     tables.forget(location)
 
 
@@ -397,7 +402,7 @@ def compact_dataset(
     `dataset`: a handle of the caller's own, which is moved to the version reached.
     """
     before = dataset.version
-    with translated(dataset.uri, "compact"):
+    with translated(dataset.uri, "compact"), recording_versions(dataset):
         dataset.optimize.compact_files(target_rows_per_fragment=target_rows_per_fragment)
     return _require_versions(tables, location, dataset, before)
 
@@ -424,10 +429,12 @@ def create_lance_branch(dataset: LanceDataset, name: str, version: int) -> None:
     except ShortFile:
         delete_lance_branch(dataset, name)
         raise
+    record_branch(dataset, name, version)
 
 
 def delete_lance_branch(dataset: LanceDataset, name: str) -> None:
     """Delete a branch and its files; `Missing` when there is neither, `BranchInUse` when others start from it."""
+    forget_branch(dataset, name)
     with translated(dataset.uri, f"delete branch {name} of"):
         if name not in _branches(dataset):
             if not _drop_tree_without_ref(dataset, name):
@@ -485,7 +492,7 @@ def _drop_tree_without_ref(dataset: LanceDataset, name: str) -> bool:
 
 
 def _commit(dataset: LanceDataset, transaction: Transaction, name: str, *, retries: int = 0) -> LanceDataset:
-    """Commit, by default with zero retries, and see to it that the outcome is known."""
+    """Commit, by default with zero retries, see to it that the outcome is known, and record the digests of its files."""
     try:
         with translated_panics(name, "commit to"):
             committed = LanceDataset.commit(dataset, transaction, max_retries=retries)
@@ -494,7 +501,10 @@ def _commit(dataset: LanceDataset, transaction: Transaction, name: str, *, retri
         raise translate(conflict, path=name, action="commit to") from conflict
     except LANCE_ERRORS as error:
         committed = _settle(dataset, transaction, name, error)
-    return _require_version(committed, transaction)
+    _require_version(committed, transaction)
+    undoes = (transaction.transaction_properties or {}).get(TRANSACTION_ID) == UNDO
+    record_commit(dataset, committed, transaction, undo=undoes)
+    return committed
 
 
 def _settle(dataset: LanceDataset, transaction: Transaction, name: str, error: Exception) -> LanceDataset:
@@ -526,7 +536,9 @@ def _create(root: Root, path: str, transaction: Transaction) -> LanceDataset:
     except LANCE_ERRORS as error:
         # Lance's text for "exists already" speaks of a missing manifest, so the store is asked instead.
         created = _settle_create(root, path, transaction, error)
-    return _require_version(created, transaction)
+    _require_version(created, transaction)
+    record_commit(None, created, transaction, undo=False)
+    return created
 
 
 def _settle_create(root: Root, path: str, transaction: Transaction, error: Exception) -> LanceDataset:

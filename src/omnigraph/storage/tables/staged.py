@@ -40,7 +40,17 @@ DATA_STORAGE_VERSION = "2.2"
 ROWS_PER_FRAGMENT = 1024 * 1024
 
 Kind = Literal[
-    "create", "append", "upsert", "replace", "delete", "overwrite", "columns", "index", "compaction", "index_fold"
+    "create",
+    "append",
+    "upsert",
+    "replace",
+    "delete",
+    "overwrite",
+    "columns",
+    "index",
+    "compaction",
+    "index_fold",
+    "restore",
 ]
 
 
@@ -282,6 +292,13 @@ def stage_indexes(indexes: Sequence[Staged]) -> Staged:
     first = indexes[0]
     together = LanceOperation.CreateIndex(new_indices=new_indices, removed_indices=removed_indices)
     return replace(first, work=Transaction(first.transaction.read_version, together))
+
+
+def stage_index_removal(table: Table, names: Collection[str]) -> Staged:
+    """Indexes of a table taken away, in one transaction."""
+    removed = [segment for name in names for segment in _segments_of(table, name)]
+    operation = LanceOperation.CreateIndex(new_indices=[], removed_indices=removed)
+    return Staged("index", table.location, table.version, Transaction(table.version, operation))
 
 
 def stage_index_fold(table: Table, names: Sequence[str]) -> Staged:

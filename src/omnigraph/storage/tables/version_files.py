@@ -46,7 +46,7 @@ def is_newest_on_disk(root: Root, location: Location, version: int) -> bool:
         and root.local_path(version_file(location, version)).exists()
         and not root.local_path(version_file(location, version + 1)).exists()
         # Last: it is written before the first of those versions goes.
-        and version > _reclaimed_up_to(root, location)
+        and version > reclaimed_up_to(root, location)
     )
 
 
@@ -68,7 +68,7 @@ def newest_on_disk(root: Root, location: Location) -> int | None:
 
 def note_reclaimed(store: ObjectStore, root: Root, location: Location, up_to: int) -> None:
     """Say, before versions are taken away, up to where some may be missing below one that is there."""
-    if root.is_local and up_to > _reclaimed_up_to(root, location):
+    if root.is_local and up_to > reclaimed_up_to(root, location):
         store.put(_reclaimed_path(location), json.dumps({"up_to": up_to}).encode())
 
 
@@ -76,7 +76,8 @@ def _reclaimed_path(location: Location) -> str:
     return f"{location.dataset_path}/_reclaimed.json"
 
 
-def _reclaimed_up_to(root: Root, location: Location) -> int:
+def reclaimed_up_to(root: Root, location: Location) -> int:
+    """Up to which version some may be missing below one that is there; very high where that can not be told."""
     place = root.local_path(_reclaimed_path(location))
     if not place.exists():
         return 0

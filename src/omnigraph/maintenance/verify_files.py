@@ -1,0 +1,124 @@
+"""The files of a graph, compared with what is known of them: their presence, their sizes and, read whole, their digests.
+
+Reading is cut into tasks of about 256 MiB each, which run here or on Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from omnigraph.maintenance.verify_report import attempted
+from omnigraph.storage.digests import Digest, digest_chunks
+from omnigraph.storage.files import InputFile
+from omnigraph.storage.root import Root
+
+TASK_BYTES = 256 << 20
+TASK_FILES = 20_000
+_CHUNK = 8 << 20
+
+_LINE = re.compile(
+    r"(?P<line>(?:__manifest|(?:nodes|edges)/[^/]+|_graph_commit\w+\.lance)(?:/tree/.+?)?)/"
+    r"(?P<folder>_versions|_transactions|data|_deletions|_indices|_refs)/(?P<rest>.+)"
+)
+_KINDS = {
+    "_versions": "version",
+    "_transactions": "transaction",
+    "_deletions": "deletion marks",
+    "_indices": "index",
+    "_refs": "branch ref",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a path is: the line of a dataset it belongs to (its folder; None for a control file), and the kind of file."""
+
+    line: str | None
+    kind: str
+    rest: str
+
+
+def place_of(path: str) -> Place:
+    """What a file of a graph is, by its path."""
+    found = _LINE.fullmatch(path)
+    if found is None:
+        return Place(None, "schema file" if path.startswith(("_schema", "__schema")) else "control file", path)
+    folder, rest = found["folder"], found["rest"]
+    kind = _KINDS.get(folder) or ("blob" if "/" in rest else "data")
+    return Place(found["line"], kind, rest)
+
+
+def group_of(path: str) -> str | None:
+    """The folder of an index, or the data file that a blob belongs to; None for what belongs to nothing else."""
+    place = place_of(path)
+    if place.kind == "index":
+        return f"{place.line}/_indices/{place.rest.partition('/')[0]}"
+    if place.kind == "blob":
+        return f"{place.line}/data/{place.rest.partition('/')[0]}.lance"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpec:
+    """Files to read whole: path, size as listed, and what was recorded (nothing: any content is accepted)."""
+
+    root: Root
+    files: tuple[tuple[str, int, tuple[Digest, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """By path why a file is wrong, the digests of files that had none, and how many bytes were read."""
+
+    wrong: dict[str, str]
+    digests: dict[str, Digest]
+    bytes: int
+
+
+def read_specs(root: Root, files: Iterable[tuple[str, int, tuple[Digest, ...]]]) -> list[ReadSpec]:
+    """The files in tasks of bounded size, in the order of their paths."""
+    specs: list[ReadSpec] = []
+    group: list[tuple[str, int, tuple[Digest, ...]]] = []
+    size = 0
+    for file in sorted(files, key=lambda file: file[0]):
+        if group and (size + file[1] > TASK_BYTES or len(group) >= TASK_FILES):
+            specs.append(ReadSpec(root, tuple(group)))
+            group, size = [], 0
+        group.append(file)
+        size += file[1]
+    return [*specs, ReadSpec(root, tuple(group))] if group else specs
+
+
+def read_files(spec: ReadSpec) -> ReadResult:
+    """Read files whole and compare their digests. A task: it runs in any process that sees the graph's storage."""
+    wrong: dict[str, str] = {}
+    digests: dict[str, Digest] = {}
+    total = 0
+    for path, size, known in spec.files:
+        found = _digest(spec.root, path, size)
+        if isinstance(found, str):
+            wrong[path] = found
+            continue
+        total += found.size
+        if not known:
+            digests[path] = found
+        elif found not in known:
+            wrong[path] = "its bytes are not those that were written"
+    return ReadResult(wrong, digests, total)
+
+
+def _digest(root: Root, path: str, size: int) -> Digest | str:
+    return attempted(lambda: digest_chunks(_chunks(root, path, size)))
+
+
+def _chunks(root: Root, path: str, size: int) -> Iterator[bytes]:
+    place = f"{root.uri}/{path}" if root.is_local else "/".join(part for part in (root.prefix, path) if part)
+    with InputFile(path, root, place, size).opened() as file:
+        while chunk := file.read(_CHUNK):
+            yield bytes(chunk)
+
+
+def total_bytes(specs: Sequence[ReadSpec]) -> int:
+    return sum(size for spec in specs for _, size, _ in spec.files)

@@ -1,0 +1,143 @@
+"""What `verify` says: damages, what they affect, and what can be done about each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from omnigraph.errors import OmnigraphError
+
+_Result = TypeVar("_Result")
+
+#: How many commits of a damage are listed by id, and how many entities or rows as examples.
+LISTED = 20
+
+
+class DamageKind(StrEnum):
+    """What is wrong."""
+
+    #: A file that is needed, or was recorded, is not there.
+    MISSING = "missing"
+    #: A file has another size than it was written with.
+    SIZE = "size"
+    #: The bytes of a file are not those that were written.
+    CONTENT = "content"
+    #: A file has the right name and size, as far as known, and can not be read.
+    UNREADABLE = "unreadable"
+    #: Two things that are each readable contradict each other.
+    DISAGREES = "disagrees"
+    #: An index refers to a column that its table does not have.
+    DEAD_INDEX = "dead_index"
+    #: Rows break a rule of the schema.
+    RULE = "rule"
+    #: A table is ahead of what the graph publishes, and no recovery record says why.
+    DRIFT = "drift"
+    #: Lines of the digest log are damaged; the files they were about are not known to be.
+    DIGEST_LOG = "digest_log"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One damage. `path` is the file, or the table where no single file is meant, below the graph.
+
+    `branches` and `tags`: whose present state it affects. `commits`: retained commits whose state it affects, at most 20 of
+    `commit_count`. `rows`: how many rows of a state are affected, None where that can not be told; `entities`: ids of some.
+    """
+
+    path: str
+    kind: DamageKind
+    message: str
+    remedy: str
+    type_key: str | None = None
+    branches: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    commits: tuple[str, ...] = ()
+    commit_count: int = 0
+    rows: int | None = None
+    entities: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "kind": self.kind.value}
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What `repair` did about a table of a branch: the version whose content it has again, or the index that was dropped.
+
+    `lost_rows`: by how many rows the table is smaller now; None when the damaged state could not be counted. `lost_commits`:
+    the commits whose changes of this table are gone. `removed_edges`: edges that were removed because a node is gone.
+    """
+
+    type_key: str
+    branch: str
+    action: str
+    commit: str
+    version: int
+    lost_rows: int | None = None
+    lost_commits: tuple[str, ...] = ()
+    removed_edges: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What `verify` looked at and found. `ok`: nothing is damaged.
+
+    `unrecorded`: files that are needed and whose digests are not in the log, so that only their structure was checked.
+    `recorded`: how many of them were written into the log now. `repaired`: what `repair` did; `repairable`: what it would do
+    (with an empty `commit`).
+    """
+
+    deep: bool
+    branches: int
+    tags: int
+    commits: int
+    files: int
+    bytes: int
+    unrecorded: int
+    damages: tuple[Damage, ...]
+    notes: tuple[str, ...] = ()
+    recorded: int = 0
+    repaired: tuple[Restored, ...] = ()
+    repairable: tuple[Restored, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return not self.damages
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "deep": self.deep,
+            "branches": self.branches,
+            "tags": self.tags,
+            "commits": self.commits,
+            "files": self.files,
+            "bytes": self.bytes,
+            "unrecorded": self.unrecorded,
+            "recorded": self.recorded,
+            "damages": [damage.to_dict() for damage in self.damages],
+            "notes": list(self.notes),
+            "repaired": [restored.to_dict() for restored in self.repaired],
+            "repairable": [restored.to_dict() for restored in self.repairable],
+        }
+
+
+def attempted(action: Callable[[], _Result]) -> _Result | str:
+    """The result of reading something that may be damaged, or in one line why it can not be read.
+
+    Garbage makes decoders raise anything: Lance also panics, which is no `Exception`. Nothing of it may end a verification.
+    """
+    try:
+        return action()
+    except OmnigraphError as error:
+        return error.message
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        first = (str(error).splitlines() or [""])[0][:300]
+        return f"{type(error).__name__}: {first}"
