@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from omnigraph.graph.entry import init, open
     from omnigraph.graph.graph import Graph
     from omnigraph.graph.snapshot import Snapshot
+    from omnigraph.graph.verification import verify
     from omnigraph.load.model import LoadResult
+    from omnigraph.maintenance.verify_report import Damage, Restored, VerifyReport
     from omnigraph.merge.result import MergeResult
     from omnigraph.mutation.execute import MutationResult
 
@@ -26,30 +28,38 @@ __all__ = [
     "Change",
     "ChangeSet",
     "Commit",
+    "Damage",
     "Graph",
     "LoadResult",
     "MergeResult",
     "MutationResult",
     "OmnigraphError",
+    "Restored",
     "Snapshot",
+    "VerifyReport",
     "__version__",
     "errors",
     "init",
     "open",
+    "verify",
 ]
 
 _HOMES = {
     "Change": "omnigraph.changes.model",
     "ChangeSet": "omnigraph.changes.model",
     "Commit": "omnigraph.commit.model",
+    "Damage": "omnigraph.maintenance.verify_report",
     "Graph": "omnigraph.graph.graph",
     "LoadResult": "omnigraph.load.model",
     "MergeResult": "omnigraph.merge.result",
     "MutationResult": "omnigraph.mutation.execute",
     "OmnigraphError": "omnigraph.errors",
+    "Restored": "omnigraph.maintenance.verify_report",
     "Snapshot": "omnigraph.graph.snapshot",
+    "VerifyReport": "omnigraph.maintenance.verify_report",
     "init": "omnigraph.graph.entry",
     "open": "omnigraph.graph.entry",
+    "verify": "omnigraph.graph.verification",
 }
 
 

@@ -83,6 +83,11 @@ SECTIONS = {
             "repair",
             "Look at tables whose storage is ahead of the graph, and publish what is verified.",
         ),
+        "verify": Lazy(
+            "omnigraph.cli.verify",
+            "verify",
+            "Look for damage: missing, cut or changed files, and rows that break the schema.",
+        ),
         "recovery": Lazy("omnigraph.cli.recovery", "recovery", "Look at recoveries and at what is waiting for one."),
     },
     "Servers and clusters": {

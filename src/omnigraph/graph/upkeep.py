@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.optimize import OptimizeReport
     from omnigraph.maintenance.repair import RepairReport
     from omnigraph.maintenance.stats import GraphStats
+    from omnigraph.maintenance.verify_report import VerifyReport
     from omnigraph.maintenance.workplace import UpkeepProgress
 
 
@@ -112,6 +113,43 @@ class Upkeep(Handle):
         if confirm:
             self._refuse_read_only()
         return repair(self._context, branch=branch, confirm=confirm, force=force, actor=actor or self.actor)
+
+    def verify(
+        self,
+        *,
+        deep: bool = False,
+        record: bool = False,
+        repair: bool = False,
+        actor: str | None = None,
+        engine: Literal["auto", "local", "spark"] = "auto",
+        progress: UpkeepProgress | None = None,
+    ) -> VerifyReport:
+        """Look for damage on all branches, tags and retained commits: missing or cut files, contradictions, broken rules.
+
+        `deep`: also read every file whole and compare it with the digest that was recorded when it was written. `record`: write
+        digests down for files that have none and could be decoded. `repair`: restore damaged tables from their newest
+        undamaged version and drop damaged indexes, in one commit per branch; the report says what was lost. Without `record`
+        and `repair` nothing is written. For a graph that can not be opened there is `omnigraph.verify(uri)`.
+        """
+        from omnigraph.graph.lifecycle import connect
+        from omnigraph.graph.verification import verify_graph
+
+        if repair or record:
+            self._refuse_read_only()
+        context = self._context
+        fresh = connect(
+            context.root.uri, storage_options=context.root.storage_options or None, durability=context.durability
+        )
+        return verify_graph(
+            fresh,
+            deep=deep,
+            record=record,
+            repair=repair,
+            actor=actor or self.actor,
+            engine=engine,
+            progress=progress,
+            options=self._spark,
+        )
 
     def stats(self, branch: str | None = None) -> GraphStats:
         """Rows, fragments, versions, bytes and index coverage of each type, and what maintenance would gain."""

@@ -24,11 +24,16 @@ class Classification(StrEnum):
     VERIFIED_MAINTENANCE = "verified_maintenance"
     SUSPICIOUS = "suspicious"
     UNVERIFIABLE = "unverifiable"
+    #: The table is where it should be, but has an index on a column that is gone: reads and writes by key fail.
+    DEAD_INDEX = "dead_index"
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One table: its pin in `entry`, its head (None when it can not be read), and what lies between."""
+    """One table: its pin in `entry`, its head (None when it can not be read), and what lies between.
+
+    `operations`: what Lance calls the operations between the two, or the names of dead indexes.
+    """
 
     entry: TableEntry
     head: int | None
@@ -42,7 +47,9 @@ def look_for_drift(context: CommitContext, entry: TableEntry) -> Drift:
     try:
         head = context.tables.head_version(entry.location)
         if head == entry.version:
-            return Drift(entry, head, Classification.NO_DRIFT)
+            dead = tuple(context.tables.open(entry.location, entry.version).dead_indexes())
+            found = Classification.DEAD_INDEX if dead else Classification.NO_DRIFT
+            return Drift(entry, head, found, dead)
         if head is None or head < entry.version:
             problem = f"storage is at version {head}, before the published {entry.version}: files are missing"
             return Drift(entry, head, Classification.UNVERIFIABLE, problem=problem)

@@ -2,6 +2,9 @@
 
 Without `confirm` it only looks. With it, a head whose rows are those of the pin is published; with `force` any head is. A
 publish is one compare-and-swap and moves no table, so there is nothing to recover when it fails.
+
+A table with an index on a column that is gone can not be read or written by key; such an index is dropped, by a commit like
+another.
 """
 
 from __future__ import annotations
@@ -14,13 +17,16 @@ from typing import Any
 from omnigraph.commit.branches import branch_names
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN, Lineage, ManifestState, TableEntry, sorted_entries
+from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.publisher import publish
 from omnigraph.commit.recovery import pending
-from omnigraph.commit.sidecar import Sidecar
-from omnigraph.commit.updates import SetTable, written
+from omnigraph.commit.sidecar import Kind, Sidecar
+from omnigraph.commit.updates import SchemaIs, SetTable, written
 from omnigraph.errors import BadRequest, RecoveryRequired
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.maintenance.drifted import Classification, Drift, look_for_drift
+from omnigraph.storage.locks import HeldLock
+from omnigraph.storage.tables.staged import stage_index_removal
 from omnigraph.storage.tables.torn import set_torn_versions_aside
 
 
@@ -31,6 +37,7 @@ class Action(StrEnum):
     PREVIEW = "preview"
     HEALED = "healed"
     FORCED = "forced"
+    DROPPED = "dropped"
     REFUSED = "refused"
 
 
@@ -114,7 +121,7 @@ def _preview(drift: Drift) -> Action:
 
 
 def _repair_branch(context: CommitContext, branch: str, force: bool, actor: str | None) -> list[RepairedTable]:
-    with context.locks.hold(branch):
+    with context.locks.hold(branch) as lock:
         context.manifest.forget(branch)
         state = context.manifest.load(branch)
         for sidecar in pending(context):
@@ -123,6 +130,7 @@ def _repair_branch(context: CommitContext, branch: str, force: bool, actor: str 
         judged = [(drift, _decide(drift, force)) for drift in _drifts(context, state)]
         judged = [(_readable_again(context, drift, action), action) for drift, action in judged]
         _publish(context, branch, [pair for pair in judged if pair[1] in (Action.HEALED, Action.FORCED)], actor)
+        _drop_dead(context, branch, [drift for drift, action in judged if action is Action.DROPPED], actor, lock)
         return [_shown(branch, drift, action) for drift, action in judged]
 
 
@@ -132,6 +140,8 @@ def _decide(drift: Drift, force: bool) -> Action:
             return Action.NO_OP
         case Classification.VERIFIED_MAINTENANCE:
             return Action.HEALED
+        case Classification.DEAD_INDEX:
+            return Action.DROPPED
         case Classification.SUSPICIOUS:
             return Action.FORCED if force else Action.REFUSED
         case Classification.UNVERIFIABLE:
@@ -163,6 +173,19 @@ def _publish(context: CommitContext, branch: str, chosen: Sequence[tuple[Drift, 
     lineage = Lineage(new_ulid(), now_micros(), kind, actor)
     context.make_durable(*(update.entry.path for update in updates))
     publish(context, branch, updates, [written(drift.entry) for drift, _ in chosen], lineage)
+
+
+def _drop_dead(context: CommitContext, branch: str, drifts: Sequence[Drift], actor: str | None, lock: HeldLock) -> None:
+    """Drop the indexes that are on no column, in one commit."""
+    if not drifts:
+        return
+    effects = []
+    for drift in drifts:
+        table = context.tables.open(drift.entry.location, drift.entry.version)
+        effects.append(TableEffect(drift.entry, (Step(stage_index_removal(table, drift.operations)),)))
+    lineage = Lineage(new_ulid(), now_micros(), "maintenance", actor)
+    requires = (SchemaIs(context.manifest.load(branch).schema_hash),)
+    execute(context, Write(Kind.ENSURE_INDICES, branch, lineage, tuple(effects), requires=requires), lock)
 
 
 def _left_alone(context: CommitContext, branch: str, sidecar: Sidecar) -> list[RepairedTable]:

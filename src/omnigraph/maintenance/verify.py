@@ -36,6 +36,7 @@ from omnigraph.maintenance.verify_states import (
     Walked,
     find_needed,
     walk,
+    without_purged,
 )
 from omnigraph.maintenance.workplace import Workplace
 from omnigraph.storage.digests import LOG, Digest, Recorded, fold_log, read_log
@@ -54,6 +55,9 @@ REBUILD = "no answer needs it: `omnigraph verify --repair` drops the index, `omn
 CHANGE_ROWS = "change or delete these rows"
 HARMLESS = "nothing needs it; `omnigraph cleanup` removes it when it is old"
 LOST_REF = "restore the file from a backup; without it cleanup would take the branch for one that was given up"
+
+#: What is no drift; indexes on no column are told of every state, not only of heads.
+_NO_DRIFT = (Classification.NO_DRIFT, Classification.DEAD_INDEX)
 
 #: The schema that a state is to be judged by; raises what `attempted` turns into a text.
 CatalogOf = Callable[[ManifestState], Catalog]
@@ -135,7 +139,7 @@ class _Verification:
         self._needed = find_needed(context, Inventory(recorded, first))
         self._there = Inventory(recorded, {info.path: info for info in context.store.list("")})
         self._others += [*schema_damages, *self._needed.damages]
-        walked = [walk(context, version) for version in self._needed.versions]
+        walked = [walk(context, version) for version in without_purged(self._there, self._needed)]
         needed = self._needed_files(walked)
         self._check_recorded(needed)
         self._check_present(needed)
@@ -313,7 +317,7 @@ class _Verification:
                 if (entry.location, entry.version) in spoilt or self._is_shared(state, entry):
                     continue
                 drift = attempted(partial(look_for_drift, self._context, entry))
-                if isinstance(drift, str) or drift.classification is Classification.NO_DRIFT:
+                if isinstance(drift, str) or drift.classification in _NO_DRIFT:
                     continue
                 message = (
                     f"{entry.key} on branch '{state.branch}' is at version {drift.head}, published is {entry.version}"

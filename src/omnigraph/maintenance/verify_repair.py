@@ -95,10 +95,10 @@ def shown(context: CommitContext, plans: Iterable[Plan]) -> tuple[Restored, ...]
 
 
 def _commits_after(found: Found, entry: TableEntry, target: int) -> tuple[str, ...]:
-    """The commits whose changes of a table are lost, newest first."""
+    """The commits whose changes of a table are lost, newest first: of those that name a version the oldest made it."""
     versions = range(target + 1, entry.version + 1)
     users = (found.needed.versions.get((entry.location, version)) for version in versions)
-    return tuple(sorted({commit for user in users if user is not None for commit in user.commits}, reverse=True))
+    return tuple(sorted({min(user.commits) for user in users if user is not None and user.commits}, reverse=True))
 
 
 def _newest_whole(context: CommitContext, found: Found, entry: TableEntry) -> int | None:

@@ -23,7 +23,8 @@ from omnigraph.storage.digests import Recorded
 from omnigraph.storage.objects import ObjectInfo
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.recording import ref_file
-from omnigraph.storage.tables.version_files import reclaimed_up_to, version_file, version_of
+from omnigraph.storage.tables.table import Table
+from omnigraph.storage.tables.version_files import reclaimed_up_to, version_file, version_of, versions_path
 
 RESTORE = "restore the file from a backup"
 REFS = f"{MANIFEST_PATH}/_refs/branches/"
@@ -206,6 +207,27 @@ def _tags(context: CommitContext, needed: Needed, commits: dict[str, Commit]) ->
             needed.damages.append(users.on(Damage(MANIFEST_PATH, DamageKind.DISAGREES, message, RESTORE)))
 
 
+def without_purged(there: Inventory, needed: Needed) -> list[Version]:
+    """The versions that are needed, without those that a hard drop of a property or a type has taken from old commits.
+
+    Such a version is not there, its digest is forgotten, and on its line nothing as old is left.
+    """
+    oldest: dict[str, int] = {}
+    for path in there.files:
+        version = version_of(path)
+        if version is not None:
+            folder = path.rpartition("/")[0]
+            oldest[folder] = min(version, oldest.get(folder, version))
+    kept = []
+    for (location, version), users in needed.versions.items():
+        path = version_file(location, version)
+        purged = path not in there.files and path not in there.recorded.digests
+        purged = purged and version < oldest.get(versions_path(location), version + 1)
+        if not (purged and not users.branches and not users.tags):
+            kept.append((location, version))
+    return kept
+
+
 def _newest_file(there: Inventory, location: Location) -> str | None:
     folder = f"{location.dataset_path}/_versions/"
     listed = [path for path in there.files if path.startswith(folder) and version_of(path) is not None]
@@ -236,7 +258,7 @@ def walk(context: CommitContext, version: Version) -> Walked:
     def look() -> Walked:
         dataset = context.tables.open_dataset(location, number)
         named = tuple(_files_of(context, location, dataset))
-        return Walked(location, number, (*own, *named), tuple(dead_indexes(dataset)))
+        return Walked(location, number, (*own, *named), tuple(Table(location, dataset).dead_indexes()))
 
     found = attempted(look)
     return found if isinstance(found, Walked) else Walked(location, number, tuple(own), problem=found)
@@ -262,14 +284,3 @@ def _files_of(context: CommitContext, location: Location, dataset: LanceDataset)
         for segment in index.segments:
             path = f"{folder(segment.base_id)}/_indices/{segment.uuid}"
             yield NeededFile(path, segment.size_bytes, is_folder=True)
-
-
-def dead_indexes(dataset: LanceDataset) -> list[str]:
-    """The names of indexes on fields that the table does not have."""
-    known = set()
-    waiting = list(dataset.lance_schema.fields())
-    while waiting:
-        one = waiting.pop()
-        known.add(one.id())
-        waiting += one.children()
-    return [index.name for index in dataset.describe_indices() if not set(index.fields) <= known]

@@ -112,6 +112,17 @@ class Table:
             for index in sorted(found, key=lambda index: index.name)
         )
 
+    def dead_indexes(self) -> list[str]:
+        """The names of indexes on fields that the table does not have. Lance then fails whatever would use any index."""
+        with translated(str(self.location), "list the indexes of"):
+            known = set()
+            waiting = list(self.dataset.lance_schema.fields())
+            while waiting:
+                field = waiting.pop()
+                known.add(field.id())
+                waiting += field.children()
+            return [index.name for index in self.dataset.describe_indices() if not set(index.fields) <= known]
+
     def count_rows(self, filter: Filter | None = None) -> int:
         """The number of rows, or of rows that pass a filter."""
         with translated(str(self.location), "count rows of"):
