@@ -201,7 +201,7 @@ def test_rows_that_break_rules_are_found(org: og.Graph) -> None:
         table = context.tables.open(entry.location, entry.version)
         effects.append(TableEffect(entry, (Step(stage_append(table, added.select(table.schema.names))),)))
     lineage = Lineage(new_ulid(), now_micros(), "mutation")
-    execute(context, Write(Kind.MUTATION, "main", lineage, tuple(effects), requires=(SchemaIs(state.schema_hash),)))
+    execute(context, Write(Kind.MUTATION, "main", lineage, tuple(effects), requires=SchemaIs(state.schema_hash)))
     report = org.verify()
     assert kinds(report) == {DamageKind.RULE}
     text = " ".join(damage.message for damage in report.damages)
@@ -297,7 +297,7 @@ def test_repair_drops_an_index_that_refers_to_nothing(tmp_path: Path) -> None:
     entry = entry_of(graph)
     dead = Transaction(entry.version, LanceOperation.CreateIndex(new_indices=[segment], removed_indices=[]))
     effect = TableEffect(entry, (Step(Staged("index", entry.location, entry.version, dead)),))
-    requires = (SchemaIs(context.manifest.load().schema_hash),)
+    requires = SchemaIs(context.manifest.load().schema_hash)
     execute(
         context,
         Write(

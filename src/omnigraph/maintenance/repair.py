@@ -184,7 +184,7 @@ def _drop_dead(context: CommitContext, branch: str, drifts: Sequence[Drift], act
         table = context.tables.open(drift.entry.location, drift.entry.version)
         effects.append(TableEffect(drift.entry, (Step(stage_index_removal(table, drift.operations)),)))
     lineage = Lineage(new_ulid(), now_micros(), "maintenance", actor)
-    requires = (SchemaIs(context.manifest.load(branch).schema_hash),)
+    requires = SchemaIs(context.manifest.load(branch).schema_hash)
     execute(context, Write(Kind.ENSURE_INDICES, branch, lineage, tuple(effects), requires=requires), lock)
 
 

@@ -22,7 +22,7 @@ from omnigraph.commit.model import Identity, Lineage, ManifestState, TableEntry
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.publisher import publish
 from omnigraph.commit.sidecar import Kind
-from omnigraph.commit.updates import HeadIs, Requirement, SchemaIs, SetTable, written
+from omnigraph.commit.updates import SchemaIs, SetTable, written
 from omnigraph.errors import Conflict
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.schema.catalog import Catalog
@@ -171,9 +171,10 @@ def _restore_branch(
     dangling = dict(_dangling(context, catalog_of(state), final, changed))
     effects = _effects(context, state, rest, dangling)
     if effects:
-        requires: tuple[Requirement, ...] = (SchemaIs(state.schema_hash), HeadIs(state.head))
+        requires = SchemaIs(state.schema_hash)
         # Several steps of one table are confirmed before they are published, as those of a merge are.
-        execute(context, Write(Kind.BRANCH_MERGE, state.branch, lineage, effects, requires=requires))
+        write = Write(Kind.BRANCH_MERGE, state.branch, lineage, effects, requires=requires, if_commit=state.head)
+        execute(context, write)
     told = []
     for plan in plans:
         left = final[plan.entry.identity].row_count if plan.target is not None else None

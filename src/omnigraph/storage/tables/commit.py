@@ -42,7 +42,13 @@ from omnigraph.storage.tables.lance_errors import (
     translated_panics,
 )
 from omnigraph.storage.tables.location import Location, branch_path
-from omnigraph.storage.tables.recording import forget_branch, record_branch, record_commit, recording_versions
+from omnigraph.storage.tables.recording import (
+    forget_branch,
+    forget_versions,
+    record_branch,
+    record_commit,
+    recording_versions,
+)
 from omnigraph.storage.tables.staged import (
     ROWS_PER_FRAGMENT,
     IndexFold,
@@ -254,6 +260,7 @@ def _require_version(committed: LanceDataset, transaction: Transaction | None = 
 
 def _remove_versions(line: str, first: int, last: int) -> None:
     """Remove the files of versions that no manifest of the graph names, the newest first: what is below was the head."""
+    forget_versions(line, range(first, last + 1))
     for version in range(last, first - 1, -1):
         (Path(line) / "_versions" / version_name(version)).unlink(missing_ok=True)
 

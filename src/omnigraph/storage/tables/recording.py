@@ -98,6 +98,13 @@ def forget_branch(dataset: LanceDataset, name: str) -> None:
         forget(place[0], *_prefixes(Location(place[1].path, name)))
 
 
+def forget_versions(uri: str, versions: Iterable[int]) -> None:
+    """Say that versions of a line are taken back at once: their files are not whole."""
+    place = _place(uri)
+    if place is not None:
+        forget(place[0], *(version_file(place[1], version) for version in versions))
+
+
 def ref_file(branch: Location) -> str:
     """The file in which Lance says that a branch of a dataset exists."""
     assert branch.branch is not None, "the main line has no ref"
