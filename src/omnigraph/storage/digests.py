@@ -77,6 +77,8 @@ def note(root: Root, digests: Mapping[str, Digest], *, forgetting: Iterable[str]
     if not root.is_local:
         return
     lines = [*(_line(_FORGET, 0, prefix) for prefix in forgetting), *_lines(digests)]
+    if not lines:
+        return
     # The first newline ends a line that a full disk or a death may have left unfinished.
     data = f"\n{''.join(lines)}".encode()
     try:
