@@ -178,6 +178,18 @@ def test_a_lost_branch_is_found(org: og.Graph) -> None:
     assert about(org.verify(), ref, org).branches == ("dev",)
 
 
+def test_the_version_that_a_branch_starts_from_is_damaged(org: og.Graph) -> None:
+    """Without it nobody can tell which tables the branch shares, and nothing is repaired."""
+    org.create_branch("dev")
+    org.mutate(WRITES, "put", {"h": "fay", "n": 1}, branch="dev")
+    first = max((Path(org.uri) / "__manifest/tree/dev/_versions").glob("*.manifest"))
+    whole = first.read_bytes()
+    for damaged in (None, b"", bytes(len(whole)), whole[:-1]):
+        first.unlink() if damaged is None else first.write_bytes(damaged)
+        report = og.verify(org.uri, deep=True)
+        assert "dev" in about(report, first, org).branches
+
+
 @pytest.mark.parametrize("name", ["_schema.pg", "_schema.ir.json", "__schema_state.json", "__manifest/_versions"])
 def test_a_graph_that_can_not_be_opened_is_verified(org: og.Graph, name: str) -> None:
     place = Path(org.uri) / name
@@ -186,6 +198,20 @@ def test_a_graph_that_can_not_be_opened_is_verified(org: og.Graph, name: str) ->
     with pytest.raises(og.errors.OmnigraphError):
         og.open(org.uri, mode="ro")
     assert not og.verify(org.uri, deep=True).ok
+
+
+def test_a_damaged_root_record_is_told_from_a_moved_graph(org: og.Graph, tmp_path: Path) -> None:
+    org.create_branch("dev")
+    record = Path(org.uri) / "__root.json"
+    whole = record.read_bytes()
+    record.write_bytes(whole.replace(b"org", b"orh"))
+    with pytest.raises(og.errors.GraphMoved):
+        og.open(org.uri)
+    assert about(org.verify(deep=True), record, org).kind is DamageKind.CONTENT
+    record.write_bytes(whole)
+    shutil.move(org.uri, tmp_path / "moved")
+    with pytest.raises(og.errors.GraphMoved):
+        og.verify(tmp_path / "moved")
 
 
 def test_rows_that_break_rules_are_found(org: og.Graph) -> None:

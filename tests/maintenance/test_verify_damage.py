@@ -88,7 +88,7 @@ def kind_of(path: str) -> str:
         return "version hint"
     kind = place_of(path).kind
     if kind in ("control file", "schema file"):
-        return path.partition("/")[0].partition(".")[0] if kind == "control file" else kind
+        return path.rpartition("/")[2] if kind == "control file" else kind
     return f"{kind} of the manifest" if path.startswith("__manifest") else kind
 
 

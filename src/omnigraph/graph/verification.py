@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Literal
 from omnigraph.commit import schema_files
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import ManifestState
-from omnigraph.commit.moved_root import refuse_if_moved
-from omnigraph.errors import BadRequest, GraphMoved, GraphNotFound
+from omnigraph.commit.moved_root import ROOT_RECORD, refuse_if_moved
+from omnigraph.errors import BadRequest, GraphMoved, GraphNotFound, OmnigraphError
 from omnigraph.graph.contract import Contract, read_archived, read_contract, read_first
 from omnigraph.graph.lifecycle import connect, open_for_writing
 from omnigraph.language.schema.catalog import Catalog
+from omnigraph.storage.digests import digest_of, read_log
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.verify_report import Damage, Restored, VerifyReport
@@ -93,9 +94,11 @@ def _refuse_moved(context: CommitContext) -> None:
     try:
         refuse_if_moved(context.store, context.root)
     except GraphMoved:
-        raise
-    except Exception:  # a damaged record is reported as one
-        return
+        data = context.store.get_or_none(ROOT_RECORD)
+        if data is None or read_log(context.store).matches(ROOT_RECORD, digest_of(data)) is not False:
+            raise
+    except OmnigraphError:
+        return  # the record, or a ref, is damaged and will be reported
 
 
 class _Schemas:

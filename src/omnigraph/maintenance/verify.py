@@ -14,15 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 
 from omnigraph.commit.branch_refs import MANIFEST_PATH
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import ManifestState, TableEntry
-from omnigraph.commit.sidecar import FOLDER as RECOVERY
-from omnigraph.commit.sidecar import Sidecar, parse_sidecar
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.maintenance.drifted import Classification, look_for_drift
+from omnigraph.maintenance.verify_control import check_control_files
 from omnigraph.maintenance.verify_files import group_of, place_of, read_files, read_specs, total_bytes
 from omnigraph.maintenance.verify_report import LISTED, Damage, DamageKind, VerifyReport, attempted
 from omnigraph.maintenance.verify_rules import Judgement, JudgeSpec, judge_table
@@ -39,10 +37,10 @@ from omnigraph.maintenance.verify_states import (
     without_purged,
 )
 from omnigraph.maintenance.workplace import Workplace
-from omnigraph.storage.digests import LOG, Digest, Recorded, fold_log, read_log
+from omnigraph.storage.digests import Digest, Recorded, fold_log, read_log
 from omnigraph.storage.objects import ObjectInfo
 from omnigraph.storage.tables.location import Location
-from omnigraph.storage.tables.version_files import reclaimed_up_to, version_file, version_of
+from omnigraph.storage.tables.version_files import version_file
 from omnigraph.validation.violation import Violation
 
 #: How often all is looked at again because the graph moved while something seemed to be missing.
@@ -147,8 +145,9 @@ class _Verification:
             self._read(needed)
         self._check_walked(walked)
         self._affected(walked)
-        self._check_log()
-        self._check_control_files()
+        looked = check_control_files(context, self._there)
+        self._others += looked.damages
+        self._notes += looked.notes
         spoilt = self._spoilt(walked)
         self._check_drift(spoilt)
         self._check_rules(walked, spoilt)
@@ -273,40 +272,6 @@ class _Verification:
         if place.kind == "version" and path.startswith(f"{MANIFEST_PATH}/"):
             return replace(damage, message=f"{damage.message}: commits that it held are lost", remedy=RESTORE)
         return replace(damage, remedy=HARMLESS)
-
-    def _check_log(self) -> None:
-        lines = self._there.recorded.damaged_lines
-        if lines:
-            message = f"{lines} lines of {LOG} are damaged; the files they were about can not be compared"
-            remedy = "`omnigraph verify --deep --record` reads those files whole and writes the log anew"
-            self._others.append(Damage(LOG, DamageKind.DIGEST_LOG, message, remedy))
-
-    def _check_control_files(self) -> None:
-        """Recovery records, and the files that say up to where versions are gone."""
-        for path in self._there.files:
-            if path.startswith(f"{RECOVERY}/") and path.count("/") == 1:
-                sidecar = attempted(partial(self._sidecar, path))
-                if isinstance(sidecar, str):
-                    self._others.append(Damage(path, DamageKind.UNREADABLE, sidecar, RESTORE))
-                else:
-                    note = f"operation {sidecar.operation_id} on branch '{sidecar.branch}' waits for recovery"
-                    self._notes.append(f"{note}; the next write settles it")
-            elif path.endswith("/_reclaimed.json"):
-                self._check_reclaimed(path)
-
-    def _sidecar(self, path: str) -> Sidecar:
-        return parse_sidecar(self._context.store.get(path), path)
-
-    def _check_reclaimed(self, path: str) -> None:
-        """Versions are missing below others only up to where cleanup says."""
-        line = path.removesuffix("/_reclaimed.json")
-        numbers = [version_of(listed) for listed in self._there.files if listed.startswith(f"{line}/_versions/")]
-        there = sorted(number for number in numbers if number is not None)
-        gaps = [before + 1 for before, after in pairwise(there) if after > before + 1]
-        location = Location(*line.split("/tree/", 1)) if "/tree/" in line else Location(line)
-        if gaps and max(gaps) > reclaimed_up_to(self._context.root, location):
-            message = f"{path} does not say that versions up to {max(gaps)} are gone"
-            self._others.append(Damage(path, DamageKind.DISAGREES, message, RESTORE))
 
     def _check_drift(self, spoilt: set[Version]) -> None:
         """Heads of tables are what their branches publish, unless a recovery record explains it."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +29,7 @@ from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.maintenance.verify import Found
 from omnigraph.maintenance.verify_files import group_of, place_of, read_files, read_specs
-from omnigraph.maintenance.verify_report import Restored
+from omnigraph.maintenance.verify_report import Restored, attempted
 from omnigraph.maintenance.verify_rules import node_slabs
 from omnigraph.maintenance.verify_states import Walked, walk
 from omnigraph.storage.tables.staged import Staged, stage_delete, stage_index_removal
@@ -67,23 +68,28 @@ class Plan:
 
 def plan_repair(context: CommitContext, found: Found) -> list[Plan]:
     """What `restore` would do: one plan for each damaged table of each branch that can be mended."""
-    plans = []
-    for state in found.needed.states_of_branches():
-        for entry in state.tables.values():
-            here = found.walked.get((entry.location, entry.version))
-            if here is None:
-                continue
-            shared = context.forks.is_shared(state, entry)
-            if (entry.location, entry.version) in found.spoilt:
-                target = _newest_whole(context, found, entry)
-                if target is not None:
-                    lost = _commits_after(found, entry, target)
-                    plans.append(Plan(state, entry, target, (), here.problem is not None, shared, lost))
-            else:
-                names = tuple(_damaged_indexes(context, found, entry, here))
-                if names:
-                    plans.append(Plan(state, entry, None, names, False, shared))
-    return plans
+    planned = (
+        attempted(partial(_plan_table, context, found, state, entry))
+        for state in found.needed.states_of_branches()
+        for entry in state.tables.values()
+    )
+    # Where the damage keeps from finding out what to do, there is nothing to be done.
+    return [plan for plan in planned if isinstance(plan, Plan)]
+
+
+def _plan_table(context: CommitContext, found: Found, state: ManifestState, entry: TableEntry) -> Plan | None:
+    here = found.walked.get((entry.location, entry.version))
+    if here is None:
+        return None
+    if (entry.location, entry.version) in found.spoilt:
+        target = _newest_whole(context, found, entry)
+        if target is None:
+            return None
+        lost = _commits_after(found, entry, target)
+        shared = context.forks.is_shared(state, entry)
+        return Plan(state, entry, target, (), here.problem is not None, shared, lost)
+    names = tuple(_damaged_indexes(context, found, entry, here))
+    return Plan(state, entry, None, names, False, context.forks.is_shared(state, entry)) if names else None
 
 
 def shown(context: CommitContext, plans: Iterable[Plan]) -> tuple[Restored, ...]:
