@@ -331,14 +331,17 @@ def test_repair_drops_an_index_that_refers_to_nothing(tmp_path: Path) -> None:
         ),
     )
     put = 'query put() { insert Staff { handle: "zoe" } }'
+    entry = entry_of(graph)
     with pytest.raises(og.errors.OmnigraphError):
-        og.open(graph.uri).mutate(put)
+        context.tables.open(entry.location, entry.version).read(["id"], "id = 'ada'")
     assert DamageKind.DEAD_INDEX in kinds(og.verify(graph.uri))
     shown = [table for table in graph.repair().datasets if table.classification == "dead_index"]
     assert [(table.type_key, table.action, table.operations) for table in shown] == [(STAFF, "preview", ("p9_btree",))]
     done = [table for table in og.open(graph.uri).repair(confirm=True).datasets if table.action == "dropped"]
     assert [table.type_key for table in done] == [STAFF]
     healed = og.open(graph.uri)
+    entry = entry_of(healed)
+    assert healed._context.tables.open(entry.location, entry.version).read(["id"], "id = 'ada'").num_rows == 1
     healed.mutate(put)
     assert not [damage for damage in healed.verify().damages if damage.branches]
     shutil.rmtree(graph.uri)
