@@ -217,7 +217,9 @@ def main() -> int:
     parser.add_argument("--persons", type=int, default=100_000)
     parser.add_argument("--spark", action="store_true", help="measure a load on Spark too")
     parser.add_argument("--cpu", action="store_true", help="processor time; what Spark's processes take is not counted")
-    parser.add_argument("--without-s3", action="store_true")
+    parser.add_argument(
+        "--part", choices=["all", "local", "s3"], default="all", help="s3: only the requests of a commit"
+    )
     parser.add_argument("--keep", action="store_true", help="write the table into RESULTS.md")
     asked = parser.parse_args()
     with ExitStack() as stack:
@@ -229,8 +231,10 @@ def main() -> int:
         stack.callback(old.end)
         stack.callback(new.end)
         engines = ["local", "spark"] if asked.spark else ["local"]
-        measures = local_measures((old, new), folder, asked.persons, engines)
-        if not asked.without_s3:
+        measures: list[Compared] = []
+        if asked.part != "s3":
+            measures += local_measures((old, new), folder, asked.persons, engines)
+        if asked.part != "local":
             measures += stack.enter_context(s3_measures((old, new)))
         rows = compare(old, new, asked.rounds, measures)
     print(render(rows))

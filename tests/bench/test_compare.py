@@ -14,7 +14,18 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.long
 def test_a_tree_compared_with_itself() -> None:
-    command = [sys.executable, "-m", "bench.compare", str(PROJECT), "--rounds", "1", "--persons", "200", "--without-s3"]
+    command = [
+        sys.executable,
+        "-m",
+        "bench.compare",
+        str(PROJECT),
+        "--rounds",
+        "1",
+        "--persons",
+        "200",
+        "--part",
+        "local",
+    ]
     environment = {**os.environ, "PYTHONPATH": ""}
     done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr[-3000:]
