@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.verify_report import Damage, Restored, VerifyReport
     from omnigraph.merge.result import MergeResult
     from omnigraph.mutation.execute import MutationResult
+    from omnigraph.query.limits import Cancel
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Cancel",
     "Change",
     "ChangeSet",
     "Commit",
@@ -45,6 +47,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Cancel": "omnigraph.query.limits",
     "Change": "omnigraph.changes.model",
     "ChangeSet": "omnigraph.changes.model",
     "Commit": "omnigraph.commit.model",

@@ -12,7 +12,7 @@
                 PreconditionFailed  MergeConflicts  CommitHasNoParent  ChangeSchemaBoundary  SchemaChanged
       RecoveryRequired  CommitStateUnknown  DriftNeedsRepair  GraphMoved
       FormatTooNew  FormatTooOld  StorageError  ExternalBlobSource  EmbeddingError
-      HistoricalVersionReclaimed  ChangeFeedGap  SparkFailed
+      HistoricalVersionReclaimed  ChangeFeedGap  SparkFailed  DeadlineExceeded  Cancelled
 
 An error carries its data as attributes and one message that says what to do. Errors survive pickling,
 because executors and child processes raise them too. Passwords and tokens inside URLs are taken out of every message.
@@ -473,3 +473,15 @@ class SparkFailed(OmnigraphError):
         super().__init__(message)
         self.kind = kind
         self.detail = None if detail is None else redacted(detail)
+
+
+class DeadlineExceeded(OmnigraphError):
+    """A query did not end within its time. `seconds`: how long it was allowed to take."""
+
+    def __init__(self, message: str, *, seconds: float) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class Cancelled(OmnigraphError):
+    """A query was stopped from another thread."""

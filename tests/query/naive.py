@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import omnigraph as og
+from omnigraph.query.limits import Limits
 from tests.language.query.interpreter import Graph as Memory
 from tests.query.loading import append
 
@@ -18,6 +19,8 @@ TEAMS = ("s1", "s2", "t1")
 NUMBERS = ("I32", "I64", "U32", "U64", "F32", "F64")
 VECTORS = (None, (0.0, 1.0), (1.0, 0.0), (2.0, 2.0), (-1.0, 0.5))
 BRANCH = "work"
+#: As queries run, and in batches so small that every operator gets several.
+BATCHES = (Limits(), Limits(batch_rows=3))
 
 
 @dataclass
@@ -46,9 +49,10 @@ edge MemberOf: Staff -> Team
 """
 
 
-def make_world(random: Random, path: Path) -> World:
+def make_world(random: Random, path: Path, limits: Limits) -> World:
     """Nulls, self-loops, parallel edges and cycles; the branch has more edges than main."""
     graph = og.init(path, make_schema(random))
+    graph._limits = limits
     main = Memory({"Staff": [], "Team": []}, {"Mentors": [], "MemberOf": []})
     _add(graph, "main", list(_nodes(random, graph)), main)
     _add(graph, "main", list(_edges(random, graph, 0)), main)

@@ -12,7 +12,7 @@ import omnigraph as og
 from omnigraph.query import columns, table_columns
 from omnigraph.query.cache import Bounded
 from tests.query.loading import append
-from tests.query.naive import make_world
+from tests.query.naive import BATCHES, make_world
 from tests.query.test_differential import check, make_query
 
 SCHEMA = """
@@ -154,7 +154,7 @@ def test_a_cache_is_bounded_in_bytes() -> None:
 @pytest.mark.parametrize("seed", range(20, 23))
 def test_random_queries(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
-    world = make_world(random, tmp_path / "graph")
+    world = make_world(random, tmp_path / "graph", BATCHES[seed % 2])
     found = [check(world, make_query(random), random.choice(world.modes), monkeypatch) for _ in range(40)]
     assert sum(map(bool, found)) > 10
 

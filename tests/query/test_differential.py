@@ -12,9 +12,10 @@ import pytest
 from omnigraph.language.query import ir
 from omnigraph.language.query.check import CheckedRead
 from omnigraph.language.query.compile import compile_query
+from omnigraph.query.limits import Limits
 from tests.language.query.interpreter import Row, run_plan
 from tests.language.query.test_meaning import PARAMS, make_query
-from tests.query.naive import World, make_world
+from tests.query.naive import BATCHES, World, make_world
 
 QUERIES_PER_WORLD = 50
 
@@ -46,9 +47,9 @@ def check(world: World, text: str, mode: str, monkeypatch: pytest.MonkeyPatch) -
     return found
 
 
-def run(seed: int, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def run(seed: int, path: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits) -> None:
     random = Random(seed)
-    world = make_world(random, path / "graph")
+    world = make_world(random, path / "graph", limits)
     sizes = [
         check(world, make_query(random), random.choice(world.modes), monkeypatch) for _ in range(QUERIES_PER_WORLD)
     ]
@@ -57,11 +58,11 @@ def run(seed: int, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_thousand_queries(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten graphs, fifty queries each, on main and on a branch."""
-    run(seed, tmp_path, monkeypatch)
+    """Ten graphs, fifty queries each, on main and on a branch; every other graph in batches of three rows."""
+    run(seed, tmp_path, monkeypatch, BATCHES[seed % 2])
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(1000, 1500))
 def test_fifty_thousand_queries(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(seed, tmp_path, monkeypatch)
+    run(seed, tmp_path, monkeypatch, BATCHES[seed % 2])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.query.naive import BRANCH, World, make_world
+from tests.query.naive import BATCHES, BRANCH, World, make_world
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -102,7 +102,7 @@ def connection(world: World, branch: str) -> Any:
 
 def run(seed: int, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
-    world = make_world(random, path / "graph")
+    world = make_world(random, path / "graph", BATCHES[seed % 2])
     connections = {branch: connection(world, branch) for branch in ("main", BRANCH)}
     found = 0
     for _ in range(QUERIES_PER_WORLD):

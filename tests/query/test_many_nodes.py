@@ -13,6 +13,7 @@ import pytest
 import omnigraph as og
 from omnigraph.language.query.ir import Direction
 from omnigraph.query import bfs, csr
+from omnigraph.query.limits import Budget, Limits
 from omnigraph.query.loops import compiled
 from tests.query.loading import append
 
@@ -101,12 +102,17 @@ def test_the_compiled_search_is_the_plain_one(large: Large, least: int, most: in
 
     graph = read_edge_graph(table, same_type=True)
     sources = np.arange(-1, 60)
+    budget = Budget(Limits())
+    everything = 2**62
     for direction in Direction:
         adjacency = graph.adjacency(direction)
-        counts, ends = bfs._plain(adjacency, sources, least, most)
-        fast_counts, fast_ends = compiled().search_each(adjacency.starts, adjacency.indices, sources, least, most, True)
+        bounds = (adjacency.starts, adjacency.indices, sources, least, most)
+        plain = bfs._plain(adjacency, sources, least, most, budget, everything)
+        counts, ends = plain.counts, plain.ends
+        fast_counts, fast_ends, done = compiled().search_each(*bounds, True, everything, budget.stop)
+        assert done == plain.done == len(sources)
         assert (counts == fast_counts).all()
-        only_counts, nothing = compiled().search_each(adjacency.starts, adjacency.indices, sources, least, most, False)
+        only_counts, nothing, _ = compiled().search_each(*bounds, False, everything, budget.stop)
         assert (counts == only_counts).all()
         assert not len(nothing)
         splits = np.cumsum(counts)[:-1]

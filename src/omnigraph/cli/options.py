@@ -37,6 +37,13 @@ branch_option = click.option("--branch", metavar="NAME", callback=_not_empty, he
 snapshot_option = click.option(
     "--snapshot", metavar="COMMIT", callback=_not_empty, help="A commit to read instead of a branch's head."
 )
+timeout_option = click.option("--timeout", type=float, metavar="SECONDS", help="Stop a query that takes longer.")
+memory_option = click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    callback=_not_empty,
+    help="What the rows of a query may take, such as 512MiB; OMNIGRAPH_QUERY_MEMORY or 1GiB unless given.",
+)
 confirm_option = click.option("--confirm", is_flag=True, help="Do it; without this flag it is only shown.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done; nothing changes.")
 

@@ -6,7 +6,14 @@ import click
 
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
-from omnigraph.cli.options import branch_option, json_option, refuse_both, snapshot_option
+from omnigraph.cli.options import (
+    branch_option,
+    json_option,
+    memory_option,
+    refuse_both,
+    snapshot_option,
+    timeout_option,
+)
 from omnigraph.cli.read_formats import ReadOutput, print_read
 from omnigraph.cli.scope import READ
 from omnigraph.cli.settings import OUTPUTS, Settings
@@ -21,6 +28,8 @@ from omnigraph.query.text_table import TableStyle
 @snapshot_option
 @click.option("--format", "chosen", type=click.Choice(OUTPUTS), help="How to print the answer; a table unless given.")
 @json_option
+@timeout_option
+@memory_option
 @click.pass_context
 def query(
     context: click.Context,
@@ -29,6 +38,8 @@ def query(
     snapshot: str | None,
     chosen: str | None,
     as_json: bool,
+    timeout: float | None,
+    memory_limit: str | None,
 ) -> None:
     """Run a read query and print its answer."""
     refuse_both(branch=branch, snapshot=snapshot)
@@ -36,7 +47,15 @@ def query(
     format = "json" if as_json else chosen or settings.output()
     graph = open_graph(resolve(context), "ro")
     with naming(call.file):
-        result = graph.query(call.text, call.name, call.params, branch=branch, snapshot=snapshot)
+        result = graph.query(
+            call.text,
+            call.name,
+            call.params,
+            branch=branch,
+            snapshot=snapshot,
+            timeout=timeout,
+            memory_limit=memory_limit,
+        )
     asked_branch = None if snapshot is not None else branch or MAIN
     defaults = settings.config.defaults
     style = TableStyle(defaults.table_max_column_width, defaults.table_cell_layout)

@@ -40,8 +40,9 @@ from omnigraph.graph.spark_tables import SparkTables
 from omnigraph.graph.upkeep import Upkeep
 from omnigraph.language.query.compile import CompiledQuery
 from omnigraph.language.query.params import bind_params
-from omnigraph.query.execute import answer, explain, refuse_engine, start
+from omnigraph.query.execute import Request, answer, explain, refuse_engine, start
 from omnigraph.query.explain import Explanation
+from omnigraph.query.limits import Cancel
 from omnigraph.query.result import Result
 from omnigraph.query.run import Run
 
@@ -74,7 +75,7 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
     def at(self, branch: str) -> Graph:
         """A handle on the same graph that is bound to another branch."""
         self._context.manifest.load(branch)
-        return Graph(self._door, mode=self.mode, actor=self.actor, branch=branch)
+        return Graph(self._door, mode=self.mode, actor=self.actor, branch=branch, limits=self._limits)
 
     # --- branches ---------------------------------------------------------------------------------------------------
 
@@ -184,13 +185,13 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
         `idempotency_key`: a repeat of the call returns the first answer and writes nothing.
         """
         # The writers are loaded when something is written: a reader starts faster without them.
-        from omnigraph.mutation.execute import Request, mutate
+        from omnigraph.mutation import execute as mutation
 
         self._refuse_read_only()
 
         def attempt(contract: Contract, accepted: SchemaIs) -> MutationResult:
             compiled = self._queries.get(source, name, contract)
-            request = Request(
+            request = mutation.Request(
                 compiled=compiled,
                 catalog=contract.catalog,
                 params=bind_params(compiled.query.params, params, undeclared="refuse"),
@@ -203,7 +204,7 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
                 requires=accepted,
                 since=self._since if self._named(branch) == self.branch else None,
             )
-            return mutate(self._context, request)
+            return mutation.mutate(self._context, request)
 
         if self._spent:
             raise BadRequest(
@@ -250,13 +251,20 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
         snapshot: Reference = None,
         engine: str = "local",
         schema: SchemaOf = NOW,
+        memory_limit: int | str | None = None,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
     ) -> Result:
         """Run a read query on a branch as it is now, or on a snapshot.
 
         `schema`: a snapshot is read with the schema of today, or with that of `"then"`, which has what was dropped since.
+        `memory_limit`: bytes its rows may take at a time, as a number or as in `"512MiB"`; `OMNIGRAPH_QUERY_MEMORY` or
+        1 GiB unless given. A query that needs more raises `ResourceLimit`. `timeout`: seconds after which it raises
+        `DeadlineExceeded`. `cancel`: its `cancel()`, called from another thread, makes this call raise `Cancelled`.
         """
         refuse_engine(engine)
-        return answer(*self._prepared(source, name, params, branch, snapshot, schema))
+        request = Request(self._limits.with_request(memory_limit, timeout), cancel)
+        return answer(*self._prepared(source, name, params, branch, snapshot, schema, request))
 
     def explain(
         self,
@@ -268,9 +276,16 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
         snapshot: Reference = None,
         analyze: bool = False,
         schema: SchemaOf = NOW,
+        memory_limit: int | str | None = None,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
     ) -> Explanation:
-        """How a read query is answered: its plan, what is pushed down, indexes and traversals; times with `analyze`."""
-        compiled, run = self._prepared(source, name, params, branch, snapshot, schema, explaining=True)
+        """How a read query is answered: its plan, what is pushed down, indexes and traversals; times with `analyze`.
+
+        The query runs, within the same limits as in `query`.
+        """
+        request = Request(self._limits.with_request(memory_limit, timeout), cancel, explaining=True)
+        compiled, run = self._prepared(source, name, params, branch, snapshot, schema, request)
         return explain(compiled, run, analyze=analyze)
 
     def _prepared(
@@ -281,13 +296,12 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
         branch: str | None,
         snapshot: Reference,
         schema: SchemaOf,
-        *,
-        explaining: bool = False,
+        request: Request,
     ) -> tuple[CompiledQuery, Run]:
         contract, view = self._view(branch, snapshot, schema)
         compiled = self._queries.get(source, name, contract)
         bound = bind_params(compiled.query.params, params, undeclared="refuse")
-        return compiled, start(view, contract.catalog, bound, self._caches, self._embedder.embed_query, explaining)
+        return compiled, start(view, contract.catalog, bound, self._caches, self._embedder.embed_query, request)
 
     # --- recovery ---------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from omnigraph.graph.schema_watch import SchemaWatch
 from omnigraph.graph.snapshot import Reference, Snapshot, resolve
 from omnigraph.graph.sources import CompiledQueries
 from omnigraph.query.caches import Caches
+from omnigraph.query.limits import Limits, limits_from_environment
 from omnigraph.spark.options import SparkOptions
 
 SchemaOf = Literal["now", "then"]
@@ -76,8 +77,17 @@ class Handle:
     #: Of such a handle: it has made its one commit.
     _spent: bool = False
 
-    def __init__(self, door: Door, *, mode: Literal["rw", "ro"], actor: str | None, branch: str = MAIN) -> None:
+    def __init__(
+        self,
+        door: Door,
+        *,
+        mode: Literal["rw", "ro"],
+        actor: str | None,
+        branch: str = MAIN,
+        limits: Limits | None = None,
+    ) -> None:
         self._door = door
+        self._limits = limits or limits_from_environment()
         self.mode = mode
         self.actor = actor
         self.branch = branch

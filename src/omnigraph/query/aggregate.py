@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.language.query.ir import Aggregate, AggregateCall, Column, Expr
+from omnigraph.language.query.ir import Aggregate, AggregateCall, Column, Expr, OutputColumn, ResultColumn
 from omnigraph.language.types import FLOATS, INTEGERS, PropType
+from omnigraph.query.count_paths import refuse_too_many, weight_of
 from omnigraph.query.evaluate import evaluate
 from omnigraph.query.rows import WEIGHT, Rows, Values
 from omnigraph.query.run import Run
-from omnigraph.values.columns import arrow_type
+from omnigraph.values.columns import arrow_type, whole
 
 #: Sums of integers up to here are exact as integers.
 _EXACT = 2.0**62
@@ -30,12 +32,42 @@ class _Key:
     distinct: bool = False
 
 
-def aggregate(plan: Aggregate, rows: Rows, run: Run) -> Rows:
-    """The groups, in the order in which their first rows come; without keys, one row even over nothing."""
+def aggregate(plan: Aggregate, batches: Iterator[Rows], run: Run) -> Rows:
+    """The groups, in the order in which their first rows come; without keys, one row even over nothing.
+
+    Rows that come in several batches are aggregated one batch at a time, so that only groups are held.
+    """
+    first = next(batches)
+    second = next(batches, None)
+    if second is None:
+        return _aggregated(plan, first, run)
+    state = _Merging(plan, run)
+    try:
+        for rows in chain((first, second), batches):
+            state.add(rows)
+        del first, second
+        return state.finished()
+    finally:
+        run.budget.release(state.held)
+
+
+def _aggregated(plan: Aggregate, rows: Rows, run: Run) -> Rows:
+    """The groups of rows that are all there."""
     if not plan.keys:
         return _everything(plan, rows, run)
-    keys = [_key(key.expr, rows, run) for key in plan.keys]
     arguments = [_argument(named.call, rows, run) for named in plan.aggregates]
+    keys, totals = _groups(plan.keys, arguments, rows, run)
+    result = {named.name: values for named, values in zip(plan.keys, keys, strict=True)}
+    for called, total in zip(plan.aggregates, totals, strict=True):
+        result[called.name] = _finish(total, called.call)
+    return Rows(len(keys[0]), result)
+
+
+def _groups(
+    named: Sequence[OutputColumn], arguments: list[tuple[pa.Array, str]], rows: Rows, run: Run
+) -> tuple[list[Values], list[Values]]:
+    """The values of the keys, and of each aggregate, for each group."""
+    keys = [_key(key.expr, rows, run) for key in named]
     if any(key.distinct for key in keys):
         # Each row is a group of its own: a sum, a mean or an extreme of one value is that value.
         first, values, totals = rows, [key.values for key in keys], [argument for argument, _ in arguments]
@@ -44,12 +76,116 @@ def aggregate(plan: Aggregate, rows: Rows, run: Run) -> Rows:
         first = rows.take(grouped[_FIRST].to_numpy()) if _FIRST in grouped else rows
         values = [grouped[f"k{number}"] for number in range(len(keys))]
         totals = [grouped[f"a{number}"] for number in range(len(arguments))]
-    result: dict[str, Values] = {}
-    for named, key, value in zip(plan.keys, keys, values, strict=True):
-        result[named.name] = evaluate(named.expr, first, run) if key.numbered else value
-    for called, total in zip(plan.aggregates, totals, strict=True):
-        result[called.name] = _finish(total, called.call)
-    return Rows(len(values[0]), result)
+    exprs = (key.expr for key in named)
+    shown: list[Values] = [
+        evaluate(expr, first, run) if key.numbered else value
+        for expr, key, value in zip(exprs, keys, values, strict=True)
+    ]
+    return shown, totals
+
+
+@dataclass
+class _Merging:
+    """The groups of all batches so far: for each its keys, and for each aggregate what more rows can be added to."""
+
+    plan: Aggregate
+    run: Run
+    held: int = 0
+    _parts: list[pa.Table] = field(default_factory=list)
+    #: Groups after the last merge, and groups that were added since.
+    _merged: int = 0
+    _added: int = 0
+
+    def add(self, rows: Rows) -> None:
+        """One more batch. Groups are merged when as many came as there were."""
+        arguments = [part for named in self.plan.aggregates for part in _partial(named.call, rows, self.run)]
+        if self.plan.keys:
+            keys, totals = _groups(self.plan.keys, arguments, rows, self.run)
+        else:
+            keys = []
+            totals = [_single(_OF_ALL[function](argument)) for argument, function in arguments]
+        names = [*(f"k{number}" for number in range(len(keys))), *(f"a{number}" for number in range(len(totals)))]
+        self._keep(pa.Table.from_arrays([*keys, *totals], names=names))
+        if self._added > max(self._merged, self.run.budget.rows):
+            self._merge()
+
+    def finished(self) -> Rows:
+        """All groups."""
+        groups = self._merge()
+        result: dict[str, Values] = {}
+        for number, key in enumerate(self.plan.keys):
+            result[key.name] = groups[f"k{number}"]
+        place = 0
+        for named in self.plan.aggregates:
+            if named.call.function == "avg":
+                # Null over nothing, as a mean is.
+                counts = groups[f"a{place + 1}"].cast(pa.float64())
+                known = pc.if_else(pc.greater(counts, 0.0), counts, pa.scalar(None, pa.float64()))
+                total: Values = pc.divide(groups[f"a{place}"], known)
+                place += 2
+            else:
+                total = groups[f"a{place}"]
+                place += 1
+            result[named.name] = _finish(total, named.call)
+        return Rows(groups.num_rows, result)
+
+    def _keep(self, groups: pa.Table) -> None:
+        self.held += self.run.budget.charge(groups.nbytes)
+        self._parts.append(groups)
+        self._added += groups.num_rows
+
+    def _merge(self) -> pa.Table:
+        """The groups of all parts as one part."""
+        names = self._parts[0].column_names
+        columns = {name: _joined([part[name] for part in self._parts]) for name in names}
+        functions = [function for named in self.plan.aggregates for function in _MERGED[named.call.function]]
+        arguments = [
+            (_addable(columns[f"a{place}"]) if function == "sum" else whole(columns[f"a{place}"]), function)
+            for place, function in enumerate(functions)
+        ]
+        if self.plan.keys:
+            named = [
+                OutputColumn(f"k{number}", ResultColumn(f"k{number}", key.type))
+                for number, key in enumerate(self.plan.keys)
+            ]
+            count = sum(part.num_rows for part in self._parts)
+            keys, totals = _groups(named, arguments, Rows(count, columns), self.run)
+        else:
+            keys, totals = [], [_single(_OF_ALL[function](argument)) for argument, function in arguments]
+        merged = pa.Table.from_arrays([*keys, *totals], names=names)
+        self.run.budget.release(self.held)
+        self.held, self._parts, self._added = 0, [], 0
+        self._keep(merged)
+        self._merged, self._added = merged.num_rows, 0
+        return merged
+
+
+#: How partial values of each aggregate are put together; a mean is a sum and a count until the end.
+_MERGED = {"count": ("sum",), "sum": ("sum",), "avg": ("sum", "sum"), "min": ("min",), "max": ("max",)}
+
+
+def _partial(call: AggregateCall, rows: Rows, run: Run) -> list[tuple[pa.Array, str]]:
+    """The columns and Arrow functions that make the partial values of an aggregate."""
+    if call.function != "avg" or call.argument is None:
+        return [_argument(call, rows, run)]
+    values, _ = _argument(call, rows, run)
+    return [(values, "sum"), (pc.is_valid(values).cast(pa.int64()), "sum")]
+
+
+def _joined(parts: list[pa.ChunkedArray]) -> pa.ChunkedArray:
+    """Parts of one column; sums of integers are floats where one of the parts could have overflowed."""
+    kinds = {part.type for part in parts}
+    if len(kinds) > 1:
+        parts = [part.cast(pa.float64()) for part in parts]
+    return pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
+
+
+def _addable(column: pa.ChunkedArray) -> pa.Array:
+    return _exact(whole(column)) if pa.types.is_integer(column.type) else whole(column)
+
+
+def _single(value: pa.Scalar) -> pa.Array:
+    return pa.array([value.as_py()], value.type)
 
 
 #: Where the first row of each group is.
@@ -77,11 +213,9 @@ _OF_ALL: dict[str, Callable[[pa.Array], pa.Scalar]] = {"sum": pc.sum, "mean": pc
 def _everything(plan: Aggregate, rows: Rows, run: Run) -> Rows:
     """One group of all rows: nothing has to be grouped."""
     result: dict[str, Values] = {}
-    weights = rows.numbers.get(WEIGHT)
     for named in plan.aggregates:
         if named.call.argument is None:
-            count = rows.count if weights is None else int(weights.sum())
-            result[named.name] = pa.array([count], pa.int64())
+            result[named.name] = pa.array([weight_of(rows)], pa.int64())
             continue
         argument, function = _argument(named.call, rows, run)
         value = _OF_ALL[function](argument)
@@ -115,7 +249,10 @@ def _is_unique(column: Column, run: Run) -> bool:
 
 def _argument(call: AggregateCall, rows: Rows, run: Run) -> tuple[pa.Array, str]:
     """The column and the Arrow function that make an aggregate."""
-    weights = pa.array(rows.numbers[WEIGHT]) if WEIGHT in rows.numbers else None
+    weights = None
+    if WEIGHT in rows.numbers:
+        refuse_too_many(rows.numbers[WEIGHT])
+        weights = pa.array(rows.numbers[WEIGHT])
     if call.argument is None:
         ones = pa.array(np.ones(rows.count, np.int64)) if weights is None else weights
         return ones, "sum"
@@ -135,7 +272,12 @@ def _argument(call: AggregateCall, rows: Rows, run: Run) -> tuple[pa.Array, str]
 
 def _summable(column: pa.Array, kind: PropType) -> pa.Array:
     """Integers are summed as such when the sum can not overflow, so that it is exact."""
-    if kind.scalar in INTEGERS and len(column) > column.null_count:
+    return _exact(column) if kind.scalar in INTEGERS else column.cast(pa.float64(), safe=False)
+
+
+def _exact(column: pa.Array) -> pa.Array:
+    """A column of integers as one whose sum can not overflow."""
+    if len(column) > column.null_count:
         extremes = pc.min_max(column).as_py()
         if max(abs(extremes["min"]), abs(extremes["max"])) * len(column) < _EXACT:
             return column.cast(pa.int64())

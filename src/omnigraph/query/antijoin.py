@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from omnigraph.language.query.ir import AntiJoin, Outer
-from omnigraph.query.rows import Integers, Rows
+from omnigraph.query.rows import Integers, Mask, Rows
 
 #: Numbers the combinations that a negated plan is started with. A plan inside has its own, under its own name.
 _COMBINATION = "#combination"
 
 
-def anti_join(plan: AntiJoin, rows: Rows, depth: int, inner: Callable[[Rows], Rows]) -> Rows:
-    """Run the inner plan once for all distinct combinations, then drop the rows whose combination it still holds."""
+def anti_join(plan: AntiJoin, rows: Rows, depth: int, inner: Callable[[Rows], Iterator[Rows]]) -> Rows:
+    """Run the inner plan for all distinct combinations, then drop the rows whose combination it still holds.
+
+    The inner plan ends early when it has held every combination, and starts over with those that are left when it has
+    held half of them.
+    """
     codes = combinations(rows, plan.on)
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     name = f"{_COMBINATION}{depth}"
-    outer = rows.take(first).with_numbers(name, np.arange(len(first)))
     matched = np.zeros(len(first), np.bool_)
-    matched[inner(outer).numbers[name]] = True
+    outer = rows.take(first).with_numbers(name, np.arange(len(first)))
+    while not _is_decided(inner(outer), name, matched, outer.count):
+        left = np.flatnonzero(~matched)
+        outer = rows.take(first[left]).with_numbers(name, left)
     return rows.filter(~matched[inverse])
+
+
+def _is_decided(batches: Iterator[Rows], name: str, matched: Mask, asked: int) -> bool:
+    """Mark the combinations that an inner plan holds; False when it is better started again with the others."""
+    marked_before = int(matched.sum())
+    for number, found in enumerate(batches):
+        matched[found.numbers[name]] = True
+        marked = int(matched.sum())
+        if marked == len(matched):
+            return True
+        if number and 2 * (marked - marked_before) >= asked:
+            return False
+    return True
 
 
 def outer_rows(plan: Outer, outer: Rows | None) -> Rows:

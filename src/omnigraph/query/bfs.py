@@ -2,51 +2,78 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from omnigraph.query.csr import Adjacency
+from omnigraph.query.limits import Budget
 from omnigraph.query.loops import compiled, is_worth_compiling, without_compiling
 from omnigraph.query.rows import Integers, Mask
 
 #: How many marks (sources times positions) the plain search holds at once.
 _MARKS = 16_000_000
+#: More positions than any search finds.
+_ENDLESS = 2**62
 
 
-def search(adjacency: Adjacency, sources: Integers, least: int, most: int) -> tuple[Integers, Integers]:
-    """For each source how many positions it reaches at a shortest distance within the bounds, and all of them in turn.
+@dataclass(frozen=True)
+class Found:
+    """For each of the first `done` sources how many positions it reaches, and all of them in turn."""
 
-    The source itself counts only through a self-loop, as something one hop away. Sources of -1 reach nothing.
+    counts: Integers
+    ends: Integers
+    done: int
+
+
+def search(
+    adjacency: Adjacency, sources: Integers, least: int, most: int, budget: Budget, room: int | None = None
+) -> Found:
+    """The positions that each source reaches at a shortest distance within the bounds.
+
+    The source itself counts only through a self-loop, as something one hop away. Sources of -1 reach nothing. The search
+    ends with the source that makes it more than `room` positions; the sources after it are not done.
     """
-    return _search(adjacency, sources, least, most, collect=True)
+    return _search(adjacency, sources, least, most, budget, _ENDLESS if room is None else room, collect=True)
 
 
-def count_reached(adjacency: Adjacency, sources: Integers, least: int, most: int) -> Integers:
+def count_reached(adjacency: Adjacency, sources: Integers, least: int, most: int, budget: Budget) -> Integers:
     """For each source how many positions `search` would find, without holding them."""
-    return _search(adjacency, sources, least, most, collect=False)[0]
+    return _search(adjacency, sources, least, most, budget, _ENDLESS, collect=False).counts
 
 
 def _search(
-    adjacency: Adjacency, sources: Integers, least: int, most: int, *, collect: bool
-) -> tuple[Integers, Integers]:
+    adjacency: Adjacency, sources: Integers, least: int, most: int, budget: Budget, room: int, *, collect: bool
+) -> Found:
     most = min(most, adjacency.size + 1)
-    if is_worth_compiling(len(sources) * adjacency.size):
+    steps = len(sources) * adjacency.size
+    if is_worth_compiling(steps):
         # Of one width, so that the loop is compiled once.
         wide = sources.astype(np.int64, copy=False)
-        counts, found = compiled().search_each(adjacency.starts, adjacency.indices, wide, least, most, collect)
-        return counts, found
+        loops, starts, indices = compiled(), adjacency.starts, adjacency.indices
+        counts, found, done = budget.patiently(
+            lambda: loops.search_each(starts, indices, wide, least, most, collect, room, budget.stop), steps
+        )
+        budget.check()
+        return Found(counts, found, done)
     with without_compiling():
-        return _plain(adjacency, sources, least, most)
+        return _plain(adjacency, sources, least, most, budget, room)
 
 
-def _plain(adjacency: Adjacency, sources: Integers, least: int, most: int) -> tuple[Integers, Integers]:
+def _plain(adjacency: Adjacency, sources: Integers, least: int, most: int, budget: Budget, room: int) -> Found:
     at_once = max(1, _MARKS // max(adjacency.size, 1))
-    parts = [
-        _search_some(adjacency, sources[start : start + at_once], least, most)
-        for start in range(0, len(sources), at_once)
-    ]
+    parts: list[tuple[Integers, Integers]] = []
+    done = total = 0
+    while done < len(sources) and total <= room:
+        budget.check()
+        parts.append(_search_some(adjacency, sources[done : done + at_once], least, most))
+        done = min(done + at_once, len(sources))
+        total += len(parts[-1][1])
     if not parts:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    return np.concatenate([counts for counts, _ in parts]), np.concatenate([found for _, found in parts])
+        return Found(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
+    counts = np.zeros(len(sources), np.int64)
+    counts[:done] = np.concatenate([counts for counts, _ in parts])
+    return Found(counts, np.concatenate([found for _, found in parts]), done)
 
 
 def _search_some(adjacency: Adjacency, sources: Integers, least: int, most: int) -> tuple[Integers, Integers]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from omnigraph.language.query.ir import Plan
 from omnigraph.query.cache import Bounded, Spending
 from omnigraph.query.csr import EdgeGraph, read_edge_graph
 from omnigraph.query.domain import FEW_IDS, NodeIndex, TableIds, make_bridge, read_table_ids
 from omnigraph.query.facts import Facts, facts_of
+from omnigraph.query.limits import Budget
 from omnigraph.query.rows import Domain, Integers
 from omnigraph.query.table_columns import TableColumn, read_table_columns
 from omnigraph.storage.tables.table import Table, TableIndex
@@ -27,6 +28,10 @@ MOST_SPENDING = 256
 MOST_PLANS = 256
 #: Making a bridge looks up each id of a domain, by hash: about so many times as fast as one by one.
 _A_PART = 200
+#: Steps of a loop that reading a row takes about as long as.
+_STEPS_PER_ROW = 40
+
+Value = TypeVar("Value")
 
 
 class _Sized(Protocol):
@@ -61,24 +66,35 @@ class Caches:
         """Whether the adjacency of a table is there already."""
         return self.graphs.get(table.identity) is not None
 
-    def edge_graph(self, table: Table, same_type: bool) -> EdgeGraph:
-        """The adjacency of an edge table."""
-        return self.graphs.get_or_make(table.identity, lambda: read_edge_graph(table, same_type))
+    def edge_graph(self, table: Table, same_type: bool, rows: int, budget: Budget) -> EdgeGraph:
+        """The adjacency of an edge table of so many rows."""
+        return self._made(self.graphs, table, rows, budget, lambda: read_edge_graph(table, same_type))
 
-    def table_ids(self, table: Table) -> TableIds:
-        """The ids of a node table."""
-        return self.domains.get_or_make(table.identity, lambda: read_table_ids(table))
+    def table_ids(self, table: Table, rows: int, budget: Budget) -> TableIds:
+        """The ids of a node table of so many rows."""
+        return self._made(self.domains, table, rows, budget, lambda: read_table_ids(table))
 
-    def node_index(self, table: Table) -> NodeIndex:
+    def node_index(self, table: Table, rows: int, budget: Budget) -> NodeIndex:
         """The rows of a node table by id."""
-        return self.by_id.get_or_make(table.identity, lambda: NodeIndex(self.table_ids(table)))
+        ids = self.table_ids(table, rows, budget)
+        return self._made(self.by_id, table, rows, budget, lambda: NodeIndex(ids))
 
-    def table_columns(self, table: Table, names: Sequence[str]) -> list[TableColumn]:
+    def _made(self, kept: Bounded[Value], table: Table, rows: int, budget: Budget, make: Callable[[], Value]) -> Value:
+        """What is kept for a table; a run that ends early does not wait for the making of it."""
+        found = kept.get(table.identity)
+        if found is not None:
+            return found
+        steps = _STEPS_PER_ROW * rows
+        return kept.get_or_make(table.identity, lambda: budget.patiently(make, steps))
+
+    def table_columns(self, table: Table, names: Sequence[str], rows: int, budget: Budget) -> list[TableColumn]:
         """Columns of a node table; those that are not there yet are read together."""
         key = table.identity
         known = {name: column for name in names if (column := self.columns.get((*key, name))) is not None}
         missing = [name for name in dict.fromkeys(names) if name not in known]
-        made = read_table_columns(table, missing) if missing else {}
+        made: dict[str, TableColumn] = {}
+        if missing:
+            made = budget.patiently(lambda: read_table_columns(table, missing), _STEPS_PER_ROW * rows)
         for name, column in made.items():
             self.columns.put((*key, name), column)
         return [known.get(name) or made[name] for name in names]

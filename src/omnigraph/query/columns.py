@@ -88,7 +88,7 @@ def columns_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> 
     if node.predicates:
         run.note(f"pushed: {' and '.join(map(render_expr, node.predicates))}")
     named = dict(zip((column_name(node.variable, name) for name in names), values, strict=True))
-    return NodeColumns(run.caches.table_ids(entities.table), named)
+    return NodeColumns(run.caches.table_ids(entities.table, entities.rows, run.budget), named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Located:
         if values is None:
             with run.caches.spending.measured(_spending_key(entities)):
                 return rows.with_columns(self._from_table(entities, variable, columns))
-        ids = run.caches.table_ids(entities.table)
+        ids = run.caches.table_ids(entities.table, entities.rows, run.budget)
         named = dict(zip((column_name(variable, name) for name in small), values, strict=True))
         rows = rows.with_positions(variable, ids, ids.positions_at(self.addresses), Attributes(None, named))
         others = [name for name in columns if name != "id" and name not in small]
@@ -138,7 +138,8 @@ def _kept(entities: Entities, names: Sequence[str], run: Run) -> list[pa.Array] 
     to_read = len(missing) + (caches.domains.get(key) is None)
     if to_read and caches.spending.of(_spending_key(entities)) < _PER_VALUE * entities.rows * to_read:
         return None
-    values = [column.values for column in caches.table_columns(entities.table, stored)]
+    read = caches.table_columns(entities.table, stored, entities.rows, run.budget)
+    values = [column.values for column in read]
     if any(column is None for column in values):
         return None
     run.note("columns in memory")

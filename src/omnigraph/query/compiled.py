@@ -10,11 +10,13 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def search_each(  # pragma: no cover
-    starts: Any, indices: Any, sources: Any, least: int, most: int, collect: bool
+    starts: Any, indices: Any, sources: Any, least: int, most: int, collect: bool, room: int, stop: Any
 ) -> Any:
-    """Breadth-first search from each source: how many positions each reaches, and all of them in turn.
+    """Breadth-first search from each source: how many positions each reaches, all of them in turn, and how many sources
+    were searched.
 
-    Without `collect` they are only counted.
+    Without `collect` they are only counted. The search ends after the source with which more than `room` positions are
+    found, and at once when `stop[0]` is not 0; what it returns then is of no use.
     """
     size = len(starts) - 1
     # One bit for each position: what is looked at for every edge stays in the fastest memory.
@@ -23,7 +25,11 @@ def search_each(  # pragma: no cover
     counts = np.zeros(len(sources), np.int64)
     found = np.empty(max(1024, len(sources)), np.int64)
     total = 0
+    done = 0
     for number in range(len(sources)):
+        if total > room or stop[0] != 0:
+            break
+        done = number + 1
         source = sources[number]
         if source < 0:
             continue
@@ -34,6 +40,8 @@ def search_each(  # pragma: no cover
         for hop in range(1, most + 1):
             level_end = end
             for place in range(begin, level_end):
+                if place & 4095 == 0 and stop[0] != 0:
+                    return counts, found[:0].copy(), done
                 position = queue[place]
                 for slot in range(starts[position], starts[position + 1]):
                     # Whether it is new can not be foreseen, so that a branch here would cost more than the work.
@@ -61,7 +69,7 @@ def search_each(  # pragma: no cover
                 break
         counts[number] = reached
         _forget(seen, queue, end)
-    return counts, found[:total].copy()
+    return counts, found[:total].copy(), done
 
 
 @njit(cache=True, nogil=True)

@@ -12,7 +12,7 @@ from omnigraph.query.domain import SortedIds
 from omnigraph.query.edges import counted_adjacency, read_edges
 from omnigraph.query.expand import ends_of
 from omnigraph.query.points import Points, points_at, points_of
-from omnigraph.query.reach import distinct, marked, reach, slots_of
+from omnigraph.query.reach import distinct, marked, one_hop, reaching, slots_of
 from omnigraph.query.rows import WEIGHT, Integers, Rows
 from omnigraph.query.run import Run
 from omnigraph.query.targets import fitting_targets, is_any
@@ -24,12 +24,40 @@ _MOST = 2**63 - 1
 def count_paths(plan: CountPaths, rows: Rows, run: Run) -> Rows:
     """The rows from which every hop leads somewhere, each with its number of paths."""
     weights = _paths_from(rows, plan.hops[0], run)
+    if WEIGHT in rows.numbers:
+        weights = _product(weights, rows.numbers[WEIGHT])
     for hop in plan.hops[1:]:
         weights = _product(weights, _paths_from(rows, hop, run))
     if not weights.all():
         kept = weights > 0
         rows, weights = rows.filter(kept), weights[kept]
     return rows.with_numbers(WEIGHT, weights)
+
+
+def weight_of(rows: Rows) -> int:
+    """How many rows these stand for."""
+    weights = rows.numbers.get(WEIGHT)
+    if weights is None:
+        return rows.count
+    refuse_too_many(weights)
+    return int(weights.sum())
+
+
+def weighted(rows: Rows, times_each: int) -> Rows:
+    """Rows that stand for so many times as many; none when that is none."""
+    if not times_each:
+        return rows.slice(0, 0).with_numbers(WEIGHT, np.zeros(0, np.int64))
+    weights = rows.numbers.get(WEIGHT)
+    if weights is None:
+        weights = np.ones(rows.count, np.int64)
+    return rows.with_numbers(WEIGHT, _product(weights, np.array([times_each])))
+
+
+def times(one: int, other: int) -> int:
+    """The product of two numbers of rows."""
+    if one * other > _MOST:
+        raise _too_many()
+    return one * other
 
 
 def _paths_from(rows: Rows, hop: Hop, run: Run) -> Integers:
@@ -49,16 +77,27 @@ def _paths(hop: Hop, sources: Points, run: Run) -> Integers:
         return adjacency.degrees(positions)
     starts, inverse = distinct(positions, adjacency.sources)
     if ends_here:
-        return count_reached(adjacency, starts, edge.min_hops, edge.max_hops)[inverse]
-    reached = reach(adjacency, edge, starts)
-    everything = reached.ends is adjacency.indices
-    weights = _weights(hop, domain, adjacency.ends if everything else marked(reached.ends, adjacency.size), run)
-    values = weights[reached.ends]
-    if each_edge:
-        assert adjacency.parallel is not None
-        values = _product(values, adjacency.parallel if everything else adjacency.parallel[slots_of(reached)])
-    _refuse_too_many(values)
-    return reached.sums(values)[inverse]
+        return count_reached(adjacency, starts, edge.min_hops, edge.max_hops, run.budget)[inverse]
+    if edge.max_hops == 1:
+        reached = one_hop(adjacency, starts)
+        everything = reached.ends is adjacency.indices
+        weights = _weights(hop, domain, adjacency.ends if everything else marked(reached.ends, adjacency.size), run)
+        values = weights[reached.ends]
+        if each_edge:
+            assert adjacency.parallel is not None
+            values = _product(values, adjacency.parallel if everything else adjacency.parallel[slots_of(reached)])
+        refuse_too_many(values)
+        return reached.sums(values)[inverse]
+    sums = np.zeros(len(starts), np.int64)
+    each_end: Integers | None = None
+    for piece in reaching(adjacency, edge, starts, run.budget):
+        if each_end is None:
+            ends = marked(piece.reached.ends, adjacency.size) if piece.whole else adjacency.ends
+            each_end = _weights(hop, domain, ends, run)
+        values = each_end[piece.reached.ends]
+        refuse_too_many(values)
+        sums[piece.start : piece.stop] = piece.reached.sums(values)[piece.inverse]
+    return sums[inverse]
 
 
 def _weights(hop: Hop, domain: SortedIds, positions: Integers, run: Run) -> Integers:
@@ -91,7 +130,8 @@ def _product(one: Integers, other: Integers) -> Integers:
     return one * other
 
 
-def _refuse_too_many(values: Integers) -> None:
+def refuse_too_many(values: Integers) -> None:
+    """Raise when the sum of some numbers of paths is beyond an I64."""
     # Most numbers are so small that the largest of them tells.
     if len(values) and float(values.max()) * len(values) > _MOST and float(values.sum(dtype=np.float64)) > _MOST:
         raise _too_many()

@@ -48,9 +48,9 @@ class Adjacency:
 
     def degrees(self, sources: Integers) -> Integers:
         """How many neighbours some positions have; a position of -1 has none."""
-        return self._begins_and_counts(sources)[1]
+        return self.begins_and_counts(sources)[1]
 
-    def _begins_and_counts(self, sources: Integers) -> tuple[Integers, Integers]:
+    def begins_and_counts(self, sources: Integers) -> tuple[Integers, Integers]:
         """Where the neighbours of some positions begin, and how many there are."""
         begins = self.starts[sources]
         # -1 begins at the end and ends at the beginning.
@@ -62,11 +62,15 @@ class Adjacency:
 
     def slots(self, sources: Integers) -> tuple[Integers, Integers]:
         """For each source its number of neighbours, and for all of them, one after the other, their places in `indices`."""
-        begins, counts = self._begins_and_counts(sources)
-        ends = np.cumsum(counts)
-        total = int(ends[-1]) if len(ends) else 0
-        shift = np.repeat(begins - (ends - counts), counts)
-        return counts, np.arange(total) + shift
+        begins, counts = self.begins_and_counts(sources)
+        return counts, slots_from(begins, counts, np.cumsum(counts))
+
+
+def slots_from(begins: Integers, counts: Integers, ends: Integers) -> Integers:
+    """The places of neighbours that begin at some places, `counts` of them each; `ends` is the running sum of `counts`."""
+    total = int(ends[-1]) if len(ends) else 0
+    shift = np.repeat(begins - (ends - counts), counts)
+    return np.asarray(np.arange(total) + shift)
 
 
 def sums_of(values: Integers, counts: Integers) -> Integers:

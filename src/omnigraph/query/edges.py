@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from omnigraph.query.csr import Adjacency, build_adjacency
 from omnigraph.query.domain import SortedIds, numbered_ids, passing_key
 from omnigraph.query.entities import Entities
 from omnigraph.query.points import Points, points_of
-from omnigraph.query.reach import Reached, distinct, slots_of
+from omnigraph.query.reach import Reached, Sizes, distinct, slots_of
 from omnigraph.query.rows import Integers, Rows, column_name, concatenated
 from omnigraph.query.run import Run
 from omnigraph.query.scan import Request, read
@@ -22,6 +23,10 @@ from omnigraph.query.traversal import CSR, INDEXED, START_COLUMNS, first_of_each
 
 #: Up to so many sources their edges are looked up; beyond, all edges are read.
 _FEW = 2000
+#: The owner, the place, the slot and the position of each end.
+_BYTES_PER_END = 32
+#: The ends of an edge, its place, and what is computed on the way.
+_BYTES_PER_EDGE = 48
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class EdgeRows:
     starts: Integers
     edge: Integers
     ends: Integers
+    #: Whether these are all edges of the type that satisfy the predicates, wherever they start.
+    complete: bool
 
     def reach(self, sources: Integers) -> Reached:
         """The steps from some positions; `slots` are places in `edge` and `ends`."""
@@ -46,26 +53,52 @@ class EdgeRows:
         return Reached(counts, self.ends[slots], slots)
 
 
-def expand_edges(step: Expand, rows: Rows, sources: Points, end: Entities, run: Run) -> Rows:
+def expand_edges(
+    step: Expand, batches: Iterator[tuple[Rows, Points]], end: Entities, sizes: Sizes, run: Run
+) -> Iterator[Rows]:
     """Each row with each edge at its source, and with the node at the other end."""
     edge = step.edge
     assert edge.variable is not None
-    found = read_edges(edge, edge.columns, sources, run)
+    everything: EdgeRows | None = None
+    held_edges = 0
+    try:
+        for rows, sources in batches:
+            found = everything or read_edges(edge, edge.columns, sources, run)
+            if found is not everything:
+                run.budget.release(held_edges)
+                held_edges = 0
+                held_edges = run.budget.charge(found.rows.nbytes + _BYTES_PER_EDGE * found.rows.count)
+            everything = found if found.complete else None
+            yield from _expand_rows(step, rows, sources, found, end, sizes, run)
+    finally:
+        run.budget.release(held_edges)
+
+
+def _expand_rows(
+    step: Expand, rows: Rows, sources: Points, found: EdgeRows, end: Entities, sizes: Sizes, run: Run
+) -> Iterator[Rows]:
     starts, inverse = distinct(sources.within(found.sources, run), len(found.sources.ids))
     reached = found.reach(starts)
-    if step.closing:
-        owners, places = reached.spread(inverse)
-        bound = points_of(rows, step.target.variable, end, run).within(found.targets, run)
-        kept = bound[owners] == reached.ends[places]
-        owners, places = owners[kept], places[kept]
-        return _with_edges(rows.take(owners), found, slots_of(reached)[places], edge)
-    fitting = fitting_targets(step.target, found.targets, reached.ends, run)
-    mask = fitting.fitting(reached.ends)
-    if mask is not None:
-        reached = reached.keep(mask)
-    owners, places = reached.spread(inverse)
-    bound_rows = _with_edges(rows.take(owners), found, slots_of(reached)[places], edge)
-    return fitting.attach(bound_rows, step.target.variable, found.targets, reached.ends[places])
+    bound = points_of(rows, step.target.variable, end, run).within(found.targets, run) if step.closing else None
+    fitting = None
+    if bound is None:
+        fitting = fitting_targets(step.target, found.targets, reached.ends, run)
+        mask = fitting.fitting(reached.ends)
+        reached = reached if mask is None else reached.keep(mask)
+    slots = slots_of(reached)
+    for owners, places in reached.spread(inverse, sizes):
+        if bound is not None:
+            kept = bound[owners] == reached.ends[places]
+            owners, places = owners[kept], places[kept]
+        width = found.rows.bytes_of(len(owners)) + rows.bytes_of(len(owners))
+        held = run.budget.charge(width + _BYTES_PER_END * len(owners))
+        try:
+            made = _with_edges(rows.take(owners), found, slots[places], step.edge)
+            if fitting is not None:
+                made = fitting.attach(made, step.target.variable, found.targets, reached.ends[places])
+            yield made
+        finally:
+            run.budget.release(held)
 
 
 def _with_edges(rows: Rows, found: EdgeRows, slots: Integers, edge: EdgePattern) -> Rows:
@@ -98,10 +131,10 @@ def read_edges(edge: EdgePattern, columns: tuple[str, ...] | None, sources: Poin
     if len(parts) > 1:
         first = first_of_each(found.column(edge.variable, "id"))
         found = found if first is None else found.take(first)
-    return _group(edge, found)
+    return _group(edge, found, complete=mode == CSR)
 
 
-def _group(edge: EdgePattern, rows: Rows) -> EdgeRows:
+def _group(edge: EdgePattern, rows: Rows, *, complete: bool) -> EdgeRows:
     assert edge.variable is not None
     src, dst = (rows.column(edge.variable, name) for name in ("src", "dst"))
     both = edge.direction is Direction.BOTH
@@ -120,7 +153,7 @@ def _group(edge: EdgePattern, rows: Rows) -> EdgeRows:
     order = np.argsort(tails, kind="stable")
     starts = np.zeros(len(sources.ids) + 1, np.int64)
     np.cumsum(np.bincount(tails, minlength=len(sources.ids)), out=starts[1:])
-    return EdgeRows(rows, sources, targets, starts, numbers[order], heads[order])
+    return EdgeRows(rows, sources, targets, starts, numbers[order], heads[order], complete)
 
 
 def counted_adjacency(found: EdgeRows) -> Adjacency:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from omnigraph.language.query.ir import (
     Aggregate,
     AntiJoin,
     CountPaths,
+    CountRows,
     CrossJoin,
     Expand,
     Filter,
@@ -25,20 +27,21 @@ from omnigraph.language.query.ir import (
 )
 from omnigraph.query.aggregate import aggregate
 from omnigraph.query.antijoin import anti_join, outer_rows
-from omnigraph.query.count_paths import count_paths
+from omnigraph.query.count_paths import count_paths, times, weight_of, weighted
 from omnigraph.query.evaluate import evaluate, satisfying
 from omnigraph.query.expand import expand
-from omnigraph.query.order import order
-from omnigraph.query.rows import Rows, concatenated
+from omnigraph.query.order import order, ordered
+from omnigraph.query.reach import Sizes
+from omnigraph.query.rows import Rows, gathered
 from omnigraph.query.run import Run
-from omnigraph.query.scan import scan_nodes
+from omnigraph.query.scan import scan_batches, sliced
 from omnigraph.query.search.ranked import best_first
 from omnigraph.query.search.scores import is_scored, score_name, scores
 
-#: How many rows of a product are made before its filter is asked.
-_PRODUCT_ROWS = 500_000
 #: How many times as many rows are asked for when too few were left.
 _WIDER = 16
+#: A negation is decided by the first rows of its plan: so many are made at first for each row that it is asked about.
+_FIRST_OF_EACH = 4
 
 
 def execute(plan: Plan, run: Run) -> pa.Table:
@@ -46,13 +49,17 @@ def execute(plan: Plan, run: Run) -> pa.Table:
     facts = run.caches.facts(plan)
     run.ranked, run.scored, run.compared = facts.ranked, facts.scored, facts.compared
     run.node_types = facts.node_types
-    columns = _Walk(run).rows(plan).columns
+    columns = gathered(_Walk(run).batches(plan), run.budget).columns
     return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 
 
 @dataclass(frozen=True)
 class _Walk:
-    """One level of a plan; a negated plan is walked one level deeper, started with the rows it is asked about."""
+    """One level of a plan; a negated plan is walked one level deeper, started with the rows it is asked about.
+
+    Operators pull batches of rows from those below them. Every operator gives at least one batch, which may be empty, and
+    none of more rows than the budget says. Small results are one batch all the way up.
+    """
 
     run: Run
     outer: Rows | None = None
@@ -60,64 +67,88 @@ class _Walk:
     #: What a best-first scan has found so far.
     best: Rows | None = None
 
-    def rows(self, plan: Plan, limit: int | None = None) -> Rows:
-        """The rows of an operator; of a scan only so many when no more are wanted."""
-        if not self.run.explaining:
-            return self._rows(plan, limit)
-        with self.run.tracing(plan) as trace:
-            found = self._rows(plan, limit)
-            trace.rows = (trace.rows or 0) + found.count
-            return found
+    def batches(self, plan: Plan, limit: int | None = None, first: int | None = None) -> Iterator[Rows]:
+        """The rows of an operator in batches.
 
-    def _rows(self, plan: Plan, limit: int | None) -> Rows:
+        `limit`: the first so many rows are wanted and no others. `first`: so many rows may be enough, because an operator
+        above stops early; batches are small at first then.
+        """
+        found = self._batches(plan, limit, first)
+        return self._traced(plan, found) if self.run.explaining else found
+
+    def _traced(self, plan: Plan, batches: Iterator[Rows]) -> Iterator[Rows]:
+        while True:
+            with self.run.tracing(plan) as trace:
+                rows = next(batches, None)
+                if rows is None:
+                    return
+                trace.rows = (trace.rows or 0) + rows.count
+            yield rows
+
+    def _batches(self, plan: Plan, limit: int | None, first: int | None) -> Iterator[Rows]:
         run = self.run
         match plan:
             case NodeScan():
-                return scan_nodes(plan.node, run, limit)
+                return scan_batches(plan.node, run, limit, first)
             case RankedScan() | FusedScan():
                 assert self.best is not None, "the order above asks a best-first scan"
-                return self.best
+                return sliced(self.best, run.budget)
             case Outer():
-                return outer_rows(plan, self.outer)
+                return sliced(outer_rows(plan, self.outer), run.budget)
             case CrossJoin():
-                return _product(self.rows(plan.left), self.rows(plan.right))
+                return self._product(plan, limit, first)
+            case CountRows():
+                return self._counted(plan)
             case Expand():
-                return expand(plan, self.rows(plan.input), run)
-            case Filter(input=CrossJoin() as product):
-                return self._filtered_product(plan, product)
+                return expand(plan, self.batches(plan.input, first=first), run, first)
             case Filter():
-                return satisfying(plan.predicates, self.rows(plan.input), run)
+                return (satisfying(plan.predicates, rows, run) for rows in self.batches(plan.input, first=first))
             case AntiJoin():
-                return anti_join(plan, self.rows(plan.input), self.depth, lambda outer: self._inner(plan, outer))
+                outer = self.batches(plan.input, first=first)
+                return (anti_join(plan, rows, self.depth, lambda some: self._inner(plan, some)) for rows in outer)
             case CountPaths():
-                return count_paths(plan, self.rows(plan.input), run)
+                return (count_paths(plan, rows, run) for rows in self.batches(plan.input))
             case Aggregate():
-                return aggregate(plan, self.rows(plan.input), run)
+                return iter((aggregate(plan, self.batches(plan.input), run),))
             case Order():
-                return order(plan, self._compared(self._ordered_input(plan)), run)
+                return sliced(self._ordered(plan), run.budget)
             case Limit():
-                wanted = plan.count if limit is None else min(plan.count, limit)
-                if run.compared and not isinstance(plan.input, Order):
-                    return self._compared(self.rows(plan.input)).slice(0, wanted)
-                return self.rows(plan.input, wanted).slice(0, wanted)
+                return self._limited(plan, plan.count if limit is None else min(plan.count, limit))
             case Project():
-                return self._project(plan, self.rows(plan.input, limit))
+                return (self._project(plan, rows) for rows in self.batches(plan.input, limit, first))
 
-    def _ordered_input(self, plan: Order) -> Rows:
+    def _limited(self, plan: Limit, wanted: int) -> Iterator[Rows]:
+        """The first rows; nothing is asked for once they are there."""
+        if self.run.compared and not isinstance(plan.input, Order):
+            rows = self._compared(gathered(self.batches(plan.input), self.run.budget))
+            yield from sliced(rows.slice(0, wanted), self.run.budget)
+            return
+        for rows in self.batches(plan.input, wanted, wanted):
+            some = rows.slice(0, wanted)
+            wanted -= some.count
+            yield some
+            if wanted <= 0:
+                return
+
+    def _ordered(self, plan: Order) -> Rows:
         """What an order needs to see. Steps above a best-first scan may drop rows; then it is asked for more."""
         scan, steps = plan.input, []
         while isinstance(scan, Expand | Filter | AntiJoin):
             steps.append(scan)
             scan = scan.input
         if not isinstance(scan, RankedScan | FusedScan):
-            return self.rows(plan.input)
+            if not self.run.compared:
+                return ordered(plan, self.batches(plan.input), self.run)
+            rows = gathered(self.batches(plan.input), self.run.budget)
+            return order(plan, self._compared(rows), self.run)
         widening = 1
         while True:
             with self.run.tracing(scan):
                 best = best_first(scan, widening, steps, self.run)
-            found = best.enough(replace(self, best=best.rows).rows(plan.input), scan.limit, self.run)
+            left = gathered(replace(self, best=best.rows).batches(plan.input), self.run.budget)
+            found = best.enough(left, scan.limit, self.run)
             if found is not None:
-                return found
+                return order(plan, self._compared(found), self.run)
             widening *= _WIDER
 
     def _compared(self, rows: Rows) -> Rows:
@@ -127,23 +158,58 @@ class _Walk:
                 rows = rows.with_columns({score_name(rank): scores(rank, rows, self.run)})
         return rows
 
-    def _inner(self, plan: AntiJoin, outer: Rows) -> Rows:
-        return _Walk(self.run, outer, self.depth + 1).rows(plan.inner)
+    def _inner(self, plan: AntiJoin, outer: Rows) -> Iterator[Rows]:
+        return _Walk(self.run, outer, self.depth + 1).batches(plan.inner, first=_FIRST_OF_EACH * outer.count)
 
-    def _filtered_product(self, plan: Filter, product: CrossJoin) -> Rows:
-        """A product is filtered piece by piece, so that only what passes is ever held."""
-        left, right = self.rows(product.left), self.rows(product.right)
-        step = max(1, _PRODUCT_ROWS // max(right.count, 1))
-        starts = range(0, max(left.count, 1), step)
-        pieces = [satisfying(plan.predicates, _product(left.slice(start, step), right), self.run) for start in starts]
-        return concatenated(pieces)
+    def _product(self, plan: CrossJoin, limit: int | None, first: int | None) -> Iterator[Rows]:
+        """Every row of the left with every row of the right, batch by batch; only the right is held as a whole.
+
+        The right changes fastest. Below a negation the left does: each row that is asked about meets something early.
+        """
+        budget = self.run.budget
+        sizes = Sizes(budget.rows, first)
+        # The first rows of a product need no more rows of either side.
+        right = gathered(self.batches(plan.right, limit), budget)
+        held = budget.charge(right.nbytes)
+        try:
+            for left in self.batches(plan.left, limit, first):
+                total = left.count * right.count
+                low = 0
+                while low < total or low == 0:
+                    high = min(low + sizes.next(), total)
+                    size = (high - low) * _BYTES_PER_PAIR + left.bytes_of(high - low) + right.bytes_of(high - low)
+                    making = budget.charge(size)
+                    try:
+                        yield _pairs(left, right, low, high, left_fastest=self.outer is not None)
+                    finally:
+                        budget.release(making)
+                    low = max(high, 1)
+        finally:
+            budget.release(held)
+
+    def _counted(self, plan: CountRows) -> Iterator[Rows]:
+        """The rows of a plan, each as often as the other plans have rows together."""
+        others = 1
+        for counted in plan.counted:
+            others = times(others, sum(weight_of(rows) for rows in self.batches(counted)))
+            if not others:
+                break
+        for rows in self.batches(plan.input):
+            yield weighted(rows, others)
 
     def _project(self, plan: Project, rows: Rows) -> Rows:
         return Rows(rows.count, {column.name: evaluate(column.expr, rows, self.run) for column in plan.columns})
 
 
-def _product(left: Rows, right: Rows) -> Rows:
-    """Every row of the left with every row of the right."""
-    lefts = np.repeat(np.arange(left.count), right.count)
-    rights = np.tile(np.arange(right.count), left.count)
+#: Where the two rows of a pair are, and what is computed on the way.
+_BYTES_PER_PAIR = 32
+
+
+def _pairs(left: Rows, right: Rows, low: int, high: int, *, left_fastest: bool) -> Rows:
+    """The pairs of a product from one number to another."""
+    numbers = np.arange(low, high)
+    if left_fastest:
+        rights, lefts = np.divmod(numbers, max(left.count, 1))
+    else:
+        lefts, rights = np.divmod(numbers, max(right.count, 1))
     return left.take(lefts).beside(right.take(rights))

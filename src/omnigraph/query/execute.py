@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
 
 from omnigraph.errors import BadRequest
 from omnigraph.ids import now_micros
@@ -14,36 +17,52 @@ from omnigraph.query.caches import Caches
 from omnigraph.query.engine import execute
 from omnigraph.query.entities import View
 from omnigraph.query.explain import Explanation, explanation
+from omnigraph.query.limits import Budget, Cancel, Limits, out_of_memory
 from omnigraph.query.result import Result
 from omnigraph.query.run import Embed, Run
 
 ENGINES = ("local",)
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a run is asked for besides the query: its limits, who may cancel it, and whether it explains itself."""
+
+    limits: Limits
+    cancel: Cancel | None = None
+    explaining: bool = False
+
+
 def start(
-    view: View,
-    catalog: Catalog,
-    params: Mapping[str, TypedValue],
-    caches: Caches,
-    embed: Embed,
-    explaining: bool = False,
+    view: View, catalog: Catalog, params: Mapping[str, TypedValue], caches: Caches, embed: Embed, request: Request
 ) -> Run:
-    """A new run; its `now()` is this moment."""
-    return Run(view, catalog, params, now_micros() // 1000, caches, embed, explaining=explaining)
+    """A new run; its `now()` is this moment, and its time begins."""
+    budget = Budget(request.limits, request.cancel)
+    return Run(view, catalog, params, now_micros() // 1000, caches, embed, budget, explaining=request.explaining)
 
 
 def answer(compiled: CompiledQuery, run: Run) -> Result:
     """The result of a read query."""
     plan = read_plan(compiled.rewritten, compiled)
     assert isinstance(plan, Project)
-    return Result(execute(plan, run), tuple(column.type for column in plan.columns), run.view.commit)
+    return Result(_bounded(plan, run), tuple(column.type for column in plan.columns), run.view.commit)
 
 
 def explain(compiled: CompiledQuery, run: Run, *, analyze: bool) -> Explanation:
     """How a read query is answered. The query runs, because how it is traversed is chosen on the way."""
     plan = read_plan(compiled.rewritten, compiled)
-    execute(plan, run)
+    _bounded(plan, run)
     return explanation(read_plan(compiled.plan, compiled), plan, run, analyzed=analyze)
+
+
+def _bounded(plan: Plan, run: Run) -> pa.Table:
+    """The result of a plan, or `ResourceLimit` when the machine has too little memory for it."""
+    try:
+        return execute(plan, run)
+    except MemoryError as error:
+        raise out_of_memory(run.budget) from error
+    finally:
+        run.budget.close()
 
 
 def read_plan(plan: Plan | MutationPlan, compiled: CompiledQuery) -> Plan:

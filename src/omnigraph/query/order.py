@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,26 @@ from omnigraph.errors import BadRequest
 from omnigraph.language.query.ir import Column, Expr, Order, ResultColumn, UnknownAlias
 from omnigraph.query.compare import as_mask
 from omnigraph.query.evaluate import evaluate
-from omnigraph.query.rows import Integers, Rows
+from omnigraph.query.rows import Gathered, Integers, Rows
 from omnigraph.query.run import Run
+
+
+def ordered(plan: Order, batches: Iterator[Rows], run: Run) -> Rows:
+    """The rows in order; with a limit only so many are held of rows that come in several batches."""
+    first = next(batches)
+    second = next(batches, None)
+    if second is None:
+        return order(plan, first, run)
+    kept = Gathered(run.budget)
+    try:
+        for rows in chain((first, second), batches):
+            kept.add(rows if plan.limit is None else order(plan, rows, run))
+            if plan.limit is not None and kept.count > max(run.budget.rows, 2 * plan.limit):
+                kept.replace(order(plan, kept.rows(), run))
+        del first, second
+        return order(plan, kept.rows(), run)
+    finally:
+        kept.release()
 
 
 def order(plan: Order, rows: Rows, run: Run) -> Rows:
@@ -31,14 +51,28 @@ def order(plan: Order, rows: Rows, run: Run) -> Rows:
     if chosen is not None:
         rows, arrow = rows.take(chosen), pa.array(chosen)
         columns = {name: column.take(arrow) for name, column in columns.items()}
-    if len(keys) == 1:
-        [(name, direction)] = keys
-        decided = _by_number(columns[name], direction, plan.limit)
-        if decided is not None:
-            return rows.take(decided)
-    for tie in plan.ties:
-        _add(columns, keys, _tie(tie, rows, run), descending=False, nulls_first=True)
-    return rows.take(_sorted(columns, keys)[: plan.limit])
+    # The places of the rows in order, and the rows themselves once more.
+    held = run.budget.charge(rows.nbytes + _BYTES_PER_ROW * rows.count)
+    try:
+        if len(keys) == 1:
+            [(name, direction)] = keys
+            decided = run.budget.patiently(
+                lambda: _by_number(columns[name], direction, plan.limit), _STEPS_PER_ROW * rows.count
+            )
+            if decided is not None:
+                return rows.take(decided)
+        for tie in plan.ties:
+            _add(columns, keys, _tie(tie, rows, run), descending=False, nulls_first=True)
+        places = run.budget.patiently(lambda: _sorted(columns, keys), _STEPS_PER_ROW * rows.count)
+        return rows.take(places[: plan.limit])
+    finally:
+        run.budget.release(held)
+
+
+#: A key and a place of each row.
+_BYTES_PER_ROW = 16
+#: Steps of a loop that sorting a row takes about as long as.
+_STEPS_PER_ROW = 10
 
 
 def _sorted(columns: dict[str, pa.Array], keys: list[tuple[str, str]]) -> npt.NDArray[Any]:

@@ -59,7 +59,7 @@ def points_of(rows: Rows, variable: str, nodes: Entities, run: Run) -> Points:
     addresses = rows.addresses(variable)
     if rows.count < _FEW or addresses is None:
         return Points(rows.count, texts=texts)
-    ids = run.caches.table_ids(nodes.table)
+    ids = run.caches.table_ids(nodes.table, nodes.rows, run.budget)
     return Points(rows.count, ids, ids.positions_at(addresses), texts)
 
 

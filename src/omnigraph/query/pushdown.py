@@ -21,8 +21,8 @@ from omnigraph.values.compare import EXCHANGED, Comparison, Nothing, coerce, con
 
 NEVER = pc.scalar(False)
 #: How many conditions a scan is given; the others are asked of its rows. What Lance is sent grows with the square of their
-#: number: 24 conditions are planned in 2 ms, 200 would take 100 ms.
-MOST_PUSHED = 24
+#: number: 16 conditions are planned in 1 ms, 200 would take 100 ms.
+MOST_PUSHED = 16
 
 
 @dataclass(frozen=True, slots=True)

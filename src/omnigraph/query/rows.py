@@ -6,8 +6,9 @@ its id is looked up there only when somebody reads it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.query.limits import Budget
 from omnigraph.values.columns import whole
 
 #: Of 64 bits as a rule; positions in large adjacency have 32.
@@ -28,6 +30,8 @@ Values: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 #: How many paths a row stands for.
 WEIGHT = "#weight"
+#: Asking Arrow for the size of a column takes as long as making so many rows.
+_FEW = 256
 
 
 class Domain(Protocol):
@@ -106,6 +110,20 @@ class Rows:
         encoded = pc.dictionary_encode(whole(self.column(variable, "id")))
         return np.asarray(encoded.indices.to_numpy(), dtype=np.int64)
 
+    def bytes_of(self, count: int) -> int:
+        """About how many bytes so many rows like these take; a few are not counted."""
+        if count < _FEW:
+            return 0
+        width = 8 * len(self.numbers)
+        if self.count:
+            width += sum(column.nbytes for column in self.columns.values()) // self.count
+        return width * count
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes these rows take; a few are not counted. What they share with others is not theirs."""
+        return self.bytes_of(self.count)
+
     def take(self, indices: npt.NDArray[Any]) -> Rows:
         """These rows, in this order, repeated as often as they are named."""
         numbers = {name: values[indices] for name, values in self.numbers.items()}
@@ -154,6 +172,20 @@ class Rows:
         known = self.attributes if attributes is None else {**self.attributes, variable: attributes}
         return Rows(self.count, self.columns, numbers, {**self.domains, variable: domain}, known)
 
+    def settled(self, domains: Sequence[str], attributes: Sequence[str]) -> Rows:
+        """The same rows, with the ids of some variables and what was read of others as columns."""
+        columns = {column_name(name, "id"): self.column(name, "id") for name in domains if name in self.domains}
+        for variable in attributes:
+            for full_name in self.attributes[variable].columns if variable in self.attributes else ():
+                columns[full_name] = self.column(variable, full_name.removeprefix(f"{variable}."))
+        return Rows(
+            self.count,
+            {**columns, **self.columns},
+            {name: some for name, some in self.numbers.items() if name not in map(position_name, domains)},
+            {name: domain for name, domain in self.domains.items() if name not in domains},
+            {name: known for name, known in self.attributes.items() if name not in attributes},
+        )
+
     def beside(self, other: Rows) -> Rows:
         """Two row sets of equal length with different variables, side by side."""
         return Rows(
@@ -166,13 +198,91 @@ class Rows:
 
 
 def concatenated(parts: Sequence[Rows]) -> Rows:
-    """Rows of the same columns, one after the other; there is at least one part."""
-    first = parts[0]
+    """Rows of the same variables, one after the other; there is at least one part."""
     if len(parts) == 1:
-        return first
+        return parts[0]
+    parts = _alike(parts)
+    first = parts[0]
     columns = {name: _chunked([part.columns[name] for part in parts]) for name in first.columns}
     numbers = {name: np.concatenate([part.numbers[name] for part in parts]) for name in first.numbers}
     return Rows(sum(part.count for part in parts), columns, numbers, first.domains, first.attributes)
+
+
+class Gathered:
+    """Rows that are kept while more of them come. Their bytes are charged until they are released."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.count = 0
+        self._budget = budget
+        self._parts: list[Rows] = []
+        self._held = 0
+
+    def add(self, rows: Rows) -> None:
+        """Keep more rows."""
+        self._held += self._budget.charge(rows.nbytes)
+        self.count += rows.count
+        if rows.count or not self._parts:
+            self._parts.append(rows)
+
+    def rows(self) -> Rows:
+        """All rows that are kept; there is at least one part, which may be empty."""
+        self._parts = [concatenated(self._parts)]
+        return self._parts[0]
+
+    def replace(self, rows: Rows) -> None:
+        """Keep only these rows of them."""
+        self.release()
+        self.add(rows)
+
+    def release(self) -> None:
+        """Keep nothing."""
+        self._budget.release(self._held)
+        self._held, self.count, self._parts = 0, 0, []
+
+
+def gathered(batches: Iterator[Rows], budget: Budget) -> Rows:
+    """All rows of some batches, of which there is at least one. They are charged while they are read, not afterwards."""
+    first = next(batches)
+    second = next(batches, None)
+    if second is None:
+        return first
+    kept = Gathered(budget)
+    try:
+        for rows in chain((first, second), batches):
+            kept.add(rows)
+        return kept.rows()
+    finally:
+        kept.release()
+
+
+def _alike(parts: Sequence[Rows]) -> Sequence[Rows]:
+    """The same rows, with columns instead of positions for each variable whose domain is not the same in all parts.
+
+    A traversal that follows an index has a domain of its own for each batch, and reads other nodes for each.
+    """
+    settled = [name for name in _names(part.domains for part in parts) if not _is_one_domain(name, parts)]
+    unlike = [
+        name
+        for name in _names(part.attributes for part in parts)
+        if name in settled or not all(_same(part.attributes.get(name), parts[0].attributes.get(name)) for part in parts)
+    ]
+    return [part.settled(settled, unlike) for part in parts] if settled or unlike else parts
+
+
+def _names(parts: Iterable[Mapping[str, object]]) -> list[str]:
+    return list(dict.fromkeys(name for part in parts for name in part))
+
+
+def _is_one_domain(variable: str, parts: Sequence[Rows]) -> bool:
+    """Whether a variable has positions in the same domain in all parts."""
+    domains = [part.domains.get(variable) for part in parts]
+    return len({None if domain is None else domain.key for domain in domains}) == 1
+
+
+def _same(one: Attributes | None, other: Attributes | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.places is other.places and one.columns is other.columns
 
 
 def _chunked(parts: Sequence[Values]) -> pa.ChunkedArray:

@@ -12,6 +12,7 @@ from omnigraph.language.query.ir import Bm25, Constant, Now, Parameter, Rrf
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.query.caches import Caches
 from omnigraph.query.entities import Entities, View, open_edges, open_nodes
+from omnigraph.query.limits import Budget
 
 #: Turns the text of a `nearest` into a vector: (text, dimension, model recorded in the schema) → numbers.
 Embed = Callable[[str, int, str | None], tuple[float, ...]]
@@ -36,6 +37,8 @@ class Run:
     now: int
     caches: Caches
     embed: Embed
+    #: What the run may take, and what it has taken.
+    budget: Budget
     #: The variables whose nodes are ranked against each other.
     ranked: frozenset[str] = frozenset()
     #: The scores of texts that are asked for.

@@ -15,8 +15,9 @@ from omnigraph.language.types import Scalar
 from omnigraph.query.columns import named_columns, scan_in_memory, without_memory
 from omnigraph.query.entities import Entities
 from omnigraph.query.evaluate import constant, plain, satisfying
+from omnigraph.query.limits import Budget
 from omnigraph.query.pushdown import Pushed, push
-from omnigraph.query.rows import Rows, Values, address_name, column_name, concatenated
+from omnigraph.query.rows import Gathered, Rows, Values, address_name, column_name, gathered
 from omnigraph.query.run import Run
 from omnigraph.query.search.bm25_index import indexed_bm25
 from omnigraph.query.search.scores import score_name, scores
@@ -31,6 +32,8 @@ from omnigraph.values.identity import derive_ids
 _BATCH_ROWS = 65536
 #: Milliseconds to read and sort one id of a node table, measured.
 _PER_ID_READ = 0.0007
+#: Steps of a loop that filtering a row takes about as long as.
+_STEPS_PER_ROW = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,12 @@ class Request:
 
 
 def scan_nodes(node: NodePattern, run: Run, limit: int | None = None) -> Rows:
-    """One row for each node that fits a pattern."""
+    """One row for each node that fits a pattern; at most `limit` of them."""
+    return gathered(scan_batches(node, run, limit), run.budget)
+
+
+def scan_batches(node: NodePattern, run: Run, limit: int | None = None, first: int | None = None) -> Iterator[Rows]:
+    """The same in batches. `first`: so many rows may be enough."""
     entities = run.nodes(node.node_type)
     columns = node_columns(node, run)
     among: tuple[str, pa.Array] | None = None
@@ -63,19 +71,41 @@ def scan_nodes(node: NodePattern, run: Run, limit: int | None = None) -> Rows:
         id_ = _lookup_id(node, entities, run)
         plainly = not node.predicates and not node.distances and node.variable not in run.ranked
         if columns == ("id",) and plainly and limit is None and id_ is not None:
-            return _found_id(entities, node.variable, id_, run)
+            yield _found_id(entities, node.variable, id_, run)
+            return
         among = _having(id_)
     elif limit is None and node.variable not in run.ranked:
         in_memory = scan_in_memory(node, columns, run)
         if in_memory is not None:
-            return in_memory
+            yield from sliced(in_memory, run.budget)
+            return
     request = Request(entities, node.variable, columns, node.predicates, among, limit, distances=node.distances)
     if limit is not None or among is not None:
         rows = read(request, run)
-    else:
+        yield rows if limit is not None else _with_scores(rows, node.variable, run)
+        return
+    batches = read_batches(request, run, first)
+    if any(score.field.variable == node.variable for score in run.scored):
         with without_memory(node, run):
-            rows = read(request, run)
-    return rows if limit is not None else _with_scores(rows, node.variable, run)
+            rows = gathered(batches, run.budget)
+        yield _with_scores(rows, node.variable, run)
+        return
+    while True:
+        with without_memory(node, run):
+            some = next(batches, None)
+        if some is None:
+            return
+        yield some
+
+
+def sliced(rows: Rows, budget: Budget) -> Iterator[Rows]:
+    """Rows that are in memory already, in batches."""
+    if rows.count <= budget.rows:
+        yield rows
+        return
+    for start in range(0, rows.count, budget.rows):
+        budget.check()
+        yield rows.slice(start, budget.rows)
 
 
 def _with_scores(rows: Rows, variable: str, run: Run) -> Rows:
@@ -103,7 +133,7 @@ def _found_id(entities: Entities, variable: str, id_: str, run: Run) -> Rows:
         with run.caches.spending.measured(key):
             return read(Request(entities, variable, ("id",), among=_having(id_)), run)
     run.note("lookup by id, in memory")
-    index = run.caches.node_index(entities.table)
+    index = run.caches.node_index(entities.table, entities.rows, run.budget)
     found = index.find(id_)
     return Rows(len(found)).with_positions(variable, index.nodes, found)
 
@@ -136,23 +166,49 @@ def _lookup_id(node: NodePattern, entities: Entities, run: Run) -> str | None:
 
 def read(request: Request, run: Run) -> Rows:
     """The rows of a request."""
+    return gathered(read_batches(request, run), run.budget)
+
+
+def read_batches(request: Request, run: Run, first: int | None = None) -> Iterator[Rows]:
+    """The rows of a request in batches, at least one, which may be empty. `first`: so many rows may be enough."""
     pushed = push(request.predicates, request.entities, run, texts=request.among is None)
     if pushed.never or request.limit == 0:
-        return _empty(request)
+        yield _empty(request)
+        return
     anything = request.columns or request.located or request.distances or pushed.rest
     if request.among is None and not anything:
         _note(request, pushed, run)
-        count = request.entities.table.count_rows(pushed.filter)
-        return Rows(count if request.limit is None else min(count, request.limit))
-    parts = []
+        count = _count(request.entities, pushed.filter, run)
+        yield Rows(count if request.limit is None else min(count, request.limit))
+        return
+    # Batches of the size that an operator makes; where few rows may be enough, the first is what is read first.
+    gathering = Gathered(run.budget)
     wanted = request.limit
-    for rows in _parts(request, pushed, run):
-        parts.append(rows if wanted is None else rows.slice(0, wanted))
-        if wanted is not None:
-            wanted -= parts[-1].count
-            if wanted <= 0:
-                break
-    return concatenated(parts) if parts else _empty(request)
+    made = False
+    try:
+        for rows in _parts(request, pushed, run):
+            some = rows if wanted is None else rows.slice(0, wanted)
+            gathering.add(some)
+            if wanted is not None:
+                wanted -= some.count
+                if wanted <= 0:
+                    break
+            if gathering.count >= run.budget.rows or (first is not None and gathering.count):
+                made = True
+                yield from sliced(gathering.rows(), run.budget)
+                gathering.release()
+                first = None
+        if gathering.count or not made:
+            yield from sliced(gathering.rows() if gathering.count else _empty(request), run.budget)
+    finally:
+        gathering.release()
+
+
+def _count(entities: Entities, filter_: Filter | None, run: Run) -> int:
+    """How many rows of a table pass a filter."""
+    if filter_ is None or not run.budget.is_watched:
+        return entities.table.count_rows(filter_)
+    return run.budget.patiently(lambda: entities.table.count_rows(filter_), _STEPS_PER_ROW * entities.rows)
 
 
 def read_parts(request: Request, run: Run) -> Iterator[Rows]:
@@ -192,7 +248,9 @@ def _batches(
     for filter_ in _filters(request, pushed):
         if text is None:
             scanned = table.scan(stored, filter_, batch_size=_BATCH_ROWS, with_row_address=addresses)
-            yield from ((batch, pushed.rest) for batch in scanned)
+            looked_up = request.among is not None or request.limit is not None
+            pulled = scanned if looked_up else run.budget.pulled(scanned, request.entities.rows)
+            yield from ((batch, pushed.rest) for batch in pulled)
             continue
         run.note(f"index: {text.index.name} ({text.index.kind})")
         answered = tuple(predicate for predicate in pushed.rest if predicate != text.predicate)

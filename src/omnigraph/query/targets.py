@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,13 @@ class Targets:
 
     places: Integers | None
     read: Mapping[str, Values] | None
+    #: Bytes that were read for this step alone; columns in memory are not.
+    nbytes: int = 0
+
+    @cached_property
+    def attributes(self) -> Attributes | None:
+        """What was read, by position; None when nothing was."""
+        return None if self.places is None or self.read is None else Attributes(self.places, self.read)
 
     def fitting(self, positions: Integers) -> Mask | None:
         """Which positions fit; None when all do."""
@@ -37,9 +45,7 @@ class Targets:
 
     def attach(self, rows: Rows, variable: str, domain: SortedIds, positions: Integers) -> Rows:
         """Rows with their targets: the position, and what was read."""
-        if self.places is None or self.read is None:
-            return rows.with_positions(variable, domain, positions)
-        return rows.with_positions(variable, domain, positions, Attributes(self.places, self.read))
+        return rows.with_positions(variable, domain, positions, self.attributes)
 
 
 def fitting_targets(target: NodePattern, domain: SortedIds, positions: Integers, run: Run) -> Targets:
@@ -88,7 +94,7 @@ def _from_table(
         return _placed(rows, domain, domain.positions(rows.column(target.variable, "id")))
     # A large part of the table: where the rows lie says which nodes they are, without reading any id.
     rows = read(Request(entities, target.variable, columns, target.predicates, located=True), run)
-    ids = run.caches.table_ids(entities.table)
+    ids = run.caches.table_ids(entities.table, entities.rows, run.budget)
     addresses = rows.addresses(target.variable)
     assert addresses is not None
     return _placed(rows, domain, run.caches.bridge(ids, domain)[ids.positions_at(addresses)])
@@ -99,7 +105,7 @@ def _placed(rows: Rows, domain: SortedIds, found: Integers) -> Targets:
     places = np.full(len(domain.ids), -1, np.int64)
     known = found >= 0
     places[found[known]] = np.flatnonzero(known)
-    return Targets(places, rows.columns)
+    return Targets(places, rows.columns, places.nbytes + rows.nbytes)
 
 
 def is_any(target: NodePattern, run: Run) -> bool:

@@ -57,7 +57,7 @@ def graph_for(edge: EdgePattern, start: Points, run: Run) -> EdgeGraph:
             run.note(f"traversal: {INDEXED}")
             return nearby
     run.note(f"traversal: {CSR}")
-    return run.caches.edge_graph(edges.table, same_type)
+    return run.caches.edge_graph(edges.table, same_type, edges.rows, run.budget)
 
 
 @contextmanager

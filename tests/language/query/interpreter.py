@@ -143,8 +143,13 @@ class _Run:
             case ir.AntiJoin():
                 return [row for row in self.rows(plan.input) if not self.inner_rows(plan, row)]
             case ir.CountPaths():
-                counted = [{**row, WEIGHT: self.paths(plan.hops, row)} for row in self.rows(plan.input)]
+                counted = [
+                    {**row, WEIGHT: row.get(WEIGHT, 1) * self.paths(plan.hops, row)} for row in self.rows(plan.input)
+                ]
                 return [row for row in counted if row[WEIGHT]]
+            case ir.CountRows():
+                others = math.prod(sum(row.get(WEIGHT, 1) for row in self.rows(counted)) for counted in plan.counted)
+                return [{**row, WEIGHT: row.get(WEIGHT, 1) * others} for row in self.rows(plan.input) if others]
             case ir.Aggregate():
                 return self.groups(plan)
             case ir.Order():

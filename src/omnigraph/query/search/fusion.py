@@ -79,7 +79,7 @@ class Fusion:
             if found.has(variable, "id"):
                 return _order(found.column(variable, "id").take(places))
             if len(rows) > _FEWEST:
-                ids = run.caches.table_ids(entities.table)
+                ids = run.caches.table_ids(entities.table, entities.rows, run.budget)
                 addresses = found.numbers[address_name(variable)][first_rows[np.searchsorted(nodes, rows)]]
                 return _order(ids.ids.take(pa.array(ids.positions_at(addresses))))
             return _order(entities.table.take_row_ids(rows, ["id"])["id"])
@@ -123,7 +123,7 @@ def fuse_best(
         return fusion
     if all(isinstance(step, Expand) for step in steps):
         # Steps along edges count with positions.
-        ids = run.caches.table_ids(entities.table)
+        ids = run.caches.table_ids(entities.table, entities.rows, run.budget)
         return replace(fusion, rows=rows.with_positions(variable, ids, ids.positions_at(addresses)))
     return replace(fusion, rows=fusion._read(rows, run))
 

@@ -159,6 +159,8 @@ def translated(path: str, action: str) -> Iterator[None]:
         with translated_panics(path, action):
             yield
     except LANCE_ERRORS as error:
+        if _is_interrupt(error):
+            raise KeyboardInterrupt from error
         raise translate(error, path=path, action=action) from error
 
 
@@ -171,6 +173,11 @@ def translated_panics(path: str, action: str) -> Iterator[None]:
         if is_panic(error):
             raise translate(error, path=path, action=action) from error
         raise
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Whether this is a Ctrl-C: Lance looks at signals during long calls, and Arrow turns what it finds into its own error."""
+    return isinstance(error, pa.ArrowException) and "KeyboardInterrupt" in str(error)
 
 
 def _reason(error: BaseException) -> str:

@@ -95,6 +95,69 @@ CASES = (
                         NodeScan $s: Staff""",
     ),
     Case(
+        "count_paths multiplies what a product would enumerate",
+        read("$s: Staff $t: Team $s mentors $m $x: Spot", "$t.code, count($m) as n"),
+        """\
+        Project t.code = t.code, n = n
+          Aggregate n = count(*) by t.code = $t.code
+            CrossJoin
+              CrossJoin
+                Expand $s -[Mentors out]-> $m: Staff
+                  NodeScan $s: Staff
+                NodeScan $t: Team
+              NodeScan $x: Spot""",
+        """\
+        Project t.code = t.code, n = n
+          Aggregate n = count(*) by t.code = $t.code weighted
+            CountRows
+              CountRows
+                NodeScan $t: Team
+                CountPaths
+                  | $s -[Mentors out]-> $m: Staff
+                  NodeScan $s: Staff
+              NodeScan $x: Spot""",
+    ),
+    Case(
+        "count_paths keeps a product whose sides are compared",
+        read("$s: Staff $t: Team $s.level = $t.size", "count($s) as n"),
+        """\
+        Project n = n
+          Aggregate n = count(*)
+            Filter $s.level = $t.size
+              CrossJoin
+                NodeScan $s: Staff
+                NodeScan $t: Team""",
+        """\
+        Project n = n
+          Aggregate n = count(*)
+            Filter $s.level = $t.size
+              CrossJoin
+                NodeScan $s: Staff
+                NodeScan $t: Team""",
+    ),
+    Case(
+        "count_paths asks a negation for one row of what only has to be there",
+        read("$s: Staff not { $s memberOf $_ $t: Team }"),
+        """\
+        Project one = 1
+          AntiJoin on $s
+            NodeScan $s: Staff
+            CrossJoin
+              Expand $s -[MemberOf out]-> $_#1: Team
+                Outer $s
+              NodeScan $t: Team""",
+        """\
+        Project one = 1
+          AntiJoin on $s
+            NodeScan $s: Staff
+            CountRows
+              CountPaths
+                | $s -[MemberOf out]-> $_#1: Team
+                Outer $s
+              Limit 1
+                NodeScan $t: Team""",
+    ),
+    Case(
         "count_paths leaves other aggregates alone",
         read("$s: Staff $s mentors $m", "count($m) as n, sum($s.level) as t"),
         """\

@@ -183,6 +183,17 @@ class CountPaths:
     hops: tuple[Hop, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class CountRows:
+    """The rows of a plan, each as often as the `counted` plans have rows together: a product that is not enumerated.
+
+    Nothing above reads what the counted plans bind.
+    """
+
+    input: Plan
+    counted: tuple[Plan, ...]
+
+
 # --- operators that make results --------------------------------------------------------------------------------------
 
 
@@ -210,7 +221,7 @@ class AggregateColumn:
 class Aggregate:
     """One row per group of rows with equal keys; without keys, one row even over nothing.
 
-    `weighted`: the input is a CountPaths, and a row counts as often as it has paths.
+    `weighted`: the input is a CountPaths or CountRows, and a row counts as often as it says.
     """
 
     input: Plan
@@ -264,6 +275,7 @@ Plan = (
     | Filter
     | AntiJoin
     | CountPaths
+    | CountRows
     | Aggregate
     | Order
     | Limit

@@ -39,6 +39,7 @@ from omnigraph.language.query.ir.plan import (
     Aggregate,
     AntiJoin,
     CountPaths,
+    CountRows,
     CrossJoin,
     EdgePattern,
     Expand,
@@ -101,6 +102,8 @@ def _operator(plan: Plan) -> str:
             return f"AntiJoin on {_variables(plan.on)}"
         case CountPaths():
             return "CountPaths"
+        case CountRows():
+            return "CountRows"
         case Aggregate():
             calls = [f"{column.name} = {render_expr(column.call)}" for column in plan.aggregates]
             groups = f" by {_columns(plan.keys)}" if plan.keys else ""

@@ -10,6 +10,7 @@ from omnigraph.language.query.ir.plan import (
     Aggregate,
     AntiJoin,
     CountPaths,
+    CountRows,
     CrossJoin,
     Expand,
     Filter,
@@ -34,6 +35,8 @@ def children(plan: Plan) -> tuple[Plan, ...]:
             return (plan.left, plan.right)
         case AntiJoin():
             return (plan.input, plan.inner)
+        case CountRows():
+            return (plan.input, *plan.counted)
         case _:
             return (plan.input,)
 
@@ -47,6 +50,8 @@ def map_children(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
             return replace(plan, left=change(plan.left), right=change(plan.right))
         case AntiJoin():
             return replace(plan, input=change(plan.input), inner=change(plan.inner))
+        case CountRows():
+            return replace(plan, input=change(plan.input), counted=tuple(map(change, plan.counted)))
         case _:
             return replace(plan, input=change(plan.input))
 

@@ -1,4 +1,4 @@
-"""Rule: traversals that are only counted, or only asked whether they lead anywhere, are not enumerated."""
+"""Rule: traversals and products that are only counted, or only asked whether they lead anywhere, are not enumerated."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from omnigraph.language.query.ir import (
     Aggregate,
     AntiJoin,
     CountPaths,
+    CountRows,
+    CrossJoin,
     Expand,
     Filter,
     Hop,
+    Limit,
     Plan,
+    bound_variables,
     transform,
     variables_of,
 )
@@ -24,6 +28,7 @@ def count_paths(plan: Plan) -> Plan:
     rows. Below a negation not even the number matters, only that it is not zero. A row that leads nowhere is dropped
     by CountPaths as it is by Expand. Traversals of one chain may change places, since none of those that are taken
     out binds a variable that another one starts from, unless that one is taken out with it and hangs below it.
+    In the same way one side of a product only multiplies the rows of the other when nobody reads what it binds.
     """
     return transform(plan, _count)
 
@@ -34,15 +39,18 @@ def _count(plan: Plan) -> Plan:
             calls = (column.call for column in plan.aggregates)
             read = frozenset().union(*(variables_of(expr) for expr in (*(key.expr for key in plan.keys), *calls)))
             counted = _without_counted(plan.input, read)
-            return replace(plan, input=counted, weighted=True) if isinstance(counted, CountPaths) else plan
+            return plan if counted is plan.input else replace(plan, input=counted, weighted=True)
         case AntiJoin():
-            return replace(plan, inner=_without_counted(plan.inner, frozenset(plan.on)))
+            return replace(plan, inner=_without_counted(plan.inner, frozenset(plan.on), most=1))
         case _:
             return plan
 
 
-def _without_counted(plan: Plan, read: frozenset[str]) -> Plan:
-    """The chain from here down without the traversals that bind nothing that is read, which are counted instead."""
+def _without_counted(plan: Plan, read: frozenset[str], most: int | None = None) -> Plan:
+    """The chain from here down without what binds nothing that is read, which is counted instead.
+
+    `most`: the rows of a product need not be counted beyond so many.
+    """
     hops: list[Hop] = []
     kept: list[Expand | Filter | AntiJoin] = []
     below = plan
@@ -55,11 +63,24 @@ def _without_counted(plan: Plan, read: frozenset[str]) -> Plan:
             kept.append(below)
             read |= _read_by(below)
         below = below.input
-    if not hops:
+    base = below
+    if isinstance(below, CrossJoin):
+        below = _without_side(below, read | {hop.source for hop in hops}, most)
+    if not hops and below is base:
         return plan
     for operator in reversed(kept):
         below = replace(operator, input=below)
-    return CountPaths(below, tuple(hops))
+    return CountPaths(below, tuple(hops)) if hops else below
+
+
+def _without_side(product: CrossJoin, read: frozenset[str], most: int | None) -> Plan:
+    """One side of a product, when nobody reads what the other binds; the product itself when both are read."""
+    for side, other in ((product.left, product.right), (product.right, product.left)):
+        if read.isdisjoint(bound_variables(other)):
+            counted = _without_counted(other, frozenset(), most)
+            bounded = counted if most is None else Limit(counted, most)
+            return CountRows(_without_counted(side, read, most), (bounded,))
+    return product
 
 
 def _bound_by(expand: Expand) -> frozenset[str]:

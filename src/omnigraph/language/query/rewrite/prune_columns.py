@@ -12,6 +12,7 @@ from omnigraph.language.query.ir import (
     Bm25,
     Column,
     CountPaths,
+    CountRows,
     CrossJoin,
     Expand,
     Expr,
@@ -98,6 +99,9 @@ def _prune(plan: Plan, needed: Needed, ranks: Ranks) -> Plan:
             hops = tuple(map(_without_columns, plan.hops))
             below = needed | {_id(hop.source) for hop in hops}
             return replace(plan, input=_prune(plan.input, below, ranks), hops=hops)
+        case CountRows():
+            counted = tuple(_prune(other, frozenset(), frozenset()) for other in plan.counted)
+            return replace(plan, input=_prune(plan.input, needed, ranks), counted=counted)
         case AntiJoin():
             inner = _prune(plan.inner, frozenset(), frozenset())
             below = needed | {_id(name) for name in plan.on} | _read(expressions_in(inner), among=plan.on)

@@ -1,0 +1,317 @@
+"""Every query is bounded: memory, time, cancelling. The process goes on whatever a query asks for."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import BadRequest, Cancelled, DeadlineExceeded, ResourceLimit
+from omnigraph.query.limits import Budget, Limits, parse_size
+from tests.query.loading import commit_tables
+
+SCHEMA = """
+node N { k: String @key age: I32 note: String }
+node M { k: String @key }
+edge To: N -> N
+"""
+NODES, OTHERS, EDGES = 12_000, 1000, 60_000
+MIB = 2**20
+#: What a process takes besides its rows: Arrow's and the allocator's own, buffers of Lance, one batch on its way.
+OVERHEAD = 150 * MIB
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    made = og.init(tmp_path_factory.mktemp("limits") / "g", SCHEMA)
+    random = Random(3)
+    keys = pa.array([f"n{number:05}" for number in range(NODES)])
+    ages = pa.array([random.randint(0, 90) for _ in range(NODES)], pa.int32())
+    notes = pa.array([f"a note of some forty characters, number {number}" for number in range(NODES)])
+    others = pa.array([f"m{number:04}" for number in range(OTHERS)])
+    ends = [pa.array([f"n{random.randrange(NODES):05}" for _ in range(EDGES)]) for _ in range(2)]
+    commit_tables(
+        made,
+        {
+            "node:N": _table(made, "node:N", id=keys, k=keys, age=ages, note=notes),
+            "node:M": _table(made, "node:M", id=others, k=others),
+            "edge:To": _table(
+                made, "edge:To", id=pa.array([f"e{number}" for number in range(EDGES)]), src=ends[0], dst=ends[1]
+            ),
+        },
+    )
+    made.ensure_indices()
+    return made
+
+
+def _table(graph: og.Graph, key: str, **columns: pa.Array) -> pa.Table:
+    schema = graph.snapshot().open(key).schema
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def in_child(graph: og.Graph, text: str, limit: str, address_space: int = 0) -> dict[str, Any]:
+    """What a query did to a process of its own."""
+    command = [sys.executable, "-m", "tests.query.limits_child", graph.uri, text, limit, str(address_space)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert found["alive"] == NODES
+    return found
+
+
+def query(match: str, returned: str, tail: str = "") -> str:
+    return f"query q() {{ match {{ {match} }} return {{ {returned} }} {tail} }}"
+
+
+THREE = query("$a: M $b: M $c: M", "$a.k, $b.k, $c.k", "limit 5")
+HOPS = query("$a: N $a to{1,5} $b", "$a.k, $b.k")
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # A billion rows, of which five are wanted: took 4.7 GB.
+        pytest.param(THREE, 5, id="a product with a limit"),
+        pytest.param(query("$a: N $a to{1,5} $b", "$a.k, $b.k", "limit 5"), 5, id="five hops with a limit"),
+        # Twenty million rows at the least: took 5.5 GB.
+        pytest.param(query("$a: N $a to{1,5} $b", "count($b.age) as n, max($b.age) as m"), 1, id="five hops counted"),
+        pytest.param(
+            query("$a: M $b: N", "$a.k, $b.k, $b.note", "order { $b.age desc, $a.k desc } limit 3"), 3, id="an order"
+        ),
+        pytest.param(
+            query("$a: M $b: M $b.k >= $a.k", "$a.k, count($b) as n, min($b.k) as m"), OTHERS, id="groups of a product"
+        ),
+    ],
+)
+def test_memory_stays_within_the_limit(graph: og.Graph, text: str, expected: int) -> None:
+    found = in_child(graph, text, "64MiB")
+    assert found["rows"] == expected, found
+    assert found["grown"] < 64 * MIB + OVERHEAD, f"{found['grown'] / MIB:.0f} MiB"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(HOPS, id="five hops"),
+        pytest.param(query("$a: N $b: N", "$a.k, $b.note"), id="a product"),
+        pytest.param(query("$a: M $b: N", "$a.k, $b.note", "order { $b.note desc }"), id="an order without a limit"),
+        pytest.param(query("$a: M $b: N", "$a.k, $b.note, count($a) as n"), id="too many groups"),
+    ],
+)
+def test_what_needs_more_is_refused(graph: og.Graph, text: str) -> None:
+    found = in_child(graph, text, "64MiB")
+    error = found["error"]
+    assert error["resource"] == "query memory bytes"
+    assert error["limit"] == 64 * MIB < error["actual"]
+    assert "memory_limit" in error["message"]
+    assert "OMNIGRAPH_QUERY_MEMORY" in error["message"]
+    assert found["grown"] < 64 * MIB + OVERHEAD, f"{found['grown'] / MIB:.0f} MiB"
+
+
+def test_products_are_multiplied(graph: og.Graph) -> None:
+    """Counts of products too large to enumerate in any time."""
+    assert graph.query(query("$a: N $b: N $c: M $d: M", "count($c) as n")).rows == [{"n": NODES**2 * OTHERS**2}]
+    counted = graph.query(query("$a: M $b: N $b to $x $c: N", "$a.k as k, count($x) as n", "order { k asc } limit 2"))
+    pairs = graph.query(query("$b: N $b to $x", "count($x) as n")).rows[0]["n"]
+    assert counted.rows == [{"k": "m0000", "n": pairs * NODES}, {"k": "m0001", "n": pairs * NODES}]
+    nothing = query('$a: N $b: N $c: N $d: M { k: "none" }', "count($a) as n")
+    assert graph.query(nothing).rows == [{"n": 0}]
+    with pytest.raises(ResourceLimit, match="I64"):
+        graph.query(query(" ".join(f"${name}: N" for name in "abcde"), "count($a) as n"))
+
+
+def test_a_negation_needs_one_row(graph: og.Graph) -> None:
+    """A block that only has to match somewhere is not enumerated."""
+    there = query('$a: M not { $a.k != "x" $b: N $c: N $d: N }', "count($a) as n")
+    assert graph.query(there).rows == [{"n": 0}]
+    compared = query('$a: M not { $b: N $c: N $b.age > $c.age $a.k != "m0007" }', "$a.k as k")
+    assert graph.query(compared, memory_limit="32MiB").rows == [{"k": "m0007"}]
+
+
+def test_the_environment_sets_the_limit(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_QUERY_MEMORY", "3MiB")
+    small = og.open(graph.uri, mode="ro")
+    with pytest.raises(ResourceLimit, match="3 MiB"):
+        small.query(query("$a: M $b: M", "$a.k, $b.k"))
+    assert len(small.query(query("$a: M $b: M", "$a.k, $b.k", "limit 7"))) == 7
+    assert len(small.query(query("$a: M $b: M", "$a.k, $b.k", "limit 90000"), memory_limit="1GiB")) == 90000
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [(5, 5), ("5", 5), ("2k", 2048), ("1.5 KiB", 1536), ("3MB", 3 * MIB), ("1g", 2**30)]
+)
+def test_sizes(given: int | str, expected: int) -> None:
+    assert parse_size(given, "memory_limit") == expected
+
+
+@pytest.mark.parametrize("given", [0, -1, True, "", "much", "1.5.2k", "-3M", "5 apples"])
+def test_what_is_no_size(graph: og.Graph, given: Any) -> None:
+    with pytest.raises(BadRequest, match="memory_limit is a number of bytes"):
+        graph.query(THREE, memory_limit=given)
+
+
+def test_a_failed_allocation_is_a_resource_limit(graph: og.Graph) -> None:
+    """What numpy and Arrow raise when the machine has less memory than the query may take."""
+    found = in_child(graph, query("$a: N $b: N", "$a.k, $b.k"), "64GiB", address_space=512 * MIB)
+    assert "out of memory" in found["error"]["message"]
+
+
+# --- time and cancelling ----------------------------------------------------------------------------------------------
+
+#: Each would take minutes: a product in batches, a search from every node, a sort.
+ENDLESS = [
+    pytest.param(query("$a: N $b: N $c: N $a.age > $b.age", "count($c.age) as n, max($a.age) as m"), id="product"),
+    pytest.param(query("$a: N $b: N $b to{1,30} $c", "max($c.age) as m"), id="search"),
+    pytest.param(query("$a: N $b: N not { $a to{2,9} $c $c.age > $b.age }", "max($b.age) as m"), id="negation"),
+]
+
+
+@pytest.mark.parametrize("text", ENDLESS)
+def test_a_deadline(graph: og.Graph, text: str) -> None:
+    started = time.perf_counter()
+    with pytest.raises(DeadlineExceeded, match="within 0.3 s") as caught:
+        graph.query(text, timeout=0.3)
+    print(f"{time.perf_counter() - started - 0.3:.3f} s late")
+    assert caught.value.seconds == 0.3
+    assert len(graph.query(THREE)) == 5
+
+
+@pytest.mark.parametrize("text", ENDLESS)
+def test_cancelling_from_another_thread(graph: og.Graph, text: str) -> None:
+    cancel = og.Cancel()
+    moment: list[float] = []
+
+    def stop() -> None:
+        moment.append(time.perf_counter())
+        cancel.cancel()
+
+    timer = threading.Timer(0.3, stop)
+    timer.start()
+    with pytest.raises(Cancelled):
+        graph.query(text, cancel=cancel)
+    print(f"{time.perf_counter() - moment[0]:.3f} s late")
+    assert cancel.cancelled
+    with pytest.raises(Cancelled):
+        graph.query(THREE, cancel=cancel)
+    assert len(graph.query(THREE, cancel=og.Cancel())) == 5
+
+
+def test_one_cancel_stops_several_queries_and_no_other(graph: og.Graph) -> None:
+    cancel, endings = og.Cancel(), []
+    text = query("$a: N $b: N $c: N $a.age > $b.age", "max($c.age) as m")
+
+    def ask() -> None:
+        try:
+            graph.query(text, cancel=cancel)
+        except Cancelled as error:
+            endings.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    with pytest.raises(DeadlineExceeded):
+        graph.query(text, timeout=0.2)
+    assert not endings
+    cancel.cancel()
+    for thread in threads:
+        thread.join()
+    assert len(endings) == 3
+
+
+@pytest.fixture
+def interrupted() -> Iterator[Callable[[float], None]]:
+    """Sends Ctrl-C to this process after so many seconds."""
+    timers: list[threading.Timer] = []
+
+    def after(seconds: float) -> None:
+        timers.append(threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGINT)))
+        timers[-1].start()
+
+    yield after
+    for timer in timers:
+        timer.join()
+
+
+@pytest.mark.parametrize("text", ENDLESS)
+def test_control_c(graph: og.Graph, text: str, interrupted: Callable[[float], None]) -> None:
+    interrupted(0.3)
+    started = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        graph.query(text)
+    print(f"{time.perf_counter() - started - 0.3:.3f} s late")
+    assert len(graph.query(THREE)) == 5
+
+
+@pytest.mark.parametrize("timeout", [0, -1, True, "soon"])
+def test_what_is_no_timeout(graph: og.Graph, timeout: Any) -> None:
+    with pytest.raises(BadRequest, match="timeout is a number of seconds"):
+        graph.query(THREE, timeout=timeout)
+
+
+def test_long_work_is_left_behind() -> None:
+    """A call that looks at nothing is not waited for; its error is raised where it is waited for."""
+    budget = Budget(Limits(timeout=0.05, long_work=1))
+    ended = threading.Event()
+    with pytest.raises(DeadlineExceeded):
+        budget.patiently(ended.wait, 1)
+    ended.set()
+    patient = Budget(Limits(long_work=1))
+    assert patient.patiently(lambda: 7, 1) == 7
+    with pytest.raises(ZeroDivisionError):
+        patient.patiently(lambda: 1 // 0, 1)
+
+
+def test_a_scan_in_a_thread() -> None:
+    """Items come in order, an error comes after the items before it, and a deadline does not wait for the next."""
+    budget = Budget(Limits(timeout=60, long_work=1))
+    assert list(budget.pulled(iter(range(100)), 1)) == list(range(100))
+
+    def failing() -> Iterator[int]:
+        yield 1
+        raise BadRequest("no more")
+
+    pulled = budget.pulled(failing(), 1)
+    assert next(pulled) == 1
+    with pytest.raises(BadRequest, match="no more"):
+        next(pulled)
+    ended = threading.Event()
+    with pytest.raises(DeadlineExceeded):
+        list(Budget(Limits(timeout=0.05, long_work=1)).pulled(iter(ended.wait, None), 1))
+    ended.set()
+
+
+def test_scans_of_large_tables_use_threads_when_they_may_be_stopped(graph: og.Graph) -> None:
+    """The same rows as without."""
+    text = query('$a: N $a.note contains "7"', "$a.k as k, $a.age as age", "order { k asc }")
+    threaded = og.open(graph.uri, mode="ro")
+    threaded._limits = Limits(long_work=1, batch_rows=500)
+    assert threaded.query(text, timeout=600).rows == graph.query(text).rows
+    counted = query('$a: N $a.note contains "7"', "count($a) as n")
+    assert threaded.query(counted, cancel=og.Cancel()).rows == graph.query(counted).rows
+
+
+def test_what_is_charged_is_given_back(graph: og.Graph, tmp_path: Path) -> None:
+    """Long streams charge what is held at a time: a budget of a few batches serves any number of them."""
+    small = og.open(graph.uri, mode="ro")
+    small._limits = Limits(memory=8 * MIB, batch_rows=1000)
+    text = query("$a: M $b: N", "max($b.age) as m, count($a.k) as n, avg($b.age) as a")
+    expected = graph.query(query("$b: N", "max($b.age) as m, avg($b.age) as a")).rows[0]
+    found = small.query(text).rows[0]
+    assert found["n"] == NODES * OTHERS
+    assert found["m"] == expected["m"]
+    assert found["a"] == pytest.approx(expected["a"])
