@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Timer
+from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +26,8 @@ THREADS, QUERIES, WARM_UP = 8, 32, 20
 #: Goal: threads use this part of the cores. Queries of less than so many seconds are mostly the interpreter's work, and
 #: that does one thing at a time.
 SCALING, SHORT = 0.7, 0.001
+#: Goal: seconds within which a cancelled query ends.
+PROMPT = 0.25
 #: Goal: a limit keeps the memory of a scan small.
 MOST_MEMORY = 512
 
@@ -64,6 +68,41 @@ def _together(what: str, ask: Callable[[int], object]) -> Row:
     scales = cores > 1 and alone.median > SHORT * QUERIES
     goal = alone.median / (SCALING * cores) if scales else None
     return Row(f"{QUERIES} {what} from {THREADS} threads", together, Floor("one after the other", alone), goal=goal)
+
+
+@benchmark("query.cancel")
+def cancelling() -> Iterator[Row]:
+    """How long a query goes on after it is cancelled from another thread, inside products, searches and scans."""
+    with scratch_folder() as folder:
+        social = load_social(make_social(), folder / "social")
+        table = _graph(folder / "graph", ROWS // 5)
+        for what, graph, gq in (
+            ("a product", social, "$a: Person $b: Person $a.age > $b.age"),
+            ("a search from every node", social, "$a: Person $a follows{1,9} $b"),
+            ("a product with a scan", table, '$a: P $b: P $a.note contains "none of these" $b.n > 3'),
+        ):
+            text = f"query q() {{ match {{ {gq} }} return {{ max({'$a.n' if graph is table else '$a.age'}) as m }} }}"
+            late = sorted(_lateness(graph, text, delay) for delay in (0.05, 0.2, 0.5, 1.0, 2.0))
+            yield Row(f"cancelling {what}", Measure(late[len(late) // 2], late[0], late[-1]), goal=PROMPT)
+
+
+def _lateness(graph: omnigraph.Graph, text: str, delay: float) -> float:
+    """Seconds between `cancel()` and the end of the query; 0 when it had ended before."""
+    cancel, moments = omnigraph.Cancel(), []
+
+    def stop() -> None:
+        moments.append(perf_counter())
+        cancel.cancel()
+
+    timer = Timer(delay, stop)
+    timer.start()
+    try:
+        graph.query(text, cancel=cancel)
+        return 0.0
+    except omnigraph.errors.Cancelled:
+        return perf_counter() - moments[0]
+    finally:
+        timer.cancel()
 
 
 @benchmark("query.memory")

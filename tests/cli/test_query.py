@@ -275,6 +275,16 @@ def test_a_typo_is_pointed_at(capsys: Capsys, reads: Path) -> None:
 # --- explain ----------------------------------------------------------------------------------------------------------
 
 
+def test_bounds_of_a_query(capsys: Capsys, reads: Path) -> None:
+    assert query(capsys, "staff", "--timeout", "60", "--memory-limit", "64MiB").code == 0
+    refused = query(capsys, "staff", "--memory-limit", "much")
+    assert refused.code != 0
+    assert "memory_limit is a number of bytes such as 536870912 or 512MiB, not 'much'" in refused.err
+    late = query(capsys, "staff", "--timeout", "0.000001")
+    assert late.code != 0
+    assert "the query did not end within 1e-06 s" in late.err
+
+
 def test_explain(capsys: Capsys, reads: Path) -> None:
     outcome = call(capsys, "explain", "staff", "--query", "r.gq", "--store", "org.omni")
     assert (outcome.code, outcome.err) == (0, "")

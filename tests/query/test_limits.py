@@ -20,6 +20,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import BadRequest, Cancelled, DeadlineExceeded, ResourceLimit
 from omnigraph.query.limits import Budget, Limits, parse_size
+from omnigraph.storage.tables.lance_errors import translated
 from tests.query.loading import commit_tables
 
 SCHEMA = """
@@ -315,3 +316,9 @@ def test_what_is_charged_is_given_back(graph: og.Graph, tmp_path: Path) -> None:
     assert found["n"] == NODES * OTHERS
     assert found["m"] == expected["m"]
     assert found["a"] == pytest.approx(expected["a"])
+
+
+def test_control_c_during_a_call_of_lance() -> None:
+    """Lance looks at signals while it works, and Arrow hands on what it finds as an error of its own."""
+    with pytest.raises(KeyboardInterrupt), translated("table", "read"):
+        raise pa.ArrowInvalid("External error: KeyboardInterrupt: ")

@@ -136,6 +136,8 @@ class _Merging:
 
     def _merge(self) -> pa.Table:
         """The groups of all parts as one part."""
+        # The groups once more as one part, and what they are told apart by.
+        working = self.run.budget.charge(2 * self.held)
         names = self._parts[0].column_names
         columns = {name: _joined([part[name] for part in self._parts]) for name in names}
         functions = [function for named in self.plan.aggregates for function in _MERGED[named.call.function]]
@@ -153,7 +155,7 @@ class _Merging:
         else:
             keys, totals = [], [_single(_OF_ALL[function](argument)) for argument, function in arguments]
         merged = pa.Table.from_arrays([*keys, *totals], names=names)
-        self.run.budget.release(self.held)
+        self.run.budget.release(self.held + working)
         self.held, self._parts, self._added = 0, [], 0
         self._keep(merged)
         self._merged, self._added = merged.num_rows, 0
