@@ -322,3 +322,15 @@ def test_control_c_during_a_call_of_lance() -> None:
     """Lance looks at signals while it works, and Arrow hands on what it finds as an error of its own."""
     with pytest.raises(KeyboardInterrupt), translated("table", "read"):
         raise pa.ArrowInvalid("External error: KeyboardInterrupt: ")
+
+
+def test_wide_rows_are_read_in_small_batches(tmp_path: Path) -> None:
+    """A thousand texts of 20 kB go through a budget of 4 MiB."""
+    wide = og.init(tmp_path / "g", "node D { k: String @key t: String }")
+    keys = pa.array([f"d{number:03}" for number in range(1000)])
+    texts = pa.array([f"{number:03}" + "x" * 20_000 for number in range(1000)])
+    commit_tables(wide, {"node:D": _table(wide, "node:D", id=keys, k=keys, t=texts)})
+    last = query("$d: D", "max($d.t) as t")
+    assert wide.query(last, memory_limit="4MiB").rows[0]["t"].startswith("999x")
+    with pytest.raises(ResourceLimit):
+        wide.query(query("$d: D $e: D", "$d.t"), memory_limit="4MiB")

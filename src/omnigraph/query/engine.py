@@ -24,6 +24,7 @@ from omnigraph.language.query.ir import (
     Plan,
     Project,
     RankedScan,
+    columns_of,
 )
 from omnigraph.query.aggregate import aggregate
 from omnigraph.query.antijoin import anti_join, outer_rows
@@ -115,7 +116,7 @@ class _Walk:
             case Limit():
                 return self._limited(plan, plan.count if limit is None else min(plan.count, limit))
             case Project():
-                return (self._project(plan, rows) for rows in self.batches(plan.input, limit, first))
+                return self._projected(plan, self.batches(plan.input, limit, first))
 
     def _limited(self, plan: Limit, wanted: int) -> Iterator[Rows]:
         """The first rows; nothing is asked for once they are there."""
@@ -196,6 +197,21 @@ class _Walk:
                 break
         for rows in self.batches(plan.input):
             yield weighted(rows, others)
+
+    def _projected(self, plan: Project, batches: Iterator[Rows]) -> Iterator[Rows]:
+        """The columns of the result. A wide value that was held once is now held for every row: batches are cut for that."""
+        budget = self.run.budget
+        read = [column for output in plan.columns for column in columns_of(output.expr)]
+        for rows in batches:
+            size = sum(rows.column_bytes(column.variable, column.property) for column in read)
+            pieces = max(1, -(-size // budget.batch_bytes))
+            step = max(1, -(-rows.count // pieces))
+            for start in range(0, max(rows.count, 1), step):
+                held = budget.charge(size // pieces)
+                try:
+                    yield self._project(plan, rows.slice(start, step))
+                finally:
+                    budget.release(held)
 
     def _project(self, plan: Project, rows: Rows) -> Rows:
         return Rows(rows.count, {column.name: evaluate(column.expr, rows, self.run) for column in plan.columns})

@@ -32,6 +32,9 @@ _POLL = 0.02
 _AHEAD = 2
 #: Bytes of memory for each row of a batch, so that batches shrink with the memory limit.
 _BYTES_PER_BATCH_ROW = 1024
+#: Bytes of a batch that is read from a table: at most so many, and at most this part of the memory limit.
+_MOST_BATCH_BYTES = 2**26
+_BATCHES_IN_MEMORY = 8
 
 _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"(?P<number>[0-9]{1,15}(\.[0-9]{1,6})?)\s*(?P<unit>[kmgt]?)(i?b)?", re.IGNORECASE)
@@ -145,6 +148,11 @@ class Budget:
         """The run is over."""
         if self._cancel is not None:
             self._cancel._forget(self.stop)
+
+    @property
+    def batch_bytes(self) -> int:
+        """How many bytes a batch of a scan has at most."""
+        return min(_MOST_BATCH_BYTES, max(1, self.limits.memory // _BATCHES_IN_MEMORY))
 
     # --- memory -----------------------------------------------------------------------------------------------------
 

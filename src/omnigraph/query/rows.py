@@ -112,12 +112,25 @@ class Rows:
 
     def bytes_of(self, count: int) -> int:
         """About how many bytes so many rows like these take; a few are not counted."""
-        if count < _FEW:
-            return 0
+        return 0 if count < _FEW else self._measured(count)
+
+    def _measured(self, count: int) -> int:
         width = 8 * len(self.numbers)
         if self.count:
             width += sum(column.nbytes for column in self.columns.values()) // self.count
         return width * count
+
+    def column_bytes(self, variable: str, name: str) -> int:
+        """About how many bytes a property of all these rows takes as a column; a few rows are not counted."""
+        if self.count < _FEW:
+            return 0
+        values = self.columns.get(column_name(variable, name))
+        if values is None:
+            known = self.attributes.get(variable)
+            values = None if known is None else known.columns.get(column_name(variable, name))
+        if values is None:
+            values = self.domains[variable].ids if variable in self.domains else None
+        return 8 * self.count if not values else values.nbytes * self.count // len(values)
 
     @property
     def nbytes(self) -> int:
@@ -215,11 +228,13 @@ class Gathered:
         self.count = 0
         self._budget = budget
         self._parts: list[Rows] = []
-        self._held = 0
+        #: The bytes that are charged.
+        self.held = 0
 
     def add(self, rows: Rows) -> None:
         """Keep more rows."""
-        self._held += self._budget.charge(rows.nbytes)
+        # A few wide rows in each of many parts count; in a single one they would cost more to measure than to hold.
+        self.held += self._budget.charge(rows._measured(rows.count) if self._parts else rows.nbytes)
         self.count += rows.count
         if rows.count or not self._parts:
             self._parts.append(rows)
@@ -236,8 +251,8 @@ class Gathered:
 
     def release(self) -> None:
         """Keep nothing."""
-        self._budget.release(self._held)
-        self._held, self.count, self._parts = 0, 0, []
+        self._budget.release(self.held)
+        self.held, self.count, self._parts = 0, 0, []
 
 
 def gathered(batches: Iterator[Rows], budget: Budget) -> Rows:

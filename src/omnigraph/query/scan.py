@@ -193,7 +193,8 @@ def read_batches(request: Request, run: Run, first: int | None = None) -> Iterat
                 wanted -= some.count
                 if wanted <= 0:
                     break
-            if gathering.count >= run.budget.rows or (first is not None and gathering.count):
+            full = gathering.count >= run.budget.rows or gathering.held >= run.budget.batch_bytes
+            if full or (first is not None and gathering.count):
                 made = True
                 yield from sliced(gathering.rows(), run.budget)
                 gathering.release()
@@ -247,7 +248,8 @@ def _batches(
     text = indexed_text(pushed.rest, request.entities, run)
     for filter_ in _filters(request, pushed):
         if text is None:
-            scanned = table.scan(stored, filter_, batch_size=_BATCH_ROWS, with_row_address=addresses)
+            most = run.budget.batch_bytes
+            scanned = table.scan(stored, filter_, batch_size=_BATCH_ROWS, batch_bytes=most, with_row_address=addresses)
             looked_up = request.among is not None or request.limit is not None
             pulled = scanned if looked_up else run.budget.pulled(scanned, request.entities.rows)
             yield from ((batch, pushed.rest) for batch in pulled)

@@ -140,20 +140,21 @@ class Table:
         filter: Filter | None = None,
         *,
         batch_size: int = BATCH_ROWS,
+        batch_bytes: int | None = None,
         with_row_id: bool = False,
         with_row_address: bool = False,
         blobs: Blobs = "descriptors",
         fragments: Collection[int] | None = None,
         watched: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows as a stream of batches; of some fragments only when they are named.
+        """The rows as a stream of batches of at most so many rows and bytes; of some fragments only when they are named.
 
         `watched`: each batch has a deadline, because Lance does not come back from some damaged files. It costs a thread
         for each batch, which only shows where batches are small.
         """
         carried = self._carried(columns, blobs)
         located = with_row_address or bool(carried)
-        scanner = self._scanner(columns, filter, batch_size, with_row_id, located, blobs, fragments)
+        scanner = self._scanner(columns, filter, batch_size, with_row_id, located, blobs, fragments, batch_bytes)
         with translated(str(self.location), "read"):
             batches = scanner.to_batches()
             for batch in _each_in_time(batches, str(self.location)) if watched else batches:
@@ -295,6 +296,7 @@ class Table:
         with_row_address: bool,
         blobs: Blobs,
         fragments: Collection[int] | None = None,
+        batch_bytes: int | None = None,
     ) -> LanceScanner:
         with translated(str(self.location), "read"):
             parts = [part for part in self.dataset.get_fragments() if fragments and part.fragment_id in fragments]
@@ -305,6 +307,7 @@ class Table:
                 columns=None if columns is None else list(columns),
                 filter=filter,
                 batch_size=batch_size,
+                batch_size_bytes=batch_bytes,
                 with_row_id=with_row_id,
                 with_row_address=with_row_address,
                 blob_handling="all_binary" if blobs == "bytes" else None,
