@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 
 from omnigraph.commit.branch_refs import MANIFEST_PATH
 from omnigraph.commit.context import CommitContext
@@ -37,6 +38,7 @@ from omnigraph.maintenance.verify_states import (
     without_purged,
 )
 from omnigraph.maintenance.workplace import Workplace
+from omnigraph.spark.runner import Display
 from omnigraph.storage.digests import Digest, Recorded, fold_log, read_log
 from omnigraph.storage.objects import ObjectInfo
 from omnigraph.storage.tables.location import Location
@@ -214,7 +216,7 @@ class _Verification:
         size = total_bytes(specs)
         count = self._workplace.counter("read", size)
         runner = self._workplace.runner(size // _BYTES_PER_ROW, len(specs))
-        for result in runner.run(read_files, specs, on_result=lambda result: count(result.bytes)):
+        for result in runner.run(read_files, specs, display=Display(attrgetter("bytes"), count)):
             self._bytes += result.bytes
             self._digests |= result.digests
             for path, why in result.wrong.items():
@@ -324,7 +326,7 @@ class _Verification:
         runner = self._workplace.runner(rows, len(specs))
         count = self._workplace.counter("rows", rows)
         judging = [spec for spec, _ in specs.values()]
-        results = runner.run(judge_table, judging, on_result=lambda result: count(result.rows))
+        results = runner.run(judge_table, judging, display=Display(attrgetter("rows"), count))
         for (spec, users), result in zip(specs.values(), results, strict=True):
             self._judged(spec, users, result)
 
