@@ -209,3 +209,25 @@ def test_blobs_come_back(tmp_path: Path) -> None:
     assert deleted.commit is not None
     graph.revert(deleted.commit.id)
     assert rows(graph, "node:Doc") == [{"id": "x", "title": "x", "content": b"\1\2\3"}]
+
+
+@pytest.mark.parametrize("verb", ["revert", "cherry_pick"])
+def test_a_property_that_is_renamed_while_a_pick_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    """The schema was looked at, then another process renamed a property: the pick starts over under the new names."""
+    graph = og.init(tmp_path / "graph", "node N { k: String @key rank: I64? @range(rank, 0..9) }")
+    graph.mutate('query q() { insert N { k: "a", rank: 1 } }')
+    changed = graph.mutate('query q() { update N set { rank: 2 } where k = "a" }').commit
+    assert changed is not None
+    undone = graph.revert(changed.id) if verb == "cherry_pick" else None
+    stale = graph._watch.captured()
+    renamed = 'node N { k: String @key level: I64? @rename_from("rank") @range(level, 0..9) }'
+    og.open(tmp_path / "graph").apply_schema(renamed)
+    captured = graph._watch.captured
+    looks = iter([stale])
+    monkeypatch.setattr(graph._watch, "captured", lambda: next(looks, None) or captured())
+    getattr(graph, verb)(changed.id)
+    assert [row["rank"] for row in graph.query("query q() { match { $n: N } return { $n.level as rank } }").rows] == [
+        1 if undone is None else 2
+    ]

@@ -21,7 +21,7 @@ from omnigraph.commit.model import Lineage, ManifestState
 from omnigraph.commit.protocol import Write, execute
 from omnigraph.commit.rows import Receipt
 from omnigraph.commit.sidecar import Kind
-from omnigraph.commit.updates import ImportCommits, RecordReceipt, Update
+from omnigraph.commit.updates import ImportCommits, RecordReceipt, Update, check
 from omnigraph.commit.window import WRITE_RESTART_BUDGET, effect_window
 from omnigraph.errors import (
     BadRequest,
@@ -113,7 +113,9 @@ def _prepare(context: CommitContext, catalog: Catalog, source: str, options: Opt
 def run(context: CommitContext, request: Request) -> MergeResult:
     """Carry a request out as one commit; none when there is nothing to do or it is a dry run."""
     if request.options.dry_run:
-        return _foreseen(request.prepare(context.manifest.load(request.branch)))
+        ours = context.manifest.load(request.branch)
+        check([request.options.requires], ours)
+        return _foreseen(request.prepare(ours))
     lineage = Lineage(new_ulid(), now_micros(), request.kind, request.options.actor)
     restarts = 0
     while True:
@@ -145,6 +147,8 @@ def _attempt(context: CommitContext, request: Request, lineage: Lineage, held: H
     known = earlier_receipt(context, request.branch, request.options.idempotency_key)
     if known is not None:
         return _repeated(context, request, known)
+    # The plan reads tables by the names of the schema it is made under.
+    check([request.options.requires], ours)
     prepared = request.prepare(ours)
     if prepared.plan is None:
         return MergeResult(prepared.outcome, None, (), dict(prepared.stats))
