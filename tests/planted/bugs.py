@@ -85,6 +85,27 @@ BUGS: tuple[Bug, ...] = (
         "tests/merge/test_history.py::test_of_three_bases_the_latest_that_touched_an_entity_counts",
     ),
     Bug(
+        "a sum of integers wraps round",
+        "query/aggregate.py",
+        '        if max(abs(extremes["min"]), abs(extremes["max"])) * len(column) < _EXACT:\n',
+        "        if extremes:\n",
+        "tests/query/test_edges_of_types.py::test_sums_of_integers_do_not_wrap_round",
+    ),
+    Bug(
+        "a prefix ends in half of a surrogate pair",
+        "query/pushdown.py",
+        "chr(_SURROGATES.stop if point in _SURROGATES else point)",
+        "chr(point)",
+        "tests/query/test_edges_of_types.py::test_a_prefix_may_end_before_the_surrogates",
+    ),
+    Bug(
+        "a null inside a vector passes",
+        "validation/rows.py",
+        "    wrong = pc.invert(pc.fill_null(pc.is_finite(pc.list_flatten(vectors)), False))\n",
+        "    wrong = pc.fill_null(pc.invert(pc.is_finite(pc.list_flatten(vectors))), False)\n",
+        "tests/validation/test_rows.py::test_a_null_inside_a_vector_is_no_number",
+    ),
+    Bug(
         "a fork is compacted under an index that it inherits",
         "storage/tables/compaction.py",
         "    return frozenset(id_ for index in told for id_ in index.inherited_fragments)\n",

@@ -107,7 +107,7 @@ def _places(place: str, seed: int, report: Report) -> Iterator[Iterator[tuple[st
 def _life(name: str, place: Place, home: Path, rounds: int, seconds: float, report: Report) -> None:
     """One graph: created, worked on in rounds, looked at after each."""
     # Young enough for the checker's feed, old enough that cleanup has something to do.
-    os.environ["OMNIGRAPH_FEED_RETENTION"] = f"{int(seconds * 2)}s"
+    os.environ["OMNIGRAPH_FEED_RETENTION"] = f"{int(seconds * 2) + 60}s"
     checker = Checker(place.uri, place.direct, home, name)
     checker.begin(ITEMS, GROUPS)
     for number in range(rounds):

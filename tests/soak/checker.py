@@ -132,6 +132,8 @@ class Checker:
         self._feed(graph, histories["main"])
         self._export(graph)
         self._queries(graph)
+        for damage in graph.verify().damages:
+            self.wrong(f"verify: {damage}")
         return self.found
 
     def wrong(self, what: str) -> None:
