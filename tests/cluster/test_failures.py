@@ -14,6 +14,9 @@ from omnigraph.spark.session import Session
 from tests.cluster.standalone import HOSTS, SECOND, Cluster
 from tests.spark import tasks
 
+#: A cluster of processes takes minutes to start, work and die.
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize(
     ("python", "said"),

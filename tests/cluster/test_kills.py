@@ -27,6 +27,9 @@ from tests.cluster.checks import COUNT, TABLE, assert_references, assert_whole, 
 from tests.cluster.conftest import CONF
 from tests.cluster.standalone import Cluster
 
+#: A cluster of processes takes minutes to start, work and die.
+pytestmark = pytest.mark.long
+
 DRIVER = Path(__file__).with_name("driver.py")
 
 

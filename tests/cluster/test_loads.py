@@ -21,7 +21,8 @@ from omnigraph.spark.visibility import Look, sights
 from tests.cluster.checks import COUNT, SCHEMA, TABLE, assert_whole, lines, new_graph
 from tests.cluster.standalone import HOSTS, SECOND, Cluster
 
-pytestmark = pytest.mark.usefixtures("session")
+#: A cluster of processes takes minutes to start, work and die.
+pytestmark = [pytest.mark.usefixtures("session"), pytest.mark.long]
 
 
 def _jsonl(folder: Path) -> Path:

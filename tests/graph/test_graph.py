@@ -498,6 +498,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "apply_schema": (SCHEMA,),
     "query": (ALL_STAFF,),
     "read_blob": ("node", "Staff", "eve", "x"),
+    "retrying": (lambda handle: handle.head(),),
     "revert": ("01J00000000000000000000000",),
     "spark_table": ("node:Staff",),
     "tag": ("t",),

@@ -113,7 +113,9 @@ class Work:
             self._tell(Progress("read", done, total, rows))
 
         task = read_chunk if self.holds else stage_chunk
-        for result in _in_order(specs, self.runner.run(task, specs, display=Display(measure_chunk, shown))):
+        display = Display(measure_chunk, shown)
+        # Of a job that fails, what its tasks staged is known too, and goes with the rest.
+        for result in _in_order(specs, self.runner.run(task, specs, display=display, unused=self._keep)):
             self._keep(result)
         self.raise_telling_error()
         if self.holds:
@@ -235,7 +237,8 @@ class Work:
                 done += 1
                 self._tell(Progress("stage", done, total, rows))
 
-            results = self.runner.run(stage_chunk, specs, display=Display(measure_chunk, shown))
+            display = Display(measure_chunk, shown)
+            results = self.runner.run(stage_chunk, specs, display=display, unused=self._keep)
             for result in _in_order(specs, results):
                 before = {key: self._staged[result.number, key] for key in result.types}
                 for key, one in result.types.items():

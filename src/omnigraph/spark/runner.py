@@ -39,8 +39,18 @@ class Runner(Protocol):
     @property
     def parallelism(self) -> int: ...
 
-    def run(self, task: Callable[[S], R], specs: Sequence[S], *, display: Display[R, Any] | None = None) -> list[R]:
-        """The results, one for each spec and in their order. `display` is told of each as it arrives and is not part of them."""
+    def run(
+        self,
+        task: Callable[[S], R],
+        specs: Sequence[S],
+        *,
+        display: Display[R, Any] | None = None,
+        unused: Callable[[R], None] | None = None,
+    ) -> list[R]:
+        """The results, one for each spec and in their order. `display` is told of each as it arrives and is not part of them.
+
+        `unused`: gets the results of tasks that succeeded in a job that failed, so that what they left can be removed.
+        """
         ...
 
 
@@ -61,15 +71,32 @@ class Inline:
 
     parallelism = 1
 
-    def run(self, task: Callable[[S], R], specs: Sequence[S], *, display: Display[R, Any] | None = None) -> list[R]:
-        results = []
+    def run(
+        self,
+        task: Callable[[S], R],
+        specs: Sequence[S],
+        *,
+        display: Display[R, Any] | None = None,
+        unused: Callable[[R], None] | None = None,
+    ) -> list[R]:
+        results: list[R] = []
         screen = _Screen(display)
-        for spec in specs:
-            results.append(task(spec))
-            if display is not None:
-                screen.show(display.measure(results[-1]))
-        screen.raise_error()
+        try:
+            for spec in specs:
+                results.append(task(spec))
+                if display is not None:
+                    screen.show(display.measure(results[-1]))
+            screen.raise_error()
+        except BaseException:
+            _hand_over(results, unused)
+            raise
         return results
+
+
+def _hand_over(results: Iterable[R], unused: Callable[[R], None] | None) -> None:
+    if unused is not None:
+        for result in results:
+            unused(result)
 
 
 @dataclass(frozen=True)
@@ -89,13 +116,21 @@ class OnSpark:
         """Whether all tasks run on this machine and see its files."""
         return is_local(self.session.context.master or "")
 
-    def run(self, task: Callable[[S], R], specs: Sequence[S], *, display: Display[R, Any] | None = None) -> list[R]:
+    def run(
+        self,
+        task: Callable[[S], R],
+        specs: Sequence[S],
+        *,
+        display: Display[R, Any] | None = None,
+        unused: Callable[[R], None] | None = None,
+    ) -> list[R]:
         if not specs:
             return []
         what = f"{task.__module__}.{task.__qualname__}"
         outcomes = self._outcomes(_Task(task), list(enumerate(specs)), display, what)
         failed = next((outcome for outcome in outcomes if outcome.error is not None), None)
         if failed is not None:
+            _hand_over((outcome.result for outcome in outcomes if outcome.error is None), unused)
             raise _error_of(failed, what, named=not self.shares_disk)
         return [outcome.result for outcome in outcomes]
 

@@ -44,16 +44,18 @@ CASES = (
         read("$s: Staff $s mentors $m $t: Team", "$s.level, count($m) as n"),
         """\
         Project s.level = s.level, n = n
-          Aggregate n = count(*) by s.level = $s.level
-            CrossJoin
-              Expand $s -[Mentors out]-> $m: Staff
+          Aggregate n = count(*) by s.level = $s.level weighted
+            CountRows
+              CountPaths
+                | $s -[Mentors out]-> $m: Staff
                 NodeScan $s: Staff
               NodeScan $t: Team""",
         """\
         Project s.level = s.level, n = n
-          Aggregate n = count(*) by s.level = $s.level
-            CrossJoin
-              Expand $s -[Mentors out]-> $m: Staff reading ()
+          Aggregate n = count(*) by s.level = $s.level weighted
+            CountRows
+              CountPaths
+                | $s -[Mentors out]-> $m: Staff reading ()
                 NodeScan $s: Staff reading (id, level)
               NodeScan $t: Team reading ()""",
     ),
