@@ -20,11 +20,13 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.moved_root import ROOT_RECORD
 from omnigraph.errors import (
     BadRequest,
+    CommitStateUnknown,
     ExpectedVersionMismatch,
     GraphMoved,
     GraphNotFound,
     HistoricalVersionReclaimed,
     OmnigraphError,
+    RecoveryRequired,
     StorageError,
 )
 from omnigraph.graph.lifecycle import connect, open_for_writing
@@ -292,6 +294,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", place], check=True)
 
 
+SETTLED_LATER = (RecoveryRequired, CommitStateUnknown)
+
+
 def test_a_full_disk_loses_nothing_and_writing_goes_on_when_there_is_room(small_disk: Path) -> None:
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 500_000)
@@ -314,7 +319,10 @@ def test_a_full_disk_loses_nothing_and_writing_goes_on_when_there_is_room(small_
         written.append("room")
     insert(context, {STAFF: staff(["room again"])})
 
-    assert ids(again(context), STAFF) == [*written, "room again"]
+    # A write that was told to be settled later has happened as a whole or not at all; any other failure has left nothing.
+    settled = [f"p{len(written) - ('room' in written):05}"] if isinstance(raised.value, SETTLED_LATER) else []
+    found = ids(again(context), STAFF)
+    assert found in (sorted([*written, "room again"]), sorted([*written, *settled, "room again"]))
     assert_healthy(again(context))
 
 
