@@ -109,10 +109,10 @@ def test_the_compiled_search_is_the_plain_one(large: Large, least: int, most: in
         bounds = (adjacency.starts, adjacency.indices, sources, least, most)
         plain = bfs._plain(adjacency, sources, least, most, budget, everything)
         counts, ends = plain.counts, plain.ends
-        fast_counts, fast_ends, done = compiled().search_each(*bounds, True, everything, budget.stop)
+        fast_counts, fast_ends, done = compiled("search_each", *bounds, True, everything, budget.stop)
         assert done == plain.done == len(sources)
         assert (counts == fast_counts).all()
-        only_counts, nothing, _ = compiled().search_each(*bounds, False, everything, budget.stop)
+        only_counts, nothing, _ = compiled("search_each", *bounds, False, everything, budget.stop)
         assert (counts == only_counts).all()
         assert not len(nothing)
         splits = np.cumsum(counts)[:-1]
@@ -123,10 +123,10 @@ def test_the_compiled_search_is_the_plain_one(large: Large, least: int, most: in
 def test_the_compiled_adjacency_is_the_plain_one(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(3)
     tails, heads = (random.integers(0, 40, 3000).astype(np.int32) for _ in range(2))
-    fast = csr.build_adjacency(tails, heads, 50, 45) if compiled() else None
+    monkeypatch.setattr(csr, "is_worth_compiling", lambda steps: True)
+    fast = csr.build_adjacency(tails, heads, 50, 45)
     monkeypatch.setattr(csr, "is_worth_compiling", lambda steps: False)
     plain = csr.build_adjacency(tails, heads, 50, 45)
-    assert fast is not None
     assert fast.parallel is not None
     assert plain.parallel is not None
     for one, other in ((fast.starts, plain.starts), (fast.indices, plain.indices), (fast.parallel, plain.parallel)):
@@ -166,3 +166,24 @@ def test_explain_shows_what_is_used(large: Large) -> None:
 
 def test_a_limit_reads_no_more_than_it_needs(large: Large) -> None:
     assert len(large.graph.query("query q() { match { $a: N } return { $a.k } limit 7 }")) == 7
+
+
+def test_control_c_while_compiled_code_packs_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled code says SystemError when a signal lands in its first or last steps; who pressed Ctrl-C gets Ctrl-C."""
+    from omnigraph.query import compiled as loops
+
+    def interrupted(*arguments: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as interrupt:
+            raise SystemError("returned a result with an exception set") from interrupt
+
+    def broken(*arguments: object) -> None:
+        raise SystemError("of its own")
+
+    monkeypatch.setattr(loops, "search_each", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        compiled("search_each")
+    monkeypatch.setattr(loops, "search_each", broken)
+    with pytest.raises(SystemError, match="of its own"):
+        compiled("search_each")

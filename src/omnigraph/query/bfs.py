@@ -50,9 +50,9 @@ def _search(
     if is_worth_compiling(steps):
         # Of one width, so that the loop is compiled once.
         wide = sources.astype(np.int64, copy=False)
-        loops, starts, indices = compiled(), adjacency.starts, adjacency.indices
+        starts, indices = adjacency.starts, adjacency.indices
         counts, found, done = budget.patiently(
-            lambda: loops.search_each(starts, indices, wide, least, most, collect, room, budget.stop), steps
+            lambda: compiled("search_each", starts, indices, wide, least, most, collect, room, budget.stop), steps
         )
         budget.check()
         return Found(counts, found, done)

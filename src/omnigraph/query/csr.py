@@ -132,7 +132,7 @@ class EdgeGraph:
 def build_adjacency(tails: Integers, heads: Integers, size: int, reach: int) -> Adjacency:
     """Sort edges by their tail, then head, and count those that are parallel."""
     if is_worth_compiling(len(tails)):
-        starts, indices, parallel = compiled().group_edges(tails, heads, size, reach)
+        starts, indices, parallel = compiled("group_edges", tails, heads, size, reach)
     else:
         codes, parallel = np.unique(tails.astype(np.int64) * max(reach, 1) + heads, return_counts=True)
         owners, indices = np.divmod(codes, max(reach, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
+from typing import Any
 
 from omnigraph.query.cache import Spending
 
@@ -30,8 +30,19 @@ def without_compiling() -> Iterator[None]:
         yield
 
 
-def compiled() -> ModuleType:
-    """The compiled loops."""
+def compiled(loop: str, *arguments: Any) -> Any:
+    """What the compiled loop of this name returns.
+
+    A Ctrl-C that lands while compiled code unpacks its arguments or packs its results comes out of it as a SystemError.
+    """
     from omnigraph.query import compiled as loops
 
-    return loops
+    try:
+        return getattr(loops, loop)(*arguments)
+    except SystemError as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, KeyboardInterrupt):
+                raise KeyboardInterrupt from error
+            cause = cause.__cause__ or cause.__context__
+        raise
