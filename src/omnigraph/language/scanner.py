@@ -76,6 +76,10 @@ class Scanner:
         """Whether this text comes next; takes nothing."""
         return self._text.startswith(text, self.at)
 
+    def touches(self, text: str) -> bool:
+        """Whether this text comes next without a blank or a comment before it."""
+        return self._taken_to == self.at and self._text.startswith(text, self.at)
+
     def peek(self, pattern: re.Pattern[str]) -> str | None:
         """The text that matches a pattern here, or None; takes nothing."""
         match = pattern.match(self._text, self.at)

@@ -52,6 +52,27 @@ def parse_datetime(text: str) -> int:
     return instant
 
 
+_DURATION = re.compile(
+    r"(?P<sign>-)?P(?:(?P<weeks>[0-9]+)W)?(?:(?P<days>[0-9]+)D)?"
+    r"(?:T(?:(?P<hours>[0-9]+)H)?(?:(?P<minutes>[0-9]+)M)?(?:(?P<seconds>[0-9]+)(?:\.(?P<fraction>[0-9]{1,3}))?S)?)?"
+)
+_MS_PER_UNIT = {"weeks": 7 * _MS_PER_DAY, "days": _MS_PER_DAY, "hours": 60 * _MS_PER_MINUTE, "minutes": _MS_PER_MINUTE}
+
+
+def parse_duration(text: str) -> int:
+    """The milliseconds of an ISO 8601 duration without years and months, such as `PT1H30M` or `P2D`."""
+    match = _DURATION.fullmatch(text)
+    if match is None or not any(match[unit] for unit in (*_MS_PER_UNIT, "seconds")):
+        raise ValueError(f"'{text}' is not a duration; write PT1H30M, PT0.5S or P2D (months: add_months)")
+    if len(text) > 40:
+        raise ValueError("a duration of more than 40 characters is too long")
+    whole = sum(int(match[unit] or 0) * size for unit, size in _MS_PER_UNIT.items())
+    whole += int(match["seconds"] or 0) * 1000 + int((match["fraction"] or "0").ljust(3, "0"))
+    if whole >= len(DATETIME_MILLISECONDS):
+        raise ValueError(f"'{text}' is longer than all years from 0001 to 9999")
+    return -whole if match["sign"] else whole
+
+
 def _days(text: str, whole: str) -> int:
     try:
         return date.fromisoformat(text).toordinal() - _EPOCH_ORDINAL

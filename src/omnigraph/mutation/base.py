@@ -30,6 +30,17 @@ class Base:
         entry = self.entry(type_key)
         return self.context.tables.open(entry.location, entry.version)
 
+    # --- what a query reads from: the base is a view ----------------------------------------------------------------
+
+    @property
+    def commit(self) -> str:
+        """The head of the branch when it was captured."""
+        return self.state.head
+
+    def open(self, type_key: str) -> Table:
+        """The captured version of a type's table, opened."""
+        return self.table(type_key)
+
     def read_only(self, written: set[str]) -> tuple[TableEntry, ...]:
         """The tables that were looked at and are not written."""
         return tuple(entry for key, entry in self._touched.items() if key not in written)

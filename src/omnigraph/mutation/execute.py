@@ -38,6 +38,9 @@ from omnigraph.mutation.embedding import TextVectors, embed_missing
 from omnigraph.mutation.fingerprint import fingerprint
 from omnigraph.mutation.staging import Staging
 from omnigraph.mutation.statements import Affected, Rows, Run, first_difference
+from omnigraph.query.caches import Caches
+from omnigraph.query.limits import Budget, Limits
+from omnigraph.query.run import Run as Reading
 from omnigraph.storage.locks import HeldLock
 from omnigraph.validation.rows import check_rows
 from omnigraph.validation.sets import check_sets
@@ -185,15 +188,14 @@ def _attempt(
     return MutationResult(run.affected.nodes, run.affected.edges, commit)
 
 
+def _no_search(text: str, dimension: int, model: str | None) -> tuple[float, ...]:
+    raise AssertionError("a mutation's expressions hold no search")
+
+
 def _run(context: CommitContext, state: ManifestState, request: Request, constants: Constants) -> Run:
-    run = Run(
-        request.catalog,
-        Base(context, state),
-        constants,
-        Staging(request.catalog),
-        Affected(),
-        request.external_blobs,
-    )
+    base = Base(context, state)
+    reading = Reading(base, request.catalog, request.params, constants.now, Caches(), _no_search, Budget(Limits()))
+    run = Run(request.catalog, base, constants, Staging(request.catalog), Affected(), reading, request.external_blobs)
     for statement in request.plan.statements:
         run.carry_out(statement)
     return run

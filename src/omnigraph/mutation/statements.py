@@ -10,27 +10,43 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.changes.compare import Mask, differing
+from omnigraph.errors import BadRequest
+from omnigraph.language.literals import PlainValue, TypedValue
 from omnigraph.language.query.ir import (
+    ROW,
     Assign,
     Column,
     Compare,
     DeleteEdges,
     DeleteNodes,
+    Expr,
     InsertEdge,
     InsertNode,
     Statement,
+    UpdateEdges,
     UpdateNodes,
+    UpsertNode,
+    columns_of,
+    conjuncts,
+    render_expr,
 )
+from omnigraph.language.query.rewrite.push_nots import simplified
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.language.types import Scalar
 from omnigraph.mutation.base import Base
 from omnigraph.mutation.constants import Constants, default_of
 from omnigraph.mutation.staging import Entity, Staging
+from omnigraph.query.evaluate import constant_value, evaluate, holds, is_constant
+from omnigraph.query.pushdown import NEVER, push
+from omnigraph.query.rows import Rows as RowSet
+from omnigraph.query.rows import column_name
+from omnigraph.query.run import Run as Reading
 from omnigraph.storage.tables.blobs import blob_columns
-from omnigraph.storage.tables.table import ROW_ADDRESS, Filter
+from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.values.blobs import blob_value
 from omnigraph.values.build import repeated, table_of
-from omnigraph.values.columns import whole
-from omnigraph.values.compare import Coerced, Comparison, coerce, matches, scan_filter
+from omnigraph.values.columns import arrow_type, table_schema, whole
+from omnigraph.values.compare import Comparison, coerce
 from omnigraph.values.identity import derive_ids
 
 
@@ -55,6 +71,8 @@ class Run:
     constants: Constants
     staging: Staging
     affected: Affected
+    #: Reads the base and evaluates expressions as a query does.
+    reading: Reading
     external_blobs: tuple[str, ...] = ()
     #: The committed rows that updates matched, in the order of the statements.
     matched: Rows = field(default_factory=list)
@@ -77,11 +95,16 @@ class Run:
                 self._insert(self.catalog.nodes[node_type], assignments, {})
                 self.affected.nodes += 1
             case InsertEdge(edge_type, source, target, assignments):
-                ends = {"src": self.constants.value(source), "dst": self.constants.value(target)}
+                ends = {"src": self._value(source), "dst": self._value(target)}
                 self._insert(self.catalog.edges[edge_type], assignments, ends)
                 self.affected.edges += 1
+            case UpsertNode(node_type, assignments):
+                self._upsert(self.catalog.nodes[node_type], assignments)
+                self.affected.nodes += 1
             case UpdateNodes(node_type, assignments, predicate):
                 self.affected.nodes += self._update(self.catalog.nodes[node_type], assignments, predicate)
+            case UpdateEdges(edge_type, assignments, predicate):
+                self.affected.edges += self._update(self.catalog.edges[edge_type], assignments, predicate)
             case DeleteNodes(node_type, predicate):
                 self._delete_nodes(self.catalog.nodes[node_type], predicate)
             case DeleteEdges(edge_type, predicate):
@@ -103,26 +126,58 @@ class Run:
         self.staging.of(entity).put(row)
 
     def _assigned(self, entity: Entity, assign: Assign) -> object:
+        """The value of an assignment that is the same for every row."""
         if assign.type.is_blob:
-            return blob_value(entity, assign.property, self.constants.value(assign.value), self.external_blobs)
-        return self.constants.fitted(assign.value, assign.type, f"{entity.name}.{assign.property}")
+            return blob_value(entity, assign.property, self._value(assign.value), self.external_blobs)
+        value = TypedValue(self._value(assign.value), assign.value.type)
+        return self.constants.fitted(value, assign.type, f"{entity.name}.{assign.property}")
+
+    def _value(self, expr: Expr) -> PlainValue:
+        return constant_value(expr, self.reading)
+
+    # --- upsert -----------------------------------------------------------------------------------------------------
+
+    def _upsert(self, entity: NodeType, assignments: tuple[Assign, ...]) -> None:
+        """The node with the assigned key, pending or committed, keeps what is not assigned; else it is inserted."""
+        given = {assign.property: self._assigned(entity, assign) for assign in assignments}
+        assert entity.key is not None, "the checker refuses an upsert without a key"
+        kinds = table_schema(entity)
+        key = {name: pa.array([given[name]], kinds.field(name).type) for name in entity.key}
+        id_ = derive_ids(entity, key)[0]
+        image = self.staging.of(entity).image()
+        if pc.equal(image["id"], id_).to_pylist().count(True):
+            stored = image.schema.empty_table().append_column(ROW_ADDRESS, pa.array([], pa.uint64()))
+            staged = image.filter(pc.equal(image["id"], id_))
+        else:
+            wanted = pc.field("id") == id_
+            stored = self.base.table(entity.type_key).read(None, wanted, with_row_address=True, blobs="values")
+            staged = image.schema.empty_table()
+        if stored.num_rows or staged.num_rows:
+            self._change(entity, assignments, stored, staged)
+        else:
+            self._insert(entity, assignments, {})
 
     # --- update -----------------------------------------------------------------------------------------------------
 
-    def _update(self, entity: NodeType, assignments: tuple[Assign, ...], predicate: Compare) -> int:
-        pending = self.staging.of(entity)
-        image = pending.image()
+    def _update(self, entity: Entity, assignments: tuple[Assign, ...], predicate: Expr) -> int:
+        image = self.staging.of(entity).image()
         stored = self._committed(entity, predicate, None)
         # A row that an earlier statement changed is judged by what it is now.
         stored = stored.filter(pc.invert(pc.is_in(stored["id"], value_set=image["id"].combine_chunks())))
         self.matched.append((entity.type_key, stored))
-        column, asked = self._asked(predicate)
-        staged = image.filter(matches(image[column.property], asked))
-        rows = pa.concat_tables([stored.select(image.column_names).cast(image.schema), staged])
-        matched = int(rows.num_rows)
+        staged = image.filter(pa.array(holds(predicate, _as_rows(image), self.reading)))
+        self._change(entity, assignments, stored, staged)
+        return int(stored.num_rows + staged.num_rows)
+
+    def _change(self, entity: Entity, assignments: tuple[Assign, ...], stored: pa.Table, staged: pa.Table) -> None:
+        """Assign to committed rows, given with their addresses, and to pending ones."""
+        pending = self.staging.of(entity)
+        image = pending.image()
+        before = pa.concat_tables([stored.select(image.column_names).cast(image.schema), staged])
+        rows = before
         for assign in assignments:
             place = rows.schema.get_field_index(assign.property)
-            rows = rows.set_column(place, image.schema.field(place), self._repeated(entity, assign, rows.num_rows))
+            rows = rows.set_column(place, image.schema.field(place), self._new_values(entity, assign, before))
         differ = _differ(stored, rows.slice(0, stored.num_rows), assignments)
         if not differ.all():
             # What stays as it is is not written: an update that changes nothing makes no commit.
@@ -130,9 +185,23 @@ class Run:
             rows, stored = rows.filter(pa.array(kept)), stored.filter(pa.array(differ))
         if rows.num_rows:
             pending.put_changed(rows, stored)
-        return matched
 
-    def _repeated(self, entity: NodeType, assign: Assign, count: int) -> pa.Array:
+    def _new_values(self, entity: Entity, assign: Assign, before: pa.Table) -> pa.Array:
+        """What an assignment makes of these rows."""
+        if is_constant(assign.value):
+            return self._repeated(entity, assign, before.num_rows)
+        values = evaluate(assign.value, _as_rows(before), self.reading)
+        wanted = arrow_type(assign.type)
+        try:
+            # A float is rounded to the width of its column, as a parameter is.
+            return values.cast(wanted, safe=assign.type.scalar is not Scalar.F32)
+        except pa.ArrowInvalid:
+            shown = render_expr(assign.value).replace(f"${ROW}.", "")
+            raise BadRequest(
+                f"{entity.name}.{assign.property} ({assign.type}) can not hold a value of `{shown}`"
+            ) from None
+
+    def _repeated(self, entity: Entity, assign: Assign, count: int) -> pa.Array:
         value = self._assigned(entity, assign)
         if assign.type.is_blob:
             one = table_of(entity, [{assign.property: value}]).column(assign.property).combine_chunks()
@@ -141,7 +210,7 @@ class Run:
 
     # --- delete -----------------------------------------------------------------------------------------------------
 
-    def _delete_nodes(self, node: NodeType, predicate: Compare) -> None:
+    def _delete_nodes(self, node: NodeType, predicate: Expr) -> None:
         """Deleting a node deletes every edge that touches it."""
         ids = self.staging.of(node).remove(self._committed(node, predicate, ["id"]))
         if not len(ids):
@@ -158,21 +227,44 @@ class Run:
 
     # --- predicates -------------------------------------------------------------------------------------------------
 
-    def _committed(self, entity: Entity, predicate: Compare, columns: list[str] | None) -> pa.Table:
-        """The committed rows that satisfy a predicate, with their addresses."""
-        column, asked = self._asked(predicate)
-        wanted = _by_key(entity, column, asked)
-        if wanted is None:
-            wanted = scan_filter(column.property, column.type, asked)
-        return self.base.table(entity.type_key).read(columns, wanted, with_row_address=True, blobs="values")
+    def _committed(self, entity: Entity, predicate: Expr, columns: list[str] | None) -> pa.Table:
+        """The committed rows that satisfy a predicate, with their addresses; `columns` None means all of them."""
+        conditions = tuple(conjuncts(simplified(predicate)))
+        entities = self.reading.nodes(entity.name) if isinstance(entity, NodeType) else self.reading.edges(entity.name)
+        wanted, conditions = self._by_key(entity, conditions)
+        pushed = push(conditions, entities, self.reading, texts=wanted is None)
+        if pushed.never:
+            wanted = NEVER
+        elif pushed.filter is not None:
+            wanted = pushed.filter if wanted is None else wanted & pushed.filter
+        asked = {column.property for condition in pushed.rest for column in columns_of(condition)}
+        read = columns if columns is None else [*columns, *sorted(asked - set(columns))]
+        found = self.base.table(entity.type_key).read(read, wanted, with_row_address=True, blobs="values")
+        for condition in pushed.rest:
+            found = found.filter(pa.array(holds(condition, _as_rows(found), self.reading)))
+        return found
 
-    def _asked(self, predicate: Compare) -> tuple[Column, Coerced]:
-        """The column a predicate asks about, and what it asks, in the column's own type."""
-        column = predicate.left
-        assert isinstance(column, Column), "a mutation's predicate has its column on the left"
-        value = self.constants.value(predicate.right)  # type: ignore[arg-type]
-        assert not isinstance(value, tuple), "the checker refuses to compare with a list"
-        return column, coerce(column.type, predicate.operator, value)
+    def _by_key(self, entity: Entity, conditions: tuple[Expr, ...]) -> tuple[pc.Expression | None, tuple[Expr, ...]]:
+        """A condition that gives the whole key asks for one id, which an index finds; and the other conditions."""
+        for condition in conditions:
+            match condition:
+                case Compare(left=Column(property=name) as column, operator="=", right=value) if entity.key == (
+                    name,
+                ) and is_constant(value):
+                    given = self._value(value)
+                    assert not isinstance(given, tuple), "the checker refuses to compare with a list"
+                    asked = coerce(column.type, "=", given)
+                    # Some floats that can be asked for are no key: infinity.
+                    if isinstance(asked, Comparison) and not pa.types.is_floating(asked.value.type):
+                        key = pa.table({name: pa.repeat(asked.value, 1)})
+                        rest = tuple(other for other in conditions if other is not condition)
+                        return pc.field("id") == derive_ids(entity, key)[0], rest
+        return None, conditions
+
+
+def _as_rows(table: pa.Table) -> RowSet:
+    """Rows of a table as expressions of a statement read them."""
+    return RowSet(table.num_rows, {column_name(ROW, name): table[name] for name in table.column_names})
 
 
 def first_difference(before: Rows, after: Rows) -> str | None:
@@ -203,14 +295,3 @@ def _differ(before: pa.Table, after: pa.Table, assignments: tuple[Assign, ...]) 
         return np.ones(before.num_rows, np.bool_)
     names = [assign.property for assign in assignments]
     return differing(before, after, names, lambda name, rows: (before[name].take(rows), after[name].take(rows)))
-
-
-def _by_key(entity: Entity, column: Column, asked: Coerced) -> Filter | None:
-    """A predicate that gives the whole key asks for one id, which an index finds; None for any other."""
-    if not isinstance(asked, Comparison) or asked.operator != "=" or entity.key != (column.property,):
-        return None
-    if pa.types.is_floating(asked.value.type):
-        # Some that can be asked for are no key: infinity.
-        return None
-    key = pa.table({column.property: pa.repeat(asked.value, 1)})
-    return pc.field("id") == derive_ids(entity, key)[0]

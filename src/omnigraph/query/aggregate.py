@@ -14,12 +14,14 @@ from omnigraph.language.query.ir import Aggregate, AggregateCall, Column, Expr, 
 from omnigraph.language.types import FLOATS, INTEGERS, PropType
 from omnigraph.query.count_paths import refuse_too_many, weight_of
 from omnigraph.query.evaluate import evaluate
-from omnigraph.query.rows import WEIGHT, Rows, Values
+from omnigraph.query.group_values import aggregate_whole, needs_all_values, out_of_range
+from omnigraph.query.rows import WEIGHT, Rows, Values, gathered
 from omnigraph.query.run import Run
 from omnigraph.values.columns import arrow_type, whole
 
-#: Sums of integers up to here are exact as integers.
+#: Sums of integers up to here are exact as integers; others are summed as numbers of 38 digits.
 _EXACT = 2.0**62
+_WIDE = pa.decimal128(38, 0)
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ def aggregate(plan: Aggregate, batches: Iterator[Rows], run: Run) -> Rows:
 
     Rows that come in several batches are aggregated one batch at a time, so that only groups are held.
     """
+    if any(needs_all_values(named.call) for named in plan.aggregates):
+        return aggregate_whole(plan, gathered(batches, run.budget), run)
     first = next(batches)
     second = next(batches, None)
     if second is None:
@@ -175,10 +179,10 @@ def _partial(call: AggregateCall, rows: Rows, run: Run) -> list[tuple[pa.Array, 
 
 
 def _joined(parts: list[pa.ChunkedArray]) -> pa.ChunkedArray:
-    """Parts of one column; sums of integers are floats where one of the parts could have overflowed."""
+    """Parts of one column; sums of integers are decimals where one of the parts could have overflowed."""
     kinds = {part.type for part in parts}
     if len(kinds) > 1:
-        parts = [part.cast(pa.float64()) for part in parts]
+        parts = [part.cast(_WIDE) for part in parts]
     return pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
 
 
@@ -279,14 +283,20 @@ def _summable(column: pa.Array, kind: PropType) -> pa.Array:
 
 def _exact(column: pa.Array) -> pa.Array:
     """A column of integers as one whose sum can not overflow."""
-    if len(column) > column.null_count:
-        extremes = pc.min_max(column).as_py()
-        if max(abs(extremes["min"]), abs(extremes["max"])) * len(column) < _EXACT:
-            return column.cast(pa.int64())
-    return column.cast(pa.float64(), safe=False)
+    if len(column) == column.null_count:
+        return pa.nulls(len(column), pa.int64())
+    extremes = pc.min_max(column).as_py()
+    if max(abs(extremes["min"]), abs(extremes["max"])) * len(column) < _EXACT:
+        return column.cast(pa.int64())
+    return column.cast(_WIDE)
 
 
 def _finish(column: Values, call: AggregateCall) -> Values:
     if call.function == "count":
         return pc.fill_null(column.cast(pa.int64()), 0)
+    if pa.types.is_decimal(column.type):
+        try:
+            return column.cast(pa.int64())
+        except pa.ArrowInvalid:
+            raise out_of_range(call) from None
     return column.cast(arrow_type(call.type), safe=False)

@@ -14,13 +14,17 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.language.query.ir import (
-    Compare,
-    Member,
+    AllTokens,
+    AnyToken,
+    Bm25,
+    Expr,
+    FuzzyToken,
+    Nearest,
     NodePattern,
     Predicate,
-    Prefix,
-    Substring,
+    Rrf,
     columns_of,
+    operands,
     render_expr,
 )
 from omnigraph.query.cache import Key
@@ -37,8 +41,8 @@ _PER_VALUE = 0.00008
 _MANY = 10_000
 #: Above, the ids alone would take too much memory.
 _MOST = 4_000_000
-#: Conditions that rows in memory answer as fast as any index; those on the words of a text have indexes of their own.
-_PLAIN = (Compare, Member, Prefix, Substring)
+#: Conditions on the words of a text, and ranks, have indexes of their own; rows in memory answer others as fast as any index.
+_ON_WORDS = (AnyToken, AllTokens, FuzzyToken, Nearest, Bm25, Rrf)
 
 
 @dataclass(frozen=True)
@@ -159,9 +163,13 @@ def _is_keepable(node: NodePattern, names: tuple[str, ...], entities: Entities, 
         return False
     if entities.rows > _MOST or (node.predicates and entities.rows < _MANY):
         return False
-    if not all(isinstance(predicate, _PLAIN) and columns_of(predicate) for predicate in node.predicates):
+    if not all(_is_plain(predicate) and columns_of(predicate) for predicate in node.predicates):
         return False
     return all(name in entities.entity.properties and _is_small(entities, name) for name in names)
+
+
+def _is_plain(expr: Expr) -> bool:
+    return not isinstance(expr, _ON_WORDS) and all(map(_is_plain, operands(expr)))
 
 
 def _is_small(entities: Entities, name: str) -> bool:

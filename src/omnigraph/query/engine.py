@@ -21,11 +21,13 @@ from omnigraph.language.query.ir import (
     NodeScan,
     Order,
     Outer,
+    Parameter,
     Plan,
     Project,
     RankedScan,
     columns_of,
 )
+from omnigraph.language.query.lower import MOST_ROWS
 from omnigraph.query.aggregate import aggregate
 from omnigraph.query.antijoin import anti_join, outer_rows
 from omnigraph.query.count_paths import count_paths, times, weight_of, weighted
@@ -114,18 +116,24 @@ class _Walk:
             case Order():
                 return sliced(self._ordered(plan), run.budget)
             case Limit():
-                return self._limited(plan, plan.count if limit is None else min(plan.count, limit))
+                return self._limited(plan, limit)
             case Project():
                 return self._projected(plan, self.batches(plan.input, limit, first))
 
-    def _limited(self, plan: Limit, wanted: int) -> Iterator[Rows]:
-        """The first rows; nothing is asked for once they are there."""
+    def _limited(self, plan: Limit, limit: int | None) -> Iterator[Rows]:
+        """The rows behind the offset, up to the limit; nothing is asked for once they are there."""
+        assert isinstance(plan.offset, int), "the plan of a run has its row counts bound"
+        assert not isinstance(plan.count, Parameter)
+        skipped = plan.offset
+        wanted = min((bound for bound in (plan.count, limit) if bound is not None), default=MOST_ROWS)
         if self.run.compared and not isinstance(plan.input, Order):
             rows = self._compared(gathered(self.batches(plan.input), self.run.budget))
-            yield from sliced(rows.slice(0, wanted), self.run.budget)
+            yield from sliced(rows.slice(skipped, wanted), self.run.budget)
             return
-        for rows in self.batches(plan.input, wanted, wanted):
-            some = rows.slice(0, wanted)
+        needed = None if wanted == MOST_ROWS else skipped + wanted
+        for rows in self.batches(plan.input, needed, needed):
+            some = rows.slice(skipped, wanted) if skipped else rows.slice(0, wanted)
+            skipped = max(skipped - rows.count, 0)
             wanted -= some.count
             yield some
             if wanted <= 0:

@@ -43,14 +43,14 @@ def start(
 
 def answer(compiled: CompiledQuery, run: Run) -> Result:
     """The result of a read query."""
-    plan = read_plan(compiled.rewritten, compiled)
+    plan = read_plan(compiled.plan_for(run.params), compiled)
     assert isinstance(plan, Project)
     return Result(_bounded(plan, run), tuple(column.type for column in plan.columns), run.view.commit)
 
 
 def explain(compiled: CompiledQuery, run: Run, *, analyze: bool) -> Explanation:
     """How a read query is answered. The query runs, because how it is traversed is chosen on the way."""
-    plan = read_plan(compiled.rewritten, compiled)
+    plan = read_plan(compiled.plan_for(run.params), compiled)
     _bounded(plan, run)
     return explanation(read_plan(compiled.plan, compiled), plan, run, analyzed=analyze)
 

@@ -5,16 +5,29 @@ Values are bound as typed scalars of the column's own type, never written into a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.language.literals import PlainValue, TypedValue
-from omnigraph.language.query.ir import Column, Compare, Predicate, Prefix, Substring, columns_of, render_expr
+from omnigraph.language.query.ir import (
+    And,
+    Column,
+    Compare,
+    IsNull,
+    Member,
+    Not,
+    Or,
+    Predicate,
+    Prefix,
+    Substring,
+    columns_of,
+    render_expr,
+)
 from omnigraph.query.entities import Entities
-from omnigraph.query.evaluate import constant, is_constant, plain
+from omnigraph.query.evaluate import constant_value, is_constant, listed_values, plain
 from omnigraph.query.run import Run
 from omnigraph.storage.tables.table import Filter
 from omnigraph.values.compare import EXCHANGED, Comparison, Nothing, coerce, condition, scan_filter
@@ -72,12 +85,17 @@ def _most_selective(predicates: Iterable[Predicate], entities: Entities, run: Ru
 
 
 def _all(conditions: list[Filter]) -> pc.Expression | None:
-    """Expressions, all of which must hold, as a balanced tree: Arrow's Substrait doubles with every level of nesting."""
+    """Expressions, all of which must hold."""
+    return _balanced(conditions, pc.and_kleene) if conditions else None
+
+
+def _balanced(conditions: list[Filter], join: Callable[[Filter, Filter], pc.Expression]) -> pc.Expression:
+    """Expressions joined as a balanced tree: Arrow's Substrait doubles with every level of nesting."""
     while len(conditions) > 1:
         pairs = zip(conditions[::2], conditions[1::2], strict=False)
         odd = conditions[-1:] if len(conditions) % 2 else []
-        conditions = [*(pc.and_kleene(left, right) for left, right in pairs), *odd]
-    return conditions[0] if conditions else None
+        conditions = [*(join(left, right) for left, right in pairs), *odd]
+    return conditions[0]
 
 
 def _condition(predicate: Predicate, entities: Entities, run: Run) -> Filter | None:
@@ -87,15 +105,69 @@ def _condition(predicate: Predicate, entities: Entities, run: Run) -> Filter | N
         case Compare(left=Column() as column) if column.type.is_vector:
             return None
         case Compare(left=Column() as column, right=right) if is_constant(right):
-            return _comparison(column, predicate.operator, run.value(constant(right)), entities)
+            return _comparison(column, predicate.operator, constant_value(right, run), entities)
         case Compare(left=left, right=Column() as column) if is_constant(left):
-            return _comparison(column, EXCHANGED[predicate.operator], run.value(constant(left)), entities)
+            return _comparison(column, EXCHANGED[predicate.operator], constant_value(left, run), entities)
         case Prefix(text=Column() as column, prefix=prefix) if is_constant(prefix):
-            return _starts_with(column, run.value(constant(prefix)), entities)
+            return _starts_with(column, constant_value(prefix, run), entities)
         case Substring(text=Column() as column, part=part) if is_constant(part):
-            return _contains(column, run.value(constant(part)), entities)
+            return _contains(column, constant_value(part, run), entities)
+        case Member(items=items, item=Column() as column) if is_constant(items) and column.type.is_plain_scalar:
+            return _one_of(column, constant_value(items, run), entities)
+        case IsNull(operand=Column() as column):
+            return _is_null(column, entities)
+        case Not(operand=IsNull(operand=Column() as column)):
+            return _is_valid(column, entities)
+        case Or():
+            return _any(predicate, entities, run)
+        case And():
+            return _every(predicate, entities, run)
         case _:
             return None
+
+
+def _any(predicate: Or, entities: Entities, run: Run) -> Filter | None:
+    """Alternatives, when the scan can answer each of them."""
+    parts = [_condition(part, entities, run) for part in predicate.operands]
+    conditions = [part for part in parts if part is not NEVER]
+    if not conditions:
+        return NEVER
+    if len(conditions) > MOST_PUSHED or any(part is None or isinstance(part, str) for part in conditions):
+        return None
+    return _balanced(conditions, pc.or_kleene)
+
+
+def _every(predicate: And, entities: Entities, run: Run) -> Filter | None:
+    parts = [_condition(part, entities, run) for part in predicate.operands]
+    if any(part is NEVER for part in parts):
+        return NEVER
+    if len(parts) > MOST_PUSHED or any(part is None or isinstance(part, str) for part in parts):
+        return None
+    return _balanced(parts, pc.and_kleene)
+
+
+def _one_of(column: Column, listed: PlainValue, entities: Entities) -> Filter | None:
+    """`column in list`; an index answers it."""
+    name = entities.stored[column.property]
+    values = None if not isinstance(listed, tuple) else listed_values(column.type, listed)
+    if name is None or values is None:
+        return NEVER
+    if pa.types.is_unsigned_integer(values.type):
+        return None
+    if pa.types.is_floating(values.type) and pc.any(pc.equal(values, 0)).as_py():
+        # An index tells -0 from 0.
+        values = pa.concat_arrays([values, pa.array([-0.0], values.type)])
+    return pc.field(name).isin(values)
+
+
+def _is_null(column: Column, entities: Entities) -> Filter | None:
+    name = entities.stored[column.property]
+    return None if name is None else pc.field(name).is_null()
+
+
+def _is_valid(column: Column, entities: Entities) -> Filter | None:
+    name = entities.stored[column.property]
+    return NEVER if name is None else pc.field(name).is_valid()
 
 
 def _comparison(column: Column, operator: str, value: PlainValue, entities: Entities) -> Filter | None:

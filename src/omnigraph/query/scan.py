@@ -14,7 +14,7 @@ from omnigraph.language.query.ir import Nearest, NodePattern, Predicate, columns
 from omnigraph.language.types import Scalar
 from omnigraph.query.columns import named_columns, scan_in_memory, without_memory
 from omnigraph.query.entities import Entities
-from omnigraph.query.evaluate import constant, plain, satisfying
+from omnigraph.query.evaluate import plain, satisfying
 from omnigraph.query.limits import Budget
 from omnigraph.query.pushdown import Pushed, push
 from omnigraph.query.rows import Gathered, Rows, Values, address_name, column_name, gathered
@@ -151,7 +151,7 @@ def _lookup_id(node: NodePattern, entities: Entities, run: Run) -> str | None:
     """The id of the only node that can have this key, or none when no node can."""
     assert node.lookup is not None
     names = ("id",) if node.lookup_by_id else node.key
-    values = [plain(run.value(constant(value))) for value in node.lookup]
+    values = [plain(run.value(value)) for value in node.lookup]
     if len(names) == 1 and entities.kind(names[0]).scalar is Scalar.STRING:
         # A text that is a key is the id.
         return None if values[0] is None else str(values[0])

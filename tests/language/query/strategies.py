@@ -7,31 +7,41 @@ from hypothesis import strategies as st
 from omnigraph.language.query.ast import (
     Access,
     Aggregate,
+    AllProperties,
+    Arithmetic,
     Assignment,
     Binding,
     Bm25,
     BoolLit,
+    Call,
+    Case,
     Clause,
     Comparison,
     DateLit,
     DateTimeLit,
     Delete,
+    DurationLit,
     Expr,
     FloatLit,
     Fuzzy,
     Ident,
     Insert,
     IntLit,
+    IsNull,
+    Item,
     ListLit,
     Literal,
+    Logical,
     MatchText,
     Mutation,
     Nearest,
     Negation,
+    Negative,
+    Not,
     Now,
+    NullLit,
     Ordering,
     Param,
-    Predicate,
     Projection,
     PropertyMatch,
     Query,
@@ -42,13 +52,16 @@ from omnigraph.language.query.ast import (
     StringLit,
     Traversal,
     Update,
-    Value,
+    Upsert,
     Variable,
+    When,
 )
 from omnigraph.language.query.expressions import MAX_I64
-from omnigraph.language.query.reads import FILTER_OPERATORS, MAX_U64
-from omnigraph.language.query.statements import COMPARISONS
+from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
+from omnigraph.language.query.reads import MAX_U64
 from omnigraph.language.types import MAX_VECTOR_DIMENSION, PropType, Scalar
+
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "contains", "starts_with", "ends_with")
 
 #: Words that mean something elsewhere in the language and are still plain names.
 _TELLING_NAMES = ("as", "asc", "desc", "not", "note", "now", "null", "count", "date", "match", "return", "_", "in_x")
@@ -59,27 +72,28 @@ edge_words = st.one_of(
     st.sampled_from(["contains", "starts_with", "note", "knows"]),
     st.from_regex(r"[a-mo-z_][A-Za-z0-9_]{0,8}", fullmatch=True),
 )
-bare_words = names.filter(lambda name: not name.startswith(("true", "false")))
+bare_words = names.filter(lambda name: name not in ("true", "false", "null", "not"))
 texts = st.text(max_size=12)
 
 
 # --- literals and expressions -----------------------------------------------------------------------------------------
 
-floats = st.from_regex(r"[0-9]{1,20}\.[0-9]{1,20}", fullmatch=True).map(FloatLit)
+floats = st.from_regex(r"-?[0-9]{1,20}\.[0-9]{1,20}([eE][+-]?[0-9]{1,2})?", fullmatch=True).map(FloatLit)
 plain_literals: st.SearchStrategy[Literal] = st.one_of(
     texts.map(StringLit),
-    st.integers(0, MAX_I64).map(IntLit),
+    st.integers(-MAX_I64 - 1, MAX_I64).map(IntLit),
     floats,
     st.booleans().map(BoolLit),
     texts.map(DateLit),
     texts.map(DateTimeLit),
+    texts.map(DurationLit),
+    st.just(NullLit()),
 )
 literals: st.SearchStrategy[Literal] = st.recursive(
     plain_literals, lambda inner: st.lists(inner, max_size=3).map(lambda items: ListLit(tuple(items))), max_leaves=4
 )
 variables = names.map(Variable)
-accesses = st.builds(Access, names, names)
-values: st.SearchStrategy[Value] = st.one_of(literals, variables, st.just(Now()))
+accesses = st.builds(Access, names, names | st.sampled_from(["@id", "@type", "@src", "@dst"]))
 simple_expressions: st.SearchStrategy[Expr] = st.one_of(
     accesses, variables, literals, bare_words.map(Ident), st.just(Now())
 )
@@ -96,29 +110,55 @@ def _calls(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
         st.builds(MatchText, inner, inner),
         st.builds(Fuzzy, inner, inner, st.none() | inner),
         st.builds(Rrf, rank, rank, st.none() | inner),
-        st.builds(Aggregate, st.sampled_from(["count", "sum", "avg", "min", "max"]), inner),
+        st.builds(_aggregate, st.sampled_from(sorted(AGGREGATES)), inner, st.booleans()),
+        st.just(Aggregate("count", None)),
+        st.builds(Arithmetic, inner, st.sampled_from("+-*/%"), inner),
+        st.builds(Negative, inner),
+        st.builds(Call, st.sampled_from(sorted(FUNCTIONS.keys() - {"date", "datetime", "list"})), _tuples(inner, 0)),
+        st.builds(Case, _tuples(st.builds(When, inner, inner), 1), st.none() | inner),
+        st.builds(Item, inner, inner),
+        _conditions(inner, inner),
     )
 
 
-expressions: st.SearchStrategy[Expr] = st.recursive(simple_expressions, _calls, max_leaves=4)
+def _aggregate(function: str, argument: Expr, distinct: bool) -> Aggregate:
+    return Aggregate(function, argument, distinct=distinct, fraction=argument if function == "percentile" else None)
+
+
+def _tuples(items: st.SearchStrategy[Expr], least: int) -> st.SearchStrategy[tuple[Expr, ...]]:
+    return st.lists(items, min_size=least, max_size=3).map(tuple)
+
+
+def _conditions(first: st.SearchStrategy[Expr], inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    """Conditions whose first operand comes from `first`."""
+    return st.one_of(
+        st.builds(Comparison, first, st.sampled_from(COMPARISONS), inner),
+        st.builds(IsNull, first, st.booleans()),
+        st.builds(Not, inner),
+        st.builds(_logical, st.sampled_from(["and", "or"]), st.builds(IsNull, first), inner),
+    )
+
+
+def _logical(operator: str, left: Expr, right: Expr) -> Expr:
+    """`a and (b and c)` is one chain to the parser."""
+    parts = [part for side in (left, right) for part in _chain(operator, side)]
+    return Logical(operator, tuple(parts))
+
+
+def _chain(operator: str, side: Expr) -> tuple[Expr, ...]:
+    return side.operands if isinstance(side, Logical) and side.operator == operator else (side,)
+
+
+expressions: st.SearchStrategy[Expr] = st.recursive(simple_expressions, _calls, max_leaves=5)
 
 
 # --- clauses ----------------------------------------------------------------------------------------------------------
 
-
-def _is_a_filter(clause: Comparison) -> bool:
-    """A bare variable before `contains $…` reads as a traversal."""
-    return not (
-        isinstance(clause.left, Variable)
-        and clause.operator in ("contains", "starts_with")
-        and isinstance(clause.right, Variable | Access)
-    )
-
-
 bindings = st.builds(
-    Binding, names, type_names, st.lists(st.builds(PropertyMatch, names, values), max_size=3).map(tuple)
+    Binding, names, type_names, st.lists(st.builds(PropertyMatch, names, expressions), max_size=3).map(tuple)
 )
-filters = st.builds(Comparison, expressions, st.sampled_from(FILTER_OPERATORS), expressions).filter(_is_a_filter)
+# A clause that begins with a bare word or a variable could be read as the end of the clause before it.
+filters = _conditions(accesses, expressions).filter(lambda clause: not isinstance(clause, Not))
 
 
 @st.composite
@@ -158,8 +198,8 @@ param_types = st.one_of(
 )
 
 
-def _ordering(expr: Expr, descending: bool | None) -> Ordering:
-    return Ordering(expr, None if isinstance(expr, Nearest) else descending)
+def _ordering(expr: Expr, descending: bool | None, nulls_first: bool | None) -> Ordering:
+    return Ordering(expr, None if isinstance(expr, Nearest) else descending, nulls_first=nulls_first)
 
 
 def _some(items: st.SearchStrategy[object], least: int = 1) -> st.SearchStrategy[tuple[object, ...]]:
@@ -169,19 +209,22 @@ def _some(items: st.SearchStrategy[object], least: int = 1) -> st.SearchStrategy
 reads = st.builds(
     Read,
     _some(clauses),
-    _some(st.builds(Projection, expressions, st.none() | names)),
-    _some(st.builds(_ordering, expressions, st.none() | st.booleans()), least=0),
-    st.none() | st.integers(0, MAX_U64),
+    _some(st.builds(Projection, expressions, st.none() | names) | st.builds(AllProperties, names)),
+    _some(st.builds(_ordering, expressions, st.none() | st.booleans(), st.none() | st.booleans()), least=0),
+    st.none() | st.integers(0, MAX_U64) | variables,
+    st.booleans(),
+    st.none() | expressions,
+    st.none() | st.integers(0, MAX_U64) | variables,
 )
-_assignments = _some(st.builds(Assignment, names, values))
-_predicates = st.builds(Predicate, names, st.sampled_from(COMPARISONS), values)
+_assignments = _some(st.builds(Assignment, names, expressions))
 mutations = st.builds(
     Mutation,
     _some(
         st.one_of(
             st.builds(Insert, type_names, _assignments),
-            st.builds(Update, type_names, _assignments, _predicates),
-            st.builds(Delete, type_names, _predicates),
+            st.builds(Upsert, type_names, _assignments),
+            st.builds(Update, type_names, _assignments, expressions),
+            st.builds(Delete, type_names, expressions),
         )
     ),
 )

@@ -60,7 +60,7 @@ def test_aggregate_columns_are_nullable() -> None:
     assert [(column.name, column.kind, column.nullable) for column in described(BOOKS, text).columns] == [
         ("b.isbn", "string", False),
         ("n", "bigint", True),
-        ("sum(b.pages)", "float", True),
+        ("sum(b.pages)", "bigint", True),
         ("lo", "int", True),
     ]
 

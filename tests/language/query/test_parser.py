@@ -11,7 +11,9 @@ from omnigraph.language.query.ast import (
     Binding,
     BoolLit,
     Clause,
+    Comparison,
     Delete,
+    Ident,
     Insert,
     IntLit,
     ListLit,
@@ -19,7 +21,6 @@ from omnigraph.language.query.ast import (
     Negation,
     Now,
     Param,
-    Predicate,
     Projection,
     PropertyMatch,
     Query,
@@ -132,8 +133,8 @@ def test_refused_heads(head: str, fragment: str, semantic: bool) -> None:
     [
         pytest.param("match { $s: Staff } return { }", "expected an expression", id="empty-return"),
         pytest.param("match { $s: Staff }", "expected `return`", id="no-return"),
-        pytest.param("return { $s }", "expected `match`, `insert`, `update` or `delete`", id="no-match"),
-        pytest.param("", "expected `match`, `insert`, `update` or `delete`", id="empty-body"),
+        pytest.param("return { $s }", "expected `match`, `insert`, `upsert`, `update` or `delete`", id="no-match"),
+        pytest.param("", "expected `match`, `insert`, `upsert`, `update` or `delete`", id="empty-body"),
         pytest.param("match { $s: Staff return { $s }", "a `}` is missing before `return`", id="match-not-closed"),
         pytest.param("match { $s: Staff } return { $s } insert Staff { a: 1 }", "expected", id="read-then-mutation"),
         pytest.param("insert Staff { a: 1 } match { $s: Staff } return { $s }", "expected", id="mutation-then-read"),
@@ -153,18 +154,18 @@ def test_refused_bodies(body: str, fragment: str) -> None:
     [
         pytest.param("insert Staff { handle: $h, level: $n } delete Staff where handle = $o",
                      [Insert("Staff", (Assignment("handle", Variable("h")), Assignment("level", Variable("n")))),
-                      Delete("Staff", Predicate("handle", "=", Variable("o")))], id="QP-20"),
+                      Delete("Staff", Comparison(Ident("handle"), "=", Variable("o")))], id="QP-20"),
         pytest.param('insert Staff { handle: "a" level: 3 at: now(), }',
                      [Insert("Staff", (Assignment("handle", StringLit("a")), Assignment("level", IntLit(3)),
                                        Assignment("at", Now())))], id="commas-are-optional"),
         pytest.param("update Staff set { tags: [] } where handle != $h",
-                     [Update("Staff", (Assignment("tags", ListLit(())),), Predicate("handle", "!=", Variable("h")))],
+                     [Update("Staff", (Assignment("tags", ListLit(())),), Comparison(Ident("handle"), "!=", Variable("h")))],
                      id="update"),
         pytest.param("insertStaff{a:true}deleteStaff wherea=1",
                      [Insert("Staff", (Assignment("a", BoolLit(True)),)),
-                      Delete("Staff", Predicate("a", "=", IntLit(1)))], id="no-blanks"),
+                      Delete("Staff", Comparison(Ident("a"), "=", IntLit(1)))], id="no-blanks"),
         *(
-            pytest.param(f"delete Staff where at {op} now()", [Delete("Staff", Predicate("at", op, Now()))], id=op)
+            pytest.param(f"delete Staff where at {op} now()", [Delete("Staff", Comparison(Ident("at"), op, Now()))], id=op)
             for op in (">=", "<=", "!=", ">", "<", "=")
         ),
     ],
@@ -178,18 +179,12 @@ def test_mutations(text: str, statements: list[Statement]) -> None:
 @pytest.mark.parametrize(
     ("text", "fragment"),
     [
-        pytest.param("delete Staff where tags contains $n", "takes only comparisons", id="QP-14-contains"),
-        pytest.param("delete Staff where tags starts_with $n", "takes only comparisons", id="QP-14-starts_with"),
         pytest.param("delete Staff", "expected `where`", id="delete-without-where"),
         pytest.param("update Staff set { a: 1 }", "expected `where`", id="update-without-where"),
         pytest.param("update Staff { a: 1 } where b = 1", "expected `set`", id="update-without-set"),
         pytest.param("update Staff set { } where b = 1", "expected a name", id="update-of-nothing"),
         pytest.param("insert Staff { }", "expected a name", id="insert-of-nothing"),
         pytest.param("insert staff { a: 1 }", "expected a type name", id="lower-case-type"),
-        pytest.param("insert Staff { a: b }", "expected a value", id="bare-word-as-a-value"),
-        pytest.param("insert Staff { a: $b.c }", "expected", id="access-as-a-value"),
-        pytest.param("delete Staff where a = 1 and b = 2", "expected", id="compound-predicate"),
-        pytest.param("delete Staff where $a = 1", "expected a name", id="variable-on-the-left"),
         pytest.param("delete Staff where a == 1", "equality is a single `=`", id="double-equals"),
     ],
 )
@@ -260,7 +255,7 @@ def test_an_error_knows_its_place_and_what_was_expected() -> None:
     assert error.source_line == text.split("\n")[2]
     assert error.start == len(text[: text.index("! 3")].encode())
     assert error.end == error.start + 1
-    assert error.expected == ("`starts_with`", "`contains`", "`>=`", "`<=`", "`!=`", "`>`", "`<`", "`=`")
+    assert error.expected == ("`}`", "`not`", "an expression")
 
 
 def test_spans_cover_what_was_written_without_what_follows() -> None:

@@ -51,7 +51,6 @@ CASES = all_different(
     Bad("QT-16", BOOKS, book("$b.weight > 1"), "T6", ("weight", "Book")),
     Bad("T7 number and text", BOOKS, book('$b.pages > "x"'), "T7", ("I32?", "String")),
     Bad("QT-18", BOOKS, book("$b != 5"), "T7", ("scalar operands",)),
-    Bad("QT-19", BOOKS, book("$b.pages = null"), "T7", ("scalar operands",)),
     Bad("QT-20", BOOKS, book("$b cites{3,1} $c", "$c.isbn"), "T15"),
     Bad("QT-21", BOOKS, book("$b cites{1,} $c", "$c.isbn"), "T15", ("unbounded traversal is disabled",)),
     Bad("QT-22", BOOKS, book("$b cites{0,2} $c", "$c.isbn"), "T15", ("minimum", "1")),
@@ -173,9 +172,7 @@ CASES = all_different(
     Bad(
         "QT-60 second is a delete", ORG, 'query q() { insert Staff { handle: "x" } delete Nobody where a = "x" }', "T10"
     ),
-    Bad(
-        "QT-61", ORG, 'query q($a: String) { update Mentors set { began: date("2020-01-01") } where from = $a }', "T16"
-    ),
+    Bad("QT-61", ORG, 'query q($a: String) { update Mentors set { from: "b" } where from = $a }', "T16"),
     Bad("QT-62", EVENT, 'query q() { update Ev set { day: now() } where slug = "x" }', "T7", ("DateTime", "day")),
     Bad("QT-64 twice", ORG, 'query q($h: String) { insert Staff { handle: $h, handle: "x" } }', "T13", ("handle",)),
     Bad("QT-64 undeclared", ORG, "query q() { insert Staff { handle: $zz } }", "T14", ("$zz",)),
@@ -308,7 +305,7 @@ def test_a_node_type_wins_over_an_edge_type() -> None:
         pytest.param(
             "count($b), sum($b.pages), avg($b.price), min($b.kind), max($b.pages)",
             ["count(b)", "sum(b.pages)", "avg(b.price)", "min(b.kind)", "max(b.pages)"],
-            ["I64?", "F64?", "F64?", "enum(essay, novel, poetry)?", "I32?"],
+            ["I64?", "I64?", "F64?", "enum(essay, novel, poetry)?", "I32?"],
             id="unaliased aggregates",
         ),
         (

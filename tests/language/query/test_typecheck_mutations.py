@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.errors import TypecheckError
-from omnigraph.language.query.ast import Insert, Mutation, Predicate, Query, StringLit, Update
+from omnigraph.language.query.ast import Comparison, Ident, Insert, Mutation, Query, StringLit, Update
 from omnigraph.language.query.check import check_query
 from omnigraph.language.source import Source
 from tests.language.query.catalogs import EVENT, KINDS, ORG, SPOT
@@ -61,7 +61,14 @@ CASES = all_different(
     Bad("T7 where vector", KINDS, "query q($v: Vector(2)) { delete Kind where v = $v }", "T7"),
     Bad("T7 where endpoint", ORG, "query q() { delete Mentors where from = 3 }", "T7"),
     Bad("T3 where enum", KINDS, 'query q() { delete Kind where e = "ajar" }', "T3"),
-    Bad("T16 before its assignments", ORG, 'query q() { update Mentors set { nope: 1 } where from = "x" }', "T16"),
+    Bad("T11 property of an edge", ORG, 'query q() { update Mentors set { nope: 1 } where from = "x" }', "T11"),
+    Bad("T16 src", ORG, 'query q() { update Mentors set { src: "y" } where from = "x" }', "T16"),
+    Bad("T30 upsert of an edge", ORG, 'query q() { upsert Mentors { from: "a", to: "b" } }', "T30"),
+    Bad("T12 upsert without its key", ORG, "query q() { upsert Staff { level: 3 } }", "T12"),
+    Bad("T27 no condition", ORG, "query q() { delete Staff where level + 1 }", "T27"),
+    Bad("T11 no column", ORG, "query q($a: I64) { delete Staff where $a = 1 }", "T11"),
+    Bad("T11 a row that is not there yet", ORG, 'query q() { insert Staff { handle: "x", level: level + 1 } }', "T11"),
+    Bad("T3 null for a required property", ORG, "query q() { insert Staff { handle: null } }", "T3"),
     # --- uncoded
     Bad(
         "no such datetime in an assignment",
@@ -108,7 +115,7 @@ def test_case(case: Bad | Good) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    [Insert("Staff", ()), Update("Staff", (), Predicate("handle", "=", StringLit("x")))],
+    [Insert("Staff", ()), Update("Staff", (), Comparison(Ident("handle"), "=", StringLit("x")))],
     ids=["insert", "update"],
 )
 def test_a_statement_that_assigns_nothing(statement: Insert | Update) -> None:

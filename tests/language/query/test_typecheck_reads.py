@@ -26,12 +26,6 @@ CASES = all_different(
         pattern('seen: date("2024-01-01")'),
         "T3",
     ),
-    Bad(
-        "T3 String for Date",
-        BOOKS,
-        pattern('outday: "2024-01-01"'),
-        "T3",
-    ),
     Bad("T3 Blob and a literal", BOOKS, pattern('cover: "x"'), "T3"),
     Bad("T3 enum in a filter", BOOKS, book('$b.kind = "drama"'), "T3", ("essay, novel, poetry",)),
     Bad("T3 enum on the right", BOOKS, book('"drama" != $b.kind'), "T3"),
@@ -98,7 +92,7 @@ CASES = all_different(
     ),
     # --- T7: filters
     Bad("T7 Date and DateTime", BOOKS, book("$b.outday = $b.seen"), "T7"),
-    Bad("T7 Date and String", BOOKS, book('$b.outday = "2024-01-01"'), "T7"),
+    Bad("no such day in a text", BOOKS, book('$b.outday = "2024-02-30"'), None, ("2024-02-30",)),
     Bad("T7 Bool and number", BOOKS, book("$b.pages = true"), "T7"),
     Bad("T7 parameter", BOOKS, book("$b.pages = $p", params="$p: String"), "T7"),
     Bad("T7 lists", BOOKS, book("$b.tags = $b.tags"), "T7", ("list",)),
@@ -110,7 +104,6 @@ CASES = all_different(
     Bad("T7 now on the left", BOOKS, book("now() = $b.isbn"), "T7"),
     Bad("T7 aggregate", BOOKS, book("count($b) > 3"), "T7", ("scalar operands",)),
     Bad("T7 bare word", BOOKS, book("$b.isbn = title"), "T7", ("scalar operands",)),
-    Bad("T7 two nodes", BOOKS, book("$c: Book $b = $c"), "T7", ("scalar operands",)),
     Bad("T7 contains on a vector", BOOKS, book("$b.emb contains 1.0"), "T7"),
     Bad("T7 starts_with on a list", BOOKS, book('$b.tags starts_with "a"'), "T7"),
     Bad("T7 Bool search", BOOKS, book('search($b.isbn, "x") = 1'), "T7"),
@@ -118,7 +111,6 @@ CASES = all_different(
     Bad("T7 order by an alias of a vector", BOOKS, book("", "$b.emb as v", tail="order { v }"), "T7"),
     # --- T8, T9: aggregates
     Bad("T8 avg of a Date", BOOKS, book("", "avg($b.outday) as n"), "T8"),
-    Bad("T8 min of a Date", BOOKS, book("", "min($b.outday) as n"), "T8"),
     Bad("T8 max of a list", BOOKS, book("", "max($b.tags) as n"), "T8"),
     Bad("T8 sum of a node", BOOKS, book("", "sum($b) as n"), "T8"),
     Bad("T8 min of a node", BOOKS, book("", "min($b) as n"), "T8"),

@@ -58,12 +58,27 @@ class DateTimeLit:
 
 
 @dataclass(frozen=True, slots=True)
+class DurationLit:
+    """`duration("PT1H30M")`; the text is judged by the type checker."""
+
+    text: str
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NullLit:
+    """`null`: its type is that of what it is compared with or assigned to."""
+
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ListLit:
     items: tuple[Literal, ...]
     span: Span = attribute(default=NOWHERE, compare=False)
 
 
-Literal = StringLit | IntLit | FloatLit | BoolLit | DateLit | DateTimeLit | ListLit
+Literal = StringLit | IntLit | FloatLit | BoolLit | DateLit | DateTimeLit | DurationLit | NullLit | ListLit
 
 # --- expressions ------------------------------------------------------------------------------------------------------
 
@@ -83,7 +98,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`$variable.property`."""
+    """`$variable.property`, or `$variable.@id`, `@type`, `@src`, `@dst`, whose name here begins with the `@`."""
 
     variable: str
     property: str
@@ -92,7 +107,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Ident:
-    """A bare word: a reference to a projection's alias."""
+    """A bare word: a projection's alias in `order` and `having`, a property of the target in a mutation."""
 
     name: str
     span: Span = attribute(default=NOWHERE, compare=False)
@@ -100,10 +115,105 @@ class Ident:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`function` is count, sum, avg, min or max."""
+    """`function([distinct] argument[, fraction])`; the argument of `count(*)` is None.
+
+    `fraction` is the second argument of `percentile`.
+    """
 
     function: str
-    argument: Expr
+    argument: Expr | None
+    span: Span = attribute(default=NOWHERE, compare=False)
+    distinct: bool = False
+    fraction: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of the registry (`functions`)."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`left operator right` with one of + - * / %."""
+
+    left: Expr
+    operator: str
+    right: Expr
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """`-operand`; the sign of a number literal is part of the literal."""
+
+    operand: Expr
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`left operator right` with one of = != < <= > >= in, not in, contains, starts_with, ends_with.
+
+    A search call that stands alone as a clause is `call = true`.
+    """
+
+    left: Expr
+    operator: str
+    right: Expr
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """`operand is null`, or `operand is not null`."""
+
+    operand: Expr
+    negated: bool = False
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Logical:
+    """Two or more operands joined by `and` or by `or`."""
+
+    operator: str
+    operands: tuple[Expr, ...]
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Expr
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """`when condition then value` inside a case."""
+
+    condition: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`case when … then … else … end`; the value is null where no condition holds and there is no `else`."""
+
+    branches: tuple[When, ...]
+    otherwise: Expr | None = None
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """`items[index]`, counted from 0, from the end when negative; null outside the list."""
+
+    items: Expr
+    index: Expr
     span: Span = attribute(default=NOWHERE, compare=False)
 
 
@@ -163,11 +273,54 @@ class Rrf:
     span: Span = attribute(default=NOWHERE, compare=False)
 
 
-Expr = Now | Nearest | Search | Fuzzy | MatchText | Bm25 | Rrf | Aggregate | Access | Variable | Ident | Literal
+SearchCall = Nearest | Search | Fuzzy | MatchText | Bm25 | Rrf
+Condition = Comparison | IsNull | Logical | Not
+Expr = (
+    Condition
+    | Arithmetic
+    | Negative
+    | Case
+    | Item
+    | Call
+    | SearchCall
+    | Aggregate
+    | Now
+    | Access
+    | Variable
+    | Ident
+    | Literal
+)
+
+
+def parts(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions directly inside an expression."""
+    match expr:
+        case Comparison() | Arithmetic():
+            return (expr.left, expr.right)
+        case IsNull() | Not() | Negative():
+            return (expr.operand,)
+        case Logical():
+            return expr.operands
+        case Case():
+            inner = [part for when in expr.branches for part in (when.condition, when.value)]
+            return (*inner, *(() if expr.otherwise is None else (expr.otherwise,)))
+        case Item():
+            return (expr.items, expr.index)
+        case Call():
+            return expr.arguments
+        case Aggregate():
+            return tuple(part for part in (expr.argument, expr.fraction) if part is not None)
+        case Search() | MatchText() | Bm25() | Nearest():
+            return (expr.field, expr.query)
+        case Fuzzy():
+            return tuple(part for part in (expr.field, expr.query, expr.max_edits) if part is not None)
+        case Rrf():
+            return tuple(part for part in (expr.left, expr.right, expr.k) if part is not None)
+        case _:
+            return ()
+
 
 # --- clauses ----------------------------------------------------------------------------------------------------------
-
-Value = Literal | Variable | Now
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +328,7 @@ class PropertyMatch:
     """`name: value` inside a binding's braces."""
 
     property: str
-    value: Value
+    value: Expr
     span: Span = attribute(default=NOWHERE, compare=False)
 
 
@@ -206,22 +359,15 @@ class Traversal:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """`left operator right`; a text filter is `call = true`."""
-
-    left: Expr
-    operator: str
-    right: Expr
-    span: Span = attribute(default=NOWHERE, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Negation:
+    """`not { … }`."""
+
     clauses: tuple[Clause, ...]
     span: Span = attribute(default=NOWHERE, compare=False)
 
 
-Clause = Negation | Binding | Traversal | Comparison
+#: An expression among the clauses is a condition: rows stay for which it is true.
+Clause = Negation | Binding | Traversal | Expr
 
 # --- queries ----------------------------------------------------------------------------------------------------------
 
@@ -242,33 +388,39 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """`descending` None when no direction was written."""
+    """`descending` None when no direction was written, `nulls_first` None when nothing was said about nulls."""
 
     expr: Expr
     descending: bool | None = None
+    span: Span = attribute(default=NOWHERE, compare=False)
+    nulls_first: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AllProperties:
+    """`$variable.*` in a return block."""
+
+    variable: str
     span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
+    """`limit` and `offset` are a number or the name of a parameter."""
+
     clauses: tuple[Clause, ...]
-    projections: tuple[Projection, ...]
+    projections: tuple[Projection | AllProperties, ...]
     orderings: tuple[Ordering, ...] = ()
-    limit: int | None = None
+    limit: int | Variable | None = None
+    distinct: bool = False
+    having: Expr | None = None
+    offset: int | Variable | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
     property: str
-    value: Value
-    span: Span = attribute(default=NOWHERE, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Predicate:
-    property: str
-    operator: str
-    value: Value
+    value: Expr
     span: Span = attribute(default=NOWHERE, compare=False)
 
 
@@ -280,21 +432,32 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class Upsert:
+    """An insert that keeps what is not given of a node that exists."""
+
     type_name: str
     assignments: tuple[Assignment, ...]
-    predicate: Predicate
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Properties of the target stand in the condition and the values as bare words."""
+
+    type_name: str
+    assignments: tuple[Assignment, ...]
+    condition: Expr
     span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
     type_name: str
-    predicate: Predicate
+    condition: Expr
     span: Span = attribute(default=NOWHERE, compare=False)
 
 
-Statement = Insert | Update | Delete
+Statement = Insert | Upsert | Update | Delete
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from omnigraph.errors import BadRequest
+from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.ast import Query
 from omnigraph.language.query.check import CheckedQuery, check_query
 from omnigraph.language.query.descriptor import OperationDescriptor, describe
 from omnigraph.language.query.ir import MutationPlan, Plan
-from omnigraph.language.query.lower import lower
+from omnigraph.language.query.lower import MOST_ROWS, bind_row_counts, lower, row_count_parameters
 from omnigraph.language.query.parser import find_query, parse_query_file
 from omnigraph.language.query.rewrite import rewrite
 from omnigraph.language.schema.catalog import Catalog
@@ -24,9 +27,41 @@ class CompiledQuery:
     rewritten: Plan | MutationPlan
     operation: OperationDescriptor
 
+    #: Rewritten plans by the values of `limit` and `offset` parameters.
+    _bound: dict[tuple[int | None, ...], Plan] = field(default_factory=dict, compare=False, repr=False)
+
     @property
     def query(self) -> Query:
         return self.checked.query
+
+    def plan_for(self, params: Mapping[str, TypedValue]) -> Plan | MutationPlan:
+        """What engines execute with these parameters: rules look at `limit`, so its parameters are bound before them."""
+        if isinstance(self.plan, MutationPlan) or isinstance(self.rewritten, MutationPlan):
+            return self.rewritten
+        names = tuple(row_count_parameters(self.plan))
+        if not names:
+            return self.rewritten
+        counts = {name: _row_count(name, params[name]) for name in names}
+        key = tuple(counts.values())
+        if key not in self._bound:
+            if len(self._bound) >= _KEPT_PLANS:
+                self._bound.clear()
+            self._bound[key] = rewrite(bind_row_counts(self.plan, counts))
+        return self._bound[key]
+
+
+#: How many plans are kept of a query whose `limit` is a parameter.
+_KEPT_PLANS = 64
+
+
+def _row_count(name: str, value: TypedValue) -> int | None:
+    count = value.value
+    if count is None:
+        return None
+    assert isinstance(count, int), "the checker has refused other types"
+    if count < 0:
+        raise BadRequest(f"parameter '{name}' is {count}; `limit` and `offset` count from 0")
+    return min(count, MOST_ROWS)
 
 
 def compile_query(text: str, name: str | None, catalog: Catalog, file: str | None = None) -> CompiledQuery:

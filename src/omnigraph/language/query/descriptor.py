@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.language.query.check import Block, CheckedMutation, CheckedQuery, CheckedRead
-from omnigraph.language.query.ir import DeleteEdges, DeleteNodes, InsertEdge, InsertNode, Statement, UpdateNodes
+from omnigraph.language.query.ir import (
+    DeleteEdges,
+    DeleteNodes,
+    InsertEdge,
+    InsertNode,
+    Statement,
+    UpdateEdges,
+    UpdateNodes,
+    UpsertNode,
+)
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.language.types import PropType, Scalar
 
@@ -110,17 +119,17 @@ def _read_by(statement: Statement, catalog: Catalog) -> list[str]:
         case InsertEdge():
             edge = catalog.edges[statement.edge_type]
             return [f"node:{edge.from_type}", f"node:{edge.to_type}"]
-        case UpdateNodes() | DeleteNodes():
+        case UpsertNode() | UpdateNodes() | DeleteNodes():
             return [f"node:{statement.node_type}"]
-        case DeleteEdges():
+        case UpdateEdges() | DeleteEdges():
             return [f"edge:{statement.edge_type}"]
 
 
 def _written_by(statement: Statement, catalog: Catalog) -> list[str]:
     match statement:
-        case InsertNode() | UpdateNodes():
+        case InsertNode() | UpsertNode() | UpdateNodes():
             return [f"node:{statement.node_type}"]
-        case InsertEdge() | DeleteEdges():
+        case InsertEdge() | UpdateEdges() | DeleteEdges():
             return [f"edge:{statement.edge_type}"]
         case DeleteNodes():
             # A deleted node takes its edges with it.

@@ -1,7 +1,10 @@
 """Expressions and literals of the query language.
 
-A function name is always followed by `(`, so one look at the word and the character behind it decides; only `true` and
-`false` are taken as bare prefixes, before any name.
+One expression language serves every place that holds a value or a condition. Precedence, loosest first: `or`, `and`, `not`, one
+comparison, `+ -`, `* / %`, unary `-`, then calls, property access, items of lists and parentheses.
+
+A function name is always followed by `(`, so one look at the word and the character behind it decides. The words of operators
+are bounded: `order` does not begin with `or`.
 """
 
 from __future__ import annotations
@@ -13,39 +16,61 @@ from typing import NoReturn
 from omnigraph.language.query.ast import (
     Access,
     Aggregate,
+    Arithmetic,
     Bm25,
     BoolLit,
+    Call,
+    Case,
+    Comparison,
     DateLit,
     DateTimeLit,
+    DurationLit,
     Expr,
     FloatLit,
     Fuzzy,
     Ident,
     IntLit,
+    IsNull,
+    Item,
     ListLit,
     Literal,
+    Logical,
     MatchText,
     Nearest,
+    Negative,
+    Not,
     Now,
+    NullLit,
     Rrf,
     Search,
     StringLit,
-    Value,
     Variable,
+    When,
 )
-from omnigraph.language.scanner import Scanner
+from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
+from omnigraph.language.scanner import Mismatch, Scanner
 from omnigraph.language.schema.numbers import to_float
 from omnigraph.language.source import Span
 from omnigraph.language.suggest import did_you_mean, nearest_name
 
 #: Deep enough for any query a person or a program writes, shallow enough for every recursive walk over the tree.
 MAX_NESTING = 64
+#: How many operators of one precedence may follow each other: each makes the tree one level deeper.
+MAX_CHAIN = 64
 MAX_I64 = 2**63 - 1
 
 _WORD = re.compile(r"[a-z_][A-Za-z0-9_]*")
 _VARIABLE = re.compile(r"\$[a-z_][A-Za-z0-9_]*")
-_FLOAT = re.compile(r"[0-9]+\.[0-9]+")
+_FLOAT = re.compile(r"[0-9]+(?:\.[0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)")
 _DIGIT = re.compile(r"[0-9]")
+_META = re.compile(r"@(?:id|type|src|dst)(?![A-Za-z0-9_])")
+_OPERATOR_SYMBOL = re.compile(r">=|<=|!=|[><=+*/%-]")
+_CASE = re.compile(r"case\s+when(?![A-Za-z0-9_])")
+
+#: The words that stand between two expressions.
+OPERATOR_WORDS = ("and", "or", "in", "is", "not", "contains", "starts_with", "ends_with")
+# Before a colon such a word is the next property of a list without commas.
+_OPERATOR_WORD = re.compile(rf"(?:{'|'.join(OPERATOR_WORDS)})(?![A-Za-z0-9_])(?!\s*:)")
 
 
 def deeper(scanner: Scanner, depth: int) -> int:
@@ -73,39 +98,145 @@ def parse_integer(scanner: Scanner, largest: int, what: str) -> int:
     return int(digits)
 
 
-def parse_value(scanner: Scanner) -> Value:
-    """What a pattern or an assignment takes: a literal, a variable or `now()`."""
-    if scanner.looking_at("$"):
-        return parse_variable(scanner)
-    if scanner.peek(_WORD) == "now":
-        start = scanner.at
-        scanner.expect("now")
-        return _now(scanner, start, 0)
-    return _literal(scanner, 0, "a value")
+def word(scanner: Scanner, text: str) -> bool:
+    """Take this word if it comes next and ends where the text does."""
+    return scanner.peek(_WORD) == text and scanner.accept(text)
 
 
-def parse_expr(scanner: Scanner, depth: int = 0) -> Expr:
+def expect_word(scanner: Scanner, text: str) -> None:
+    """Take this word; raises Mismatch when another one comes next."""
+    if not word(scanner, text):
+        scanner.fail(f"`{text}`")
+
+
+#: How tightly operators hold their operands together.
+_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT = range(6)
+_SYMBOL_LEVELS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
+_WORD_LEVELS = {"or": _OR, "and": _AND}
+
+
+def parse_expr(scanner: Scanner, depth: int = 0, least: int = _OR) -> Expr:
+    """An expression, as long as it goes on with operators that hold at least so tightly."""
+    start = scanner.at
+    # What `not` negates ends where a looser operator stands; in parentheses it is a value like others.
+    compared = scanner.peek(_WORD) == "not"
+    left = _prefixed(scanner, depth)
+    for _ in range(MAX_CHAIN):
+        operator, level = _operator(scanner)
+        if operator is None or level < least or (compared and level >= _COMPARISON):
+            return left
+        if level == _COMPARISON:
+            compared = True
+            found = _compared(scanner, start, left, operator, depth)
+            if found is None:
+                return left
+            left = found
+        elif level in (_OR, _AND):
+            left = _joined(scanner, start, left, operator, depth)
+        else:
+            scanner.expect(operator)
+            left = Arithmetic(left, operator, parse_expr(scanner, depth, level + 1), scanner.span_from(start))
+    return scanner.source.grammar_error(
+        f"at most {MAX_CHAIN} operators may follow each other; use parentheses or `join`",
+        Span(scanner.at, scanner.at + 1),
+    )
+
+
+def _operator(scanner: Scanner) -> tuple[str | None, int]:
+    """The operator that comes next, which is not taken, and how tightly it holds; None when none does."""
+    symbol = scanner.peek(_OPERATOR_SYMBOL)
+    if symbol is not None:
+        return symbol, _SYMBOL_LEVELS.get(symbol, _COMPARISON)
+    name = scanner.peek(_OPERATOR_WORD)
+    return (None, _OR) if name is None else (name, _WORD_LEVELS.get(name, _COMPARISON))
+
+
+def _joined(scanner: Scanner, start: int, left: Expr, operator: str, depth: int) -> Logical:
+    operands = [left]
+    level = _WORD_LEVELS[operator]
+    while word(scanner, operator):
+        operands.append(parse_expr(scanner, depth, level + 1))
+    return Logical(operator, tuple(operands), scanner.span_from(start))
+
+
+def _compared(scanner: Scanner, start: int, left: Expr, operator: str, depth: int) -> Expr | None:
+    """A comparison with what stands left of it; None when the word begins the next clause."""
+    before = scanner.at
+    scanner.expect(operator)
+    if operator == "is":
+        negated = word(scanner, "not")
+        expect_word(scanner, "null")
+        return IsNull(left, negated, scanner.span_from(start))
+    if operator == "not":
+        if not word(scanner, "in"):
+            scanner.at = before
+            return None
+        operator = "not in"
+    return Comparison(left, operator, parse_expr(scanner, depth, _SUM), scanner.span_from(start))
+
+
+def _prefixed(scanner: Scanner, depth: int) -> Expr:
+    """A primary with the signs and the `not` before it."""
+    start = scanner.at
+    if scanner.looking_at("-"):
+        scanner.expect("-")
+        if scanner.peek(_DIGIT):
+            return _number(scanner, start, negative=True)
+        return Negative(_prefixed(scanner, deeper(scanner, depth)), scanner.span_from(start))
+    if scanner.peek(_WORD) == "not":
+        scanner.expect("not")
+        return Not(parse_expr(scanner, deeper(scanner, depth), _NOT), scanner.span_from(start))
+    return _postfix(scanner, depth)
+
+
+def _postfix(scanner: Scanner, depth: int) -> Expr:
+    start = scanner.at
+    expr = _primary(scanner, depth)
+    for _ in range(MAX_CHAIN):
+        # Touching: without a comma between them, a list may be the next value of a return block.
+        if not scanner.touches("["):
+            return expr
+        scanner.expect("[")
+        index = parse_expr(scanner, deeper(scanner, depth))
+        scanner.expect("]")
+        expr = Item(expr, index, scanner.span_from(start))
+    return expr
+
+
+def _primary(scanner: Scanner, depth: int) -> Expr:
     start = scanner.at
     if scanner.looking_at("$"):
         return _access_or_variable(scanner)
-    word = scanner.peek(_WORD)
-    if word is None or word.startswith(("true", "false")):
+    if scanner.looking_at("("):
+        scanner.expect("(")
+        inner = parse_expr(scanner, deeper(scanner, depth))
+        scanner.expect(")")
+        return inner
+    if scanner.peek(_META):
+        return Ident(scanner.take_pattern(_META, "a name"), scanner.span_from(start))
+    name = scanner.peek(_WORD)
+    if name is None or name in ("true", "false", "null"):
         return _literal(scanner, depth, "an expression")
+    if scanner.peek(_CASE):
+        return _case(scanner, start, deeper(scanner, depth))
     scanner.take_ident()
     if not scanner.looking_at("("):
-        return Ident(word, scanner.span_from(start))
-    call = _CALLS.get(word)
-    if call is None:
-        _unknown_function(scanner, word, start)
-    return call(scanner, start, deeper(scanner, depth))
+        return Ident(name, scanner.span_from(start))
+    call = _CALLS.get(name)
+    if call is not None:
+        return call(scanner, start, deeper(scanner, depth))
+    if name not in FUNCTIONS:
+        _unknown_function(scanner, name, start)
+    return _function(scanner, name, start, deeper(scanner, depth))
 
 
-def _unknown_function(scanner: Scanner, word: str, start: int) -> NoReturn:
-    suggestion = nearest_name(word, _CALLS)
+def _unknown_function(scanner: Scanner, name: str, start: int) -> NoReturn:
+    known = (*_CALLS, *FUNCTIONS)
+    suggestion = nearest_name(name, known)
     scanner.source.grammar_error(
-        f"unknown function `{word}`{did_you_mean(suggestion)}",
-        Span(start, start + len(word)),
-        expected=tuple(_CALLS),
+        f"unknown function `{name}`{did_you_mean(suggestion)}",
+        Span(start, start + len(name)),
+        expected=known,
         suggestion=suggestion,
     )
 
@@ -116,58 +247,87 @@ def _unknown_function(scanner: Scanner, word: str, start: int) -> NoReturn:
 def _access_or_variable(scanner: Scanner) -> Access | Variable:
     start = scanner.at
     variable = parse_variable(scanner)
-    if not scanner.accept("."):
+    if not scanner.looking_at(".") or scanner.looking_at(".*"):
         return variable
-    return Access(variable.name, scanner.take_ident(), scanner.span_from(start))
+    return _property_of(scanner, variable, start)
 
 
 def _access(scanner: Scanner) -> Access:
     start = scanner.at
-    variable = parse_variable(scanner)
+    return _property_of(scanner, parse_variable(scanner), start)
+
+
+def _property_of(scanner: Scanner, variable: Variable, start: int) -> Access:
     scanner.expect(".")
-    return Access(variable.name, scanner.take_ident(), scanner.span_from(start))
+    name = scanner.take_pattern(_META, "a name") if scanner.peek(_META) else scanner.take_ident()
+    return Access(variable.name, name, scanner.span_from(start))
 
 
-def _literal(scanner: Scanner, depth: int, wanted: str) -> Literal:
+def _literal(scanner: Scanner, depth: int, wanted: str) -> Expr:
     start = scanner.at
     if scanner.looking_at("["):
         return _list(scanner, start, deeper(scanner, depth))
     if scanner.looking_at('"'):
         return StringLit(scanner.take_string(), scanner.span_from(start))
-    if scanner.peek(_FLOAT):
-        return _float(scanner, start)
     if scanner.peek(_DIGIT):
-        return IntLit(parse_integer(scanner, MAX_I64, "an integer literal"), scanner.span_from(start))
-    for text, value in (("true", True), ("false", False)):
-        if scanner.looking_at(text):
-            scanner.expect(text)
-            return BoolLit(value, scanner.span_from(start))
-    word = scanner.peek(_WORD)
-    if word != "date" and word != "datetime":
+        return _number(scanner, start, negative=False)
+    name = scanner.peek(_WORD)
+    if name not in ("true", "false", "null"):
         scanner.fail(wanted)
-    scanner.expect(word)
-    return _date(scanner, start, depth) if word == "date" else _datetime(scanner, start, depth)
-
-
-def _list(scanner: Scanner, start: int, depth: int) -> ListLit:
-    scanner.expect("[")
-    items: list[Literal] = []
-    if not scanner.looking_at("]"):
-        items.append(_literal(scanner, depth, "a literal"))
-        while scanner.accept(","):
-            items.append(_literal(scanner, depth, "a literal"))
-    scanner.expect("]")
-    return ListLit(tuple(items), scanner.span_from(start))
-
-
-def _float(scanner: Scanner, start: int) -> FloatLit:
-    text = scanner.take_float_text()
+    scanner.expect(name)
     span = scanner.span_from(start)
-    to_float(text, scanner.source, span)
-    return FloatLit(text, span)
+    return NullLit(span) if name == "null" else BoolLit(name == "true", span)
+
+
+def _list(scanner: Scanner, start: int, depth: int) -> ListLit | Call:
+    """A list of literals, or one that is made for each row."""
+    scanner.expect("[")
+    items: list[Expr] = []
+    if not scanner.looking_at("]"):
+        items.append(parse_expr(scanner, depth))
+        while scanner.accept(","):
+            items.append(parse_expr(scanner, depth))
+    scanner.expect("]")
+    span = scanner.span_from(start)
+    literals = [item for item in items if isinstance(item, Literal)]
+    return ListLit(tuple(literals), span) if len(literals) == len(items) else Call("list", tuple(items), span)
+
+
+def _number(scanner: Scanner, start: int, *, negative: bool) -> IntLit | FloatLit:
+    sign = "-" if negative else ""
+    if scanner.peek(_FLOAT):
+        text = sign + scanner.take_pattern(_FLOAT, "a number")
+        span = scanner.span_from(start)
+        to_float(text, scanner.source, span)
+        return FloatLit(text, span)
+    value = parse_integer(scanner, MAX_I64 + negative, "an integer literal")
+    return IntLit(-value if negative else value, scanner.span_from(start))
 
 
 # --- calls: each is entered at its `(` --------------------------------------------------------------------------------
+
+
+def _function(scanner: Scanner, name: str, start: int, depth: int) -> Call:
+    scanner.expect("(")
+    arguments: list[Expr] = []
+    if not scanner.looking_at(")"):
+        arguments.append(parse_expr(scanner, depth))
+        while scanner.accept(","):
+            arguments.append(parse_expr(scanner, depth))
+    scanner.expect(")")
+    return Call(name, tuple(arguments), scanner.span_from(start))
+
+
+def _case(scanner: Scanner, start: int, depth: int) -> Case:
+    expect_word(scanner, "case")
+    branches: list[When] = []
+    while word(scanner, "when"):
+        condition = parse_expr(scanner, depth)
+        expect_word(scanner, "then")
+        branches.append(When(condition, parse_expr(scanner, depth)))
+    otherwise = parse_expr(scanner, depth) if word(scanner, "else") else None
+    expect_word(scanner, "end")
+    return Case(tuple(branches), otherwise, scanner.span_from(start))
 
 
 def _now(scanner: Scanner, start: int, depth: int) -> Now:
@@ -176,19 +336,24 @@ def _now(scanner: Scanner, start: int, depth: int) -> Now:
     return Now(scanner.span_from(start))
 
 
-def _date(scanner: Scanner, start: int, depth: int) -> DateLit:
-    return DateLit(_string_argument(scanner), scanner.span_from(start))
+def _text_literal(
+    name: str, literal: Callable[[str, Span], Literal], *, function: bool
+) -> Callable[[Scanner, int, int], Expr]:
+    """`name("…")` is a literal; with any other argument it is a function, where there is one."""
 
+    def parse(scanner: Scanner, start: int, depth: int) -> Expr:
+        before = scanner.at
+        scanner.expect("(")
+        if scanner.looking_at('"') or not function:
+            text = scanner.take_string()
+            if scanner.accept(")"):
+                return literal(text, scanner.span_from(start))
+        scanner.at = before
+        if not function:
+            raise Mismatch
+        return _function(scanner, name, start, depth)
 
-def _datetime(scanner: Scanner, start: int, depth: int) -> DateTimeLit:
-    return DateTimeLit(_string_argument(scanner), scanner.span_from(start))
-
-
-def _string_argument(scanner: Scanner) -> str:
-    scanner.expect("(")
-    text = scanner.take_string()
-    scanner.expect(")")
-    return text
+    return parse
 
 
 def _two_arguments(scanner: Scanner, depth: int) -> tuple[Expr, Expr]:
@@ -254,9 +419,14 @@ def _rank(scanner: Scanner, depth: int) -> Nearest | Bm25:
 def _aggregate(function: str) -> Callable[[Scanner, int, int], Aggregate]:
     def parse(scanner: Scanner, start: int, depth: int) -> Aggregate:
         scanner.expect("(")
+        if function == "count" and scanner.accept("*"):
+            scanner.expect(")")
+            return Aggregate(function, None, scanner.span_from(start))
+        distinct = word(scanner, "distinct")
         argument = parse_expr(scanner, depth)
+        fraction = parse_expr(scanner, depth) if function == "percentile" and scanner.accept(",") else None
         scanner.expect(")")
-        return Aggregate(function, argument, scanner.span_from(start))
+        return Aggregate(function, argument, scanner.span_from(start), distinct, fraction)
 
     return parse
 
@@ -269,7 +439,8 @@ _CALLS: dict[str, Callable[[Scanner, int, int], Expr]] = {
     "match_text": _match_text,
     "bm25": _bm25,
     "rrf": _rrf,
-    **{function: _aggregate(function) for function in ("count", "sum", "avg", "min", "max")},
-    "datetime": _datetime,
-    "date": _date,
+    **{function: _aggregate(function) for function in AGGREGATES},
+    "datetime": _text_literal("datetime", DateTimeLit, function=True),
+    "date": _text_literal("date", DateLit, function=True),
+    "duration": _text_literal("duration", DurationLit, function=False),
 }

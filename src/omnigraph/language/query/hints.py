@@ -14,26 +14,27 @@ _HINTS = tuple(
     for before, at, hint in (
         ("", r"'", "texts are written in double quotes"),
         ("", r"#|--", "comments start with `//`"),
-        ("", r"-[0-9]", "numbers have no sign; pass a negative value as a parameter"),
         ("", r"\$[A-Z]", "a variable starts with a lower-case letter"),
         (r"=", r"=", "equality is a single `=`"),
         (r"<", r">", "inequality is `!=`"),
-        (r"\bcount\s*\(", r"\*", "count a variable, as in `count($x)`"),
-        (r"\blimit", r"\$", "`limit` takes a literal integer"),
         (r"\blimit\s*[0-9]+", r"order", "`order` comes before `limit`"),
         (rf"{_TRAVERSAL}\{{\s*[0-9]+", r"\}", "hop bounds take a comma, as in `{2,2}`"),
         (rf"{_TRAVERSAL}\{{", r",", "hop bounds start with a number, as in `{1,3}`"),
         (r"\$\w+|<", r"[A-Z]", "an edge is written with a lower-case first letter"),
         (r"\)", r"asc|desc", "`nearest` takes no direction, the best comes first"),
-        (r"\bwhere\s+\w+", r"contains|starts_with", "a mutation's `where` takes only comparisons"),
         (
             r"(?:contains|starts_with)\s+\$\w+",
             r"\.",
             "a bare variable before `contains` or `starts_with` reads as a traversal; put a property on the left",
         ),
         (r"\breturn", r"\{", "a `}` is missing before `return`"),
-        (r"\b(?:and|AND)", "", "conditions stand one after the other, without `and`"),
-        (r"\b(?:or|OR)", "", "there is no `or`; write two queries"),
+        ("", r"(?:AND|OR|NOT|IN|IS|NULL)\b", "words of the language are written in lower case"),
+        ("", r"(?:OPTIONAL\s+)?MATCH\b", "a pattern is written `match { … }`"),
+        ("", r"WHERE\b|where\b", "conditions stand inside `match { … }`, one after the other"),
+        ("", r"LIKE\b|like\b", "texts are compared with `contains`, `starts_with`, `ends_with` and `matches`"),
+        ("", r"GROUP\s+BY\b|group\s+by\b", "a query with aggregates is grouped by what else it returns"),
+        ("", r"SKIP\b|skip\b", "rows are left out with `offset`"),
+        ("", r"-\[", "an edge is written `$a knows $b`"),
     )
 )
 _BARE_WORD = re.compile(r"(?:\A|[\s{}])([A-Za-z_]\w*)\Z")

@@ -7,7 +7,8 @@ traversal, their inline patterns being conditions on the target. Components form
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import reduce
 
 from omnigraph.errors import ResourceLimit
@@ -33,11 +34,17 @@ from omnigraph.language.query.ir import (
     OrderKey,
     Outer,
     OutputColumn,
+    Parameter,
     Plan,
     Predicate,
     Project,
     ResultColumn,
     UnknownAlias,
+    aggregates_in,
+    children,
+    outside_groups,
+    substituted,
+    transform,
 )
 
 #: A plan is walked recursively, so its depth is bounded. Filters cost no depth.
@@ -52,6 +59,32 @@ def lower(checked: CheckedQuery) -> Plan | MutationPlan:
         return MutationPlan(checked.body.statements)
     _refuse_too_many_operators(checked.body.block)
     return _lower_results(checked.body, _lower_block(checked.body.block))
+
+
+def row_count_parameters(plan: Plan) -> list[str]:
+    """The parameters that `limit` and `offset` name."""
+    own = (
+        [count.name for count in (plan.count, plan.offset) if isinstance(count, Parameter)]
+        if isinstance(plan, Limit)
+        else []
+    )
+    return own + [name for child in children(plan) for name in row_count_parameters(child)]
+
+
+def bind_row_counts(plan: Plan, counts: Mapping[str, int | None]) -> Plan:
+    """The plan with numbers in the place of these parameters; a null limit is none."""
+
+    def bound(operator: Plan) -> Plan:
+        if not isinstance(operator, Limit):
+            return operator
+        count, offset = operator.count, operator.offset
+        return replace(
+            operator,
+            count=counts[count.name] if isinstance(count, Parameter) else count,
+            offset=(counts[offset.name] or 0) if isinstance(offset, Parameter) else offset,
+        )
+
+    return transform(plan, bound)
 
 
 def _refuse_too_many_operators(block: Block) -> None:
@@ -117,8 +150,12 @@ def _filters(block: Block, outer: tuple[str, ...]) -> tuple[Predicate, ...]:
 def _lower_results(read: CheckedRead, matched: Plan) -> Plan:
     if read.aggregates:
         return _lower_groups(read, matched)
+    if read.having:
+        matched = Filter(matched, read.having)
+    if read.distinct:
+        return _lower_distinct(read, matched, {})
     ties = _ids((*read.block.nodes, *read.block.edges))
-    return Project(_ordered(matched, read.order, ties, read.limit), read.columns)
+    return Project(_ordered(matched, read.order, ties, read), read.columns)
 
 
 def _ids(variables: Iterable[str]) -> tuple[Column, ...]:
@@ -127,32 +164,64 @@ def _ids(variables: Iterable[str]) -> tuple[Column, ...]:
 
 
 def _ordered(
-    plan: Plan, order: tuple[OrderKey, ...], ties: tuple[Column | ResultColumn, ...], limit: int | None
+    plan: Plan, order: tuple[OrderKey, ...], ties: tuple[Column | ResultColumn, ...], read: CheckedRead
 ) -> Plan:
     if order:
         plan = Order(plan, order, ties)
-    return plan if limit is None else Limit(plan, min(limit, MOST_ROWS))
+    if read.limit is None and read.offset == 0:
+        return plan
+    return Limit(plan, _at_most(read.limit), _at_most(read.offset) or 0)
+
+
+def _at_most(count: int | Parameter | None) -> int | Parameter | None:
+    return min(count, MOST_ROWS) if isinstance(count, int) else count
 
 
 def _lower_groups(read: CheckedRead, matched: Plan) -> Plan:
-    """Group by everything that is not an aggregate; columns and order then read the groups by name."""
+    """Group by everything that is no aggregate and holds none; columns, conditions and order then read the groups."""
     named: dict[Expr, str] = {}
     for column in read.columns:
-        named.setdefault(column.expr, column.name)
-    for key in read.order:
-        if not isinstance(key.expr, UnknownAlias):
-            # A name no text can contain: computed for the order, not returned.
-            named.setdefault(key.expr, f"#{len(named)}")
-    keys = tuple(OutputColumn(name, expr) for expr, name in named.items() if not isinstance(expr, AggregateCall))
+        if isinstance(column.expr, AggregateCall) or not _holds_aggregate(column.expr):
+            named.setdefault(column.expr, column.name)
+    keys = frozenset(expr for expr in named if not isinstance(expr, AggregateCall))
+    ordered = (key.expr for key in read.order if not isinstance(key.expr, UnknownAlias))
+    for expr in (*(column.expr for column in read.columns), *read.having, *ordered):
+        parts: list[Expr] = [*aggregates_in(expr), *outside_groups(expr, keys)]
+        for part in parts:
+            # A name no text can contain: computed for other columns or the order, not returned.
+            named.setdefault(part, f"#{len(named)}")
+    grouped = tuple(OutputColumn(name, expr) for expr, name in named.items() if not isinstance(expr, AggregateCall))
     calls = tuple(AggregateColumn(name, expr) for expr, name in named.items() if isinstance(expr, AggregateCall))
+    results: dict[Expr, Expr] = {expr: ResultColumn(name, expr.type) for expr, name in named.items()}
+    plan: Plan = Aggregate(matched, grouped, calls)
+    if read.having:
+        plan = Filter(plan, tuple(substituted(predicate, results) for predicate in read.having))
+    if read.distinct:
+        return _lower_distinct(read, plan, results)
+    ties = tuple(ResultColumn(key.name, key.type) for key in grouped if key.type.is_plain_scalar)
+    plan = _ordered(plan, _reading(read.order, results), ties, read)
+    return Project(plan, tuple(OutputColumn(column.name, substituted(column.expr, results)) for column in read.columns))
 
-    def result(expr: Expr) -> ResultColumn:
-        return ResultColumn(named[expr], expr.type)
 
-    order = tuple(
-        key if isinstance(key.expr, UnknownAlias) else OrderKey(result(key.expr), key.descending, key.nulls_first)
-        for key in read.order
+def _lower_distinct(read: CheckedRead, plan: Plan, results: Mapping[Expr, Expr]) -> Plan:
+    """Distinct rows are groups by all columns."""
+    columns = tuple(OutputColumn(column.name, substituted(column.expr, results)) for column in read.columns)
+    shown: dict[Expr, Expr] = {}
+    for column in columns:
+        shown.setdefault(column.expr, ResultColumn(column.name, column.type))
+    order = _reading(_reading(read.order, results), shown)
+    ties = tuple(ResultColumn(column.name, column.type) for column in columns if column.type.is_plain_scalar)
+    plan = _ordered(Aggregate(plan, columns, ()), order, ties, read)
+    return Project(plan, tuple(OutputColumn(column.name, ResultColumn(column.name, column.type)) for column in columns))
+
+
+def _reading(order: tuple[OrderKey, ...], results: Mapping[Expr, Expr]) -> tuple[OrderKey, ...]:
+    """The same order over rows in which these expressions are columns."""
+    return tuple(
+        key if isinstance(key.expr, UnknownAlias) else replace(key, expr=substituted(key.expr, results))
+        for key in order
     )
-    ties = tuple(result(key.expr) for key in keys if key.type.is_plain_scalar)
-    plan = _ordered(Aggregate(matched, keys, calls), order, ties, read.limit)
-    return Project(plan, tuple(OutputColumn(column.name, result(column.expr)) for column in read.columns))
+
+
+def _holds_aggregate(expr: Expr) -> bool:
+    return any(True for _ in aggregates_in(expr))

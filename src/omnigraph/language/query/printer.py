@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from omnigraph.language.query.ast import (
     Access,
     Aggregate,
+    AllProperties,
+    Arithmetic,
     Assignment,
     Binding,
     Bm25,
     BoolLit,
+    Call,
+    Case,
     Clause,
     Comparison,
     DateLit,
     DateTimeLit,
     Delete,
+    DurationLit,
     Expr,
     FloatLit,
     Fuzzy,
     Ident,
     Insert,
     IntLit,
+    IsNull,
+    Item,
     ListLit,
+    Logical,
     MatchText,
     Mutation,
     Nearest,
     Negation,
+    Negative,
+    Not,
     Now,
+    NullLit,
     Ordering,
     Param,
-    Predicate,
     Projection,
     PropertyMatch,
     Query,
@@ -42,6 +52,7 @@ from omnigraph.language.query.ast import (
     StringLit,
     Traversal,
     Update,
+    Upsert,
     Variable,
 )
 
@@ -86,13 +97,16 @@ def _read(read: Read) -> Iterator[str]:
     yield "match {"
     yield from _clauses(read.clauses)
     yield "}"
-    yield "return {"
+    yield f"return {'distinct ' if read.distinct else ''}{{"
     yield from _indented(_separated([_projection(projection) for projection in read.projections]))
     yield "}"
+    if read.having is not None:
+        yield f"having {print_expr(read.having)}"
     if read.orderings:
         yield f"order {{ {', '.join(_ordering(ordering) for ordering in read.orderings)} }}"
-    if read.limit is not None:
-        yield f"limit {read.limit}"
+    for name, count in (("limit", read.limit), ("offset", read.offset)):
+        if count is not None:
+            yield f"{name} {count if isinstance(count, int) else print_expr(count)}"
 
 
 def _clauses(clauses: Iterable[Clause]) -> Iterator[str]:
@@ -105,12 +119,14 @@ def _clauses(clauses: Iterable[Clause]) -> Iterator[str]:
             yield _INDENT + _simple_clause(clause)
 
 
-def _simple_clause(clause: Binding | Traversal | Comparison) -> str:
-    if isinstance(clause, Comparison):
-        return f"{print_expr(clause.left)} {clause.operator} {print_expr(clause.right)}"
+def _simple_clause(clause: Binding | Traversal | Expr) -> str:
     if isinstance(clause, Binding):
         matches = f" {{ {_pairs(clause.matches)} }}" if clause.matches else ""
         return f"${clause.variable}: {clause.type_name}{matches}"
+    if not isinstance(clause, Traversal):
+        text = print_expr(clause)
+        # A sign would go on with the condition before this one.
+        return f"({text})" if text.startswith("-") else text
     edge = f"<{clause.edge_word}>" if clause.undirected else clause.edge_word
     binding = f"${clause.edge_variable}:" if clause.edge_variable is not None else ""
     most = "" if clause.max_hops is None else clause.max_hops
@@ -122,14 +138,17 @@ def _pairs(pairs: Iterable[PropertyMatch | Assignment]) -> str:
     return ", ".join(f"{pair.property}: {print_expr(pair.value)}" for pair in pairs)
 
 
-def _projection(projection: Projection) -> str:
+def _projection(projection: Projection | AllProperties) -> str:
+    if isinstance(projection, AllProperties):
+        return f"${projection.variable}.*"
     alias = f" as {projection.alias}" if projection.alias is not None else ""
     return print_expr(projection.expr) + alias
 
 
 def _ordering(ordering: Ordering) -> str:
     direction = {None: "", False: " asc", True: " desc"}[ordering.descending]
-    return print_expr(ordering.expr) + direction
+    nulls = {None: "", False: " nulls last", True: " nulls first"}[ordering.nulls_first]
+    return print_expr(ordering.expr) + direction + nulls
 
 
 def _mutation(mutation: Mutation) -> Iterator[str]:
@@ -138,65 +157,132 @@ def _mutation(mutation: Mutation) -> Iterator[str]:
 
 def _statement(statement: Statement) -> str:
     match statement:
-        case Insert():
-            return f"insert {statement.type_name} {{ {_pairs(statement.assignments)} }}"
+        case Insert() | Upsert():
+            verb = type(statement).__name__.lower()
+            return f"{verb} {statement.type_name} {{ {_pairs(statement.assignments)} }}"
         case Update():
             assignments = _pairs(statement.assignments)
-            return f"update {statement.type_name} set {{ {assignments} }} where {_predicate(statement.predicate)}"
+            return f"update {statement.type_name} set {{ {assignments} }} where {print_expr(statement.condition)}"
         case Delete():
-            return f"delete {statement.type_name} where {_predicate(statement.predicate)}"
-
-
-def _predicate(predicate: Predicate) -> str:
-    return f"{predicate.property} {predicate.operator} {print_expr(predicate.value)}"
+            return f"delete {statement.type_name} where {print_expr(statement.condition)}"
 
 
 # --- expressions ------------------------------------------------------------------------------------------------------
 
+#: How tightly each form holds its operands together; what is looser than its place asks for stands in parentheses.
+_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _PRIMARY = range(8)
+
 
 def print_expr(expr: Expr) -> str:
     """One expression or literal."""
-    match expr:
-        case Now():
-            return "now()"
-        case Variable():
-            return f"${expr.name}"
-        case Access():
-            return f"${expr.variable}.{expr.property}"
-        case Ident():
-            return expr.name
-        case Aggregate():
-            return _call(expr.function, expr.argument)
-        case Search():
-            return _call("search", expr.field, expr.query)
-        case MatchText():
-            return _call("match_text", expr.field, expr.query)
-        case Fuzzy():
-            return _call("fuzzy", expr.field, expr.query, expr.max_edits)
-        case Bm25():
-            return _call("bm25", expr.field, expr.query)
-        case Nearest():
-            return _call("nearest", expr.field, expr.query)
-        case Rrf():
-            return _call("rrf", expr.left, expr.right, expr.k)
-        case StringLit():
-            return _string(expr.value)
-        case DateLit():
-            return f"date({_string(expr.text)})"
-        case DateTimeLit():
-            return f"datetime({_string(expr.text)})"
-        case IntLit():
-            return str(expr.value)
-        case FloatLit():
-            return expr.text
-        case BoolLit():
-            return "true" if expr.value else "false"
-        case ListLit():
-            return f"[{', '.join(print_expr(item) for item in expr.items)}]"
+    return _Printer("$", _string).text(expr)
 
 
-def _call(function: str, *arguments: Expr | None) -> str:
-    return f"{function}({', '.join(print_expr(argument) for argument in arguments if argument is not None)})"
+def column_name(expr: Expr) -> str:
+    """The name of a result column without an alias: `$s.level` is `s.level`, `count($m)` is `count(m)`."""
+    return _Printer("", '"{}"'.format).text(expr)
+
+
+class _Printer:
+    """How variables begin and how texts are quoted."""
+
+    def __init__(self, dollar: str, string: Callable[[str], str]) -> None:
+        self._dollar = dollar
+        self._string = string
+
+    def text(self, expr: Expr, least: int = _OR) -> str:
+        """The expression, in parentheses when it is looser than `least`."""
+        tightness, text = self._parts(expr)
+        return text if tightness >= least else f"({text})"
+
+    def _parts(self, expr: Expr) -> tuple[int, str]:
+        match expr:
+            case Logical():
+                own = _OR if expr.operator == "or" else _AND
+                return own, f" {expr.operator} ".join(self.text(operand, own + 1) for operand in expr.operands)
+            case Not():
+                return _NOT, f"not {self.text(expr.operand, _NOT)}"
+            case Comparison():
+                return _COMPARISON, f"{self.text(expr.left, _SUM)} {expr.operator} {self.text(expr.right, _SUM)}"
+            case IsNull():
+                return _COMPARISON, f"{self.text(expr.operand, _SUM)} is {'not ' if expr.negated else ''}null"
+            case Arithmetic():
+                own = _SUM if expr.operator in "+-" else _PRODUCT
+                return own, f"{self.text(expr.left, own)} {expr.operator} {self.text(expr.right, own + 1)}"
+            case Negative():
+                # The sign of a number literal is part of the literal.
+                number = isinstance(expr.operand, IntLit | FloatLit)
+                inner = f"({self.text(expr.operand)})" if number else self.text(expr.operand, _SIGN)
+                return _SIGN, f"-{inner}"
+            case IntLit():
+                return _SIGN if expr.value < 0 else _PRIMARY, str(expr.value)
+            case FloatLit():
+                return _SIGN if expr.text.startswith("-") else _PRIMARY, expr.text
+            case _:
+                return _PRIMARY, self._primary(expr)
+
+    def _primary(self, expr: Expr) -> str:
+        match expr:
+            case Now():
+                return "now()"
+            case Variable():
+                return f"{self._dollar}{expr.name}"
+            case Access():
+                return f"{self._dollar}{expr.variable}.{expr.property}"
+            case Ident():
+                return expr.name
+            case Aggregate():
+                return self._aggregate(expr)
+            case Call(function="list"):
+                return f"[{self._list(expr.arguments)}]"
+            case Call():
+                return f"{expr.function}({self._list(expr.arguments)})"
+            case Item():
+                return f"{self.text(expr.items, _PRIMARY)}[{self.text(expr.index)}]"
+            case Case():
+                return self._case(expr)
+            case Search():
+                return f"search({self._list((expr.field, expr.query))})"
+            case MatchText():
+                return f"match_text({self._list((expr.field, expr.query))})"
+            case Fuzzy():
+                return f"fuzzy({self._list((expr.field, expr.query, expr.max_edits))})"
+            case Bm25():
+                return f"bm25({self._list((expr.field, expr.query))})"
+            case Nearest():
+                return f"nearest({self._list((expr.field, expr.query))})"
+            case Rrf():
+                return f"rrf({self._list((expr.left, expr.right, expr.k))})"
+            case StringLit():
+                return self._string(expr.value)
+            case DateLit():
+                return f"date({self._string(expr.text)})"
+            case DateTimeLit():
+                return f"datetime({self._string(expr.text)})"
+            case DurationLit():
+                return f"duration({self._string(expr.text)})"
+            case BoolLit():
+                return "true" if expr.value else "false"
+            case NullLit():
+                return "null"
+            case ListLit():
+                return f"[{self._list(expr.items)}]"
+            case _:
+                raise AssertionError(f"{type(expr).__name__} has a precedence of its own")
+
+    def _aggregate(self, expr: Aggregate) -> str:
+        if expr.argument is None:
+            return f"{expr.function}(*)"
+        distinct = "distinct " if expr.distinct else ""
+        return f"{expr.function}({distinct}{self._list((expr.argument, expr.fraction))})"
+
+    def _case(self, expr: Case) -> str:
+        branches = (f"when {self.text(when.condition)} then {self.text(when.value)} " for when in expr.branches)
+        otherwise = "" if expr.otherwise is None else f"else {self.text(expr.otherwise)} "
+        return f"case {''.join(branches)}{otherwise}end"
+
+    def _list(self, items: Iterable[Expr | None]) -> str:
+        return ", ".join(self.text(item) for item in items if item is not None)
 
 
 def _string(text: str) -> str:

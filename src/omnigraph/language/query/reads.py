@@ -1,6 +1,7 @@
 """The parser of a read: clauses, projections, order and limit.
 
-The only choice that goes back is a clause that starts with a variable: a traversal if it can be, else a filter.
+The only choice that goes back is a clause that starts with a variable: a traversal if it can be, else a condition. A traversal
+is not followed by what would go on with an expression: `$n in $list` alone may be either, and the checker decides by its names.
 """
 
 from __future__ import annotations
@@ -8,49 +9,76 @@ from __future__ import annotations
 import re
 
 from omnigraph.language.query.ast import (
+    AllProperties,
+    Arithmetic,
     Binding,
+    Bm25,
     BoolLit,
     Clause,
     Comparison,
+    Expr,
+    FloatLit,
     Fuzzy,
+    Ident,
+    IntLit,
+    ListLit,
     MatchText,
     Nearest,
     Negation,
+    Negative,
     Ordering,
     Projection,
     PropertyMatch,
     Read,
+    Rrf,
     Search,
+    StringLit,
     Traversal,
+    Variable,
 )
 from omnigraph.language.query.expressions import (
     MAX_I64,
+    OPERATOR_WORDS,
     deeper,
+    expect_word,
     parse_expr,
     parse_integer,
-    parse_value,
     parse_variable,
+    word,
 )
-from omnigraph.language.query.statements import COMPARISONS
 from omnigraph.language.scanner import Mismatch, Scanner
+from omnigraph.language.suggest import did_you_mean, nearest_name
 
-FILTER_OPERATORS = ("starts_with", "contains", *COMPARISONS)
 MAX_U64 = 2**64 - 1
 
 _EDGE_WORD = re.compile(r"(?!not(?![A-Za-z0-9]))[a-z_][A-Za-z0-9_]*")
+#: What goes on with an expression behind its first two variables, so that they are no traversal.
+_GOES_ON = re.compile(rf"\.|[=!<>+*/%-]|(?:{'|'.join(OPERATOR_WORDS)})(?![A-Za-z0-9_])(?!\s*\{{)")
 
 
 def parse_read(scanner: Scanner) -> Read:
-    """What follows `match`: clauses, projections, order and limit."""
+    """What follows `match`: clauses, projections, having, order, limit and offset."""
     clauses = _clauses(scanner, 0)
     scanner.expect("return")
+    distinct = word(scanner, "distinct")
     scanner.expect("{")
     projections = [_projection(scanner)]
     while not scanner.accept("}"):
         projections.append(_projection(scanner))
+    having = parse_expr(scanner) if word(scanner, "having") else None
     orderings = _orderings(scanner) if scanner.accept("order") else ()
-    limit = parse_integer(scanner, MAX_U64, "`limit`") if scanner.accept("limit") else None
-    return Read(clauses, tuple(projections), orderings, limit)
+    limit = _row_count(scanner, "limit") if scanner.accept("limit") else None
+    offset = _row_count(scanner, "offset") if word(scanner, "offset") else None
+    if limit is None and offset is not None and word(scanner, "limit"):
+        limit = _row_count(scanner, "limit")
+    return Read(clauses, tuple(projections), orderings, limit, distinct, having, offset)
+
+
+def _row_count(scanner: Scanner, what: str) -> int | Variable:
+    """The number, or the parameter, behind `limit` and `offset`."""
+    if scanner.looking_at("$"):
+        return parse_variable(scanner)
+    return parse_integer(scanner, MAX_U64, f"`{what}`")
 
 
 def _clauses(scanner: Scanner, depth: int) -> tuple[Clause, ...]:
@@ -82,10 +110,15 @@ def _variable_clause(scanner: Scanner) -> Clause:
         matches = _property_matches(scanner) if scanner.looking_at("{") else ()
         return Binding(variable, type_name, matches, scanner.span_from(start))
     try:
-        return _traversal(scanner, start, variable)
+        traversal = _traversal(scanner, start, variable)
     except Mismatch:
+        traversal = None
+    # `$q starts_with $m.p` stays what it was, a mistake: the first two variables read as a traversal.
+    is_text_operator = traversal is not None and traversal.edge_word in ("contains", "starts_with")
+    if traversal is None or (scanner.peek(_GOES_ON) and not is_text_operator):
         scanner.at = start
         return _filter(scanner)
+    return traversal
 
 
 def _property_matches(scanner: Scanner) -> tuple[PropertyMatch, ...]:
@@ -101,7 +134,7 @@ def _property_match(scanner: Scanner) -> PropertyMatch:
     start = scanner.at
     name = scanner.take_ident()
     scanner.expect(":")
-    return PropertyMatch(name, parse_value(scanner), scanner.span_from(start))
+    return PropertyMatch(name, parse_expr(scanner), scanner.span_from(start))
 
 
 def _traversal(scanner: Scanner, start: int, source: str) -> Traversal:
@@ -141,29 +174,49 @@ def _hop_bounds(scanner: Scanner) -> tuple[int, int | None]:
     return least, most
 
 
-def _filter(scanner: Scanner) -> Comparison:
-    """`left operator right`, or a text call alone, which means `call = true`."""
-    start = scanner.at
-    left = parse_expr(scanner)
-    behind_left = scanner.at
-    span = scanner.span_from(start)
-    try:
-        operator = scanner.expect_one_of(*FILTER_OPERATORS)
-        return Comparison(left, operator, parse_expr(scanner), scanner.span_from(start))
-    except Mismatch:
-        if not isinstance(left, Search | Fuzzy | MatchText):
-            raise
-        scanner.at = behind_left
-        return Comparison(left, "=", BoolLit(True, span), span)
+#: What can not be a condition, whatever its parts are.
+_NO_CONDITIONS = (Ident, Variable, Arithmetic, Negative, Nearest, Bm25, Rrf, StringLit, IntLit, FloatLit, ListLit)
 
 
-def _projection(scanner: Scanner) -> Projection:
+def _filter(scanner: Scanner) -> Expr:
+    """A condition; a search call alone means `call = true`."""
+    condition = parse_expr(scanner)
+    if isinstance(condition, Search | Fuzzy | MatchText):
+        return Comparison(condition, "=", BoolLit(True, condition.span), condition.span)
+    if isinstance(condition, Ident):
+        _refuse_misspelt_operator(scanner, condition)
+    if isinstance(condition, _NO_CONDITIONS):
+        scanner.fail("an operator such as `=`")
+    return condition
+
+
+def _refuse_misspelt_operator(scanner: Scanner, found: Ident) -> None:
+    """`$s.name contian "x"`: the word behind a value was meant as an operator."""
+    meant = None if scanner.looking_at("{") else nearest_name(found.name, OPERATOR_WORDS)
+    if meant is not None:
+        scanner.source.grammar_error(
+            f"`{found.name}` is no operator{did_you_mean(meant)}", found.span, expected=OPERATOR_WORDS, suggestion=meant
+        )
+
+
+def _projection(scanner: Scanner) -> Projection | AllProperties:
     start = scanner.at
-    expr = parse_expr(scanner)
-    alias = _alias(scanner)
-    span = scanner.span_from(start)
+    projection = _all_properties(scanner, start) or Projection(
+        parse_expr(scanner), _alias(scanner), scanner.span_from(start)
+    )
     scanner.accept(",")
-    return Projection(expr, alias, span)
+    return projection
+
+
+_ALL_PROPERTIES = re.compile(r"\$[a-z_][A-Za-z0-9_]*\.\*")
+
+
+def _all_properties(scanner: Scanner, start: int) -> AllProperties | None:
+    if not scanner.peek(_ALL_PROPERTIES):
+        return None
+    variable = parse_variable(scanner).name
+    scanner.expect(".*")
+    return AllProperties(variable, scanner.span_from(start))
 
 
 def _alias(scanner: Scanner) -> str | None:
@@ -196,4 +249,9 @@ def _ordering(scanner: Scanner) -> Ordering:
             descending = False
         elif scanner.accept("desc"):
             descending = True
-    return Ordering(expr, descending, scanner.span_from(start))
+    nulls_first = None
+    if word(scanner, "nulls"):
+        nulls_first = word(scanner, "first")
+        if not nulls_first:
+            expect_word(scanner, "last")
+    return Ordering(expr, descending, scanner.span_from(start), nulls_first)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnigraph.language.query import ast
-from omnigraph.language.query.check.filters import check_filter
+from omnigraph.language.query.check.expressions import condition
 from omnigraph.language.query.check.patterns import check_binding, check_traversal
 from omnigraph.language.query.check.scope import ANONYMOUS, Scope
 from omnigraph.language.query.check.tree import Block, NegatedBlock, Step
-from omnigraph.language.query.ir import Predicate, variables_of
+from omnigraph.language.query.ir import Predicate, conjuncts, variables_of
 
 
 def check_block(scope: Scope, clauses: tuple[ast.Clause, ...]) -> Block:
@@ -30,14 +30,14 @@ def check_block(scope: Scope, clauses: tuple[ast.Clause, ...]) -> Block:
             case ast.Binding():
                 variable, predicates = check_binding(scope, clause)
                 patterns[variable] = patterns.get(variable, ()) + predicates
-            case ast.Traversal():
+            case ast.Traversal() if not _is_condition(scope, clause):
                 steps.append(check_traversal(scope, clause))
-            case ast.Comparison():
-                filters.append(check_filter(scope, clause))
             case ast.Negation() if any(name in own and not scope.is_bound(name) for name in _named_in(clause)):
                 waiting.append(clause)
             case ast.Negation():
                 negations.append(_check_negation(scope, clause))
+            case _:
+                filters += conjuncts(condition(scope, _as_condition(clause)))
     negations += [_check_negation(scope, clause) for clause in waiting]
     return Block(
         nodes={name: kind for name, kind in scope.nodes.items() if name not in outer[0]},
@@ -48,6 +48,22 @@ def check_block(scope: Scope, clauses: tuple[ast.Clause, ...]) -> Block:
         filters=tuple(filters),
         negations=tuple(negations),
     )
+
+
+def _is_condition(scope: Scope, clause: ast.Traversal) -> bool:
+    """Whether `$a word $b` joins two values: the word is an operator, no edge has this name, and no hops are given."""
+    plain = not (clause.undirected or clause.has_bounds or clause.edge_variable)
+    return plain and clause.edge_word in ("and", "or", "in") and scope.catalog.edge(clause.edge_word) is None
+
+
+def _as_condition(clause: ast.Traversal | ast.Expr) -> ast.Expr:
+    """A condition; one that looks like a traversal is an operator between two variables."""
+    if not isinstance(clause, ast.Traversal):
+        return clause
+    left, right = ast.Variable(clause.source, clause.span), ast.Variable(clause.target, clause.span)
+    if clause.edge_word == "in":
+        return ast.Comparison(left, "in", right, clause.span)
+    return ast.Logical(clause.edge_word, (left, right), clause.span)
 
 
 def _check_negation(scope: Scope, clause: ast.Negation) -> NegatedBlock:
@@ -88,21 +104,18 @@ def _named_in(clause: ast.Clause) -> Iterator[str]:
         case ast.Negation():
             for inner in clause.clauses:
                 yield from _named_in(inner)
-        case ast.Comparison():
-            yield from _read_in(clause.left)
-            yield from _read_in(clause.right)
-        case _:
+        case ast.Binding() | ast.Traversal():
             pass
+        case _:
+            yield from _read_in(clause)
 
 
 def _read_in(expr: ast.Expr) -> Iterator[str]:
     match expr:
         case ast.Access():
             yield expr.variable
-        case ast.Search() | ast.MatchText() | ast.Fuzzy() | ast.Bm25() | ast.Nearest():
-            yield from _read_in(expr.field)
-        case ast.Rrf():
-            yield from _read_in(expr.left)
-            yield from _read_in(expr.right)
+        case ast.Variable():
+            yield expr.name
         case _:
-            pass
+            for part in ast.parts(expr):
+                yield from _read_in(part)

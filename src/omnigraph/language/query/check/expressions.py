@@ -1,22 +1,45 @@
-"""Expressions that have a value: in a projection, an ordering or an operand of a filter."""
+"""Expressions: names resolved, every part with its type. One function serves every place that holds a value or a condition."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NoReturn
 
+from omnigraph.language.literals import TypedValue
 from omnigraph.language.query import ast
+from omnigraph.language.query.check.conditions import comparison, logical
 from omnigraph.language.query.check.scope import Scope
 from omnigraph.language.query.check.search import search_call
 from omnigraph.language.query.check.values import literal_value
-from omnigraph.language.query.ir import F64, I64, STRING, AggregateCall, Column, Expr, Now, Parameter
-from omnigraph.language.types import PropType
+from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS, common_type, number_type
+from omnigraph.language.query.ir import (
+    DATE,
+    DATETIME,
+    F64,
+    I64,
+    STRING,
+    AggregateCall,
+    Call,
+    Column,
+    Conditional,
+    Constant,
+    Expr,
+    IsNull,
+    Not,
+    Now,
+    Parameter,
+    aggregates_in,
+)
+from omnigraph.language.temporal import parse_duration
+from omnigraph.language.types import INTEGERS, PropType, Scalar
 
 
 def resolve(scope: Scope, expr: ast.Expr) -> Expr:
     """The typed form of an expression; a bare node variable stands for the node's id."""
-    if isinstance(expr, ast.Ident):
-        scope.error(None, f"`{expr.name}` is not a value; a variable is written `${expr.name}`", expr.span)
     match expr:
+        case ast.Ident():
+            return _word(scope, expr)
         case ast.Access():
             return scope.read_column(expr)
         case ast.Variable():
@@ -27,8 +50,48 @@ def resolve(scope: Scope, expr: ast.Expr) -> Expr:
             return _aggregate(scope, expr)
         case ast.Search() | ast.MatchText() | ast.Fuzzy() | ast.Bm25() | ast.Nearest() | ast.Rrf():
             return search_call(scope, expr)
+        case ast.Comparison():
+            return comparison(scope, expr, resolve)
+        case ast.Logical() | ast.Not():
+            return logical(scope, expr, resolve)
+        case ast.IsNull():
+            tested = IsNull(values(scope, (expr.operand,))[0])
+            return Not(tested) if expr.negated else tested
+        case ast.Arithmetic():
+            return _arithmetic(scope, expr)
+        case ast.Negative():
+            return _negative(scope, expr)
+        case ast.Item():
+            return _function(scope, ast.Call("item", (expr.items, expr.index), expr.span))
+        case ast.Case():
+            return _case(scope, expr)
+        case ast.Call():
+            return _function(scope, expr)
         case _:
             return literal_value(scope, expr)
+
+
+def condition(scope: Scope, expr: ast.Expr) -> Expr:
+    """The typed form of a condition, which is a Bool."""
+    found = resolve(scope, expr)
+    if found.type.scalar is not Scalar.BOOL or found.type.is_list:
+        scope.error("T27", f"a condition is true or false, this is {found.type}", expr.span)
+    return found
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def _word(scope: Scope, word: ast.Ident) -> Expr:
+    """A bare word: a property of a mutation's target, or a column of the result."""
+    known = scope.words.get(word.name)
+    if known is not None:
+        return known
+    if scope.no_word is not None:
+        scope.no_word(word.name, word.span)
+    if scope.place == "match":
+        scope.error("T7", f"a filter needs scalar operands; `{word.name}` is a bare word", word.span)
+    return scope.error(None, f"`{word.name}` is not a value; a variable is written `${word.name}`", word.span)
 
 
 def _variable(scope: Scope, variable: ast.Variable) -> Column | Parameter:
@@ -39,6 +102,14 @@ def _variable(scope: Scope, variable: ast.Variable) -> Column | Parameter:
         if declared.is_blob:
             scope.refuse_blob(f"parameter `${name}`", variable.span)
         return Parameter(name, declared)
+    if scope.place == "mutation":
+        scope.error(
+            "T14",
+            f"`${name}` is not a declared parameter; a value is a literal, a parameter or an expression of them",
+            variable.span,
+            name=name,
+            known=scope.params,
+        )
     if name in scope.edges:
         refuse_bare_edge(scope, variable)
     if name not in scope.nodes:
@@ -56,22 +127,156 @@ def refuse_bare_edge(scope: Scope, variable: ast.Variable) -> NoReturn:
     )
 
 
+# --- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def _arithmetic(scope: Scope, expr: ast.Arithmetic) -> Expr:
+    if isinstance(expr.right, ast.DurationLit):
+        return _later(scope, expr, expr.right)
+    left, right = values(scope, (expr.left, expr.right))
+    kind = _arithmetic_type(left.type, expr.operator, right.type)
+    if kind is None:
+        words = {"+": "add {} and {}", "-": "subtract {1} from {0}", "*": "multiply {} by {}", "/": "divide {} by {}"}
+        what = words.get(expr.operator, "take the remainder of {} by {}").format(left.type, right.type)
+        scope.error("T25", f"can not {what}", expr.span)
+    return Call(expr.operator, (left, right), _nullable(kind, (left, right)))
+
+
+def _arithmetic_type(left: PropType, operator: str, right: PropType) -> PropType | None:
+    """The type of `left operator right`, or None when there is no such operation."""
+    if left.is_numeric and right.is_numeric:
+        return F64 if operator == "/" else number_type((left, right))
+    if left.is_text and right.is_text and operator == "+":
+        return STRING
+    if left.is_list or right.is_list:
+        return None
+    if left.scalar is Scalar.DATE and right.scalar in INTEGERS and operator in "+-":
+        return DATE
+    if left.scalar in INTEGERS and right.scalar is Scalar.DATE and operator == "+":
+        return DATE
+    if operator == "-" and left.scalar is right.scalar and left.scalar in (Scalar.DATE, Scalar.DATETIME):
+        return I64
+    return None
+
+
+def _later(scope: Scope, expr: ast.Arithmetic, duration: ast.DurationLit) -> Call:
+    """`datetime ± duration("…")`."""
+    moment = resolve(scope, expr.left)
+    if moment.type.scalar is not Scalar.DATETIME or moment.type.is_list or expr.operator not in "+-":
+        scope.error("T25", f"a duration is added to or subtracted from a DateTime, not {moment.type}", expr.span)
+    try:
+        milliseconds = parse_duration(duration.text)
+    except ValueError as problem:
+        scope.error(None, str(problem), duration.span)
+    shift = TypedValue(milliseconds, I64)
+    return Call(expr.operator, (moment, shift), _nullable(DATETIME, (moment,)))
+
+
+def _negative(scope: Scope, expr: ast.Negative) -> Call:
+    operand = resolve(scope, expr.operand)
+    if not operand.type.is_numeric:
+        scope.error("T25", f"only a number has a sign, this is {operand.type}", expr.span)
+    return Call("negative", (operand,), _nullable(number_type((operand.type,)), (operand,)))
+
+
+def _nullable(kind: PropType, parts: Sequence[Expr]) -> PropType:
+    return replace(kind, nullable=any(part.type.nullable for part in parts))
+
+
+def values(scope: Scope, exprs: Sequence[ast.Expr]) -> list[Expr]:
+    """Typed values; a null literal among them has the type of the first one that has a type of its own."""
+    found = [None if isinstance(expr, ast.NullLit) else resolve(scope, expr) for expr in exprs]
+    typed = next((value.type for value in found if value is not None), STRING)
+    return [TypedValue(None, typed.as_nullable()) if value is None else value for value in found]
+
+
+# --- functions --------------------------------------------------------------------------------------------------------
+
+
+def _function(scope: Scope, call: ast.Call) -> Expr:
+    if call.function in ("id", "type"):
+        return _of_entity(scope, call)
+    function = FUNCTIONS[call.function]
+    arguments = values(scope, call.arguments)
+    if call.function in ("least", "greatest", "coalesce", "list", "nullif"):
+        _require_one_type(scope, call, arguments)
+    kinds = [argument.type for argument in arguments]
+    signature = function.signature_for(kinds)
+    if signature is None:
+        given = ", ".join(map(str, kinds)) or "nothing"
+        scope.error("T26", f"`{function.usage()}` can not take {given}", call.span)
+    kind = function.type_for(signature, kinds)
+    if call.function == "if":
+        _require_one_type(scope, call, arguments[1:])
+        return Conditional((arguments[0],), (arguments[1],), arguments[2], _nullable(kind, arguments[1:]))
+    return Call(call.function, tuple(arguments), kind)
+
+
+def _of_entity(scope: Scope, call: ast.Call) -> Expr:
+    """`id(x)` and `type(x)` of a bound variable."""
+    if len(call.arguments) != 1 or not isinstance(call.arguments[0], ast.Variable):
+        scope.error("T26", f"`{call.function}(x)` takes a variable that stands for a node or an edge", call.span)
+    variable = call.arguments[0]
+    return scope.read_column(ast.Access(variable.name, f"@{call.function}", variable.span))
+
+
+def _require_one_type(scope: Scope, call: ast.Call, arguments: Sequence[Expr]) -> None:
+    if arguments and common_type(argument.type for argument in arguments) is None:
+        given = ", ".join(str(argument.type) for argument in arguments)
+        scope.error("T26", f"the values of `{call.function}` have one type, not {given}", call.span)
+
+
+def _case(scope: Scope, case: ast.Case) -> Conditional:
+    conditions = tuple(condition(scope, when.condition) for when in case.branches)
+    otherwise = ast.NullLit(case.span) if case.otherwise is None else case.otherwise
+    given = values(scope, [*(when.value for when in case.branches), otherwise])
+    kind = common_type(value.type for value in given)
+    if kind is None:
+        shown = ", ".join(str(value.type) for value in given)
+        scope.error("T26", f"the values of `case` have one type, not {shown}", case.span)
+    return Conditional(conditions, tuple(given[:-1]), given[-1], _nullable(kind, given))
+
+
+# --- aggregates -------------------------------------------------------------------------------------------------------
+
+
 def _aggregate(scope: Scope, call: ast.Aggregate) -> AggregateCall:
-    function, argument = call.function, call.argument
-    if isinstance(argument, ast.Aggregate | ast.Ident):
-        scope.error("T8", f"`{function}` takes a value of the matched rows", argument.span)
+    if scope.place == "match":
+        scope.error("T7", f"a filter needs scalar operands; `{call.function}` belongs in `return`", call.span)
+    if scope.place == "mutation":
+        scope.error("T8", f"`{call.function}` belongs in `return`", call.span)
+    argument = call.argument
+    if argument is None:
+        return AggregateCall("count", None, I64.as_nullable())
+    if isinstance(argument, ast.Ident) and argument.name not in scope.words:
+        scope.error("T8", f"`{call.function}` takes a value of the matched rows", argument.span)
     value = resolve(scope, argument)
-    if function == "count":
-        return AggregateCall(function, value, I64.as_nullable())
+    if any(True for _ in aggregates_in(value)):
+        scope.error("T8", f"`{call.function}` takes a value of the matched rows, not another aggregate", argument.span)
+    function = AGGREGATES[call.function]
     is_entity = isinstance(argument, ast.Variable) and isinstance(value, Column)
-    if is_entity or not _takes(function, value.type):
+    if call.function not in ("count", "collect") and (is_entity or not function.takes(value.type)):
         shown = f"node `${argument.name}`" if isinstance(argument, ast.Variable) and is_entity else str(value.type)
-        wanted = "a number" if function in ("sum", "avg") else "a number or a String"
-        scope.error("T8", f"`{function}` takes {wanted}, not {shown}", argument.span)
-    return AggregateCall(function, value, (F64 if function in ("sum", "avg") else value.type).as_nullable())
+        scope.error("T8", f"`{call.function}` takes {function.wanted}, not {shown}", argument.span)
+    if call.function == "collect" and not function.takes(value.type):
+        scope.error("T8", f"`collect` takes {function.wanted}, not {value.type}", argument.span)
+    fraction = _fraction(scope, call)
+    kind = function.result(value.type).as_nullable()
+    return AggregateCall(call.function, value, kind, call.distinct, fraction)
 
 
-def _takes(function: str, argument: PropType) -> bool:
-    if function in ("sum", "avg"):
-        return argument.is_numeric
-    return argument.is_numeric or argument.is_text
+def _fraction(scope: Scope, call: ast.Aggregate) -> Constant | None:
+    if call.function != "percentile":
+        return None
+    if call.fraction is None:
+        scope.error("T8", "`percentile(x, p)` takes a fraction p between 0 and 1", call.span)
+    fraction = resolve(scope, call.fraction)
+    if not isinstance(fraction, TypedValue | Parameter) or not fraction.type.is_numeric:
+        scope.error("T8", "the fraction of `percentile` is a number: a literal or a parameter", call.fraction.span)
+    if isinstance(fraction, TypedValue) and not _is_fraction(fraction):
+        scope.error("T8", "the fraction of `percentile` lies between 0 and 1", call.fraction.span)
+    return fraction
+
+
+def _is_fraction(value: TypedValue) -> bool:
+    return isinstance(value.value, int | float) and 0 <= value.value <= 1

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from omnigraph.errors import LanguageError
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query import ast
-from omnigraph.language.query.check.filters import require_comparable
-from omnigraph.language.query.check.scope import Scope
+from omnigraph.language.query.check.expressions import condition, resolve
+from omnigraph.language.query.check.scope import Scope, implicit_columns
 from omnigraph.language.query.check.tree import CheckedMutation
-from omnigraph.language.query.check.values import declared_parameter, exactly, literal_value, value_for
+from omnigraph.language.query.check.values import declared_parameter, exactly, value_for
 from omnigraph.language.query.ir import (
     ROW,
     STRING,
     Assign,
     Column,
-    Compare,
-    Constant,
     DeleteEdges,
     DeleteNodes,
+    Expr,
     InsertEdge,
     InsertNode,
-    Now,
     Statement,
+    UpdateEdges,
     UpdateNodes,
+    UpsertNode,
+    columns_of,
 )
 from omnigraph.language.schema.catalog import EdgeType, EntityType, NodeType
 from omnigraph.language.source import Span
@@ -47,10 +48,12 @@ def _statement(scope: Scope, statement: ast.Statement) -> Statement:
     match statement:
         case ast.Insert():
             return _insert(scope, statement, target)
+        case ast.Upsert():
+            return _upsert(scope, statement, target)
         case ast.Update():
             return _update(scope, statement, target)
         case ast.Delete():
-            predicate = _predicate(scope, statement.predicate, target)
+            predicate = _predicate(scope, statement.condition, target)
             if isinstance(target, NodeType):
                 return DeleteNodes(target.name, predicate)
             return DeleteEdges(target.name, predicate)
@@ -116,25 +119,51 @@ def _require_properties(
 # --- update -----------------------------------------------------------------------------------------------------------
 
 
-def _update(scope: Scope, statement: ast.Update, target: NodeType | EdgeType) -> UpdateNodes:
-    if isinstance(target, EdgeType):
-        scope.error("T16", f"edge {target.name} can not be updated; delete it and insert it anew", statement.span)
-    assigned = _assignments(scope, statement, target)
+def _update(scope: Scope, statement: ast.Update, target: NodeType | EdgeType) -> UpdateNodes | UpdateEdges:
     for assignment in statement.assignments:
+        if isinstance(target, EdgeType) and assignment.property in (*ENDPOINTS, *ENDPOINTS.values()):
+            scope.error(
+                "T16",
+                f"the ends of edge {target.name} can not change; delete it and insert it anew",
+                assignment.span,
+            )
         if assignment.property in (target.key or ()):
+            what = "edge" if isinstance(target, EdgeType) else "node"
             scope.error(
                 None,
                 f"cannot update @key property '{assignment.property}' of {target.name}; "
-                "insert the node under its new key and delete the old one",
+                f"insert the {what} under its new key and delete the old one",
                 assignment.span,
             )
-    return UpdateNodes(target.name, tuple(assigned.values()), _predicate(scope, statement.predicate, target))
+    assigned = tuple(_assignments(scope, statement, target, _row_words(scope, target)).values())
+    predicate = _predicate(scope, statement.condition, target)
+    if isinstance(target, EdgeType):
+        return UpdateEdges(target.name, assigned, predicate)
+    return UpdateNodes(target.name, assigned, predicate)
+
+
+def _upsert(scope: Scope, statement: ast.Upsert, target: NodeType | EdgeType) -> UpsertNode:
+    if isinstance(target, EdgeType) or target.key is None:
+        scope.error(
+            "T30", f"upsert finds a node by its key, {target.name} has none; use insert or update", statement.span
+        )
+    assigned = _assignments(scope, statement, target, None)
+    for name in target.key:
+        if name not in assigned:
+            scope.error("T12", f"upsert of {target.name} misses its key property `{name}`", statement.span)
+    return UpsertNode(target.name, tuple(assigned.values()))
 
 
 # --- assignments and predicates ---------------------------------------------------------------------------------------
 
 
-def _assignments(scope: Scope, statement: ast.Insert | ast.Update, target: NodeType | EdgeType) -> dict[str, Assign]:
+def _assignments(
+    scope: Scope,
+    statement: ast.Insert | ast.Upsert | ast.Update,
+    target: NodeType | EdgeType,
+    words: Mapping[str, Expr] | None = None,
+) -> dict[str, Assign]:
+    """What is assigned; in an update, `words` are the columns of the row as it is."""
     if not statement.assignments:
         scope.error("T10", f"nothing is assigned to {target.name}", statement.span)
     assigned: dict[str, Assign] = {}
@@ -145,7 +174,8 @@ def _assignments(scope: Scope, statement: ast.Insert | ast.Update, target: NodeT
             _no_property(scope, target, name, assignment.span)
         if name in assigned:
             scope.error("T13", f"property `{name}` is assigned twice", assignment.span)
-        assigned[name] = Assign(name, _assigned_value(scope, assignment, kind, f"`{target.name}.{name}`"), kind)
+        inner = scope.at("mutation", words or {}, _no_value(scope, target))
+        assigned[name] = Assign(name, _assigned_value(inner, assignment, kind, f"`{target.name}.{name}`"), kind)
     return assigned
 
 
@@ -167,33 +197,58 @@ def _no_property(scope: Scope, target: NodeType | EdgeType, name: str, span: Spa
     scope.error("T11", f"no property `{name}` on {target.name}", span, name=name, known=known)
 
 
-def _assigned_value(scope: Scope, assignment: ast.Assignment, kind: PropType, owner: str) -> Constant:
+def _assigned_value(scope: Scope, assignment: ast.Assignment, kind: PropType, owner: str) -> Expr:
     value = assignment.value
-    if kind.is_blob and isinstance(value, ast.Variable):
+    if kind.is_blob and isinstance(value, ast.Variable) and value.name in scope.params:
         parameter = declared_parameter(scope, value, "T14")
         if parameter.type.is_text:
             # `base64:…` or a URI; a literal would put the bytes into the query text.
             return parameter
-    constant = value_for(scope, value, kind, owner, undeclared="T14")
-    return exactly(scope, constant, kind, owner, value.span) if isinstance(constant, TypedValue) else constant
+    found = value_for(scope, value, kind, owner, resolve)
+    if isinstance(found, TypedValue):
+        if found.value is None and not kind.nullable:
+            scope.error("T3", f"{owner} takes {kind}, not null", value.span)
+        return found if found.value is None else exactly(scope, found, kind, owner, value.span)
+    return found
 
 
-def _predicate(scope: Scope, predicate: ast.Predicate, target: NodeType | EdgeType) -> Compare:
-    name = predicate.property
-    column = ENDPOINTS.get(name, name) if isinstance(target, EdgeType) else name
-    kind = STRING if name == "id" else _assignable(target, name)
-    if kind is None:
-        _no_property(scope, target, name, predicate.span)
-    if kind.is_blob:
-        scope.error("T11", f"blob property `{name}` cannot be used in WHERE predicates", predicate.span)
-    value: Constant
-    match predicate.value:
-        case ast.Variable() as variable:
-            value = declared_parameter(scope, variable, "T14")
-        case ast.Now():
-            value = Now()
-        case literal:
-            value = literal_value(scope, literal)
-    left = Column(ROW, column, kind)
-    require_comparable(scope, left, predicate.operator, value, predicate.span)
-    return Compare(left, predicate.operator, value)
+# --- conditions -------------------------------------------------------------------------------------------------------
+
+
+def _row_words(scope: Scope, target: NodeType | EdgeType) -> dict[str, Expr]:
+    """What bare words stand for in an update or a delete: the columns of the row."""
+    words: dict[str, Expr] = {
+        name: Column(ROW, name, declared.type)
+        for name, declared in target.properties.items()
+        if not declared.type.is_blob
+    }
+    words |= {f"@{name}": Column(ROW, name, STRING) for name in implicit_columns(target)}
+    words["@type"] = TypedValue(target.name, STRING)
+    if isinstance(target, EdgeType):
+        words |= {end: Column(ROW, column, STRING) for end, column in ENDPOINTS.items()}
+    words.setdefault("id", Column(ROW, "id", STRING))
+    return words
+
+
+def _no_value(scope: Scope, target: NodeType | EdgeType) -> Callable[[str, Span], NoReturn]:
+    """The error for a bare word that stands for nothing."""
+
+    def refuse(name: str, span: Span) -> NoReturn:
+        declared = target.properties.get(name)
+        if declared is not None and declared.type.is_blob:
+            scope.error("T11", f"blob property `{name}` cannot be used in WHERE predicates", span)
+        if declared is not None:
+            scope.error(
+                "T11", f"a new {target.name} has no `{name}` yet; use a literal or a parameter, or an update", span
+            )
+        _no_property(scope, target, name, span)
+
+    return refuse
+
+
+def _predicate(scope: Scope, written: ast.Expr, target: NodeType | EdgeType) -> Expr:
+    words = _row_words(scope, target)
+    predicate = condition(scope.at("mutation", words, _no_value(scope, target)), written)
+    if not columns_of(predicate) and not isinstance(written, ast.BoolLit):
+        scope.error("T11", f"the condition speaks about no property of {target.name}", written.span)
+    return predicate

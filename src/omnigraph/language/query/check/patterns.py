@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from omnigraph.language.query.ast import Binding, ListLit, PropertyMatch, Traversal, Variable
+from omnigraph.language.query.check.expressions import resolve
 from omnigraph.language.query.check.scope import ANONYMOUS, Scope, property_type
 from omnigraph.language.query.check.tree import Step
 from omnigraph.language.query.check.values import declared_parameter, value_for
@@ -45,9 +46,9 @@ def _condition(scope: Scope, variable: str, node_type: NodeType, match: Property
         scope.error("T3", f"blob property {owner} cannot be used in match patterns", match.span)
     column = Column(variable, match.property, target)
     if not target.is_list:
-        return Compare(column, "=", value_for(scope, match.value, target, owner))
+        return Compare(column, "=", value_for(scope, match.value, target, owner, resolve))
     _refuse_list(scope, match, owner)
-    return Member(column, value_for(scope, match.value, target.element(), f"an element of {owner}"))
+    return Member(column, value_for(scope, match.value, target.element(), f"an element of {owner}", resolve))
 
 
 def _refuse_list(scope: Scope, match: PropertyMatch, owner: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import NoReturn
+from typing import Literal, NoReturn
 
+from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.ast import Access
-from omnigraph.language.query.ir import STRING, Column
+from omnigraph.language.query.ir import STRING, Column, Expr
 from omnigraph.language.schema.catalog import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.language.source import Source, Span
 from omnigraph.language.suggest import did_you_mean, nearest_name
@@ -18,6 +19,11 @@ ANONYMOUS = "_"
 
 NODE_COLUMNS = ("id",)
 EDGE_COLUMNS = ("id", "src", "dst")
+NO_WORDS: Mapping[str, Expr] = {}
+
+
+#: Where an expression stands: it decides what a bare word and an aggregate mean.
+Place = Literal["match", "result", "mutation"]
 
 
 @dataclass
@@ -30,10 +36,21 @@ class Scope:
     nodes: dict[str, NodeType] = field(default_factory=dict)
     edges: dict[str, EdgeType] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    place: Place = "match"
+    #: What bare words stand for: aliases of the result, or properties of a mutation's target.
+    words: Mapping[str, Expr] = field(default_factory=dict)
+    #: Raises the error for a bare word that stands for nothing; None leaves it to the place.
+    no_word: Callable[[str, Span], NoReturn] | None = None
 
     def inner(self) -> Scope:
         """A scope that sees everything bound so far and keeps what it binds to itself."""
         return Scope(self.source, self.catalog, self.params, dict(self.nodes), dict(self.edges), self._numbers)
+
+    def at(
+        self, place: Place, words: Mapping[str, Expr] = NO_WORDS, no_word: Callable[[str, Span], NoReturn] | None = None
+    ) -> Scope:
+        """The same names, for expressions at another place."""
+        return replace(self, place=place, words=words, no_word=no_word)
 
     def is_bound(self, variable: str) -> bool:
         return variable in self.nodes or variable in self.edges
@@ -65,13 +82,19 @@ class Scope:
         entity = self.entity(access.variable)
         if entity is None:
             self.unbound(code, access.variable, access.span)
+        name = access.property.removeprefix("@")
         found = property_type(entity, access.property)
+        if access.property.startswith("@") and name in implicit_columns(entity):
+            found = STRING
         if found is None:
             self.no_property(code, entity, access.property, access.span)
-        return Column(access.variable, access.property, found)
+        return Column(access.variable, name, found)
 
-    def read_column(self, access: Access) -> Column:
-        """The column of an access whose value is read; a Blob's can not be."""
+    def read_column(self, access: Access) -> Column | TypedValue:
+        """The column of an access whose value is read, which a Blob's can not be; `@type` is the name of the type."""
+        entity = self.entity(access.variable)
+        if access.property == "@type" and entity is not None:
+            return TypedValue(entity.name, STRING)
         column = self.column(access)
         if column.type.is_blob:
             self.refuse_blob(f"property `${access.variable}.{access.property}`", access.span)

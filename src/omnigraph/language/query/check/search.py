@@ -105,8 +105,8 @@ def _text_field(scope: Scope, expr: ast.Expr, function: str, code: str) -> Colum
         scope.error(code, f"`{function}` searches a node's property, such as `$n.title`", expr.span)
     _refuse_edge(scope, expr, function)
     column = scope.read_column(expr)
-    if not column.type.is_text:
-        shown = f"`${column.variable}.{column.property}` is {column.type}"
+    if not isinstance(column, Column) or not column.type.is_text:
+        shown = f"`${expr.variable}.{expr.property}` is {column.type}"
         scope.error(code, f"`{function}` searches a String property, {shown}", expr.span)
     return column
 

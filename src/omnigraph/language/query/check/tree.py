@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from omnigraph.language.query.ast import Query
-from omnigraph.language.query.ir import Direction, OrderKey, OutputColumn, Predicate, Statement
+from omnigraph.language.query.ir import Direction, OrderKey, OutputColumn, Parameter, Predicate, Statement
 from omnigraph.language.schema.catalog import EdgeType, NodeType
 
 
@@ -52,13 +52,19 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class CheckedRead:
-    """`aggregates`: the columns or the order hold an aggregate, so rows are grouped by the other columns."""
+    """`aggregates`: the columns, their condition or the order hold an aggregate: rows are grouped by the other columns.
+
+    `having` are the conditions that the columns must satisfy.
+    """
 
     block: Block
     columns: tuple[OutputColumn, ...]
     order: tuple[OrderKey, ...]
-    limit: int | None
+    limit: int | Parameter | None
     aggregates: bool
+    distinct: bool = False
+    having: tuple[Predicate, ...] = ()
+    offset: int | Parameter = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from omnigraph.language.literals import PlainValue, TypedValue, fit_to, is_number_list
+from omnigraph.language.query import ir
 from omnigraph.language.query.ast import (
     BoolLit,
     DateLit,
     DateTimeLit,
+    DurationLit,
+    Expr,
     FloatLit,
     IntLit,
     ListLit,
     Literal,
+    NullLit,
     StringLit,
-    Value,
     Variable,
 )
 from omnigraph.language.query.ast import Now as NowCall
 from omnigraph.language.query.check.scope import Scope
-from omnigraph.language.query.ir import BOOL, DATETIME, F64, I64, STRING, Constant, Now, Parameter
+from omnigraph.language.query.ir import BOOL, DATE, DATETIME, F64, I64, STRING, Now, Parameter
 from omnigraph.language.source import Span
 from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import PropType, Scalar, compatible
 
-DATE = PropType(Scalar.DATE)
+#: The function that gives an expression its type; `expressions` is built on this module.
+Resolve = Callable[[Scope, Expr], ir.Expr]
 
 
 def literal_value(scope: Scope, literal: Literal) -> TypedValue:
@@ -36,6 +42,10 @@ def literal_value(scope: Scope, literal: Literal) -> TypedValue:
             return TypedValue(literal.value, F64)
         case BoolLit():
             return TypedValue(literal.value, BOOL)
+        case NullLit():
+            return TypedValue(None, STRING.as_nullable())
+        case DurationLit():
+            return scope.error("T25", "a duration is added to or subtracted from a DateTime", literal.span)
         case ListLit():
             return _list_value(scope, literal)
         case DateLit() | DateTimeLit():
@@ -57,6 +67,9 @@ def _list_value(scope: Scope, literal: ListLit) -> TypedValue:
     for item in literal.items:
         if isinstance(item, ListLit):
             scope.error(None, "a list can not hold lists", item.span)
+        if isinstance(item, NullLit):
+            values.append(None)
+            continue
         typed = literal_value(scope, item)
         if element is None:
             element = typed.type
@@ -83,11 +96,11 @@ def declared_parameter(scope: Scope, variable: Variable, undeclared: str | None)
     return Parameter(variable.name, declared)
 
 
-def value_for(scope: Scope, value: Value, target: PropType, owner: str, *, undeclared: str | None = None) -> Constant:
+def value_for(scope: Scope, value: Expr, target: PropType, owner: str, resolve: Resolve) -> ir.Expr:
     """A value that fits a property, named `owner` in messages; a literal that does not is T3, anything else T7."""
     match value:
-        case Variable():
-            parameter = declared_parameter(scope, value, undeclared)
+        case Variable() if value.name in scope.params or scope.place != "mutation":
+            parameter = declared_parameter(scope, value, None)
             if not compatible(parameter.type, target):
                 scope.error("T7", f"parameter `${value.name}` is {parameter.type}, {owner} takes {target}", value.span)
             return parameter
@@ -95,14 +108,41 @@ def value_for(scope: Scope, value: Value, target: PropType, owner: str, *, undec
             if not compatible(DATETIME, target):
                 scope.error("T7", f"now() is a DateTime, {owner} takes {target}", value.span)
             return Now()
+        case NullLit():
+            return TypedValue(None, target.as_nullable())
+        case _ if isinstance(value, Literal):
+            typed = temporal_text(scope, value, literal_value(scope, value), target)
+            assert isinstance(typed, TypedValue)
+            return _literal_for(scope, typed, target, owner, value.span)
         case _:
-            return _literal_for(scope, literal_value(scope, value), target, owner, value.span)
+            computed = resolve(scope, value)
+            if not compatible(computed.type, target):
+                scope.error("T7", f"{owner} takes {target}, not {computed.type}", value.span)
+            return computed
+
+
+def temporal_text(scope: Scope, written: Expr, value: ir.Expr, target: PropType) -> ir.Expr:
+    """A text literal, or a list of them, that meets a Date or a DateTime is read as one; a bad text is an error."""
+    if target.scalar not in (Scalar.DATE, Scalar.DATETIME) or not isinstance(value, TypedValue):
+        return value
+    if isinstance(written, StringLit):
+        return _temporal_value(scope, _as_temporal(written, target))
+    if not isinstance(written, ListLit) or value.type.scalar is not Scalar.STRING:
+        return value
+    items = [_as_temporal(item, target) if isinstance(item, StringLit) else item for item in written.items]
+    return _list_value(scope, ListLit(tuple(items), written.span))
+
+
+def _as_temporal(text: StringLit, target: PropType) -> DateLit | DateTimeLit:
+    return (DateLit if target.scalar is Scalar.DATE else DateTimeLit)(text.value, text.span)
 
 
 def _literal_for(scope: Scope, literal: TypedValue, target: PropType, owner: str, span: Span) -> TypedValue:
     fits = is_number_list(literal) if target.is_vector else compatible(literal.type, target)
     if not fits:
         scope.error("T3", f"{owner} takes {target}, not {literal.type}", span)
+    if literal.value is None:
+        return literal
     # A number that its column can not hold still has a meaning in a comparison; a wrong enum value or length has none.
     return exactly(scope, literal, target, owner, span) if target.is_vector or target.enum else literal
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.types import PropType, Scalar
@@ -11,6 +13,7 @@ STRING = PropType(Scalar.STRING)
 BOOL = PropType(Scalar.BOOL)
 I64 = PropType(Scalar.I64)
 F64 = PropType(Scalar.F64)
+DATE = PropType(Scalar.DATE)
 DATETIME = PropType(Scalar.DATETIME)
 
 TRUE = TypedValue(True, BOOL)
@@ -134,12 +137,17 @@ class Rrf:
 TextMatch = AnyToken | AllTokens | FuzzyToken
 Ranking = Nearest | Bm25 | Rrf
 
-# --- predicates -------------------------------------------------------------------------------------------------------
+# --- conditions: true, false or null ----------------------------------------------------------------------------------
+
+
+def _truth(*operands: Expr) -> PropType:
+    """A Bool that may be null where one of the operands may be."""
+    return BOOL.as_nullable() if any(operand.type.nullable for operand in operands) else BOOL
 
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`left operator right` by value, with one of = != < <= > >=; null never satisfies it.
+    """`left operator right` by value, with one of = != < <= > >=; null where a side is null.
 
     The two types are compatible but need not be equal: an integer column may meet a float.
     """
@@ -150,19 +158,25 @@ class Compare:
 
     @property
     def type(self) -> PropType:
-        return BOOL
+        return _truth(self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`items contains item`: a list holds a value."""
+    """`items contains item`, or `item in items`: a list holds a value.
+
+    Null where the list or the item is null, or where the item is not found in a list that holds a null.
+    """
 
     items: Expr
     item: Expr
 
     @property
     def type(self) -> PropType:
-        return BOOL
+        holds_null = (
+            isinstance(self.items, TypedValue) and isinstance(self.items.value, tuple) and None in self.items.value
+        )
+        return BOOL.as_nullable() if holds_null else _truth(self.items, self.item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +188,7 @@ class Substring:
 
     @property
     def type(self) -> PropType:
-        return BOOL
+        return _truth(self.text, self.part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,22 +200,110 @@ class Prefix:
 
     @property
     def type(self) -> PropType:
+        return _truth(self.text, self.prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class Suffix:
+    """`text ends_with suffix`."""
+
+    text: Expr
+    suffix: Expr
+
+    @property
+    def type(self) -> PropType:
+        return _truth(self.text, self.suffix)
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """Whether a value is null; never null itself."""
+
+    operand: Expr
+
+    @property
+    def type(self) -> PropType:
         return BOOL
 
 
-#: What a row either satisfies or not. A TypedValue here is TRUE or FALSE, from folding.
-Predicate = Compare | Member | Substring | Prefix | TextMatch | TypedValue
+@dataclass(frozen=True, slots=True)
+class And:
+    """False where an operand is false, else null where one is null; a later operand is asked only where it matters."""
+
+    operands: tuple[Expr, ...]
+
+    @property
+    def type(self) -> PropType:
+        return _truth(*self.operands)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """True where an operand is true, else null where one is null; a later operand is asked only where it matters."""
+
+    operands: tuple[Expr, ...]
+
+    @property
+    def type(self) -> PropType:
+        return _truth(*self.operands)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite; null where the operand is null."""
+
+    operand: Expr
+
+    @property
+    def type(self) -> PropType:
+        return _truth(self.operand)
+
+
+#: Any Bool expression: rows stay for which it is true. A TypedValue here is TRUE or FALSE, from folding.
+Predicate: TypeAlias = "Expr"
+
+# --- computed values --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of the registry, or an operator: + - * / % and `negative`."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """The value of the first branch whose condition is true, else `otherwise`; a value is computed only where it is taken."""
+
+    conditions: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+    otherwise: Expr
+    type: PropType
+
 
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """`function` over the rows of a group. An argument of None counts the rows themselves."""
+    """`function` over the rows of a group. An argument of None counts the rows themselves.
+
+    `distinct`: each value counts once. `fraction` is the second argument of `percentile`.
+    """
 
     function: str
     argument: Expr | None
     type: PropType
+    distinct: bool = False
+    fraction: Constant | None = None
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether it is a count in which each row counts, whatever its other values are."""
+        return self.function == "count" and not self.distinct
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +321,8 @@ class UnknownAlias:
     name: str
 
 
-Expr = Column | Constant | TextMatch | Ranking | Compare | Member | Substring | Prefix | AggregateCall | ResultColumn
+Condition = Compare | Member | Substring | Prefix | Suffix | IsNull | And | Or | Not
+Expr = Column | Constant | TextMatch | Ranking | Condition | Call | Conditional | AggregateCall | ResultColumn
 
 # --- walking ----------------------------------------------------------------------------------------------------------
 
@@ -242,10 +345,90 @@ def operands(expr: Expr | UnknownAlias) -> tuple[Expr, ...]:
             return (expr.text, expr.part)
         case Prefix():
             return (expr.text, expr.prefix)
+        case Suffix():
+            return (expr.text, expr.suffix)
+        case IsNull() | Not():
+            return (expr.operand,)
+        case And() | Or():
+            return expr.operands
+        case Call():
+            return expr.arguments
+        case Conditional():
+            return (*expr.conditions, *expr.values, expr.otherwise)
         case AggregateCall():
             return () if expr.argument is None else (expr.argument,)
         case _:
             return ()
+
+
+def with_operands(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
+    """A condition or a computed value over other operands, in the order of `operands`."""
+    match expr:
+        case Compare():
+            return replace(expr, left=operands[0], right=operands[1])
+        case Member():
+            return Member(*operands)
+        case Substring():
+            return Substring(*operands)
+        case Prefix():
+            return Prefix(*operands)
+        case Suffix():
+            return Suffix(*operands)
+        case IsNull():
+            return IsNull(*operands)
+        case Not():
+            return Not(*operands)
+        case And():
+            return And(operands)
+        case Or():
+            return Or(operands)
+        case Call():
+            return replace(expr, arguments=operands)
+        case Conditional():
+            count = len(expr.conditions)
+            return Conditional(operands[:count], operands[count:-1], operands[-1], expr.type)
+        case AggregateCall() if operands:
+            return replace(expr, argument=operands[0])
+        case _:
+            return expr
+
+
+def substituted(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
+    """The expression with every part that `values` names replaced."""
+    found = values.get(expr)
+    if found is not None:
+        return found
+    parts = operands(expr)
+    changed = tuple(substituted(part, values) for part in parts)
+    return expr if changed == parts else with_operands(expr, changed)
+
+
+def aggregates_in(expr: Expr | UnknownAlias) -> Iterator[AggregateCall]:
+    """The aggregates an expression holds."""
+    if isinstance(expr, AggregateCall):
+        yield expr
+    else:
+        for operand in operands(expr):
+            yield from aggregates_in(operand)
+
+
+def outside_groups(expr: Expr, keys: frozenset[Expr]) -> Iterator[Column]:
+    """The columns an expression reads outside of aggregates and of the keys of its group."""
+    if expr in keys or isinstance(expr, AggregateCall):
+        return
+    if isinstance(expr, Column):
+        yield expr
+    for operand in operands(expr):
+        yield from outside_groups(operand, keys)
+
+
+def conjuncts(condition: Expr) -> Iterator[Expr]:
+    """The conditions that must all hold."""
+    if isinstance(condition, And):
+        for operand in condition.operands:
+            yield from conjuncts(operand)
+    else:
+        yield condition
 
 
 def columns_of(expr: Expr | UnknownAlias) -> frozenset[Column]:

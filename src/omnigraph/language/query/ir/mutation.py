@@ -1,10 +1,13 @@
-"""Mutations: a sequence of statements with resolved types. Values are the same for every row of a statement."""
+"""Mutations: a sequence of statements with resolved types.
+
+Values and predicates of an update read the columns of its rows under the variable ROW; those of an insert are constants.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omnigraph.language.query.ir.expressions import Compare, Constant
+from omnigraph.language.query.ir.expressions import Expr
 from omnigraph.language.types import PropType
 
 #: The variable under which a predicate names the columns of the row it is asked about.
@@ -13,10 +16,10 @@ ROW = "row"
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """A property and its new value. `type` is the property's; a literal has it exactly, a parameter is compatible."""
+    """A property and its new value. `type` is the property's; a literal has it exactly, other values are compatible."""
 
     property: str
-    value: Constant
+    value: Expr
     type: PropType
 
 
@@ -31,8 +34,8 @@ class InsertEdge:
     """`source` and `target` are the ids of the two ends."""
 
     edge_type: str
-    source: Constant
-    target: Constant
+    source: Expr
+    target: Expr
     assignments: tuple[Assign, ...]
 
 
@@ -40,7 +43,24 @@ class InsertEdge:
 class UpdateNodes:
     node_type: str
     assignments: tuple[Assign, ...]
-    predicate: Compare
+    predicate: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateEdges:
+    """The ends of an edge do not change."""
+
+    edge_type: str
+    assignments: tuple[Assign, ...]
+    predicate: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertNode:
+    """Changes the node with the assigned key, which keeps what is not assigned; inserts it where there is none."""
+
+    node_type: str
+    assignments: tuple[Assign, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +68,7 @@ class DeleteNodes:
     """Deleting a node deletes its edges too, of the edge types that touch its type."""
 
     node_type: str
-    predicate: Compare
+    predicate: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +76,10 @@ class DeleteEdges:
     """A predicate on `from` or `to` reads the columns `src` and `dst`."""
 
     edge_type: str
-    predicate: Compare
+    predicate: Expr
 
 
-Statement = InsertNode | InsertEdge | UpdateNodes | DeleteNodes | DeleteEdges
+Statement = InsertNode | InsertEdge | UpsertNode | UpdateNodes | UpdateEdges | DeleteNodes | DeleteEdges
 
 
 @dataclass(frozen=True, slots=True)

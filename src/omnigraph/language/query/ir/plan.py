@@ -16,6 +16,7 @@ from omnigraph.language.query.ir.expressions import (
     Constant,
     Expr,
     Nearest,
+    Parameter,
     Predicate,
     ResultColumn,
     Rrf,
@@ -251,10 +252,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """At most `count` rows."""
+    """At most `count` rows behind the first `offset`; either may be a parameter, and a count of None is no bound."""
 
     input: Plan
-    count: int
+    count: int | Parameter | None
+    offset: int | Parameter = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,20 +9,27 @@ from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.ir.expressions import (
     AggregateCall,
     AllTokens,
+    And,
     AnyToken,
     Bm25,
+    Call,
     Column,
     Compare,
+    Conditional,
     Expr,
     FuzzyToken,
+    IsNull,
     Member,
     Nearest,
+    Not,
     Now,
+    Or,
     Parameter,
     Prefix,
     ResultColumn,
     Rrf,
     Substring,
+    Suffix,
     UnknownAlias,
 )
 from omnigraph.language.query.ir.mutation import (
@@ -33,7 +40,9 @@ from omnigraph.language.query.ir.mutation import (
     InsertNode,
     MutationPlan,
     Statement,
+    UpdateEdges,
     UpdateNodes,
+    UpsertNode,
 )
 from omnigraph.language.query.ir.plan import (
     Aggregate,
@@ -97,7 +106,7 @@ def _operator(plan: Plan) -> str:
         case Expand():
             return f"{'Close' if plan.closing else 'Expand'} {_step(plan.source, plan.edge, plan.target)}"
         case Filter():
-            return f"Filter {' and '.join(map(render_expr, plan.predicates))}"
+            return f"Filter {' and '.join(map(_operand, plan.predicates))}"
         case AntiJoin():
             return f"AntiJoin on {_variables(plan.on)}"
         case CountPaths():
@@ -113,9 +122,14 @@ def _operator(plan: Plan) -> str:
             limit = "" if plan.limit is None else f" limit {plan.limit}"
             return f"Order {', '.join(map(_order_key, plan.keys))}{ties}{limit}"
         case Limit():
-            return f"Limit {plan.count}"
+            count = "" if plan.count is None else f" {_row_count(plan.count)}"
+            return f"Limit{count}" + (f" offset {_row_count(plan.offset)}" if plan.offset != 0 else "")
         case Project():
             return f"Project {_columns(plan.columns)}"
+
+
+def _row_count(count: int | Parameter) -> str:
+    return str(count) if isinstance(count, int) else render_expr(count)
 
 
 def _variables(names: Iterable[str]) -> str:
@@ -147,7 +161,7 @@ def _node(node: NodePattern) -> str:
 
 
 def _conditions(predicates: Iterable[Expr], columns: tuple[str, ...] | None) -> str:
-    conditions = " and ".join(map(render_expr, predicates))
+    conditions = " and ".join(map(_operand, predicates))
     where = f" where {conditions}" if conditions else ""
     return where if columns is None else f"{where} reading ({', '.join(columns)})"
 
@@ -162,9 +176,14 @@ def _statement(statement: Statement) -> str:
         case InsertEdge():
             ends = f"{render_expr(statement.source)} -> {render_expr(statement.target)}"
             return f"InsertEdge {statement.edge_type} {ends} {_assignments(statement.assignments)}"
+        case UpsertNode():
+            return f"UpsertNode {statement.node_type} {_assignments(statement.assignments)}"
         case UpdateNodes():
             where = render_expr(statement.predicate)
             return f"UpdateNodes {statement.node_type} {_assignments(statement.assignments)} where {where}"
+        case UpdateEdges():
+            where = render_expr(statement.predicate)
+            return f"UpdateEdges {statement.edge_type} {_assignments(statement.assignments)} where {where}"
         case DeleteNodes():
             return f"DeleteNodes {statement.node_type} where {render_expr(statement.predicate)}"
         case DeleteEdges():
@@ -202,21 +221,65 @@ def render_expr(expr: Expr | UnknownAlias) -> str:
         case Rrf():
             return _call("rrf", expr.left, expr.right, expr.k)
         case Compare():
-            return f"{render_expr(expr.left)} {expr.operator} {render_expr(expr.right)}"
+            return f"{_part(expr.left)} {expr.operator} {_part(expr.right)}"
         case Member():
-            return f"{render_expr(expr.items)} has {render_expr(expr.item)}"
+            return f"{_part(expr.items)} has {_part(expr.item)}"
         case Substring():
-            return f"{render_expr(expr.text)} contains {render_expr(expr.part)}"
+            return f"{_part(expr.text)} contains {_part(expr.part)}"
         case Prefix():
-            return f"{render_expr(expr.text)} starts_with {render_expr(expr.prefix)}"
+            return f"{_part(expr.text)} starts_with {_part(expr.prefix)}"
+        case Suffix():
+            return f"{_part(expr.text)} ends_with {_part(expr.suffix)}"
+        case IsNull():
+            return f"{_part(expr.operand)} is null"
+        case Not(operand=IsNull(operand=operand)):
+            return f"{_part(operand)} is not null"
+        case Not():
+            return f"not {_part(expr.operand)}"
+        case And():
+            return " and ".join(map(_operand, expr.operands))
+        case Or():
+            return " or ".join(map(_operand, expr.operands))
+        case Call(function="negative"):
+            return f"-{_part(expr.arguments[0])}"
+        case Call() if expr.function in _SYMBOLS:
+            return f" {expr.function} ".join(map(_part, expr.arguments))
+        case Call():
+            return _call(expr.function, *expr.arguments)
+        case Conditional():
+            pairs = zip(expr.conditions, expr.values, strict=True)
+            branches = (f"when {render_expr(when)} then {render_expr(then)} " for when, then in pairs)
+            return f"case {''.join(branches)}else {render_expr(expr.otherwise)} end"
         case AggregateCall():
-            return f"{expr.function}({'*' if expr.argument is None else render_expr(expr.argument)})"
+            if expr.argument is None:
+                return f"{expr.function}(*)"
+            distinct = "distinct " if expr.distinct else ""
+            return f"{expr.function}({distinct}{_list(expr.argument, expr.fraction)})"
         case ResultColumn() | UnknownAlias():
             return expr.name
 
 
+_SYMBOLS = ("+", "-", "*", "/", "%")
+_COMPOUND = (Compare, Member, Substring, Prefix, Suffix, IsNull, Not, And, Or)
+
+
+def _operand(expr: Expr) -> str:
+    """A condition among others, in parentheses when it joins conditions itself."""
+    return f"({render_expr(expr)})" if isinstance(expr, And | Or) else render_expr(expr)
+
+
+def _part(expr: Expr) -> str:
+    """An operand, in parentheses when it has operands of its own."""
+    compound = isinstance(expr, _COMPOUND) or (isinstance(expr, Call) and expr.function in (*_SYMBOLS, "negative"))
+    return f"({render_expr(expr)})" if compound else render_expr(expr)
+
+
 def _call(function: str, *arguments: Expr | None) -> str:
-    return f"{function}({', '.join(render_expr(argument) for argument in arguments if argument is not None)})"
+    return f"{function}({_list(*arguments)})"
+
+
+def _list(*arguments: Expr | None) -> str:
+    return ", ".join(render_expr(argument) for argument in arguments if argument is not None)
 
 
 def _value(literal: TypedValue) -> str:

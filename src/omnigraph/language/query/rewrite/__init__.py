@@ -17,6 +17,7 @@ from omnigraph.language.query.rewrite.look_up_keys import look_up_keys
 from omnigraph.language.query.rewrite.prune_columns import prune_columns
 from omnigraph.language.query.rewrite.push_filters import push_filters
 from omnigraph.language.query.rewrite.push_negations import push_negations
+from omnigraph.language.query.rewrite.push_nots import push_nots
 from omnigraph.language.query.rewrite.rank_scans import rank_scans
 from omnigraph.language.query.rewrite.start_at_lookup import start_at_lookup
 from omnigraph.language.query.rewrite.start_at_read import start_at_read
@@ -24,6 +25,7 @@ from omnigraph.language.query.rewrite.start_at_read import start_at_read
 Rule = Callable[[Plan], Plan]
 
 RULES: tuple[Rule, ...] = (
+    push_nots,
     push_filters,
     fold_filters,
     look_up_keys,

@@ -35,7 +35,7 @@ def count_paths(plan: Plan) -> Plan:
 
 def _count(plan: Plan) -> Plan:
     match plan:
-        case Aggregate() if all(column.call.function == "count" for column in plan.aggregates):
+        case Aggregate() if all(column.call.counts_rows for column in plan.aggregates):
             calls = (column.call for column in plan.aggregates)
             read = frozenset().union(*(variables_of(expr) for expr in (*(key.expr for key in plan.keys), *calls)))
             counted = _without_counted(plan.input, read)

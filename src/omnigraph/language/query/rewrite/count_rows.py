@@ -20,6 +20,6 @@ def _count_rows(plan: Plan) -> Plan:
 
 def _without_argument(column: AggregateColumn) -> AggregateColumn:
     call = column.call
-    if call.function != "count" or not isinstance(call.argument, Column) or call.argument.type.nullable:
+    if not call.counts_rows or not isinstance(call.argument, Column) or call.argument.type.nullable:
         return column
     return AggregateColumn(column.name, AggregateCall("count", None, call.type))

@@ -14,6 +14,7 @@ from omnigraph.language.query.ir import (
     Compare,
     Expand,
     Filter,
+    IsNull,
     Member,
     NodeScan,
     Plan,
@@ -35,7 +36,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def fold_filters(plan: Plan) -> Plan:
-    """Literals are never null, so a condition between them is either true or false for every row.
+    """A condition between literals is the same for every row; one with null is never true.
 
     Numbers are compared by value and texts by code point, which is what Python does.
     """
@@ -66,10 +67,20 @@ def fold(predicates: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
 
 def _answer(predicate: Predicate) -> Predicate:
     match predicate:
+        case (
+            Compare(left=TypedValue(value=None))
+            | Compare(right=TypedValue(value=None))
+            | Member(items=TypedValue(value=None))
+            | Member(item=TypedValue(value=None))
+            | TypedValue(value=None)
+        ):
+            return FALSE
         case Compare(left=TypedValue(value=left), right=TypedValue(value=right)):
             return _truth(_OPERATORS[predicate.operator](left, right))
         case Member(items=TypedValue(value=tuple() as items), item=TypedValue(value=item)):
             return _truth(item in items)
+        case IsNull(operand=TypedValue(value=value)):
+            return _truth(value is None)
         case Substring(text=TypedValue(value=str() as text), part=TypedValue(value=str() as part)):
             return _truth(part in text)
         case Prefix(text=TypedValue(value=str() as text), prefix=TypedValue(value=str() as prefix)):

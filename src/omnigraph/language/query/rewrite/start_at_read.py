@@ -29,7 +29,7 @@ def start_at_read(plan: Plan) -> Plan:
 
 
 def _restart(plan: Plan) -> Plan:
-    if not isinstance(plan, Aggregate) or not all(column.call.function == "count" for column in plan.aggregates):
+    if not isinstance(plan, Aggregate) or not all(column.call.counts_rows for column in plan.aggregates):
         return plan
     expands: list[Expand] = []
     filters: list[Predicate] = []

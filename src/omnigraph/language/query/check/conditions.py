@@ -1,0 +1,206 @@
+"""Conditions: comparisons, `in`, `contains` and their kind, `and`, `or`, `not`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NoReturn
+
+from omnigraph.language.literals import TypedValue
+from omnigraph.language.query import ast
+from omnigraph.language.query.check.scope import Scope
+from omnigraph.language.query.check.values import exactly, temporal_text
+from omnigraph.language.query.ir import (
+    BOOL,
+    STRING,
+    TRUE,
+    And,
+    Column,
+    Compare,
+    Expr,
+    Member,
+    Not,
+    Or,
+    Prefix,
+    Substring,
+    Suffix,
+    TextMatch,
+)
+from omnigraph.language.source import Span
+from omnigraph.language.types import Scalar, compatible
+
+Resolve = Callable[[Scope, ast.Expr], Expr]
+
+
+def logical(scope: Scope, expr: ast.Logical | ast.Not, resolve: Resolve) -> Expr:
+    """`and`, `or` and `not`: their operands are conditions."""
+    if isinstance(expr, ast.Not):
+        return Not(_truth(scope, expr.operand, resolve))
+    operands = tuple(_truth(scope, operand, resolve) for operand in expr.operands)
+    return And(operands) if expr.operator == "and" else Or(operands)
+
+
+def _truth(scope: Scope, expr: ast.Expr, resolve: Resolve) -> Expr:
+    if isinstance(expr, ast.NullLit):
+        return TypedValue(None, BOOL.as_nullable())
+    found = resolve(scope, expr)
+    if found.type.scalar is not Scalar.BOOL or found.type.is_list:
+        scope.error("T27", f"`and`, `or` and `not` join conditions, this is {found.type}", expr.span)
+    return found
+
+
+def comparison(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> Expr:
+    """The typed form of `left operator right`."""
+    if clause.operator in ("in", "not in"):
+        found = _membership(scope, clause, resolve)
+        return found if clause.operator == "in" else Not(found)
+    if clause.operator in ("=", "!=") and _is_entity(scope, clause.left) and _is_entity(scope, clause.right):
+        return _same_node(scope, clause, resolve)
+    if clause.operator not in _TEXT_OPERATORS and scope.place != "mutation":
+        _refuse_blob_parameters(scope, clause)
+    left, right = _operands(scope, clause.left, clause.right, resolve)
+    if clause.operator in _TEXT_OPERATORS:
+        return _TEXT_OPERATORS[clause.operator](scope, clause, left, right)
+    require_comparable(scope, left, clause.operator, right, clause.span)
+    if clause.operator == "=" and right == TRUE and isinstance(left, TextMatch):
+        return left
+    return Compare(left, clause.operator, right)
+
+
+def _operands(scope: Scope, left: ast.Expr, right: ast.Expr, resolve: Resolve) -> tuple[Expr, Expr]:
+    """Both sides; a null literal has the type of the other one, and so has a text that stands for a date."""
+    sides = [None if isinstance(side, ast.NullLit) else _operand(scope, side, resolve) for side in (left, right)]
+    typed = next((side.type for side in sides if side is not None), STRING)
+    one, other = (TypedValue(None, typed.as_nullable()) if side is None else side for side in sides)
+    one = temporal_text(scope, left, one, other.type)
+    return one, temporal_text(scope, right, other, one.type)
+
+
+def _operand(scope: Scope, expr: ast.Expr, resolve: Resolve) -> Expr:
+    """One side of a comparison; it has one value per row."""
+    if isinstance(expr, ast.Variable) and expr.name not in scope.params:
+        if expr.name in scope.edges:
+            resolve(scope, expr)
+        if expr.name in scope.nodes:
+            _not_scalar(scope, f"`${expr.name}` is a node, name one of its properties", expr.span)
+    return resolve(scope, expr)
+
+
+def _not_scalar(scope: Scope, why: str, span: Span) -> NoReturn:
+    scope.error("T7", f"a filter needs scalar operands; {why}", span)
+
+
+def _refuse_blob_parameters(scope: Scope, clause: ast.Comparison) -> None:
+    for side in (clause.left, clause.right):
+        if isinstance(side, ast.Variable) and side.name in scope.params and scope.params[side.name].is_blob:
+            scope.error("T7", "blob comparisons in filters are not supported", clause.span)
+
+
+# --- nodes ------------------------------------------------------------------------------------------------------------
+
+
+def _is_entity(scope: Scope, expr: ast.Expr) -> bool:
+    return isinstance(expr, ast.Variable) and expr.name not in scope.params and expr.name in scope.nodes
+
+
+def _same_node(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> Expr:
+    """`$a = $b`: the same type and the same id."""
+    assert isinstance(clause.left, ast.Variable)
+    assert isinstance(clause.right, ast.Variable)
+    types = [scope.nodes[side.name].name for side in (clause.left, clause.right)]
+    if types[0] != types[1]:
+        return TypedValue(clause.operator == "!=", BOOL)
+    return Compare(resolve(scope, clause.left), clause.operator, resolve(scope, clause.right))
+
+
+def _membership(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> Expr:
+    """`item in items`; a node is looked for by its id."""
+    items = resolve(scope, clause.right)
+    if not items.type.is_list:
+        scope.error("T7", f"`in` looks into a list, not into {items.type}", clause.right.span)
+    element = items.type.element()
+    if isinstance(clause.left, ast.NullLit):
+        return Member(items, TypedValue(None, element.as_nullable()))
+    entity = _is_entity(scope, clause.left)
+    item = resolve(scope, clause.left) if entity else _operand(scope, clause.left, resolve)
+    item = temporal_text(scope, clause.left, item, element)
+    items = temporal_text(scope, clause.right, items, item.type)
+    if isinstance(items, TypedValue) and items.value == ():
+        # A list without items has no type of its own.
+        items = TypedValue((), replace(item.type, is_list=True, nullable=False, enum=None))
+    if not item.type.is_plain_scalar:
+        scope.error("T7", f"`in` looks for one value, not for {item.type}", clause.left.span)
+    if not compatible(item.type, items.type.element()):
+        scope.error("T7", f"can not compare {item.type} with the items of {items.type}", clause.span)
+    if isinstance(items, TypedValue) and isinstance(items.value, tuple) and item.type.enum:
+        for value in items.value:
+            if value is not None:
+                exactly(scope, TypedValue(value, STRING), item.type, "an item of `in`", clause.right.span)
+    return Member(items, item)
+
+
+# --- comparisons ------------------------------------------------------------------------------------------------------
+
+
+def require_comparable(scope: Scope, left: Expr, operator: str, right: Expr, span: Span) -> None:
+    """`= != < <= > >=` stand between two compatible scalars, else T7."""
+    for side in (left.type, right.type):
+        if side.is_list:
+            scope.error("T7", f"list comparisons are not supported, one side is {side}; use `contains`", span)
+        if side.is_vector:
+            scope.error("T7", f"vector comparisons are not supported, one side is {side}; use `nearest`", span)
+    if not compatible(left.type, right.type):
+        scope.error("T7", f"can not compare {left.type} with {right.type}", span)
+    if operator in ("=", "!="):
+        _require_enum_value(scope, left, right, span)
+        _require_enum_value(scope, right, left, span)
+
+
+def _require_enum_value(scope: Scope, column: Expr, literal: Expr, span: Span) -> None:
+    """A literal that equals no value of an enum is a mistake; ordered comparisons may use any text."""
+    if (
+        isinstance(column, Column)
+        and column.type.enum
+        and isinstance(literal, TypedValue)
+        and literal.value is not None
+    ):
+        exactly(scope, literal, column.type, f"`{column.property}`", span)
+
+
+def _contains(scope: Scope, clause: ast.Comparison, left: Expr, right: Expr) -> Expr:
+    if left.type.is_list:
+        if right.type.is_list or not compatible(left.type.element(), right.type):
+            wanted = left.type.element()
+            message = f"list contains requires a scalar {wanted} right operand, not {right.type}"
+            scope.error("T7", message, clause.right.span)
+        return Member(left, right)
+    if not left.type.is_text:
+        message = f"contains requires a list or a String property on the left, not {left.type}"
+        scope.error("T7", message, clause.left.span)
+    if not right.type.is_text:
+        scope.error("T7", f"string contains requires a String right operand, not {right.type}", clause.right.span)
+    return Substring(left, right)
+
+
+def _starts_with(scope: Scope, clause: ast.Comparison, left: Expr, right: Expr) -> Expr:
+    return Prefix(*_texts(scope, clause, left, right))
+
+
+def _ends_with(scope: Scope, clause: ast.Comparison, left: Expr, right: Expr) -> Expr:
+    return Suffix(*_texts(scope, clause, left, right))
+
+
+def _texts(scope: Scope, clause: ast.Comparison, left: Expr, right: Expr) -> tuple[Expr, Expr]:
+    name = clause.operator
+    if not left.type.is_text:
+        scope.error("T7", f"{name} requires a String property on the left, not {left.type}", clause.left.span)
+    if not right.type.is_text:
+        scope.error("T7", f"{name} requires a String right operand, not {right.type}", clause.right.span)
+    return left, right
+
+
+_TEXT_OPERATORS: dict[str, Callable[[Scope, ast.Comparison, Expr, Expr], Expr]] = {
+    "contains": _contains,
+    "starts_with": _starts_with,
+    "ends_with": _ends_with,
+}
