@@ -37,16 +37,24 @@ class Row:
     ours: Measure
     floor: Floor | None = None
     goal: float | None = None
+    #: The median ratio of ours to the floor where each run of ours has one of the floor beside it; the goal is judged by it.
+    paired: float | None = None
 
     @property
     def ratio(self) -> float | None:
         """How many times the floor ours takes."""
+        if self.paired is not None:
+            return self.paired
         return self.ours.median / self.floor.measure.median if self.floor else None
 
     @property
     def met(self) -> bool | None:
         """Whether the goal is met; None without a goal."""
-        return None if self.goal is None else self.ours.median <= self.goal
+        if self.goal is None:
+            return None
+        if self.paired is not None and self.floor is not None:
+            return self.paired * self.floor.measure.median <= self.goal
+        return self.ours.median <= self.goal
 
 
 def timed(action: Callable[[], object], *, repeat: int = 30, warm_up: int = 3) -> Measure:

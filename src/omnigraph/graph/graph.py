@@ -299,9 +299,11 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
         request: Request,
     ) -> tuple[CompiledQuery, Run]:
         contract, view = self._view(branch, snapshot, schema)
-        compiled = self._queries.get(source, name, contract)
+        connection = self._door.connection()
+        compiled = connection.queries.get(source, name, contract)
         bound = bind_params(compiled.query.params, params, undeclared="refuse")
-        return compiled, start(view, contract.catalog, bound, self._caches, self._embedder.embed_query, request)
+        embed = connection.embedder.embed_query
+        return compiled, start(view, contract.catalog, bound, connection.caches, embed, request)
 
     # --- recovery ---------------------------------------------------------------------------------------------------
 

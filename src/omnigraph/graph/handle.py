@@ -178,18 +178,20 @@ class Handle:
         """A view of a branch now, or at one of its manifest versions, a commit or a snapshot."""
         if schema not in (NOW, THEN):
             raise BadRequest(f"schema is {NOW!r} or {THEN!r}, not {schema!r}")
+        connection = self._door.connection()
+        context, watch = connection.context, connection.watch
         # The schema first: one that is accepted meanwhile comes with a newer state, which is noticed.
-        captured = self._watch.captured()
+        captured = watch.captured()
         contract, then = captured[0], schema == THEN
         if isinstance(at, Snapshot):
             state, then = at.state, at.then or then
         else:
-            state = resolve(self._context.manifest, self._named(branch), at)
+            state = resolve(context.manifest, self._named(branch), at)
         if then:
-            contract = self._watch.of(state, captured)
+            contract = watch.of(state, captured)
         elif at is None:
-            contract = self._watch.of_head(state, captured)
-        return contract, Snapshot(state, self._context.tables, contract.names(), then)
+            contract = watch.of_head(state, captured)
+        return contract, Snapshot(state, context.tables, contract.names(), then)
 
     def _snapshot(self, state: ManifestState) -> Snapshot:
         return Snapshot(state, self._context.tables, self.contract().names())

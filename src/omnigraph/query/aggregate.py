@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, count
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.language.query.ir import Aggregate, AggregateCall, Column, Expr, OutputColumn, ResultColumn
-from omnigraph.language.types import FLOATS, INTEGERS, PropType
+from omnigraph.language.types import FLOATS, INTEGERS, PropType, Scalar
 from omnigraph.query.count_paths import refuse_too_many, weight_of
 from omnigraph.query.evaluate import evaluate
 from omnigraph.query.group_values import aggregate_whole, needs_all_values, out_of_range
@@ -20,7 +20,11 @@ from omnigraph.query.run import Run
 from omnigraph.values.columns import arrow_type, whole
 
 #: Sums of integers up to here are exact as integers; others are summed as numbers of 38 digits.
-_EXACT = 2.0**62
+_EXACT = 2**62
+#: Sums of integers up to here are exact as doubles.
+_EXACT_DOUBLE = 2**53
+#: The largest value of the integer types that are narrow.
+_NARROW = {Scalar.I32: 2**31, Scalar.U32: 2**32}
 _WIDE = pa.decimal128(38, 0)
 
 
@@ -59,11 +63,12 @@ def _aggregated(plan: Aggregate, rows: Rows, run: Run) -> Rows:
     """The groups of rows that are all there."""
     if not plan.keys:
         return _everything(plan, rows, run)
-    arguments = [_argument(named.call, rows, run) for named in plan.aggregates]
-    keys, totals = _groups(plan.keys, arguments, rows, run)
+    parts = [_arguments(named.call, rows, run) for named in plan.aggregates]
+    keys, totals = _groups(plan.keys, list(chain.from_iterable(parts)), rows, run)
     result = {named.name: values for named, values in zip(plan.keys, keys, strict=True)}
-    for called, total in zip(plan.aggregates, totals, strict=True):
-        result[called.name] = _finish(total, called.call)
+    made = iter(totals)
+    for called, part in zip(plan.aggregates, parts, strict=True):
+        result[called.name] = _finish([next(made) for _ in part], called.call)
     return Rows(len(keys[0]), result)
 
 
@@ -102,7 +107,8 @@ class _Merging:
 
     def add(self, rows: Rows) -> None:
         """One more batch. Groups are merged when as many came as there were."""
-        arguments = [part for named in self.plan.aggregates for part in _partial(named.call, rows, self.run)]
+        calls = [named.call for named in self.plan.aggregates]
+        arguments = [part for call in calls for part in _arguments(call, rows, self.run, partial=True)]
         if self.plan.keys:
             keys, totals = _groups(self.plan.keys, arguments, rows, self.run)
         else:
@@ -119,18 +125,10 @@ class _Merging:
         result: dict[str, Values] = {}
         for number, key in enumerate(self.plan.keys):
             result[key.name] = groups[f"k{number}"]
-        place = 0
+        places = count()
         for named in self.plan.aggregates:
-            if named.call.function == "avg":
-                # Null over nothing, as a mean is.
-                counts = groups[f"a{place + 1}"].cast(pa.float64())
-                known = pc.if_else(pc.greater(counts, 0.0), counts, pa.scalar(None, pa.float64()))
-                total: Values = pc.divide(groups[f"a{place}"], known)
-                place += 2
-            else:
-                total = groups[f"a{place}"]
-                place += 1
-            result[named.name] = _finish(total, named.call)
+            parts: list[Values] = [groups[f"a{next(places)}"] for _ in _MERGED[named.call.function]]
+            result[named.name] = _finish(parts, named.call)
         return Rows(groups.num_rows, result)
 
     def _keep(self, groups: pa.Table) -> None:
@@ -154,8 +152,8 @@ class _Merging:
                 OutputColumn(f"k{number}", ResultColumn(f"k{number}", key.type))
                 for number, key in enumerate(self.plan.keys)
             ]
-            count = sum(part.num_rows for part in self._parts)
-            keys, totals = _groups(named, arguments, Rows(count, columns), self.run)
+            rows = Rows(sum(part.num_rows for part in self._parts), columns)
+            keys, totals = _groups(named, arguments, rows, self.run)
         else:
             keys, totals = [], [_single(_OF_ALL[function](argument)) for argument, function in arguments]
         merged = pa.Table.from_arrays([*keys, *totals], names=names)
@@ -170,14 +168,6 @@ class _Merging:
 _MERGED = {"count": ("sum",), "sum": ("sum",), "avg": ("sum", "sum"), "min": ("min",), "max": ("max",)}
 
 
-def _partial(call: AggregateCall, rows: Rows, run: Run) -> list[tuple[pa.Array, str]]:
-    """The columns and Arrow functions that make the partial values of an aggregate."""
-    if call.function != "avg" or call.argument is None:
-        return [_argument(call, rows, run)]
-    values, _ = _argument(call, rows, run)
-    return [(values, "sum"), (pc.is_valid(values).cast(pa.int64()), "sum")]
-
-
 def _joined(parts: list[pa.ChunkedArray]) -> pa.ChunkedArray:
     """Parts of one column; sums of integers are decimals where one of the parts could have overflowed."""
     kinds = {part.type for part in parts}
@@ -187,7 +177,7 @@ def _joined(parts: list[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 
 def _addable(column: pa.ChunkedArray) -> pa.Array:
-    return _exact(whole(column)) if pa.types.is_integer(column.type) else whole(column)
+    return _exact(whole(column), Scalar.I64) if pa.types.is_integer(column.type) else whole(column)
 
 
 def _single(value: pa.Scalar) -> pa.Array:
@@ -198,13 +188,13 @@ def _single(value: pa.Scalar) -> pa.Array:
 _FIRST = "first"
 
 
-def _grouped(keys: list[_Key], arguments: list[tuple[pa.Array, str]], count: int) -> dict[str, pa.ChunkedArray]:
+def _grouped(keys: list[_Key], arguments: list[tuple[pa.Array, str]], rows: int) -> dict[str, pa.ChunkedArray]:
     """The keys and aggregates of each group."""
     columns = {f"k{number}": key.values for number, key in enumerate(keys)}
     columns |= {f"a{number}": argument for number, (argument, _) in enumerate(arguments)}
     calls: list[tuple[str | list[str], str]] = [(f"a{number}", call) for number, (_, call) in enumerate(arguments)]
     if any(key.numbered for key in keys):
-        columns[_FIRST] = pa.array(np.arange(count))
+        columns[_FIRST] = pa.array(np.arange(rows))
         calls.append((_FIRST, "min"))
     names = [f"k{number}" for number in range(len(keys))]
     grouped = pa.table(columns).group_by(names, use_threads=False).aggregate(calls)
@@ -223,9 +213,10 @@ def _everything(plan: Aggregate, rows: Rows, run: Run) -> Rows:
         if named.call.argument is None:
             result[named.name] = pa.array([weight_of(rows)], pa.int64())
             continue
-        argument, function = _argument(named.call, rows, run)
-        value = _OF_ALL[function](argument)
-        result[named.name] = _finish(pa.chunked_array([pa.array([value.as_py()], value.type)]), named.call)
+        arguments = _arguments(named.call, rows, run)
+        result[named.name] = _finish(
+            [_single(_OF_ALL[function](argument)) for argument, function in arguments], named.call
+        )
     return Rows(1, result)
 
 
@@ -253,8 +244,32 @@ def _is_unique(column: Column, run: Run) -> bool:
     return node_type is not None and run.catalog.nodes[node_type].key == (column.property,)
 
 
+def _arguments(call: AggregateCall, rows: Rows, run: Run, *, partial: bool = False) -> Sequence[tuple[pa.Array, str]]:
+    """The columns and the Arrow functions that make an aggregate, or a `partial` value that can be merged with others.
+
+    One of each; two, the sum and the count, for a mean that is merged, and for a mean of integers whose sum is not exact
+    as a double: what is divided must be exact.
+    """
+    if call.function != "avg":
+        return (_argument(call, rows, run),)
+    assert call.argument is not None
+    column, scalar = evaluate(call.argument, rows, run), call.argument.type.scalar
+    if not partial and (scalar not in INTEGERS or _largest_sum(column, scalar) < _EXACT_DOUBLE):
+        return ((column.cast(pa.float64(), safe=False), "mean"),)
+    return (_summable(column, call.argument.type), "sum"), (pc.is_valid(column).cast(pa.int64()), "sum")
+
+
+def _largest_sum(column: pa.Array, scalar: Scalar) -> int:
+    """What the sum of a column of integers is at most, whatever its sign."""
+    narrow = _NARROW.get(scalar)
+    if narrow is not None and narrow * len(column) < _EXACT_DOUBLE:
+        return narrow * len(column)
+    extremes: dict[str, int | None] = pc.min_max(column).as_py()
+    return max(abs(value or 0) for value in extremes.values()) * len(column)
+
+
 def _argument(call: AggregateCall, rows: Rows, run: Run) -> tuple[pa.Array, str]:
-    """The column and the Arrow function that make an aggregate."""
+    """The column and the Arrow function that make any other aggregate than a mean."""
     weights = None
     if WEIGHT in rows.numbers:
         refuse_too_many(rows.numbers[WEIGHT])
@@ -270,28 +285,35 @@ def _argument(call: AggregateCall, rows: Rows, run: Run) -> tuple[pa.Array, str]
             return pc.is_valid(column).cast(pa.int64()), "sum"
         case "sum":
             return _summable(column, call.argument.type), "sum"
-        case "avg":
-            return column.cast(pa.float64(), safe=False), "mean"
         case function:
             return column, function
 
 
 def _summable(column: pa.Array, kind: PropType) -> pa.Array:
     """Integers are summed as such when the sum can not overflow, so that it is exact."""
-    return _exact(column) if kind.scalar in INTEGERS else column.cast(pa.float64(), safe=False)
+    return _exact(column, kind.scalar) if kind.scalar in INTEGERS else column.cast(pa.float64(), safe=False)
 
 
-def _exact(column: pa.Array) -> pa.Array:
+def _exact(column: pa.Array, scalar: Scalar) -> pa.Array:
     """A column of integers as one whose sum can not overflow."""
     if len(column) == column.null_count:
         return pa.nulls(len(column), pa.int64())
-    extremes = pc.min_max(column).as_py()
-    if max(abs(extremes["min"]), abs(extremes["max"])) * len(column) < _EXACT:
-        return column.cast(pa.int64())
-    return column.cast(_WIDE)
+    return column.cast(pa.int64() if _largest_sum(column, scalar) < _EXACT else _WIDE)
 
 
-def _finish(column: Values, call: AggregateCall) -> Values:
+def _mean(totals: Values, counts: Values) -> Values:
+    """Sums divided by the numbers of their values: null over nothing, and rounded once."""
+    if pa.types.is_floating(totals.type):
+        numbers = counts.cast(pa.float64())
+        known = pc.if_else(pc.greater(numbers, 0.0), numbers, pa.scalar(None, pa.float64()))
+        return pc.divide(totals, known)
+    pairs = zip(totals.to_pylist(), counts.to_pylist(), strict=True)
+    return pa.array([int(total) / number if number else None for total, number in pairs], pa.float64())
+
+
+def _finish(parts: Sequence[Values], call: AggregateCall) -> Values:
+    """An aggregate from the values of its parts, as the type that it has in a result."""
+    column = parts[0] if len(parts) == 1 else _mean(*parts)
     if call.function == "count":
         return pc.fill_null(column.cast(pa.int64()), 0)
     if pa.types.is_decimal(column.type):

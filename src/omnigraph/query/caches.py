@@ -62,9 +62,9 @@ class Caches:
         # The facts hold their plan, so that no other can have its identity while they are here.
         return self.plans.get_or_make((id(plan),), lambda: facts_of(plan))
 
-    def has_edge_graph(self, table: Table) -> bool:
-        """Whether the adjacency of a table is there already."""
-        return self.graphs.get(table.identity) is not None
+    def known_edge_graph(self, table: Table) -> EdgeGraph | None:
+        """The adjacency of a table if it is there already."""
+        return self.graphs.get(table.identity)
 
     def edge_graph(self, table: Table, same_type: bool, rows: int, budget: Budget) -> EdgeGraph:
         """The adjacency of an edge table of so many rows."""

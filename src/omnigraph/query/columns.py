@@ -89,7 +89,7 @@ def columns_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> 
     values = _kept(entities, names, run)
     if values is None:
         return None
-    if node.predicates:
+    if node.predicates and run.explaining:
         run.note(f"pushed: {' and '.join(map(render_expr, node.predicates))}")
     named = dict(zip((column_name(node.variable, name) for name in names), values, strict=True))
     return NodeColumns(run.caches.table_ids(entities.table, entities.rows, run.budget), named)

@@ -133,7 +133,7 @@ def _product(one: Integers, other: Integers) -> Integers:
 def refuse_too_many(values: Integers) -> None:
     """Raise when the sum of some numbers of paths is beyond an I64."""
     # Most numbers are so small that the largest of them tells.
-    if len(values) and float(values.max()) * len(values) > _MOST and float(values.sum(dtype=np.float64)) > _MOST:
+    if len(values) and values.max().item() * len(values) > _MOST and float(values.sum(dtype=np.float64)) > _MOST:
         raise _too_many()
 
 

@@ -63,13 +63,13 @@ class Adjacency:
     def slots(self, sources: Integers) -> tuple[Integers, Integers]:
         """For each source its number of neighbours, and for all of them, one after the other, their places in `indices`."""
         begins, counts = self.begins_and_counts(sources)
-        return counts, slots_from(begins, counts, np.cumsum(counts))
+        return counts, slots_from(begins, counts, counts.cumsum())
 
 
 def slots_from(begins: Integers, counts: Integers, ends: Integers) -> Integers:
     """The places of neighbours that begin at some places, `counts` of them each; `ends` is the running sum of `counts`."""
     total = int(ends[-1]) if len(ends) else 0
-    shift = np.repeat(begins - (ends - counts), counts)
+    shift = (begins - (ends - counts)).repeat(counts)
     return np.asarray(np.arange(total) + shift)
 
 

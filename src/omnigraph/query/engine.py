@@ -25,7 +25,6 @@ from omnigraph.language.query.ir import (
     Plan,
     Project,
     RankedScan,
-    columns_of,
 )
 from omnigraph.language.query.lower import MOST_ROWS
 from omnigraph.query.aggregate import aggregate
@@ -51,7 +50,7 @@ def execute(plan: Plan, run: Run) -> pa.Table:
     """The result of a plan."""
     facts = run.caches.facts(plan)
     run.ranked, run.scored, run.compared = facts.ranked, facts.scored, facts.compared
-    run.node_types = facts.node_types
+    run.node_types, run.shown = facts.node_types, facts.shown
     columns = gathered(_Walk(run).batches(plan), run.budget).columns
     return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 
@@ -209,9 +208,13 @@ class _Walk:
     def _projected(self, plan: Project, batches: Iterator[Rows]) -> Iterator[Rows]:
         """The columns of the result. A wide value that was held once is now held for every row: batches are cut for that."""
         budget = self.run.budget
-        read = [column for output in plan.columns for column in columns_of(output.expr)]
+        read = self.run.shown[id(plan)]
         for rows in batches:
-            size = sum(rows.column_bytes(column.variable, column.property) for column in read)
+            size = 0 if rows.is_few else sum(rows.column_bytes(column.variable, column.property) for column in read)
+            if not size:
+                budget.check()
+                yield self._project(plan, rows)
+                continue
             pieces = max(1, -(-size // budget.batch_bytes))
             step = max(1, -(-rows.count // pieces))
             for start in range(0, max(rows.count, 1), step):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from omnigraph.language.query.ir import (
     Bm25,
+    Column,
     Expand,
     Expr,
     FusedScan,
@@ -19,6 +20,7 @@ from omnigraph.language.query.ir import (
     Rrf,
     UnknownAlias,
     children,
+    columns_of,
     expressions_in,
     operands,
 )
@@ -33,6 +35,8 @@ class Facts:
     scored: frozenset[Bm25]
     compared: tuple[Bm25 | Rrf, ...]
     node_types: Mapping[str, str]
+    #: The columns that each projection reads, by the identity of the operator.
+    shown: Mapping[int, tuple[Column, ...]]
 
 
 def facts_of(plan: Plan) -> Facts:
@@ -43,7 +47,16 @@ def facts_of(plan: Plan) -> Facts:
         scored=frozenset(score for expr in expressions_in(plan) for score in _scored(expr)),
         compared=tuple(dict.fromkeys(rank for expr in _of_result(plan) for rank in _relative(expr))),
         node_types=dict(_bound(plan)),
+        shown=dict(_shown(plan)),
     )
+
+
+def _shown(plan: Plan) -> Iterator[tuple[int, tuple[Column, ...]]]:
+    """The columns that the projections of a plan read, one for each time it is read."""
+    if isinstance(plan, Project):
+        yield id(plan), tuple(column for output in plan.columns for column in columns_of(output.expr))
+    for child in children(plan):
+        yield from _shown(child)
 
 
 def _bound(plan: Plan) -> Iterator[tuple[str, str]]:

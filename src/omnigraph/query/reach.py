@@ -48,16 +48,15 @@ class Reached:
 
         In pieces of at most the next of `sizes` results. `rows` is None when each source is that of one row, in order.
         """
+        if rows is None and len(self.ends) <= sizes.size:
+            yield np.arange(len(self.counts)).repeat(self.counts), np.arange(len(self.ends))
+            return
         counts = self.counts if rows is None else self.counts[rows]
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
-        if total <= sizes.size:
-            owners = np.repeat(np.arange(len(counts)), counts)
-            if rows is None:
-                yield owners, np.arange(total)
-            else:
-                begins = (np.cumsum(self.counts) - self.counts)[rows]
-                yield owners, np.arange(total) + np.repeat(begins - (ends - counts), counts)
+        if rows is not None and total <= sizes.size:
+            begins = (np.cumsum(self.counts) - self.counts)[rows]
+            yield np.arange(len(counts)).repeat(counts), np.arange(total) + (begins - (ends - counts)).repeat(counts)
             return
         begins = np.cumsum(self.counts) - self.counts
         shifts = (begins if rows is None else begins[rows]) - (ends - counts)
@@ -141,7 +140,7 @@ def _one_hop(adjacency: Adjacency, positions: Integers, budget: Budget) -> tuple
     if len(positions) <= _FEW:
         # To find positions that are the same would take longer than to follow each of them.
         begins, counts = adjacency.begins_and_counts(positions)
-        ends = np.cumsum(counts)
+        ends = counts.cumsum()
         if not len(ends) or ends[-1] <= budget.rows:
             slots = slots_from(begins, counts, ends)
             return Reached(counts, adjacency.indices[slots], slots), None

@@ -32,6 +32,8 @@ Values: TypeAlias = "pa.Array | pa.ChunkedArray"
 WEIGHT = "#weight"
 #: Asking Arrow for the size of a column takes as long as making so many rows.
 _FEW = 256
+#: Bytes of buffers that are not worth asking which part of them the rows use.
+_SMALL = 2**17
 
 
 class Domain(Protocol):
@@ -110,6 +112,11 @@ class Rows:
         encoded = pc.dictionary_encode(whole(self.column(variable, "id")))
         return np.asarray(encoded.indices.to_numpy(), dtype=np.int64)
 
+    @property
+    def is_few(self) -> bool:
+        """Whether these rows are too few to be counted in bytes."""
+        return self.count < _FEW
+
     def bytes_of(self, count: int) -> int:
         """About how many bytes so many rows like these take; a few are not counted."""
         return 0 if count < _FEW else self._measured(count)
@@ -134,8 +141,16 @@ class Rows:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes these rows take; a few are not counted. What they share with others is not theirs."""
-        return self.bytes_of(self.count)
+        """How many bytes these rows take; a few are not counted. What they share with others is not theirs.
+
+        Of small columns it is the size of their buffers, which Arrow tells at once; it may be a little more.
+        """
+        if self.count < _FEW:
+            return 0
+        buffers: int = sum(column.get_total_buffer_size() for column in self.columns.values())
+        if buffers < _SMALL:
+            return buffers + 8 * len(self.numbers) * self.count
+        return self._measured(self.count)
 
     def take(self, indices: npt.NDArray[Any]) -> Rows:
         """These rows, in this order, repeated as often as they are named."""

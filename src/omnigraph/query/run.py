@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from omnigraph.language.literals import PlainValue, TypedValue
-from omnigraph.language.query.ir import Bm25, Constant, Now, Parameter, Rrf
+from omnigraph.language.query.ir import Bm25, Column, Constant, Now, Parameter, Rrf
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.query.caches import Caches
 from omnigraph.query.entities import Entities, View, open_edges, open_nodes
@@ -47,6 +47,8 @@ class Run:
     compared: tuple[Bm25 | Rrf, ...] = ()
     #: The node type of each variable that stands for a node.
     node_types: Mapping[str, str] = field(default_factory=dict)
+    #: The columns that each projection reads, by the identity of the operator.
+    shown: Mapping[int, tuple[Column, ...]] = field(default_factory=dict)
     #: Whether notes are wanted that cost something to make.
     explaining: bool = False
     #: By the identity of the operator, since equal operators may stand in a plan twice.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -34,18 +33,14 @@ class Targets:
     #: Bytes that were read for this step alone; columns in memory are not.
     nbytes: int = 0
 
-    @cached_property
-    def attributes(self) -> Attributes | None:
-        """What was read, by position; None when nothing was."""
-        return None if self.places is None or self.read is None else Attributes(self.places, self.read)
-
     def fitting(self, positions: Integers) -> Mask | None:
         """Which positions fit; None when all do."""
         return None if self.places is None else self.places[positions] >= 0
 
     def attach(self, rows: Rows, variable: str, domain: SortedIds, positions: Integers) -> Rows:
         """Rows with their targets: the position, and what was read."""
-        return rows.with_positions(variable, domain, positions, self.attributes)
+        known = None if self.places is None or self.read is None else Attributes(self.places, self.read)
+        return rows.with_positions(variable, domain, positions, known)
 
 
 def fitting_targets(target: NodePattern, domain: SortedIds, positions: Integers, run: Run) -> Targets:

@@ -48,8 +48,11 @@ def forced_mode() -> str | None:
 def graph_for(edge: EdgePattern, start: Points, run: Run) -> EdgeGraph:
     """A graph that holds at least the edges within reach of the frontier."""
     edges = run.edges(edge.edge_type)
-    same_type = is_same_type(edges)
     mode = forced_mode()
+    known = None if mode == INDEXED else run.caches.known_edge_graph(edges.table)
+    if known is not None:
+        run.note(f"traversal: {CSR}")
+        return known
     if mode != CSR and (mode == INDEXED or _affordable(edges, edge, start.count, run)):
         with run.caches.spending.measured(edges.table.identity):
             nearby = _nearby(edges, edge, start.ids, run, bounded=mode is None)
@@ -57,7 +60,7 @@ def graph_for(edge: EdgePattern, start: Points, run: Run) -> EdgeGraph:
             run.note(f"traversal: {INDEXED}")
             return nearby
     run.note(f"traversal: {CSR}")
-    return run.caches.edge_graph(edges.table, same_type, edges.rows, run.budget)
+    return run.caches.edge_graph(edges.table, is_same_type(edges), edges.rows, run.budget)
 
 
 @contextmanager
@@ -77,8 +80,8 @@ def is_same_type(edges: Entities) -> bool:
 
 
 def _affordable(edges: Entities, edge: EdgePattern, frontier: int, run: Run) -> bool:
-    """Whether following the index costs less than building the adjacency would, with what it has cost so far."""
-    if run.caches.has_edge_graph(edges.table) or not _is_indexed(edges, edge.direction, run):
+    """Whether following the index costs less than building the adjacency would, which is not there yet."""
+    if not _is_indexed(edges, edge.direction, run):
         return False
     return _LOOKUP * min(edge.max_hops, 8) + _PER_ID * frontier < _left_to_spend(edges, run)
 

@@ -26,6 +26,8 @@ class CompiledQuery:
     plan: Plan | MutationPlan
     rewritten: Plan | MutationPlan
     operation: OperationDescriptor
+    #: The parameters that `limit` and `offset` name; the plan is rewritten for their values.
+    row_counts: tuple[str, ...]
 
     #: Rewritten plans by the values of `limit` and `offset` parameters.
     _bound: dict[tuple[int | None, ...], Plan] = field(default_factory=dict, compare=False, repr=False)
@@ -36,12 +38,9 @@ class CompiledQuery:
 
     def plan_for(self, params: Mapping[str, TypedValue]) -> Plan | MutationPlan:
         """What engines execute with these parameters: rules look at `limit`, so its parameters are bound before them."""
-        if isinstance(self.plan, MutationPlan) or isinstance(self.rewritten, MutationPlan):
+        if not self.row_counts or isinstance(self.plan, MutationPlan):
             return self.rewritten
-        names = tuple(row_count_parameters(self.plan))
-        if not names:
-            return self.rewritten
-        counts = {name: _row_count(name, params[name]) for name in names}
+        counts = {name: _row_count(name, params[name]) for name in self.row_counts}
         key = tuple(counts.values())
         if key not in self._bound:
             if len(self._bound) >= _KEPT_PLANS:
@@ -74,5 +73,7 @@ def compile_parsed(query: Query, catalog: Catalog, source: Source) -> CompiledQu
     """Compile a query of a parsed text."""
     checked = check_query(query, catalog, source)
     plan = lower(checked)
-    rewritten = plan if isinstance(plan, MutationPlan) else rewrite(plan)
-    return CompiledQuery(checked, plan, rewritten, describe(checked, catalog))
+    operation = describe(checked, catalog)
+    if isinstance(plan, MutationPlan):
+        return CompiledQuery(checked, plan, plan, operation, row_counts=())
+    return CompiledQuery(checked, plan, rewrite(plan), operation, tuple(row_count_parameters(plan)))

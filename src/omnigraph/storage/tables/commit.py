@@ -48,6 +48,7 @@ from omnigraph.storage.tables.recording import (
     record_branch,
     record_commit,
     recording_versions,
+    transaction_file,
 )
 from omnigraph.storage.tables.staged import (
     ROWS_PER_FRAGMENT,
@@ -61,6 +62,7 @@ from omnigraph.storage.tables.table import Table
 from omnigraph.storage.tables.version_files import version_name
 from omnigraph.storage.tables.written import (
     ShortFile,
+    VersionBytes,
     files_of_staged,
     files_of_version,
     require_whole,
@@ -245,17 +247,19 @@ def _require_blobs(tables: Tables, location: Location, committed: LanceDataset, 
         raise
 
 
-def _require_version(committed: LanceDataset, transaction: Transaction | None = None) -> LanceDataset:
-    """The version that was just committed, if its manifest and its transaction file are whole; else it is removed."""
-    if "://" not in committed.uri:
-        # Lance names it by the version it was committed on, which is another one after a rebase.
-        name = None if transaction is None else f"{committed.version - 1}-{transaction.uuid}.txn"
-        try:
-            require_whole_version(committed.uri, committed.version, name)
-        except ShortFile:
-            _remove_versions(committed.uri, committed.version, committed.version)
-            raise
-    return committed
+def _require_version(committed: LanceDataset, transaction: Transaction | None = None) -> VersionBytes | None:
+    """What the version that was just committed has written, if its manifest and its transaction file are whole.
+
+    Else the version is removed and `ShortFile` is raised. None in an object store, where nothing is looked at.
+    """
+    if "://" in committed.uri:
+        return None
+    name = None if transaction is None else transaction_file(committed, transaction)
+    try:
+        return require_whole_version(committed.uri, committed.version, name)
+    except ShortFile:
+        _remove_versions(committed.uri, committed.version, committed.version)
+        raise
 
 
 def _remove_versions(line: str, first: int, last: int) -> None:
@@ -508,9 +512,10 @@ def _commit(dataset: LanceDataset, transaction: Transaction, name: str, *, retri
         raise translate(conflict, path=name, action="commit to") from conflict
     except LANCE_ERRORS as error:
         committed = _settle(dataset, transaction, name, error)
-    _require_version(committed, transaction)
-    undoes = (transaction.transaction_properties or {}).get(TRANSACTION_ID) == UNDO
-    record_commit(dataset, committed, transaction, undo=undoes)
+    version = _require_version(committed, transaction)
+    if version is not None:
+        undoes = (transaction.transaction_properties or {}).get(TRANSACTION_ID) == UNDO
+        record_commit(dataset, committed, transaction, version, undo=undoes)
     return committed
 
 
@@ -543,8 +548,9 @@ def _create(root: Root, path: str, transaction: Transaction) -> LanceDataset:
     except LANCE_ERRORS as error:
         # Lance's text for "exists already" speaks of a missing manifest, so the store is asked instead.
         created = _settle_create(root, path, transaction, error)
-    _require_version(created, transaction)
-    record_commit(None, created, transaction, undo=False)
+    version = _require_version(created, transaction)
+    if version is not None:
+        record_commit(None, created, transaction, version, undo=False)
     return created
 
 

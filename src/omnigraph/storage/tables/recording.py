@@ -16,11 +16,12 @@ from urllib.parse import quote
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.fragment import FragmentMetadata
 
-from omnigraph.storage.digests import Digest, digest_written, forget, note
+from omnigraph.storage.digests import Digest, digest_of, digest_written, forget, note
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.version_files import version_file
+from omnigraph.storage.tables.written import VersionBytes
 
 #: A handle of Lance knows its URI alone: what lies below the root of a graph is told by the names that datasets have there.
 _BELOW_ROOT = re.compile(
@@ -32,21 +33,31 @@ _log = logging.getLogger(__name__)
 
 
 def record_commit(
-    before: LanceDataset | None, committed: LanceDataset, transaction: Transaction, *, undo: bool
+    before: LanceDataset | None, committed: LanceDataset, transaction: Transaction, version: VersionBytes, *, undo: bool
 ) -> None:
-    """Record the files of one transaction that made the version of `committed`.
+    """Record the files of one transaction that made the version of `committed`, in one append to the log.
 
-    `undo`: the transaction brings back files that were there before; what they are now may not be what they were.
+    `version`: what was read back of the version itself, which need not be read again. `undo`: the transaction brings back
+    files that were there before; what they are now may not be what they were.
     """
     place = _place(committed.uri)
     if place is None:
         return
     root, location = place
     with _harmless(committed.uri):
-        files = set() if undo else set(_added_by(before, committed, transaction))
-        # Lance names it by the version it was committed on, which is another one after a rebase.
-        files.add(f"_transactions/{committed.version - 1}-{transaction.uuid}.txn")
-        _note(root, location, files, [committed.version])
+        folder = location.dataset_path
+        found: dict[str, Digest] = {}
+        if not undo:
+            found = _digests(root, [f"{folder}/{file}" for file in set(_added_by(before, committed, transaction))])
+        if version.transaction is not None:
+            found[f"{folder}/_transactions/{transaction_file(committed, transaction)}"] = digest_of(version.transaction)
+        found[version_file(location, committed.version)] = digest_of(version.manifest)
+        note(root, found)
+
+
+def transaction_file(committed: LanceDataset, transaction: Transaction) -> str:
+    """The name of the file of a transaction: by the version it was committed on, which is another one after a rebase."""
+    return f"{committed.version - 1}-{transaction.uuid}.txn"
 
 
 @contextmanager

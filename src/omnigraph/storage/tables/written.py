@@ -143,13 +143,14 @@ def files_of_version(
 def version_files(root: Root, location: Location, version: int) -> list[WrittenFile]:
     """The manifest of a version on local disk, and its transaction file. Of a manifest that is not whole: only it."""
     path = version_file(location, version)
-    found = _manifest_extent(f"{root.uri}/{path}", with_transaction=True)
+    found = _manifest_extent(f"{root.uri}/{path}")
     if found is None:
         return [WrittenFile(path, "manifest", None)]
-    manifest = WrittenFile(path, "manifest", found.size)
-    if found.transaction_name is None or found.last_section is None:
+    manifest = WrittenFile(path, "manifest", len(found.content))
+    name = found.transaction_name
+    if name is None or found.last_section is None:
         return [manifest]
-    transaction = f"{location.dataset_path}/_transactions/{found.transaction_name}"
+    transaction = f"{location.dataset_path}/_transactions/{name}"
     return [manifest, WrittenFile(transaction, "transaction", _transaction_size(root, transaction, found.last_section))]
 
 
@@ -246,7 +247,18 @@ def require_whole(root: Root, files: Iterable[WrittenFile]) -> None:
             _require(root, file)
 
 
-def require_whole_version(line: str, version: int, transaction: str | None = None) -> None:
+@dataclass(frozen=True, slots=True)
+class VersionBytes:
+    """What a commit has written to say what a version is: the manifest as it was read back, and the transaction file.
+
+    `transaction` is the copy inside the manifest; None when there is no file of that name.
+    """
+
+    manifest: bytes
+    transaction: bytes | None
+
+
+def require_whole_version(line: str, version: int, transaction: str | None = None) -> VersionBytes:
     """Raise `ShortFile` when the manifest of a version that was just committed, or its transaction file, is not whole.
 
     `line`: the local folder of the dataset or of its branch. `transaction`: the name of the transaction file, if known;
@@ -256,11 +268,15 @@ def require_whole_version(line: str, version: int, transaction: str | None = Non
     found = _manifest_extent(place)
     if found is None:
         raise _short(place, None, _size(place))
-    if transaction is not None and found.last_length is not None:
-        beside = f"{line}/_transactions/{transaction}"
-        size = _size(beside)
-        if size is not None and size != found.last_length:
-            raise _short(beside, found.last_length, size)
+    if transaction is None or found.last_section is None:
+        return VersionBytes(found.content, None)
+    beside = f"{line}/_transactions/{transaction}"
+    size = _size(beside)
+    if size is None:
+        return VersionBytes(found.content, None)
+    if size != len(found.last_section):
+        raise _short(beside, len(found.last_section), size)
+    return VersionBytes(found.content, found.last_section)
 
 
 def is_whole(root: Root, file: WrittenFile) -> bool:
@@ -329,18 +345,23 @@ def _content(place: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Extent:
-    """The size of a whole manifest, and its last section before the manifest proper: the transaction.
+    """A whole manifest, and its last section before the manifest proper: the transaction.
 
-    `last_section` and `transaction_name` are None unless they were asked for.
+    `start` is where the manifest proper begins.
     """
 
-    size: int
-    last_length: int | None
-    last_section: bytes | None = None
-    transaction_name: str | None = None
+    content: bytes
+    start: int
+    last_section: bytes | None
+
+    @property
+    def transaction_name(self) -> str | None:
+        """The name of the transaction file; None when the manifest names none."""
+        named = _TRANSACTION_FILE.findall(self.content, self.start)
+        return named[-1].decode() if named else None
 
 
-def _manifest_extent(place: str, *, with_transaction: bool = False) -> _Extent | None:
+def _manifest_extent(place: str) -> _Extent | None:
     """What a manifest says of its own size; None when the file is missing or ends early.
 
     Sections are a length and as many bytes: indexes and the transaction if there are any, then the manifest proper, where
@@ -365,10 +386,7 @@ def _manifest_extent(place: str, *, with_transaction: bool = False) -> _Extent |
         position += _LENGTH.size + last
     if position != start:
         return None
-    if not with_transaction or last is None:
-        return _Extent(size, last)
-    named = _TRANSACTION_FILE.findall(data, body)
-    return _Extent(size, last, data[start - last : start], named[-1].decode() if named else None)
+    return _Extent(data, body, None if last is None else data[start - last : start])
 
 
 def _is_whole_deletion_file(place: str, marks: int | None) -> bool:
