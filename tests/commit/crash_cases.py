@@ -51,7 +51,7 @@ class Case:
 
 
 #: How often the second table's first commit passes `table_commit.before_commit`, counting those of the first table.
-SECOND_TABLE = {"mutation": 2, "load": 2, "branch_merge": 4, "ensure_indices": 2, "optimize": 3}
+SECOND_TABLE = {"mutation": 2, "load": 2, "branch_merge": 4, "ensure_indices": 2, "optimize": 4}
 #: When the second table has moved and its acknowledgement is lost: the passing, and what is made of it. A merge has
 #: not confirmed then; a compaction does not pass this failpoint.
 SECOND_LOST = {

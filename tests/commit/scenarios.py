@@ -182,13 +182,17 @@ def ensure_indices(context: CommitContext, branch: str) -> Write:
 
 
 def optimize(context: CommitContext, branch: str) -> Write:
-    """A compaction, which takes two versions, then an index; and a compaction of another table."""
+    """An index built anew, a compaction, which takes two versions, and another index; and a compaction of another table.
+
+    A branch inherits the first index with its fork, and nothing under it is compacted until the fork has one of its own.
+    """
     return _write(
         context,
         Kind.OPTIMIZE,
         branch,
         {
             STAFF: (
+                Step(lambda table: stage_index(table, "level", "BTREE", "level_idx")),
                 Step(_compaction, "optimize.between_compact_and_index"),
                 Step(lambda table: stage_index(table, "handle", "BTREE", "handle_idx")),
             ),
@@ -198,8 +202,9 @@ def optimize(context: CommitContext, branch: str) -> Write:
 
 
 def _compaction(table: Table) -> Staged:
-    """A compaction; on a fork that inherits its index, which is not compacted, another index."""
-    return stage_compaction(table) or stage_index(table, "level", "BITMAP", "level_bits")
+    staged = stage_compaction(table)
+    assert staged is not None, f"{table.location} has nothing to compact"
+    return staged
 
 
 def schema_apply(context: CommitContext, branch: str) -> Write:

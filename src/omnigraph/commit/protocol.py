@@ -440,9 +440,14 @@ def _settle(
         if isinstance(error, CommitStateUnknown):
             raise error from unsettled
         raise RecoveryRequired(
-            f"the write failed ({error}) and could not be settled yet ({unsettled}); operation "
-            f"{sidecar.operation_id} will be finished or undone as a whole by the next write, refresh or open. "
-            f"Look for commit {write.lineage.id}, or run `omnigraph recovery list`",
+            f"the write failed half-way ({_cause(error)}) and could not be settled yet ({_cause(unsettled)}); operation "
+            f"{sidecar.operation_id} will be finished or undone as a whole by the next write, refresh or open. Before you "
+            f"repeat it, look for commit {write.lineage.id} (`omnigraph commit show`), or run `omnigraph recovery list`",
             operation_id=sidecar.operation_id,
         ) from error
     raise error
+
+
+def _cause(error: OmnigraphError) -> str:
+    """What went wrong without its advice, which is about a write that has changed nothing."""
+    return str(error).partition("; ")[0]
