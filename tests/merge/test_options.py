@@ -144,6 +144,42 @@ def test_a_resolution_that_breaks_a_rule_itself(tmp_path: Path) -> None:
     assert [one.kind for one in raised.value.conflicts] == ["UniqueViolation"]
 
 
+def test_an_end_that_a_resolution_gives_is_looked_for_in_a_table_that_nobody_changed(tmp_path: Path) -> None:
+    """What theirs brings was checked against that table; what a caller decides was not."""
+    graph = og.init(tmp_path / "g", "node N { name: String @key }\nedge E: N -> N { w: I32? }")
+    write(graph, "main", 'insert N { name: "a" }', 'insert N { name: "b" }', 'insert E { from: "a", to: "b", w: 0 }')
+    graph.create_branch("feature")
+    for branch, weight in (("feature", 1), ("main", 2)):
+        write(graph, branch, f'update E set {{ w: {weight} }} where from = "a"')
+    (edge,) = ids(graph, "edge:E")
+    before = everything(graph)
+    with pytest.raises(og.errors.MergeConflicts) as raised:
+        graph.merge("feature", resolutions=[decided({"to": "nobody"}, edge, "edge:E")])
+    assert named(raised.value.conflicts) == [("OrphanEdge", "edge:E", edge)]
+    assert everything(graph) == before
+    graph.merge("feature", resolutions=[decided({"to": "a"}, edge, "edge:E")])
+    assert [(row["src"], row["dst"]) for row in rows(graph, "edge:E")] == [("a", "a")]
+
+
+def test_edges_of_a_node_that_a_resolution_deletes_are_looked_for_in_a_table_that_nobody_changed(
+    tmp_path: Path,
+) -> None:
+    """The commit that is picked is part of the target: both have its edges, and the base has not even the node."""
+    graph = og.init(tmp_path / "g", "node N { name: String @key n: I32? }\nedge E: N -> N")
+    write(graph, "main", 'insert N { name: "a" }')
+    picked = write(graph, "main", 'insert N { name: "b" }', 'insert E { from: "a", to: "b" }').commit
+    assert picked is not None
+    write(graph, "main", 'update N set { n: 1 } where name = "a"')
+    (edge,) = ids(graph, "edge:E")
+    before = everything(graph)
+    with pytest.raises(og.errors.MergeConflicts) as raised:
+        graph.cherry_pick(picked.id, resolutions=[decided("base", "b", "node:N")])
+    assert named(raised.value.conflicts) == [("OrphanEdge", "edge:E", edge)]
+    assert everything(graph) == before
+    graph.cherry_pick(picked.id, resolutions=[decided("base", "b", "node:N"), decided("base", edge, "edge:E")])
+    assert (ids(graph, "node:N"), ids(graph, "edge:E")) == (["a"], [])
+
+
 def test_a_resolution_decides_about_a_broken_rule(graph: og.Graph) -> None:
     do(graph, "feature", "drop", "ada")
     do(graph, "main", "link", "ada", "cleo")

@@ -78,6 +78,13 @@ BUGS: tuple[Bug, ...] = (
         "tests/merge/test_options.py::test_a_resolution_of_one_entity_hides_no_broken_rule_of_another",
     ),
     Bug(
+        "what a resolution brings is not looked for in tables that nobody changed",
+        "merge/plan.py",
+        "    if not options.resolutions:\n",
+        "    if options is not None:\n",
+        "tests/merge/test_options.py::test_an_end_that_a_resolution_gives_is_looked_for_in_a_table_that_nobody_changed",
+    ),
+    Bug(
         "of three merge bases the last one counts",
         "merge/bases.py",
         "        counts[(counts == 0) & alike(best, before, values) & ~alike(there, before, values)] = number\n",
@@ -87,8 +94,8 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a sum of integers wraps round",
         "query/aggregate.py",
-        '        if max(abs(extremes["min"]), abs(extremes["max"])) * len(column) < _EXACT:\n',
-        "        if extremes:\n",
+        "    return column.cast(pa.int64() if _largest_sum(column, scalar) < _EXACT else _WIDE)\n",
+        "    return column.cast(pa.int64(), safe=False)\n",
         "tests/query/test_edges_of_types.py::test_sums_of_integers_do_not_wrap_round",
     ),
     Bug(
