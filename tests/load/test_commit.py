@@ -121,6 +121,48 @@ def test_a_load_does_not_start_over_for_ever(graph: og.Graph, holds: bool) -> No
     assert seen == [0, 1]
 
 
+COUNTED = "node A { name: String @key }\nnode B { name: String @key }\nedge E: A -> B @card(1..2)"
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> og.Graph:
+    """Two sources, a1 with the edges x and w, a2 with the edge y; each must have one or two."""
+    graph = og.init(tmp_path / "counted", COUNTED)
+    named = [node("A", name="a1"), node("A", name="a2"), node("B", name="b")]
+    edges = [edge("E", "a1", "b", id="x"), edge("E", "a1", "b", id="w"), edge("E", "a2", "b", id="y")]
+    graph.load([*named, *edges], engine="local")
+    return graph
+
+
+def test_a_merge_that_starts_over_counts_nothing_of_its_first_attempt(counted: og.Graph, holds: bool) -> None:
+    """The edge that was to be moved away from a1 is gone with a1: that a1 has no edge now is nobody's fault."""
+    with meanwhile(counted, 'delete A where name = "a1"'):
+        result = counted.load(lines([edge("E", "a2", "b", id="x")]), "merge", engine="local")
+    assert result.report.restarts == 1
+    assert ids(counted, "edge:E") == ["x", "y"]
+    assert counted.verify().ok
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["one more edge", "the edge that is replaced was moved"])
+def test_a_merge_that_starts_over_counts_what_came_meanwhile(counted: og.Graph, holds: bool, moved: bool) -> None:
+    """Between its attempts somebody else gives the source another edge: then it would have three."""
+    if moved:
+        other = edge("E", "a2", "b", id="x")
+        given = [edge("E", "a2", "b", id="z")]
+    else:
+        other = edge("E", "a2", "b", id="v")
+        given = [edge("E", "a2", "b", id="x")]
+    beside, left = og.open(counted.uri), [other]
+
+    def write() -> None:
+        if left:
+            beside.load([left.pop()], "merge", engine="local")
+
+    with failpoints.armed("load.prepared", write), pytest.raises(LoadRejected, match="a2"):
+        counted.load(lines(given), "merge", engine="local")
+    assert counted.verify().ok
+
+
 # --- conditions and repeats -------------------------------------------------------------------------------------------
 
 

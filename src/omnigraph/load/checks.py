@@ -39,12 +39,22 @@ class KeyMeets:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the checks go by: the mode, the types that lines were read of, and what is stored."""
+    """What the checks go by: the mode, the types that lines were read of, and what is stored.
+
+    `attempt`: how often the load has started over. What is stored may be other rows then, so the keys of stored rows that
+    an earlier attempt has handed out are not looked at.
+    """
 
     catalog: Catalog
     mode: str
     written: frozenset[str]
     stored: Stored
+    attempt: int
+
+    @property
+    def gone(self) -> str:
+        """How the roles begin of keys of stored rows that the load replaces."""
+        return f"gone{self.attempt}-"
 
     def entity(self, type_key: str) -> Entity:
         kind, _, name = type_key.partition(":")
@@ -210,16 +220,15 @@ def _replaced(spec: CheckSpec, entity: Entity, keys: pa.Table) -> pa.Array:
     if found.num_rows and len(columns) > 1:
         gone = _with_orders(found.select(columns), keys)
         handed: dict[int, dict[str, pa.Table]] = {}
-        listed = list(unique_roles(entity, gone, [], prefix="gone-"))
+        listed = list(unique_roles(entity, gone, [], prefix=spec.plan.gone))
         if counted:
-            listed.append(
-                (f"gone-src {entity.type_key}", gone.select(["id", "src", "by"]), gone["src"].combine_chunks())
-            )
+            sources = gone["src"].combine_chunks()
+            listed.append((f"{spec.plan.gone}src {entity.type_key}", gone.select(["id", "src", "by"]), sources))
         for role, table, texts in listed:
             for part, rows in split(table, texts, partitions):
                 handed.setdefault(part, {})[role] = rows
         for part, tables in handed.items():
-            spec.exchange.put(Writer(f"gone-{entity.id:x}-{spec.partition:05d}"), part, tables)
+            spec.exchange.put(Writer(f"{spec.plan.gone}{entity.id:x}-{spec.partition:05d}"), part, tables)
     return found[ROW_ADDRESS].combine_chunks()
 
 
@@ -273,7 +282,7 @@ def _unique(
     if not plan.replaces_all(entity.type_key):
         probe = probe_of(columns, rows.schema)
         stored = plan.stored.rows_with(entity.type_key, probe, rows[probe].combine_chunks(), names)
-        gone = tables.get(f"gone-unique{number} {entity.type_key}")
+        gone = tables.get(f"{plan.gone}unique{number} {entity.type_key}")
         if gone is not None:
             stored = stored.filter(pc.invert(pc.is_in(stored["id"], value_set=gone["id"].combine_chunks())))
     orders = rows[ORDER].to_pylist() if stored.num_rows or rows.num_rows else []
@@ -287,7 +296,7 @@ def _cardinality(plan: Plan, edge: EdgeType, tables: Mapping[str, pa.Table]) -> 
     rows = tables.get(f"src {edge.type_key}", empty.append_column(ORDER, pa.array([], pa.int64())))
     if _only_lines_count(plan, edge) and not _has_too_many(edge, rows["src"]):
         return
-    gone = tables.get(f"gone-src {edge.type_key}", empty.append_column("by", pa.array([], pa.int64())))
+    gone = tables.get(f"{plan.gone}src {edge.type_key}", empty.append_column("by", pa.array([], pa.int64())))
     sources = whole(pc.unique(pa.chunked_array([*rows["src"].chunks, *gone["src"].chunks], pa.string())))
     node_key = f"node:{edge.from_type}"
     if plan.replaces_all(node_key):

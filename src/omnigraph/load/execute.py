@@ -240,7 +240,7 @@ class Load:
         check([request.schema], state)
         if request.if_commit is not None:
             check([HeadIs(request.if_commit)], state)
-        plan = Plan(request.catalog, request.mode, work.written, self._stored(state))
+        plan = Plan(request.catalog, request.mode, work.written, self._stored(state), attempt=self.restarts)
         verdict = work.check(plan)
         failpoints.hit("load.checked")
         _refuse_rejected(work, verdict)

@@ -4,7 +4,7 @@ id <type>          ids that may meet another one, and `order`
 src|dst <edge>     ends of edges
 unique<n> <type>   the columns of a unique rule, with the row's id
 refused <node>     ids of nodes whose lines were refused
-gone-…             the same of stored rows that the load replaces
+goneN-…            the same of stored rows that the load replaces, as its attempt number N has found them
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def needed_keys(plan: Plan, exchange: Exchange) -> list[StoredKeys]:
             continue
         if key in plan.written:
             if edge.cardinality.minimum > 0:
-                needed.append(StoredKeys(plan, exchange, edge, "src", f"gone-src {key}"))
+                needed.append(StoredKeys(plan, exchange, edge, "src", f"{plan.gone}src {key}"))
             continue
         for column, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
             if f"node:{type_name}" in plan.written:
@@ -60,7 +60,7 @@ def put_stored_keys(spec: StoredKeys) -> None:
 
 
 def _rows(spec: StoredKeys) -> Iterator[pa.Table]:
-    goes = spec.role.startswith("gone")
+    goes = spec.role.startswith(spec.plan.gone)
     columns: Sequence[str] = ["id", spec.column] if goes else [spec.column]
     table = spec.plan.stored.table(spec.edge.type_key)
     for batch in table.scan(columns, batch_size=_ROWS_AT_ONCE):
