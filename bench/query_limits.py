@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Timer
+from threading import Event, Lock, Thread
 from time import perf_counter
 
 import numpy as np
@@ -70,39 +71,69 @@ def _together(what: str, ask: Callable[[int], object]) -> Row:
     return Row(f"{QUERIES} {what} from {THREADS} threads", together, Floor("one after the other", alone), goal=goal)
 
 
+#: Long queries by what they spend their time in: on the social graph (`Person`), and on the large table (`P`).
+_LONG = {
+    "a product": "match { $a: Person $b: Person $a.age > $b.age } return { max($a.age) as m }",
+    "a join": "match { $a: Person $a follows $b $b follows $c $c follows $d $a.age > $d.age } return { max($d.age) as m }",
+    "a search from every node (compiled)": "match { $a: Person $a follows{1,9} $b } return { max($a.age) as m }",
+    "a scan": 'match { $a: P $a.note contains "none of these" } return { count($a) as k }',
+    "a scan with a rest in memory": "match { $a: P lower($a.note) = upper($a.key) } return { count($a) as k }",
+    "a product with a scan": 'match { $a: P $b: P $a.note contains "none" $b.n > 3 } return { max($a.n) as m }',
+    "groups": "match { $a: P } return { $a.note, $a.key, max($a.n) as m } order { m desc } limit 3",
+    "a median of groups": "match { $a: P } return { $a.n, median($a.n) as m, count(distinct $a.key) as k } limit 3",
+    "an order": "match { $a: P } return { $a.note, $a.key } order { $a.note desc, $a.key desc } limit 300000",
+}
+_DELAYS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+
+
 @benchmark("query.cancel")
 def cancelling() -> Iterator[Row]:
-    """How long a query goes on after it is cancelled from another thread, inside products, searches and scans."""
+    """How long a query goes on at most after it is stopped: by another thread, and by Ctrl-C."""
     with scratch_folder() as folder:
         social = load_social(make_social(), folder / "social")
-        table = _graph(folder / "graph", ROWS // 5)
-        for what, graph, gq in (
-            ("a product", social, "$a: Person $b: Person $a.age > $b.age"),
-            ("a search from every node", social, "$a: Person $a follows{1,9} $b"),
-            ("a product with a scan", table, '$a: P $b: P $a.note contains "none of these" $b.n > 3'),
-        ):
-            text = f"query q() {{ match {{ {gq} }} return {{ max({'$a.n' if graph is table else '$a.age'}) as m }} }}"
-            late = sorted(_lateness(graph, text, delay) for delay in (0.05, 0.2, 0.5, 1.0, 2.0))
-            yield Row(f"cancelling {what}", Measure(late[len(late) // 2], late[0], late[-1]), goal=PROMPT)
+        table = _graph(folder / "graph", ROWS * 2 // 5)
+        for what, body in _LONG.items():
+            graph = table if ": P " in body else social
+            text = f"query q() {{ {body} }}"
+            for how, stop in (("cancelled", _cancelled), ("interrupted", _interrupted)):
+                late = sorted(stop(graph, text, delay) for delay in _DELAYS)
+                yield Row(f"{what}, {how}: the latest end", Measure(late[-1], late[0], late[-1]), goal=PROMPT)
 
 
-def _lateness(graph: omnigraph.Graph, text: str, delay: float) -> float:
-    """Seconds between `cancel()` and the end of the query; 0 when it had ended before."""
-    cancel, moments = omnigraph.Cancel(), []
+def _cancelled(graph: omnigraph.Graph, text: str, delay: float) -> float:
+    """Seconds between `cancel()` in another thread and the end of the query; 0 when it had ended before."""
+    cancel = omnigraph.Cancel()
+    return _lateness(lambda: graph.query(text, cancel=cancel), delay, cancel.cancel)
 
-    def stop() -> None:
-        moments.append(perf_counter())
-        cancel.cancel()
 
-    timer = Timer(delay, stop)
-    timer.start()
+def _interrupted(graph: omnigraph.Graph, text: str, delay: float) -> float:
+    """The same for Ctrl-C: a signal to this process, whose main thread runs the query."""
+    return _lateness(lambda: graph.query(text), delay, lambda: os.kill(os.getpid(), signal.SIGINT))
+
+
+def _lateness(query: Callable[[], object], delay: float, stop: Callable[[], None]) -> float:
+    moments: list[float] = []
+    over, ended = Event(), Lock()
+
+    def stopping() -> None:
+        if not over.wait(delay):
+            with ended:
+                if not over.is_set():
+                    moments.append(perf_counter())
+                    stop()
+
+    thread = Thread(target=stopping)
+    thread.start()
     try:
-        graph.query(text, cancel=cancel)
-        return 0.0
-    except omnigraph.errors.Cancelled:
+        query()
+        with ended:
+            over.set()
+        return perf_counter() - moments[0] if moments else 0.0
+    except (omnigraph.errors.Cancelled, KeyboardInterrupt):
         return perf_counter() - moments[0]
     finally:
-        timer.cancel()
+        over.set()
+        thread.join()
 
 
 @benchmark("query.memory")

@@ -277,6 +277,35 @@ def test_long_work_is_left_behind() -> None:
         patient.patiently(lambda: 1 // 0, 1)
 
 
+#: Steps that take the longer the more rows there are, and look neither at signals nor at the clock.
+LONG_STEPS = [
+    pytest.param(query("$a: N", "$a.note, max($a.age) as m", "order { $a.note asc }"), id="groups"),
+    pytest.param(query("$a: N", "$a.age, median($a.age) as m", "order { $a.age asc }"), id="all values of groups"),
+    pytest.param(query("$a: N", "$a.note, $a.age", "order { $a.note desc }"), id="order"),
+    pytest.param(query("$a: N $a to $b upper($a.note) != lower($b.k)", "count($b.k) as n"), id="computed condition"),
+    pytest.param(query("$a: N", "upper($a.note) as note"), id="computed column"),
+    pytest.param(query("$a: N", "max(upper($a.note)) as note"), id="computed argument"),
+]
+
+
+@pytest.mark.parametrize("text", LONG_STEPS)
+def test_long_steps_can_be_left_behind(graph: og.Graph, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are done in a thread when there are many rows, with the same result."""
+    expected = graph.query(text).rows
+    left: list[int] = []
+
+    class Spying(Budget):
+        def patiently(self, work: Callable[[], Any], steps: int) -> Any:
+            left.extend([steps] if steps >= self.limits.long_work else [])
+            return super().patiently(work, steps)
+
+    monkeypatch.setattr("omnigraph.query.execute.Budget", Spying)
+    handle = graph.at("main")
+    handle._limits = Limits(long_work=100 * NODES)
+    assert handle.query(text).rows == expected
+    assert left
+
+
 def test_a_scan_in_a_thread() -> None:
     """Items come in order, an error comes after the items before it, and a deadline does not wait for the next."""
     budget = Budget(Limits(timeout=60, long_work=1))

@@ -13,12 +13,14 @@ import pyarrow.compute as pc
 from omnigraph.language.query.ir import Aggregate, AggregateCall, Column, Expr, OutputColumn, ResultColumn
 from omnigraph.language.types import FLOATS, INTEGERS, PropType, Scalar
 from omnigraph.query.count_paths import refuse_too_many, weight_of
-from omnigraph.query.evaluate import evaluate
+from omnigraph.query.evaluate import evaluated
 from omnigraph.query.group_values import aggregate_whole, needs_all_values, out_of_range
 from omnigraph.query.rows import WEIGHT, Rows, Values, gathered
 from omnigraph.query.run import Run
 from omnigraph.values.columns import arrow_type, whole
 
+#: Steps of a loop that grouping a row takes about as long as.
+_STEPS_PER_ROW = 100
 #: Sums of integers up to here are exact as integers; others are summed as numbers of 38 digits.
 _EXACT = 2**62
 #: Sums of integers up to here are exact as doubles.
@@ -44,7 +46,8 @@ def aggregate(plan: Aggregate, batches: Iterator[Rows], run: Run) -> Rows:
     Rows that come in several batches are aggregated one batch at a time, so that only groups are held.
     """
     if any(needs_all_values(named.call) for named in plan.aggregates):
-        return aggregate_whole(plan, gathered(batches, run.budget), run)
+        rows = gathered(batches, run.budget)
+        return run.budget.patiently(lambda: aggregate_whole(plan, rows, run), _STEPS_PER_ROW * rows.count)
     first = next(batches)
     second = next(batches, None)
     if second is None:
@@ -81,13 +84,13 @@ def _groups(
         # Each row is a group of its own: a sum, a mean or an extreme of one value is that value.
         first, values, totals = rows, [key.values for key in keys], [argument for argument, _ in arguments]
     else:
-        grouped = _grouped(keys, arguments, rows.count)
+        grouped = run.budget.patiently(lambda: _grouped(keys, arguments, rows.count), _STEPS_PER_ROW * rows.count)
         first = rows.take(grouped[_FIRST].to_numpy()) if _FIRST in grouped else rows
         values = [grouped[f"k{number}"] for number in range(len(keys))]
         totals = [grouped[f"a{number}"] for number in range(len(arguments))]
     exprs = (key.expr for key in named)
     shown: list[Values] = [
-        evaluate(expr, first, run) if key.numbered else value
+        evaluated(expr, first, run) if key.numbered else value
         for expr, key, value in zip(exprs, keys, values, strict=True)
     ]
     return shown, totals
@@ -227,7 +230,7 @@ def _key(expr: Expr, rows: Rows, run: Run) -> _Key:
         positions = rows.positions(expr.variable)
         ascending = bool((positions[1:] > positions[:-1]).all())
         return _Key(pa.array(positions), numbered=True, distinct=ascending)
-    column = evaluate(expr, rows, run)
+    column = evaluated(expr, rows, run)
     if expr.type.is_list or expr.type.is_vector:
         seen: dict[object, int] = {}
         items = (None if value is None else tuple(value) for value in column.to_pylist())
@@ -253,7 +256,7 @@ def _arguments(call: AggregateCall, rows: Rows, run: Run, *, partial: bool = Fal
     if call.function != "avg":
         return (_argument(call, rows, run),)
     assert call.argument is not None
-    column, scalar = evaluate(call.argument, rows, run), call.argument.type.scalar
+    column, scalar = evaluated(call.argument, rows, run), call.argument.type.scalar
     if not partial and (scalar not in INTEGERS or _largest_sum(column, scalar) < _EXACT_DOUBLE):
         return ((column.cast(pa.float64(), safe=False), "mean"),)
     return (_summable(column, call.argument.type), "sum"), (pc.is_valid(column).cast(pa.int64()), "sum")
@@ -277,7 +280,7 @@ def _argument(call: AggregateCall, rows: Rows, run: Run) -> tuple[pa.Array, str]
     if call.argument is None:
         ones = pa.array(np.ones(rows.count, np.int64)) if weights is None else weights
         return ones, "sum"
-    column = evaluate(call.argument, rows, run)
+    column = evaluated(call.argument, rows, run)
     match call.function:
         case "count" if weights is not None:
             return pc.if_else(pc.is_valid(column), weights, pa.scalar(0, pa.int64())), "sum"

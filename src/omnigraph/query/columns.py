@@ -30,7 +30,7 @@ from omnigraph.language.query.ir import (
 from omnigraph.query.cache import Key
 from omnigraph.query.domain import TableIds
 from omnigraph.query.entities import Entities
-from omnigraph.query.evaluate import holds
+from omnigraph.query.evaluate import satisfied
 from omnigraph.query.rows import Addresses, Attributes, Integers, Mask, Rows, Values, address_name, column_name
 from omnigraph.query.run import Run
 from omnigraph.values.columns import arrow_type
@@ -58,7 +58,7 @@ class NodeColumns:
         some = Rows(len(self.ids.ids), {name: self.columns[name] for name in asked})
         if rows is not None:
             some = some.take(rows)
-        masks = [holds(predicate, some, run) for predicate in predicates]
+        masks = [satisfied(predicate, some, run) for predicate in predicates]
         for mask in masks[1:]:
             masks[0] &= mask
         return masks[0]

@@ -30,7 +30,7 @@ from omnigraph.language.query.lower import MOST_ROWS
 from omnigraph.query.aggregate import aggregate
 from omnigraph.query.antijoin import anti_join, outer_rows
 from omnigraph.query.count_paths import count_paths, times, weight_of, weighted
-from omnigraph.query.evaluate import evaluate, satisfying
+from omnigraph.query.evaluate import evaluated, satisfying
 from omnigraph.query.expand import expand
 from omnigraph.query.order import order, ordered
 from omnigraph.query.reach import Sizes
@@ -225,7 +225,7 @@ class _Walk:
                     budget.release(held)
 
     def _project(self, plan: Project, rows: Rows) -> Rows:
-        return Rows(rows.count, {column.name: evaluate(column.expr, rows, self.run) for column in plan.columns})
+        return Rows(rows.count, {column.name: evaluated(column.expr, rows, self.run) for column in plan.columns})
 
 
 #: Where the two rows of a pair are, and what is computed on the way.

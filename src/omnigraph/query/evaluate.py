@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator as python
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +53,11 @@ from omnigraph.values.build import repeated
 from omnigraph.values.columns import arrow_type, whole
 from omnigraph.values.compare import EXCHANGED, Comparison, Nothing, coerce
 
+#: Steps of a loop that computing something for a row, such as a text in lower case, takes about as long as.
+_STEPS_PER_ROW = 200
+
+Computed = TypeVar("Computed")
+
 
 def evaluate(expr: Expr, rows: Rows, run: Run) -> pa.Array:
     """One value for each row, in the Arrow type of the expression."""
@@ -79,13 +84,37 @@ def evaluate(expr: Expr, rows: Rows, run: Run) -> pa.Array:
             return pa.array(truth.true, mask=None if known.all() else ~known)
 
 
+def evaluated(expr: Expr, rows: Rows, run: Run) -> pa.Array:
+    """The same, computed where a run that is stopped can leave it behind."""
+    return _patiently(expr, rows, run, evaluate)
+
+
 def satisfying(predicates: tuple[Predicate, ...], rows: Rows, run: Run) -> Rows:
     """The rows that satisfy all predicates; each is asked only about the rows that the ones before left."""
     for predicate in predicates:
-        mask = holds(predicate, rows, run)
+        mask = satisfied(predicate, rows, run)
         if not mask.all():
             rows = rows.filter(mask)
     return rows
+
+
+def satisfied(predicate: Predicate, rows: Rows, run: Run) -> Mask:
+    """`holds`, computed where a run that is stopped can leave it behind."""
+    return _patiently(predicate, rows, run, holds)
+
+
+def _patiently(expr: Expr, rows: Rows, run: Run, compute: Callable[[Expr, Rows, Run], Computed]) -> Computed:
+    steps = _STEPS_PER_ROW * rows.count
+    if steps < run.budget.limits.long_work or _is_cheap(expr):
+        return compute(expr, rows, run)
+    return run.budget.patiently(lambda: compute(expr, rows, run), steps)
+
+
+def _is_cheap(expr: Expr) -> bool:
+    """Whether an expression only reads columns and compares them: millions of rows within some milliseconds."""
+    if isinstance(expr, Column | ResultColumn | TypedValue | Parameter | Now):
+        return True
+    return isinstance(expr, Compare | IsNull | And | Or | Not) and all(map(_is_cheap, operands(expr)))
 
 
 def holds(predicate: Predicate, rows: Rows, run: Run) -> Mask:

@@ -37,6 +37,7 @@ def aggregate_whole(plan: Aggregate, rows: Rows, run: Run) -> Rows:
     leading = rows.take(first)
     result: dict[str, Values] = {key.name: evaluate(key.expr, leading, run) for key in plan.keys}
     for named in plan.aggregates:
+        run.budget.check()
         result[named.name] = _aggregated(named.call, rows, codes, count, run)
     return Rows(count, result)
 
