@@ -1,6 +1,7 @@
 """Aggregates that need all values of a group at once: distinct ones, lists, medians, percentiles and deviations.
 
-Rows are numbered by their group; each aggregate is one pass over the numbers and the values.
+Rows are numbered by their group; each aggregate is one pass over the numbers and the values. This is done in a thread when there
+are many rows: between its passes it looks whether the run was stopped, and ends then.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from omnigraph.language.query.ir import Aggregate, AggregateCall, render_expr
 from omnigraph.language.types import FLOATS
 from omnigraph.query.compare import as_mask
 from omnigraph.query.evaluate import constant_value, evaluate
+from omnigraph.query.limits import Budget
 from omnigraph.query.rows import Integers, Rows, Values
 from omnigraph.query.run import Run
 from omnigraph.values.columns import arrow_type, whole
@@ -32,7 +34,7 @@ def needs_all_values(call: AggregateCall) -> bool:
 
 def aggregate_whole(plan: Aggregate, rows: Rows, run: Run) -> Rows:
     """The groups of all rows, in the order in which their first rows come; without keys, one group even of nothing."""
-    codes, first = _groups([evaluate(key.expr, rows, run) for key in plan.keys], rows.count)
+    codes, first = _groups([evaluate(key.expr, rows, run) for key in plan.keys], rows.count, run.budget)
     count = len(first) if plan.keys else 1
     leading = rows.take(first)
     result: dict[str, Values] = {key.name: evaluate(key.expr, leading, run) for key in plan.keys}
@@ -42,13 +44,15 @@ def aggregate_whole(plan: Aggregate, rows: Rows, run: Run) -> Rows:
     return Rows(count, result)
 
 
-def _groups(keys: list[pa.Array], count: int) -> tuple[Integers, Integers]:
+def _groups(keys: list[pa.Array], count: int, budget: Budget) -> tuple[Integers, Integers]:
     """The number of each row's group, and the first row of each group; groups are numbered by their first rows."""
     codes = np.zeros(count, np.int64)
     for key in keys:
         own = _codes(key)
+        budget.check()
         width = int(own.max()) + 1 if len(own) else 1
         _, codes = np.unique(codes * width + own, return_inverse=True)
+    budget.check()
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
     numbers = np.empty(len(order), np.int64)
@@ -75,7 +79,7 @@ def _aggregated(call: AggregateCall, rows: Rows, codes: Integers, count: int, ru
     known = np.flatnonzero(as_mask(values.is_valid()))
     values, codes = values.take(pa.array(known)), codes[known]
     if call.distinct:
-        kept = _first_of_each(codes, values)
+        kept = _first_of_each(codes, values, run.budget)
         values, codes = values.take(pa.array(kept)), codes[kept]
     match call.function:
         case "count":
@@ -96,9 +100,10 @@ def _aggregated(call: AggregateCall, rows: Rows, codes: Integers, count: int, ru
             return _at(values, codes, count, last=call.function == "max", sort=True)
 
 
-def _first_of_each(codes: Integers, values: pa.Array) -> Integers:
+def _first_of_each(codes: Integers, values: pa.Array, budget: Budget) -> Integers:
     """The rows that hold a value of their group for the first time."""
     pairs = pa.table({"code": codes, "value": _codes(values), "place": np.arange(len(codes))})
+    budget.check()
     first = pairs.group_by(["code", "value"]).aggregate([("place", "min")])["place_min"]
     return np.sort(first.to_numpy())
 
