@@ -179,7 +179,7 @@ class Merged:
 def combine(base: State, ours: State, theirs: State, strategy: str | None, by_property: bool) -> Merged:
     """Three-way merge, entity by entity: what theirs changed since base, on top of ours."""
     merged = Merged({name: dict(rows) for name, rows in ours.items()})
-    kept = set()
+    kept, returned = set(), set()
     for (name, key), (old, new) in sorted(difference(base, theirs).items()):
         mine = ours[name].get(key)
         if mine == new:
@@ -201,11 +201,14 @@ def combine(base: State, ours: State, theirs: State, strategy: str | None, by_pr
             decided = mine if strategy == "ours" else new
             if new is None and decided is not None and name in NODES:
                 kept.add((name, key))
+            if mine is None and decided is not None and name in NODES:
+                returned.add((name, key))
         if decided is None:
             merged.state[name].pop(key, None)
         else:
             merged.state[name][key] = decided
     _keep_edges(merged.state, base, ours, theirs, kept)
+    _bring_edges(merged.state, base, ours, theirs, returned)
     return merged
 
 
@@ -219,6 +222,19 @@ def _keep_edges(
                 continue
             nodes = [(node, row[end]) for end, node in zip(("src", "dst"), ends, strict=True)]
             if any(node in kept for node in nodes) and all(at in after[node] for node, at in nodes):
+                after[name][key] = row
+
+
+def _bring_edges(
+    after: dict[str, dict[str, Row]], base: State, ours: State, theirs: State, returned: set[tuple[str, str]]
+) -> None:
+    """A node that ours deleted and that comes back brings the edges it went with, where their other ends are there too."""
+    for name, ends in EDGES.items():
+        for key, row in theirs[name].items():
+            if key in after[name] or key in ours[name] or key not in base[name]:
+                continue
+            nodes = [(node, row[end]) for end, node in zip(("src", "dst"), ends, strict=True)]
+            if any(node in returned for node in nodes) and all(at in after[node] for node, at in nodes):
                 after[name][key] = row
 
 

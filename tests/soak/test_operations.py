@@ -111,6 +111,16 @@ def test_a_node_that_is_kept_keeps_its_edges() -> None:
     assert merged.state == ours
 
 
+def test_a_node_that_comes_back_brings_its_edges() -> None:
+    """Not those whose other end is gone, and not those that theirs deleted."""
+    edges = [edge("Next", "a", "b", weight=1), edge("Next", "a", "c"), edge("Next", "b", "a")]
+    base = graph(item("a"), item("b"), item("c"), *edges)
+    theirs = graph(item("a", rank_0=1), item("b"), item("c"), *edges[:2])
+    merged = combine(base, graph(item("b")), theirs, "theirs", False)
+    assert merged.state == graph(item("a", rank_0=1), item("b"), edges[0])
+    assert combine(base, graph(item("b")), theirs, "ours", False).state == graph(item("b"))
+
+
 def test_the_bases_of_a_criss_cross() -> None:
     listed = [("0", None, None), ("a", "0", None), ("b", "0", None), ("x", "a", "b"), ("y", "b", "a")]
     nodes = {name: Node(name, parent, merged) for name, parent, merged in listed}

@@ -62,10 +62,10 @@ class Bounded(Generic[Value]):
     def get(self, key: Key) -> Value | None:
         """A value that is there already."""
         with self._lock:
-            if key in self._values:
+            found = self._values.get(key)
+            if found is not None:
                 self._values.move_to_end(key)
-                return self._values[key]
-            return None
+            return found
 
     def get_or_make(self, key: Key, make: Callable[[], Value]) -> Value:
         """The value of a key; whoever comes first makes it, outside of the lock that other keys need."""
