@@ -1,15 +1,20 @@
-"""One cluster for the tests of a process, and a session on it that runs every task twice when it can."""
+"""One cluster for the tests of a process, and a session on it that runs every task twice when it can.
+
+A cluster takes a while to start, work and die: some tests run in every suite, the others only in the long one.
+"""
 
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from omnigraph.spark.executors import active_executors
 from omnigraph.spark.session import Session, spark_session, stop_session
-from tests.cluster.standalone import Cluster, running_cluster
+from tests.cluster.standalone import HOSTS, Cluster, running_cluster
 
 CONF = {
     "spark.cores.max": "2",
@@ -18,6 +23,8 @@ CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "4",
+    # The first job waits for both executors.
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     # A copy of a task is started as soon as it takes a little longer than the quickest ones.
     "spark.speculation": "true",
     "spark.speculation.quantile": "0.1",
@@ -26,20 +33,47 @@ CONF = {
 }
 
 
-@pytest.fixture(scope="session")
+class Running:
+    """The one session of the tests on a cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def session(self) -> Session:
+        if self._cluster.mend():
+            # Its executors may all have gone to the other worker, and stay there.
+            stop_session()
+        found = spark_session(master=self._cluster.url, conf=CONF)
+        while not self._is_whole():
+            time.sleep(0.1)
+        return found
+
+    def _is_whole(self) -> bool:
+        """Whether there is one executor on each worker: Spark copies a slow task to another host only."""
+        executors = active_executors(spark_session().context)
+        return sorted(one.host for one in executors) == sorted(HOSTS)
+
+
+@pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with running_cluster(tmp_path_factory.mktemp("cluster") / "c") as running:
         yield running
 
 
-@pytest.fixture(scope="module")
-def session(cluster: Cluster) -> Iterator[Session]:
-    """A session on the cluster; the driver's temporary folder is one that the second worker does not see."""
+@pytest.fixture(scope="package")
+def running(cluster: Cluster) -> Iterator[Running]:
+    """The session on the cluster; the driver's temporary folder is one that the second worker does not see."""
     stop_session()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(cluster.private))
-        yield spark_session(master=cluster.url, conf=CONF)
+        yield Running(cluster)
         stop_session()
+
+
+@pytest.fixture
+def session(running: Running) -> Session:
+    """A session with one executor on each worker; a new one when a test has left it otherwise."""
+    return running.session()
 
 
 @pytest.fixture

@@ -56,8 +56,8 @@ class Cluster:
         self._launch("master", [*master, "--webui-port", "0"], HOSTS[0])
         for number in range(len(HOSTS)):
             self.start_worker(number)
-        while self._log("master").count("Registering worker") < len(HOSTS):
-            self._wait("master")
+        while self._registered() < len(HOSTS):
+            self._wait()
 
     def start_worker(self, number: int) -> None:
         """Start a worker, anew when it was killed."""
@@ -71,9 +71,21 @@ class Cluster:
         worker.kill()
         worker.wait()
 
+    def mend(self) -> bool:
+        """Start the workers anew that were killed; whether there were any."""
+        killed = [number for number in range(len(HOSTS)) if self.processes[f"worker-{number}"].poll() is not None]
+        for number in killed:
+            registered = self._registered()
+            self.start_worker(number)
+            while self._registered() == registered:
+                self._wait()
+        return bool(killed)
+
     def executors(self, app: str) -> list[int]:
-        """The processes of the executors of an application."""
-        return [pid for pid, command in _processes() if _EXECUTOR in command and app in command]
+        """The processes of the executors of an application, or of all whose ids begin so."""
+        found = [pid for pid, command in _processes() if _EXECUTOR in command and f"--app-id {app}" in command]
+        # Another cluster of this machine may have given the same id.
+        return [pid for pid in found if str(self.folder).encode() in _environment(pid)]
 
     def python_workers(self, app: str) -> list[int]:
         """The Python processes in which the tasks of an application run."""
@@ -121,10 +133,14 @@ class Cluster:
                 start_new_session=True,
             )
 
+    def _registered(self) -> int:
+        """How many times a worker has registered with the master."""
+        return self._log("master").count("Registering worker")
+
     def _log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
-    def _wait(self, name: str) -> None:
+    def _wait(self) -> None:
         for one, process in self.processes.items():
             assert process.poll() is None, f"{one} ended: {self._log(one)}"
         time.sleep(0.1)
@@ -167,6 +183,12 @@ def _processes() -> list[tuple[int, str]]:
             with suppress(OSError):
                 found.append((int(entry.name), (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()))
     return found
+
+
+def _environment(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path("/proc", str(pid), "environ").read_bytes()
+    return b""
 
 
 def _parent(pid: int) -> int:

@@ -14,9 +14,6 @@ from omnigraph.spark.session import Session
 from tests.cluster.standalone import HOSTS, SECOND, Cluster
 from tests.spark import tasks
 
-#: A cluster of processes takes minutes to start, work and die.
-pytestmark = pytest.mark.long
-
 
 @pytest.mark.parametrize(
     ("python", "said"),
@@ -25,6 +22,7 @@ pytestmark = pytest.mark.long
             lambda: str(Path(sys.base_prefix, "bin", f"python3.{sys.version_info[1]}")),
             "has no module 'omnigraph'; run `pip install omnigraph` there, or set PYSPARK_PYTHON",
             id="without this package",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             lambda: "/nowhere/python",
@@ -45,6 +43,7 @@ def test_what_the_workers_lack(
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.long
 def test_a_worker_process_that_dies_again_and_again_names_its_host(session: Session) -> None:
     with pytest.raises(SparkFailed, match=r"a Spark worker process died on the worker 127\.0\.0\.[12] while") as raised:
         OnSpark(session).run(tasks.die, [0])

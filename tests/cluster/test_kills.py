@@ -27,9 +27,6 @@ from tests.cluster.checks import COUNT, TABLE, assert_references, assert_whole, 
 from tests.cluster.conftest import CONF
 from tests.cluster.standalone import Cluster
 
-#: A cluster of processes takes minutes to start, work and die.
-pytestmark = pytest.mark.long
-
 DRIVER = Path(__file__).with_name("driver.py")
 
 
@@ -64,21 +61,10 @@ def deed(victim: str, cluster: Cluster, session: Session) -> Callable[[], None]:
     return lambda: cluster.kill_worker(0)
 
 
-@pytest.fixture
-def mended(cluster: Cluster) -> Any:
-    """Workers that a test has killed are started again."""
-    yield
-    for number in range(2):
-        if cluster.processes[f"worker-{number}"].poll() is not None:
-            cluster.start_worker(number)
-
-
-@pytest.mark.usefixtures("mended")
 @pytest.mark.parametrize(
     ("victim", "form"),
     [
-        pytest.param(victim, form, marks=() if (victim, form) in QUICK else pytest.mark.long)
-        for QUICK in [{("executor", "lines"), ("Python worker", "frame"), ("worker", "lines")}]
+        pytest.param(victim, form, marks=() if (victim, form) == ("executor", "lines") else pytest.mark.long)
         for victim in ("executor", "Python worker", "all Python workers", "worker")
         for form in ("lines", "frame")
     ],
@@ -103,6 +89,7 @@ def test_a_death_while_reading(victim: str, form: str, cluster: Cluster, session
     assert_whole(graph)
 
 
+@pytest.mark.long
 def test_a_task_that_runs_twice_counts_once(cluster: Cluster, session: Session, place: Path) -> None:
     """An executor stands still in the middle: copies of its tasks do the work, and it comes back when all is committed."""
     graph = new_graph(place)
@@ -141,6 +128,7 @@ def test_a_progress_that_raises_writes_nothing_and_harms_no_later_load(session: 
     assert_whole(graph)
 
 
+@pytest.mark.long
 def test_a_killed_driver(cluster: Cluster, place: Path) -> None:
     """Its tasks end with it. Its record keeps what it staged from cleanup until the lease runs out; the graph is untouched."""
     graph = new_graph(place)

@@ -21,8 +21,7 @@ from omnigraph.spark.visibility import Look, sights
 from tests.cluster.checks import COUNT, SCHEMA, TABLE, assert_whole, lines, new_graph
 from tests.cluster.standalone import HOSTS, SECOND, Cluster
 
-#: A cluster of processes takes minutes to start, work and die.
-pytestmark = [pytest.mark.usefixtures("session"), pytest.mark.long]
+pytestmark = pytest.mark.usefixtures("session")
 
 
 def _jsonl(folder: Path) -> Path:
@@ -66,7 +65,13 @@ KINDS = ("shared path", "driver's path", "driver's gz", "driver's parquet", "dri
 TABLES = ("driver's parquet", "driver's csv", "arrow", "frame")
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "arrow", "frame"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=() if kind in ("driver's parquet", "frame") else pytest.mark.long)
+        for kind in (*KINDS, "arrow", "frame")
+    ],
+)
 def test_every_input_arrives_whole(
     kind: str, cluster: Cluster, session: Session, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,6 +82,7 @@ def test_every_input_arrives_whole(
     assert_whole(graph)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["merge", "overwrite"])
 def test_the_other_modes(mode: Any, place: Path, session: Session) -> None:
     graph = new_graph(place)
@@ -87,6 +93,7 @@ def test_the_other_modes(mode: Any, place: Path, session: Session) -> None:
     assert_whole(graph)
 
 
+@pytest.mark.long
 def test_a_frame_is_the_same_twice(place: Path, session: Session) -> None:
     graph = new_graph(place)
     frame = session.sql.createDataFrame(TABLE)

@@ -10,10 +10,8 @@ import omnigraph as og
 from tests.cluster.checks import COUNT, SCHEMA, assert_whole, lines
 from tests.spark.test_session import python
 
-#: A cluster of processes takes minutes to start, work and die.
-pytestmark = pytest.mark.long
 
-
+@pytest.mark.long
 def test_a_load_on_a_local_cluster_with_the_java_of_the_wheel(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_bytes(lines())
     og.init(tmp_path / "g", SCHEMA)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,13 @@ from omnigraph.commit.staging_jobs import (
     FOLDER,
     StagingJob,
     list_jobs,
+    ownerless_scratch,
     parse_job,
     read_job,
     remove_job,
     scratch_folder,
     staging_job,
+    take_back_when_over,
 )
 from omnigraph.errors import OmnigraphError
 from omnigraph.ids import new_ulid
@@ -79,6 +82,46 @@ def test_the_record_of_a_dead_job_expires(store: ObjectStore) -> None:
     assert found.is_expired(JOB.expires_at + 1)
     remove_job(store, JOB.job_id)
     assert list_jobs(store) == []
+
+
+def test_what_a_task_puts_when_its_job_is_over_is_taken_back(store: ObjectStore) -> None:
+    with staging_job(store, new_ulid(), "load", "main", ()) as running:
+        job_id = running.job.job_id
+        store.put(f"{scratch_folder(job_id)}/keys/0", b"x")
+        take_back_when_over(store, job_id)
+        assert store.exists(scratch_folder(job_id))
+    store.put(f"{scratch_folder(job_id)}/keys/1", b"x")
+    take_back_when_over(store, job_id)
+    assert store.list(FOLDER) == []
+
+
+@pytest.mark.parametrize("step", ["delete", "delete_prefix"])
+def test_what_is_put_while_a_job_ends_is_seen_by_the_job_or_by_the_task(
+    store: ObjectStore, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever step of the removal a task puts and looks before."""
+    store.put(JOB.path, JOB.to_json())
+    undisturbed = getattr(store, step)
+
+    def meanwhile(path: str) -> None:
+        monkeypatch.undo()
+        store.put(f"{scratch_folder(JOB.job_id)}/keys/0", b"x")
+        take_back_when_over(store, JOB.job_id)
+        undisturbed(path)
+
+    monkeypatch.setattr(store, step, meanwhile)
+    remove_job(store, JOB.job_id)
+    assert store.list(FOLDER) == []
+
+
+def test_scratch_without_a_record_is_known_when_it_is_old(store: ObjectStore) -> None:
+    dead = new_ulid()
+    store.put(f"{scratch_folder(dead)}/keys/0", b"x")
+    store.put(f"{scratch_folder(JOB.job_id)}/keys/0", b"x")
+    store.put(JOB.path, JOB.to_json())
+    now = datetime.now(UTC)
+    assert ownerless_scratch(store, now - timedelta(hours=1)) == []
+    assert ownerless_scratch(store, now + timedelta(hours=1)) == [dead]
 
 
 @pytest.mark.parametrize(

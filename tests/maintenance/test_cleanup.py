@@ -22,7 +22,7 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN
 from omnigraph.commit.protocol import Write, execute
 from omnigraph.commit.sidecar import Kind
-from omnigraph.commit.staging_jobs import staging_job
+from omnigraph.commit.staging_jobs import scratch_folder, staging_job
 from omnigraph.commit.updates import DropTable
 from omnigraph.graph.lifecycle import connect
 from omnigraph.ids import new_ulid
@@ -314,6 +314,19 @@ def test_it_says_that_a_running_job_keeps_commits(org: og.Graph) -> None:
 
 
 # --- leftovers --------------------------------------------------------------------------------------------------------
+
+
+def test_scratch_of_a_job_that_is_gone(org: og.Graph) -> None:
+    """What a process left that died while it removed its scratch goes when it is old; that of a running job stays."""
+    context = connect(org.uri)
+    with staging_job(context.store, new_ulid(), "load", MAIN, []) as running:
+        own = f"{scratch_folder(running.job.job_id)}/keys/0"
+        young, old = (f"{scratch_folder(new_ulid())}/keys/0" for _ in range(2))
+        for path in (own, young, old):
+            context.store.put(path, b"x")
+        make_old(context, {old, own}, days=2)
+        org.cleanup(keep=1)
+        assert {info.path for info in context.store.list("__staging")} == {own, running.job.path, young}
 
 
 def stage_and_forget(context: CommitContext) -> set[str]:

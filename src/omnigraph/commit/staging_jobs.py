@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 
 import orjson
 
@@ -46,7 +47,7 @@ class StagingJob:
 
     @property
     def path(self) -> str:
-        return f"{FOLDER}/{self.job_id}.json"
+        return _record_path(self.job_id)
 
     def is_expired(self, now: int | None = None) -> bool:
         """Whether the lease has run out: the job is dead, and what it staged is garbage."""
@@ -71,7 +72,7 @@ def list_jobs(store: ObjectStore) -> list[StagingJob]:
 
 def read_job(store: ObjectStore, job_id: str) -> StagingJob | None:
     """The record of a job; None when it has ended."""
-    data = store.get_or_none(f"{FOLDER}/{job_id}.json")
+    data = store.get_or_none(_record_path(job_id))
     return None if data is None else parse_job(data, job_id)
 
 
@@ -92,8 +93,12 @@ def parse_job(data: bytes, job_id: str) -> StagingJob:
         )
     except (ValueError, TypeError) as error:
         raise OmnigraphError(
-            f"the staging record {FOLDER}/{job_id}.json can not be read ({error}); remove it when no load is running"
+            f"the staging record {_record_path(job_id)} can not be read ({error}); remove it when no load is running"
         ) from None
+
+
+def _record_path(job_id: str) -> str:
+    return f"{FOLDER}/{job_id}.json"
 
 
 def _location(fields: Fields) -> Location:
@@ -101,9 +106,31 @@ def _location(fields: Fields) -> Location:
 
 
 def remove_job(store: ObjectStore, job_id: str) -> None:
-    """Remove a job's scratch and its record, in this order: while there is anything, something says whose it is."""
+    """Remove a job's record, then its scratch. In this order, whoever puts something there meanwhile sees that it is over."""
+    store.delete(_record_path(job_id))
     store.delete_prefix(scratch_folder(job_id))
-    store.delete(f"{FOLDER}/{job_id}.json")
+
+
+def take_back_when_over(store: ObjectStore, job_id: str) -> None:
+    """To be called by a task that has put something into a job's scratch: remove it again when the job has ended.
+
+    Spark may run a task twice, and the second one may still work when the job has its results and has ended.
+    """
+    if not store.exists(_record_path(job_id)):
+        store.delete_prefix(scratch_folder(job_id))
+
+
+def ownerless_scratch(store: ObjectStore, before: datetime) -> list[str]:
+    """The ids of jobs that have scratch and no record, and put nothing there since `before`: a process died as it removed it."""
+    newest: dict[str, datetime] = {}
+    records = set()
+    for info in store.list(FOLDER):
+        job_id, slash, _ = info.path.removeprefix(f"{FOLDER}/").partition("/")
+        if slash:
+            newest[job_id] = max(info.modified, newest.get(job_id, info.modified))
+        else:
+            records.add(job_id.removesuffix(".json"))
+    return [job_id for job_id, modified in newest.items() if job_id not in records and modified < before]
 
 
 class RunningJob:

@@ -227,8 +227,7 @@ def _replaced(spec: CheckSpec, entity: Entity, keys: pa.Table) -> pa.Array:
         for role, table, texts in listed:
             for part, rows in split(table, texts, partitions):
                 handed.setdefault(part, {})[role] = rows
-        for part, tables in handed.items():
-            spec.exchange.put(Writer(f"{spec.plan.gone}{entity.id:x}-{spec.partition:05d}"), part, tables)
+        spec.exchange.put(Writer(f"{spec.plan.gone}{entity.id:x}-{spec.partition:05d}"), handed)
     return found[ROW_ADDRESS].combine_chunks()
 
 

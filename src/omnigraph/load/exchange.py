@@ -2,7 +2,8 @@
 
 Where all tasks run on one machine that is a scratch folder; elsewhere it is the graph's own storage, under the job's
 scratch. A small load keeps them in memory. A task that is repeated, or runs twice at once, puts the same under the same name
-again; what a later reading of its chunk puts has another name and counts instead, also when the earlier one ends last.
+again; what a later reading of its chunk puts has another name and counts instead, also when the earlier one ends last. What it
+puts after the load has ended, it takes back.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from omnigraph.commit.staging_jobs import scratch_folder, take_back_when_over
 from omnigraph.ids import new_ulid
 from omnigraph.storage.objects import ObjectStore, open_store
 from omnigraph.storage.root import Root
 from omnigraph.storage.scratch import in_scratch
 
 Tables = Mapping[str, pa.Table]
+#: Tables by partition.
+Parts = Mapping[int, Tables]
 
 _ROLE = b"role"
 
@@ -56,8 +60,8 @@ class Exchange(Protocol):
     @property
     def partitions(self) -> int: ...
 
-    def put(self, writer: Writer, partition: int, tables: Tables) -> None:
-        """What one writer has for a partition, in place of what it put there before."""
+    def put(self, writer: Writer, parts: Parts) -> None:
+        """What one writer has for some partitions, in place of what it put there before; to be called once for all of them."""
 
     def get(self, partition: int) -> dict[str, pa.Table]:
         """What all writers have put for a partition, by role."""
@@ -70,8 +74,9 @@ class InMemory:
     partitions: int = 1
     _put: dict[str, Tables] = field(default_factory=dict)
 
-    def put(self, writer: Writer, partition: int, tables: Tables) -> None:
-        self._put[writer.name] = tables
+    def put(self, writer: Writer, parts: Parts) -> None:
+        for tables in parts.values():
+            self._put[writer.name] = tables
 
     def get(self, partition: int) -> dict[str, pa.Table]:
         return together(self._put.values())
@@ -84,15 +89,16 @@ class InFiles:
     folder: Path
     partitions: int
 
-    def put(self, writer: Writer, partition: int, tables: Tables) -> None:
+    def put(self, writer: Writer, parts: Parts) -> None:
         with in_scratch(self.folder):
-            place = self.folder / f"{partition:05d}"
-            place.mkdir(parents=True, exist_ok=True)
-            # A name that begins with a dot is not looked at: what a task wrote before it died is nobody's.
-            unfinished = place / f".{writer.file_name}.{new_ulid()}"
-            with pa.OSFile(str(unfinished), "wb") as sink:
-                write_tables(sink, tables)
-            unfinished.rename(place / writer.file_name)
+            for partition, tables in parts.items():
+                place = self.folder / f"{partition:05d}"
+                place.mkdir(parents=True, exist_ok=True)
+                # A name that begins with a dot is not looked at: what a task wrote before it died is nobody's.
+                unfinished = place / f".{writer.file_name}.{new_ulid()}"
+                with pa.OSFile(str(unfinished), "wb") as sink:
+                    write_tables(sink, tables)
+                unfinished.rename(place / writer.file_name)
 
     def get(self, partition: int) -> dict[str, pa.Table]:
         with in_scratch(self.folder):
@@ -103,10 +109,10 @@ class InFiles:
 
 @dataclass(frozen=True)
 class InObjects:
-    """Objects below a folder of a store; small enough to be sent to every task."""
+    """Objects in the scratch of a job of a graph; small enough to be sent to every task."""
 
     root: Root
-    folder: str
+    job_id: str
     partitions: int
 
     @cached_property
@@ -114,20 +120,26 @@ class InObjects:
         return open_store(self.root)
 
     def __getstate__(self) -> dict[str, object]:
-        return {"root": self.root, "folder": self.folder, "partitions": self.partitions}
+        return {"root": self.root, "job_id": self.job_id, "partitions": self.partitions}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
-    def put(self, writer: Writer, partition: int, tables: Tables) -> None:
-        sink = pa.BufferOutputStream()
-        write_tables(sink, tables)
-        self._store.put(f"{self.folder}/{partition:05d}/{writer.file_name}", sink.getvalue().to_pybytes())
+    def put(self, writer: Writer, parts: Parts) -> None:
+        for partition, tables in parts.items():
+            sink = pa.BufferOutputStream()
+            write_tables(sink, tables)
+            self._store.put(f"{self._place(partition)}/{writer.file_name}", sink.getvalue().to_pybytes())
+        if parts:
+            take_back_when_over(self._store, self.job_id)
 
     def get(self, partition: int) -> dict[str, pa.Table]:
-        place = f"{self.folder}/{partition:05d}"
+        place = self._place(partition)
         found = latest(info.path.rpartition("/")[2] for info in self._store.list(place))
         return together([read_tables(pa.BufferReader(self._store.get(f"{place}/{name}"))) for name in found])
+
+    def _place(self, partition: int) -> str:
+        return f"{scratch_folder(self.job_id)}/keys/{partition:05d}"
 
 
 def together(parts: Iterable[Tables]) -> dict[str, pa.Table]:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from omnigraph.commit.staging_jobs import take_back_when_over
 from omnigraph.errors import SparkFailed
 from omnigraph.export.sink import ByteSink
 from omnigraph.ids import new_ulid
@@ -20,6 +21,7 @@ from omnigraph.spark.runner import OnSpark, awaited, spark_errors
 from omnigraph.spark.session import spark_session
 from omnigraph.spark.visibility import require_seen
 from omnigraph.storage.files import InputFile
+from omnigraph.storage.objects import open_store
 from omnigraph.storage.outputs import Output
 from omnigraph.storage.root import Root
 
@@ -38,6 +40,7 @@ class FrameFiles:
 def frame_files(frame: Any, scratch: Scratch) -> FrameFiles:
     """Let Spark's tasks write a data frame to a place that the load's tasks see."""
     runner = OnSpark(spark_session(frame.sparkSession))
+    job_of_graph: tuple[Root, str] | None = None
     if runner.shares_disk:
         folder = Output(str(scratch.folder()), Root(str(scratch.folder()))).child("frame")
     else:
@@ -50,13 +53,15 @@ def frame_files(frame: Any, scratch: Scratch) -> FrameFiles:
             "frame.toArrow()",
         )
         folder = scratch.shared().child("frame")
+        job_of_graph = scratch.graph, scratch.shared_job()
     what, group = "the tasks of the data frame", new_ulid()
     context = runner.session.context
 
     def job() -> list[Any]:
-        with spark_errors(runner.session, what):
+        with spark_errors(runner.session, what, group):
             context.setJobGroup(group, "load a data frame")
-            return list(_arrow_batches(frame).mapPartitionsWithIndex(PartWriter(folder, _schema(frame))).collect())
+            writer = PartWriter(folder, _schema(frame), job_of_graph)
+            return list(_arrow_batches(frame).mapPartitionsWithIndex(writer).collect())
 
     parts: list[Part] = sorted(
         awaited(group, job, lambda: context.cancelJobGroup(group)), key=lambda part: str(part.name)
@@ -104,10 +109,14 @@ class Part:
 
 @dataclass(frozen=True)
 class PartWriter:
-    """Writes the rows of one partition as one Parquet file of a folder; an empty one has no file."""
+    """Writes the rows of one partition as one Parquet file of a folder; an empty one has no file.
+
+    `job_of_graph`: the graph and the staging job whose scratch the folder lies in; None for a folder of this machine.
+    """
 
     folder: Output
     schema: pa.Schema
+    job_of_graph: tuple[Root, str] | None = None
 
     def __call__(self, partition: int, messages: Iterator[bytes]) -> Iterator[Part]:
         batches = (pa.ipc.read_record_batch(pa.py_buffer(message), self.schema) for message in messages)
@@ -117,6 +126,9 @@ class PartWriter:
         name = f"{partition:08d}-{new_ulid()}.parquet"
         counted = _Counted()
         self.folder.child(name).write(counted.stream(first, batches), parents=True)
+        if self.job_of_graph is not None:
+            graph, job_id = self.job_of_graph
+            take_back_when_over(open_store(graph), job_id)
         yield Part(name, counted.rows, counted.bytes)
 
 

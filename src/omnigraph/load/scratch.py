@@ -25,7 +25,7 @@ class Scratch:
         self.graph = graph
         self._branch = branch
         self._made: ScratchFolder | None = None
-        self._shared: str | None = None
+        self._shared_job: str | None = None
         self._job = ExitStack()
         self._copies = 0
 
@@ -35,13 +35,16 @@ class Scratch:
             self._made = make_scratch("load")
         return self._made.path
 
+    def shared_job(self) -> str:
+        """The id of the staging record that says that `shared_path` is in use."""
+        if self._shared_job is None:
+            self._shared_job = new_ulid()
+            self._job.enter_context(staging_job(open_store(self.graph), self._shared_job, "load", self._branch, ()))
+        return self._shared_job
+
     def shared_path(self) -> str:
-        """A folder below the graph that every machine sees; a staging record says that it is in use."""
-        if self._shared is None:
-            job_id = new_ulid()
-            self._job.enter_context(staging_job(open_store(self.graph), job_id, "load", self._branch, ()))
-            self._shared = scratch_folder(job_id)
-        return self._shared
+        """A folder below the graph that every machine sees."""
+        return scratch_folder(self.shared_job())
 
     def shared(self) -> Output:
         """The folder of `shared_path` as a place to write files to."""
@@ -60,7 +63,7 @@ class Scratch:
             self._made.remove()
             self._made = None
         self._job.close()
-        self._shared = None
+        self._shared_job = None
 
 
 def written_file(place: Output, name: str, size: int) -> InputFile:
@@ -77,4 +80,4 @@ def exchange_for(scratch: Scratch, graph: Root, job_id: str, partitions: int, *,
     """The exchange of a staged load."""
     if shared_disk:
         return InFiles(scratch.folder() / "keys", partitions)
-    return InObjects(graph, f"{scratch_folder(job_id)}/keys", partitions)
+    return InObjects(graph, job_id, partitions)

@@ -55,8 +55,8 @@ def put_stored_keys(spec: StoredKeys) -> None:
     for rows in _rows(spec):
         for part, some in split(rows, rows[spec.column].combine_chunks(), spec.exchange.partitions):
             parts.setdefault(part, []).append(some)
-    for part, tables in parts.items():
-        spec.exchange.put(Writer(f"stored-{spec.column}-{spec.edge.id:x}"), part, {spec.role: pa.concat_tables(tables)})
+    writer = Writer(f"stored-{spec.column}-{spec.edge.id:x}")
+    spec.exchange.put(writer, {part: {spec.role: pa.concat_tables(tables)} for part, tables in parts.items()})
 
 
 def _rows(spec: StoredKeys) -> Iterator[pa.Table]:

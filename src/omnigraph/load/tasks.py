@@ -310,5 +310,7 @@ def put_keys(
     # A chunk that is read once more replaces all it had put, also where it has nothing now.
     again = spec.aliases is not None
     wanted = range(exchange.partitions) if again else sorted(parts)
-    for part in wanted:
-        exchange.put(Writer(f"chunk-{spec.number:06d}", int(again)), part, parts.get(part, {}))
+    exchange.put(
+        Writer(f"chunk-{spec.number:06d}", int(again)),
+        {part: parts.get(part, {}) for part in wanted},
+    )

@@ -20,7 +20,7 @@ from omnigraph.commit.branches import branch_names
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.recovery import heal
 from omnigraph.commit.sidecar import list_sidecars
-from omnigraph.commit.staging_jobs import list_jobs, remove_job
+from omnigraph.commit.staging_jobs import list_jobs, ownerless_scratch, remove_job
 from omnigraph.errors import (
     BranchNotFound,
     HistoricalVersionReclaimed,
@@ -238,12 +238,14 @@ class _Cleanup:
         self.kept[Location(AUDIT_PATH)] = KeptVersions(floor=max(versions, default=0))
 
     def _drop_dead_records(self) -> None:
-        """Records of jobs that died long ago, and of cleanups of datasets that are gone."""
+        """Records of jobs that died long ago and what they left in `__staging`, and of cleanups of datasets that are gone."""
         store = self._context.store
         store.delete_all(path for paths in self._records.values() for path in paths)
         for job in list_jobs(store):
             if job.is_expired():
                 remove_job(store, job.job_id)
+        for job_id in ownerless_scratch(store, self._abandoned_before):
+            remove_job(store, job_id)
 
 
 @contextmanager

@@ -33,10 +33,13 @@ _REASON = re.compile(
 )
 
 
-def job_failure(error: BaseException, what: str) -> SparkFailed:
-    """Why a job did not finish, and on which worker where the fault is there."""
+def job_failure(error: BaseException, what: str, failed_on: str | None = None) -> SparkFailed:
+    """Why a job did not finish, and on which worker where the fault is there.
+
+    `failed_on`: the host of the task that failed, as far as the caller knows it; the error of Python in a task names none.
+    """
     text = _text(error)
-    host = _worker_host(text)
+    host = _worker_host(text) or failed_on
     lacks = _lacking(text, host)
     if lacks is not None:
         return SparkFailed(lacks, kind="worker", detail=text)

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 from omnigraph.errors import OmnigraphError, SparkFailed
 from omnigraph.ids import new_ulid
+from omnigraph.spark.executors import host_of_failure
 from omnigraph.spark.failures import job_failure
 from omnigraph.spark.options import SparkOptions, refuse_unknown_engine
 from omnigraph.spark.session import Session, is_running, spark_session
@@ -144,7 +145,7 @@ class OnSpark:
         group = new_ulid()
 
         def job(arrivals: Any) -> list[_Outcome[R]]:
-            with spark_errors(self.session, what):
+            with spark_errors(self.session, what, group):
                 told = None if display is None else _Told(group, display.measure, arrivals)
                 context.setJobGroup(group, what)
                 return list(context.parallelize(dealt, slices).mapPartitions(_Slice(task, told)).collect())
@@ -226,15 +227,16 @@ def awaited(
 
 
 @contextmanager
-def spark_errors(session: Session, what: str) -> Iterator[None]:
-    """Whatever Spark raises becomes one of ours."""
+def spark_errors(session: Session, what: str, group: str | None = None) -> Iterator[None]:
+    """Whatever Spark raises becomes one of ours; `group` is the job group of the block, to find where it failed."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (Py4JError, PySparkException, OSError) as error:
-        raise job_failure(error, what) from error
+        host = None if group is None else host_of_failure(session.context, group)
+        raise job_failure(error, what, host) from error
     except Exception as error:
         # A context that was stopped under way has lost its Java half, and fails in ways of its own.
         if session.is_alive() or isinstance(error, OmnigraphError):

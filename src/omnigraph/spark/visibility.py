@@ -1,12 +1,13 @@
 """Whether the executors of a cluster see what a job needs: the graph, the files of an input, the folder of an export.
 
-One task per executor looks, so that a place that only some machines see is named before anything is written there. A cluster
-may get further executors later: tasks say themselves on which host a file is missing, and what they wrote is counted.
+One task per executor looks, so that a place that only some machines see is named before anything is written there. Where a
+task ran is asked of Spark afterwards: a wish for an executor is not binding, and with speculation a copy of the task on
+another executor may win. A cluster may get further executors later: tasks say themselves on which host a file is missing,
+and what they wrote is counted.
 """
 
 from __future__ import annotations
 
-import pickle
 import shutil
 import socket
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,9 @@ from typing import Any
 
 from omnigraph.errors import OmnigraphError, SparkFailed
 from omnigraph.ids import new_ulid
+from omnigraph.spark.executors import Executor, active_executors, executors_of_tasks, one_element_each
 from omnigraph.spark.runner import OnSpark, spark_errors
+from omnigraph.storage.object_errors import from_os
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.root import Root
 
@@ -51,18 +54,29 @@ class Sight:
 
 @contextmanager
 def marker_in(root: Root, folder: str) -> Iterator[Marker]:
-    """A marker below a folder of a store (`""`: the store itself), for a block."""
-    store = open_store(root)
+    """A marker below a folder of a store (`""`: the store itself), for a block; nothing of it is left afterwards."""
     place = f"{folder}/probe-{new_ulid()}" if folder else f"probe-{new_ulid()}"
     marker = Marker(root, f"{place}/driver", new_ulid().encode())
+    if root.is_local:
+        # Files as such: an object store on disk would leave its lock file in a folder that is to be exported.
+        local = root.local_path(place)
+        try:
+            local.mkdir(parents=True)
+            (local / "driver").write_bytes(marker.token)
+        except OSError as error:
+            raise from_os(error, action="write", location=str(local), writes=False) from error
+        try:
+            yield marker
+        finally:
+            shutil.rmtree(local, ignore_errors=True)
+        return
+    store = open_store(root)
     store.put(marker.path, marker.token)
     try:
         yield marker
     finally:
         with suppress(OmnigraphError):  # it is a few bytes, in a folder that goes with its job
             store.delete_prefix(place)
-        if root.is_local:
-            shutil.rmtree(root.local_path(place), ignore_errors=True)
 
 
 def look_around(look: Look) -> Sight:
@@ -72,23 +86,23 @@ def look_around(look: Look) -> Sight:
 
 
 def sights(runner: OnSpark, look: Look) -> list[Sight]:
-    """What each executor sees; on a machine that all tasks share there is nothing to ask."""
+    """What each executor sees, in the order of their ids; on a machine that all tasks share there is nothing to ask.
+
+    An executor that runs none of the tasks that are meant for it, because it is lost or busy, is left out.
+    """
     if runner.shares_disk:
         return []
-    what = "a look at what the workers see"
     # The first job waits until there are executors.
     runner.run(look_around, [Look(None)])
     context = runner.session.context
-    with spark_errors(runner.session, what):
-        executors = _executors(context)
-        if not executors:
-            return runner.run(look_around, [look] * runner.parallelism)
-        found = _one_each(context, executors).map(_Looking(look)).collect()
-    named = zip(executors, found, strict=True)
-    return [
-        Sight(host if host == sight.host else f"{sight.host} ({host})", sight.problem, sight.missing)
-        for (_, host), sight in named
-    ]
+    with spark_errors(runner.session, "a look at what the workers see"):
+        executors = active_executors(context)
+        found = _seen_by(context, executors, look)
+        for executor in executors:
+            # Spark makes no copy of the only task of a job, so this one runs where it shall or where there is room.
+            if executor not in found:
+                found |= _seen_by(context, [executor], look)
+    return [_named(sight, executor.host) for executor, sight in sorted(found.items())]
 
 
 def require_seen(runner: OnSpark, root: Root, folder: str, what: str, instead: str) -> None:
@@ -108,12 +122,28 @@ def unseen(sight: Sight, what: str, instead: str) -> SparkFailed:
 
 @dataclass(frozen=True)
 class _Looking:
-    """`look_around` as Spark maps it over elements that only say where to run."""
+    """`look_around` as Spark maps it over elements that only say where to run; also says which task it was, of which stage."""
 
     look: Look
 
-    def __call__(self, _: object) -> Sight:
-        return look_around(self.look)
+    def __call__(self, _: object) -> tuple[int, int, Sight]:
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        assert task is not None, "a task of Spark knows which one it is"
+        return task.stageId(), task.taskAttemptId(), look_around(self.look)
+
+
+def _seen_by(context: Any, executors: Sequence[Executor], look: Look) -> dict[Executor, Sight]:
+    """What the executors see that ran one task each for these; mostly they are the same."""
+    looked = one_element_each(context, executors).map(_Looking(look)).collect()
+    ran = executors_of_tasks(context, {stage for stage, _, _ in looked})
+    return {ran[task]: sight for _, task, sight in looked if task in ran}
+
+
+def _named(sight: Sight, host: str) -> Sight:
+    """A sight that names its machine as Spark does too, where that is another name than its own."""
+    return sight if host == sight.host else Sight(f"{sight.host} ({host})", sight.problem, sight.missing)
 
 
 def _is_there(path: Path, size: int) -> bool:
@@ -125,34 +155,26 @@ def _is_there(path: Path, size: int) -> bool:
 
 
 def _problem(marker: Marker) -> str | None:
-    store = open_store(marker.root)
+    other = "there is another folder, or none, under this path"
+    own = f"task-{new_ulid()}"
     try:
+        if marker.root.is_local:
+            seen = marker.root.local_path(marker.path)
+            if seen.read_bytes() != marker.token:
+                return other
+            # Never makes the folder anew: a copy of this task may end when all is over.
+            seen.with_name(own).write_bytes(marker.token)
+            return None
+        store = open_store(marker.root)
         if store.get_or_none(marker.path) != marker.token:
-            return "there is another folder, or none, under this path"
-        store.put(f"{marker.path}-{new_ulid()}", marker.token)
+            return other
+        place = f"{marker.path.rpartition('/')[0]}/{own}"
+        store.put(place, marker.token)
+        store.delete(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return other
+    except OSError as error:
+        return from_os(error, action="write", location=marker.path, writes=False).message
     except OmnigraphError as error:
         return error.message
     return None
-
-
-def _executors(context: Any) -> list[tuple[str, str]]:
-    """The id and the host of every executor."""
-    listed = context._jsc.sc().statusStore().executorList(True)
-    found = [(str(one.id()), str(one.hostPort()).rpartition(":")[0]) for one in map(listed.apply, range(listed.size()))]
-    return sorted(one for one in found if one[0] != "driver")
-
-
-def _one_each(context: Any, executors: Sequence[tuple[str, str]]) -> Any:
-    """A data set with one element for each executor, which Spark computes there."""
-    from pyspark import RDD
-    from pyspark.serializers import CPickleSerializer
-
-    jvm = context._jvm
-    elements = jvm.java.util.ArrayList()
-    for place, (executor, host) in enumerate(executors):
-        preferred = jvm.java.util.ArrayList()
-        preferred.add(f"executor_{host}_{executor}")
-        elements.add(jvm.scala.Tuple2(pickle.dumps(place), jvm.PythonUtils.toSeq(preferred)))
-    kind = jvm.scala.reflect.ClassTag.apply(jvm.java.lang.Class.forName("[B"))
-    made = context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(elements), kind)
-    return RDD(made.toJavaRDD(), context, CPickleSerializer())
