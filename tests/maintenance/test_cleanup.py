@@ -324,7 +324,7 @@ def test_scratch_of_a_job_that_is_gone(org: og.Graph) -> None:
         young, old = (f"{scratch_folder(new_ulid())}/keys/0" for _ in range(2))
         for path in (own, young, old):
             context.store.put(path, b"x")
-        make_old(context, {old, own}, days=2)
+        make_old(context, {old, own}, days=8)
         org.cleanup(keep=1)
         assert {info.path for info in context.store.list("__staging")} == {own, running.job.path, young}
 
