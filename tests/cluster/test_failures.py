@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -55,9 +56,11 @@ def test_an_error_of_a_task_says_where_it_was(cluster: Cluster, session: Session
     with pytest.raises(KeyConflict, match=r"^on the Spark worker \S+: two is taken$"):
         OnSpark(session).run(tasks.conflict_at_two, [2])
     (cluster.private / "seen").write_bytes(b"x")
-    with (
-        pytest.raises(NotFound, match=f"on the Spark worker {SECOND}: ")
-        if cluster.isolated
-        else pytest.raises(NotFound)
-    ):
-        OnSpark(session).run(tasks.read_file, [str(cluster.private / "seen")] * 16)
+    said: str | None = None
+    while said is None:
+        # Copies of tasks on the worker that sees the file may do all of them, until the other one is quick enough.
+        try:
+            OnSpark(session).run(tasks.read_file, [str(cluster.private / "seen")] * 16)
+        except NotFound as error:
+            said = error.message
+    assert said.startswith(f"on the Spark worker {SECOND if cluster.isolated else socket.gethostname()}: ")
