@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import omnigraph as og
@@ -81,3 +83,20 @@ def test_many_conditions_on_targets_and_edges(graph: og.Graph) -> None:
 def test_many_conditions_on_an_unsigned_property(graph: og.Graph) -> None:
     conditions = " ".join(f"$n.c != {number}" for number in range(3, 503))
     assert keys(graph, f"$n: N {conditions}") == ["n00", "n01", "n02"]
+
+
+@pytest.mark.parametrize("kind", ["U32", "U64", "[U32]", "I64", "[String]"])
+def test_is_null_of_any_type(tmp_path: Path, kind: str) -> None:
+    """Also of unsigned integers, which Lance's expressions do not have."""
+    graph = og.init(tmp_path / "g", f"node A {{ k: String @key x: {kind}? y: I32? }}")
+    value = {"[": '["a"]' if "String" in kind else "[1]"}.get(kind[0], "1")
+    graph.mutate(f'query q() {{ insert A {{ k: "a", x: {value} }} insert A {{ k: "b", y: 2 }} }}')
+
+    def found(condition: str) -> list[str]:
+        text = f"query q() {{ match {{ $a: A {condition} }} return {{ $a.k as k }} order {{ $a.k asc }} }}"
+        return [row["k"] for row in graph.query(text).rows]
+
+    assert (found("$a.x is null"), found("$a.x is not null")) == (["b"], ["a"])
+    assert found("$a.x is null $a.y = 2") == ["b"]
+    assert found("$a.x is null or $a.y = 2") == ["b"]
+    assert graph.mutate("query q() { update A set { y: 3 } where x is null }").affected_nodes == 1

@@ -30,7 +30,7 @@ from omnigraph.query.entities import Entities
 from omnigraph.query.evaluate import constant_value, is_constant, listed_values, plain
 from omnigraph.query.run import Run
 from omnigraph.storage.tables.table import Filter
-from omnigraph.values.compare import EXCHANGED, Comparison, Nothing, coerce, condition, scan_filter
+from omnigraph.values.compare import EXCHANGED, UNSIGNED, Comparison, Nothing, coerce, condition, scan_filter
 
 NEVER = pc.scalar(False)
 #: How many conditions a scan is given; the others are asked of its rows. What Lance is sent grows with the square of their
@@ -162,12 +162,17 @@ def _one_of(column: Column, listed: PlainValue, entities: Entities) -> Filter | 
 
 def _is_null(column: Column, entities: Entities) -> Filter | None:
     name = entities.stored[column.property]
-    return None if name is None else pc.field(name).is_null()
+    if name is None:
+        return None
+    # Lance reads expressions as Substrait, which has no unsigned integers.
+    return f"`{name}` is null" if column.type.scalar in UNSIGNED else pc.field(name).is_null()
 
 
 def _is_valid(column: Column, entities: Entities) -> Filter | None:
     name = entities.stored[column.property]
-    return NEVER if name is None else pc.field(name).is_valid()
+    if name is None:
+        return NEVER
+    return f"`{name}` is not null" if column.type.scalar in UNSIGNED else pc.field(name).is_valid()
 
 
 def _comparison(column: Column, operator: str, value: PlainValue, entities: Entities) -> Filter | None:

@@ -13,7 +13,7 @@ from omnigraph.query.columns import NodeColumns, columns_in_memory, without_memo
 from omnigraph.query.domain import SortedIds
 from omnigraph.query.points import is_passing
 from omnigraph.query.reach import marked
-from omnigraph.query.rows import Attributes, Integers, Mask, Rows, Values
+from omnigraph.query.rows import Attributes, Integers, Mask, Rows, Values, column_name
 from omnigraph.query.run import Run
 from omnigraph.query.scan import Request, node_columns, read, scan_nodes
 
@@ -49,8 +49,7 @@ def fitting_targets(target: NodePattern, domain: SortedIds, positions: Integers,
         return Targets(None, None)
     columns = tuple(name for name in node_columns(target, run) if name != "id")
     if target.lookup is not None:
-        rows = scan_nodes(_reading(target, (*columns, "id")), run)
-        return _placed(rows, domain, domain.positions(rows.column(target.variable, "id")))
+        return _placed_by_id(scan_nodes(_reading(target, (*columns, "id")), run), target.variable, domain)
     if not is_passing(domain):
         kept = columns_in_memory(target, columns, run)
         if kept is not None:
@@ -86,13 +85,19 @@ def _from_table(
     among = _among(domain, positions, entities.rows)
     if among is not None or is_passing(domain):
         rows = read(Request(entities, target.variable, (*columns, "id"), target.predicates, among), run)
-        return _placed(rows, domain, domain.positions(rows.column(target.variable, "id")))
+        return _placed_by_id(rows, target.variable, domain)
     # A large part of the table: where the rows lie says which nodes they are, without reading any id.
     rows = read(Request(entities, target.variable, columns, target.predicates, located=True), run)
     ids = run.caches.table_ids(entities.table, entities.rows, run.budget)
     addresses = rows.addresses(target.variable)
     assert addresses is not None
     return _placed(rows, domain, run.caches.bridge(ids, domain)[ids.positions_at(addresses)])
+
+
+def _placed_by_id(rows: Rows, variable: str, domain: SortedIds) -> Targets:
+    """Rows that were read with their ids. The ids go: another batch of the same step may be read without them."""
+    found = domain.positions(rows.column(variable, "id"))
+    return _placed(rows.without([column_name(variable, "id")]), domain, found)
 
 
 def _placed(rows: Rows, domain: SortedIds, found: Integers) -> Targets:

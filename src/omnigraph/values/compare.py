@@ -166,12 +166,12 @@ def _float_condition(field: pc.Expression, operator: str, value: pa.Scalar) -> p
     return asked & (field <= infinity) if operator in (">", ">=") else asked
 
 
-_UNSIGNED = (Scalar.U32, Scalar.U64)
+UNSIGNED = (Scalar.U32, Scalar.U64)
 
 
 def scan_filter(name: str, kind: PropType, coerced: Coerced) -> str | pc.Expression:
     """What a scan is given to find the rows whose column of this type satisfies a coerced comparison."""
-    if kind.scalar not in _UNSIGNED or isinstance(coerced, Nothing):
+    if kind.scalar not in UNSIGNED or isinstance(coerced, Nothing):
         return condition(name, coerced)
     # Lance reads expressions as Substrait, which has no unsigned integers. As text, digits need no quoting.
     if isinstance(coerced, Everything):
