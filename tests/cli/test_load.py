@@ -164,7 +164,47 @@ def test_rows_that_exist_name_the_mode_that_updates_them(capsys: pytest.CaptureF
     outcome = call(capsys, *load, "append")
     assert (outcome.code, outcome.out) == (1, "")
     assert "more.jsonl:1: node:Team 'core' exists already\n" in outcome.err
-    assert outcome.err.endswith("append adds new rows only; pass --mode merge to update those that exist\n")
+    assert outcome.err.endswith(
+        "pass --mode update to change those that exist, or --mode merge to replace whole rows\n"
+    )
     assert "append adds" not in call(capsys, *load, "merge").err
     (org / "more.jsonl").write_text(known)
     assert "load with mode=merge" in call(capsys, *load, "append").err
+
+
+def test_update_merge_and_their_warnings(capsys: pytest.CaptureFixture[str], org: Path) -> None:
+    (org / "some.jsonl").write_text('{"type": "Staff", "data": {"handle": "ada"}}\n')
+    load = ("load", "org.omni", "--data", "some.jsonl", "--quiet", "--mode")
+    outcome = call(capsys, *load, "update")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith("loaded org.omni on branch main with update: 1 entities")
+    outcome = call(capsys, *load, "merge")
+    assert outcome.err == (
+        "warning: merge replaced whole rows: 1 stored value(s) that the input does not give are null now (Staff.level 1); "
+        "--mode update keeps them\n"
+    )
+    assert call(capsys, *load, "merge").err == ""
+
+
+def test_edges_loaded_twice_are_told_once(capsys: pytest.CaptureFixture[str], org: Path) -> None:
+    (org / "edges.jsonl").write_text('{"edge": "Mentors", "from": "ada", "to": "ben"}\n')
+    outcome = call(capsys, "load", "org.omni", "--data", "edges.jsonl", "--quiet", "--mode", "append")
+    assert outcome.code == 0
+    assert outcome.err.count("warning: ") == 1
+    assert "declare `@key(src, dst)`" in outcome.err
+
+
+def test_columns_on_the_line(capsys: pytest.CaptureFixture[str], org: Path) -> None:
+    (org / "s.csv").write_text("who;rank;junk\nzoe;4;x\n")
+    load = ("load", "org.omni", "--data", "s.csv", "--type", "Staff", "--quiet", "--mode", "append")
+    outcome = call(capsys, *load)
+    assert "the columns 'who', 'rank', 'junk' of s.csv are no properties of Staff" in outcome.err
+    outcome = call(capsys, *load, "--map", "who=handle", "--map", "rank=level", "--ignore-extra")
+    assert (outcome.code, outcome.err) == (0, "")
+    outcome = call(capsys, *load, "--map", "who=handle", "--delimiter", ",")
+    assert outcome.code == 1
+    assert call(capsys, *load, "--delimiter", "::").code == 2
+    (org / "t.csv").write_text("who\trank\nyan\t4\n")
+    assert (
+        call(capsys, *load[:3], "t.csv", *load[4:], "--map=who=handle", "--map=rank=level", "--delimiter=tab").code == 0
+    )

@@ -376,7 +376,7 @@ def test_standard_output(org: og.Graph, capfdbinary: pytest.CaptureFixture[bytes
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"format": "csv"}, "format is jsonl or parquet"),
+        ({"format": "xlsx"}, "format is jsonl, parquet, arrow or csv, not 'xlsx'"),
         ({"files": "two"}, "files is one or many"),
         ({"engine": "duck"}, "engine is auto, local or spark"),
         ({"out": "-", "files": "many"}, "standard output takes one stream"),

@@ -1,4 +1,4 @@
-"""`omnigraph export`: the nodes and edges of a branch or a snapshot, as JSON lines or Parquet."""
+"""`omnigraph export`: the nodes and edges of a branch or a snapshot, as JSON lines or tables."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from omnigraph.cli.settings import Settings
 @click.option("--out", metavar="PATH", default="-", help="A file, a folder or s3://; standard output unless given.")
 @click.option(
     "--format",
-    type=click.Choice(["jsonl", "parquet"]),
+    type=click.Choice(["jsonl", "parquet", "arrow", "csv"]),
     default="jsonl",
-    help="JSON lines, or a folder of Parquet files.",
+    help="JSON lines, or a folder of Parquet, Arrow or CSV files, which load takes as it is.",
 )
 @click.option(
     "--files",
@@ -48,7 +48,7 @@ def export(
     snapshot: str | None,
     types: tuple[str, ...],
     out: str,
-    format: Literal["jsonl", "parquet"],
+    format: Literal["jsonl", "parquet", "arrow", "csv"],
     files: Literal["one", "many"],
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,11 +22,16 @@ from omnigraph.cli.shapes import load_output
 from omnigraph.cli.writing import confirm_destruction, echo_write
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, BranchNotFound, LoadRejected
+from omnigraph.graph.loading import edges_again_text
 
 if TYPE_CHECKING:
     from omnigraph.load.model import LoadResult
 
-_MODES = click.Choice(["overwrite", "append", "merge"])
+_MODES = click.Choice(["overwrite", "append", "merge", "update"])
+_MODES_HELP = (
+    "What becomes of rows that exist: append refuses them, merge replaces the whole row (what is not given becomes null or its "
+    "default), update keeps what is not given, overwrite replaces every type that the input mentions"
+)
 
 _input_options = together(
     click.option(
@@ -37,13 +43,23 @@ _input_options = together(
     ),
     click.option(
         "--format",
-        type=click.Choice(["jsonl", "parquet", "csv"]),
-        help="What the files are; JSON lines unless given.",
+        type=click.Choice(["jsonl", "parquet", "csv", "arrow"]),
+        help="What the files are; by the end of their names unless given, else JSON lines.",
     ),
     click.option("--type", "type_name", metavar="TYPE", help="Tables only: the rows are nodes of this type."),
     click.option("--edge", metavar="TYPE", help="Tables only: the rows are edges of this type."),
     click.option(
-        "--map", "map_file", metavar="FILE", help="Tables only: JSON from columns to id, from, to and properties."
+        "--map",
+        "maps",
+        metavar="COLUMN=NAME|FILE",
+        multiple=True,
+        help="Tables only: a column is id, from, to or a property; may be repeated. Or a JSON file of such pairs.",
+    ),
+    click.option("--ignore-extra", is_flag=True, help="Tables only: leave columns out that are no properties."),
+    click.option(
+        "--delimiter",
+        metavar="CHARACTER",
+        help="CSV only: what stands between fields, such as ; or tab; found out unless given.",
     ),
     idempotency_option,
 )
@@ -52,7 +68,7 @@ _input_options = together(
 @click.command(cls=Command, scope=WRITE)
 @positional_uri
 @_input_options
-@click.option("--mode", type=_MODES, required=True, help="What becomes of rows that exist.")
+@click.option("--mode", type=_MODES, required=True, help=f"{_MODES_HELP}.")
 @branch_option
 @click.option("--from", "base", metavar="BASE", help="Create the branch from this one, together with the load.")
 @click.option("--lenient", is_flag=True, help="Read a stream of JSON values and pass over what is unknown.")
@@ -67,7 +83,7 @@ def load(context: click.Context, /, **options: Any) -> None:
 @click.command(cls=Command, scope=WRITE)
 @positional_uri
 @_input_options
-@click.option("--mode", type=_MODES, default="merge", help="What becomes of rows that exist; merge unless given.")
+@click.option("--mode", type=_MODES, default="merge", help=f"{_MODES_HELP}; merge unless given.")
 @click.option("--branch", metavar="NAME", required=True, help="The branch; it is created when there is none.")
 @click.option(
     "--from", "base", metavar="BASE", default=MAIN, help="What the branch is created from; main unless given."
@@ -90,12 +106,14 @@ def _load(
     *,
     uri: str | None,
     data: tuple[str, ...],
-    format: Literal["jsonl", "parquet", "csv"] | None,
+    format: Literal["jsonl", "parquet", "csv", "arrow"] | None,
     type_name: str | None,
     edge: str | None,
-    map_file: str | None,
+    maps: tuple[str, ...],
+    ignore_extra: bool,
+    delimiter: str | None,
     idempotency_key: str | None,
-    mode: Literal["overwrite", "append", "merge"],
+    mode: Literal["overwrite", "append", "merge", "update"],
     branch: str | None,
     base: str | None,
     lenient: bool,
@@ -111,7 +129,9 @@ def _load(
         confirm_destruction(settings, f"{command} --mode overwrite", target, as_json=as_json)
     echo_write(settings, command, target)
     graph = open_graph(target, "rw", settings.actor, spark=spark_of(spark_master, spark_conf))
-    with shown_progress(settings.quiet) as progress, _with_a_way_on(mode, branch, base):
+    with shown_progress(settings.quiet) as progress, _with_a_way_on(mode, branch, base), warnings.catch_warnings():
+        # What the library warns of is told below, once and in the form of all warnings.
+        warnings.simplefilter("ignore", UserWarning)
         result = graph.load(
             list(data),
             mode,
@@ -122,7 +142,9 @@ def _load(
             format=format,
             type=type_name,
             edge=edge,
-            mapping=_mapping(map_file),
+            mapping=_mapping(maps),
+            ignore_extra=ignore_extra,
+            delimiter=_delimiter(delimiter),
             idempotency_key=idempotency_key,
             progress=progress,
         )
@@ -132,6 +154,7 @@ def _load(
             f"passed over: {ignored.fields} unknown field(s), {ignored.properties} unknown propert(ies), "
             f"{ignored.values} wrong value(s)"
         )
+    _warn(result)
     if as_json:
         output.json(load_output(target.uri, result))
         return
@@ -148,7 +171,8 @@ def _with_a_way_on(mode: str, branch: str | None, base: str | None) -> Iterator[
         yield
     except LoadRejected as error:
         if mode == "append" and "exists already" in error.message:
-            error.message += "\nappend adds new rows only; pass --mode merge to update those that exist"
+            ways = "pass --mode update to change those that exist, or --mode merge to replace whole rows"
+            error.message += f"\nappend adds new rows only; {ways}"
         raise
     except BranchNotFound as error:
         if base is not None or error.branch != branch:
@@ -167,10 +191,38 @@ def _summary(uri: str, result: LoadResult) -> str:
     )
 
 
-def _mapping(file: str | None) -> dict[str, str] | None:
-    """The columns of a table and what they are, from a JSON file."""
-    if file is None:
-        return None
+def _warn(result: LoadResult) -> None:
+    """Say what people did not expect of a load that succeeded."""
+    cleared = result.report.cleared
+    if cleared:
+        listed = ", ".join(f"{name} {count}" for name, count in cleared.items())
+        output.warn(
+            f"merge replaced whole rows: {sum(cleared.values())} stored value(s) that the input does not give are null now "
+            f"({listed}); --mode update keeps them"
+        )
+    if result.report.edges_again:
+        output.warn(edges_again_text(result.report.edges_again))
+
+
+def _delimiter(given: str | None) -> str | None:
+    mark = {"tab": "\t", "\\t": "\t"}.get(given or "", given)
+    if mark is not None and (len(mark) != 1 or mark in '"\r\n' or ord(mark) > 127):
+        raise click.BadParameter(
+            f"{given!r} is no delimiter; give one ASCII character, or tab", param_hint="--delimiter"
+        )
+    return mark
+
+
+def _mapping(given: tuple[str, ...]) -> dict[str, str] | None:
+    """The columns of a table and what they are, from pairs on the command line and from JSON files."""
+    found: dict[str, str] = {}
+    for text in given:
+        column, equals, name = text.partition("=")
+        found |= {column: name} if equals and column and name and not Path(text).exists() else _mapping_file(text)
+    return found or None
+
+
+def _mapping_file(file: str) -> dict[str, str]:
     import orjson
 
     try:

@@ -10,7 +10,7 @@ from omnigraph.errors import BadRequest, SparkFailed
 from omnigraph.export.lines import table_lines
 from omnigraph.export.plan import ExportTable
 from omnigraph.export.runs import merged_lines
-from omnigraph.export.tasks import Format, finish_folder, plan_files, prepare_folders, write_file, written_rows
+from omnigraph.export.tasks import STREAMS, Format, finish_folder, plan_files, prepare_folders, write_file, written_rows
 from omnigraph.spark.options import SparkOptions, refuse_unknown_engine
 from omnigraph.spark.runner import Display, Inline, OnSpark, Runner, choose_runner
 from omnigraph.spark.session import is_running, spark_session
@@ -35,8 +35,8 @@ def export_stream(tables: Sequence[ExportTable]) -> Iterator[bytes]:
 
 def refuse_export(format: str, files: str, engine: str) -> None:
     """Check what a caller asks for before anything is read."""
-    if format not in ("jsonl", "parquet"):
-        raise BadRequest(f"format is jsonl or parquet, not {format!r}")
+    if format not in STREAMS:
+        raise BadRequest(f"format is {', '.join(list(STREAMS)[:-1])} or {list(STREAMS)[-1]}, not {format!r}")
     if files not in ("one", "many"):
         raise BadRequest(f"files is one or many, not {files!r}")
     refuse_unknown_engine(engine)

@@ -8,12 +8,12 @@ from typing import Literal
 
 from omnigraph.errors import SparkFailed
 from omnigraph.export.lines import table_lines
-from omnigraph.export.parquet import parquet_stream
 from omnigraph.export.plan import ExportTable
+from omnigraph.export.tables import arrow_stream, csv_stream, parquet_stream
 from omnigraph.storage.outputs import Output
 from omnigraph.storage.tables.table import Table
 
-Format = Literal["jsonl", "parquet"]
+Format = Literal["jsonl", "parquet", "arrow", "csv"]
 
 #: A file has the fragments that together reach this many rows.
 ROWS_PER_FILE = 1_048_576
@@ -21,6 +21,8 @@ ROWS_PER_FILE = 1_048_576
 STREAMS: dict[str, Callable[[ExportTable, Table], Iterator[bytes]]] = {
     "jsonl": table_lines,
     "parquet": parquet_stream,
+    "arrow": arrow_stream,
+    "csv": csv_stream,
 }
 
 

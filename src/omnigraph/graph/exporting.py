@@ -26,7 +26,7 @@ class Exporting(Handle):
         branch: str | None = None,
         snapshot: Reference = None,
         types: Collection[str] | None = None,
-        format: Literal["jsonl", "parquet"] = "jsonl",
+        format: Literal["jsonl", "parquet", "arrow", "csv"] = "jsonl",
         files: Literal["one", "many"] = "one",
         engine: Literal["auto", "local", "spark"] = "auto",
         schema: SchemaOf = NOW,
@@ -35,7 +35,8 @@ class Exporting(Handle):
         """Write the nodes and edges of a snapshot; returns how many there are.
 
         `out`: a path, an `s3://` URI, or `-` for standard output. JSON lines are one file, ordered by type and id; Parquet,
-        and `files="many"`, make a folder with a folder for each type. Nothing is there until all of it is.
+        Arrow and CSV, and `files="many"`, make a folder with a folder for each type, which `load` takes as it is. Nothing is
+        there until all of it is.
         `schema="then"`: a snapshot as it was called when it was written, with types that are gone since.
         `progress`: called with how many entities are written, and how many there are.
         """
@@ -44,9 +45,9 @@ class Exporting(Handle):
 
         refuse_export(format, files, engine)
         place = os.fspath(out)
-        in_folder = format == "parquet" or files == "many"
+        in_folder = format != "jsonl" or files == "many"
         if place == "-" and in_folder:
-            raise BadRequest("standard output takes one stream of JSON lines; name a folder for Parquet or many files")
+            raise BadRequest("standard output takes one stream of JSON lines; name a folder for tables or many files")
         tables = self._exported(branch, snapshot, types, schema)
         if place == "-":
             count = 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from omnigraph.commit.updates import SchemaIs
@@ -12,8 +13,17 @@ from omnigraph.graph.handle import Handle
 if TYPE_CHECKING:
     from omnigraph.load.model import LoadResult, Progress
 
-Mode = Literal["append", "merge", "overwrite"]
+Mode = Literal["append", "merge", "update", "overwrite"]
 Engine = Literal["auto", "local", "spark"]
+
+
+def edges_again_text(types: Sequence[str]) -> str:
+    """What is said when edges without a key seem to have been loaded before."""
+    named = ", ".join(types)
+    return (
+        f"edges of {named} were there already between the same nodes and are there twice now: without a key every load adds new "
+        "ones; declare `@key(src, dst)` to have one edge for each pair of nodes"
+    )
 
 
 class Loading(Handle):
@@ -29,10 +39,12 @@ class Loading(Handle):
         actor: str | None = None,
         engine: Engine = "auto",
         lenient: bool = False,
-        format: Literal["jsonl", "parquet", "csv"] | None = None,
+        format: Literal["jsonl", "parquet", "csv", "arrow"] | None = None,
         type: str | None = None,
         edge: str | None = None,
         mapping: Mapping[str, str] | None = None,
+        ignore_extra: bool = False,
+        delimiter: str | None = None,
         if_commit: str | None = None,
         idempotency_key: str | None = None,
         idempotency: Literal["contents", "key"] = "contents",
@@ -41,10 +53,12 @@ class Loading(Handle):
         """Load rows: all of them in one commit, or none.
 
         `data`: a path, several, a glob, a folder, an `s3://` URI, `-` for standard input, bytes, an iterable of dicts, or a
-        table with `type` or `edge`. `mode`: `append` refuses ids that exist, `merge` replaces them, `overwrite` replaces every
-        type that the input mentions. `base`: create the branch from this one when there is none of its name, together with
+        table with `type` or `edge`. `mode`: `append` refuses ids that exist; `merge` replaces their whole rows, so that what a
+        row does not give becomes null or its default; `update` keeps what is not given of rows that exist; `overwrite` replaces
+        every type that the input mentions. `base`: create the branch from this one when there is none of its name, together with
         the load. `lenient`: a stream of JSON values in which what is unknown or wrong is passed over where that is possible.
-        `mapping`: for tables, from their columns to `id`, `from`, `to` and properties. `idempotency_key`: a repeat of the call
+        `mapping`: for tables, from their columns to `id`, `from`, `to` and properties; `ignore_extra`: other columns are left
+        out instead of refused. `delimiter`: of CSV files; found out unless given. `idempotency_key`: a repeat of the call
         with the same contents returns the first answer and writes nothing; with other contents it is refused. With
         `idempotency="key"` the key alone counts, and contents are not compared. `progress`: called on this thread; an error it
         raises ends the load with nothing written, and is only logged once the commit is made.
@@ -54,11 +68,21 @@ class Loading(Handle):
         from omnigraph.load.inputs import Given, look_at
         from omnigraph.load.model import Request
         from omnigraph.load.scratch import Scratch
+        from omnigraph.load.tabular import Columns
 
         self._refuse_read_only()
         scratch = Scratch(self._context.root, self._named(branch))
         try:
-            given = Given(data, format, type, edge, mapping or {}, lenient, self._context.root.storage_options or None)
+            given = Given(
+                data,
+                format,
+                type,
+                edge,
+                Columns(mapping or {}, ignore_extra),
+                lenient,
+                self._context.root.storage_options or None,
+                delimiter,
+            )
 
             def write(contract: Contract, schema: SchemaIs) -> LoadResult:
                 request = Request(
@@ -79,9 +103,12 @@ class Loading(Handle):
                 return Load(self._context, request, inputs, choose(engine, inputs.size, self._spark), scratch).run()
 
             inputs = look_at(given, scratch, self.contract().catalog)
-            return self._under_schema(write)
+            result = self._under_schema(write)
         finally:
             scratch.close()
+        if result.report.edges_again:
+            warnings.warn(edges_again_text(result.report.edges_again), stacklevel=2)
+        return result
 
     def ingest(
         self,

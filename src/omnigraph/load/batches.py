@@ -10,7 +10,9 @@ import pyarrow.compute as pc
 
 from omnigraph.language.schema.catalog import EdgeType
 from omnigraph.load.identify import identify
+from omnigraph.load.kept import NULLS, null_bits, with_kept_values
 from omnigraph.load.parsed import Entity, Flags, Orders, Problem, Rows
+from omnigraph.load.stored import Stored
 from omnigraph.validation.rows import check_rows
 from omnigraph.values.columns import table_schema
 
@@ -43,8 +45,10 @@ class Judged:
     problems: tuple[Problem, ...]
 
 
-def judge_rows(rows: Rows, job_id: str) -> Judged:
-    """Check the rules about one row, and give every row its id."""
+def judge_rows(rows: Rows, job_id: str, stored: Stored | None = None) -> Judged:
+    """Check the rules about one row, and give every row its id. `stored`: rows keep of their stored row what they leave out."""
+    if stored is not None:
+        rows = with_kept_values(rows, job_id, stored)
     unmade = _unmade(rows)
     broken = [
         Problem(int(rows.orders[violation.row]), violation.message)
@@ -79,13 +83,17 @@ def without(batch: Batch, dropped: Orders) -> Batch:
     )
 
 
-def keys_of(batch: Batch) -> pa.Table:
-    """What the checks across tasks look at: ids, ends, the columns of unique rules, the place of each row."""
+def keys_of(batch: Batch, *, counts_nulls: bool) -> pa.Table:
+    """What the checks across tasks look at: ids, ends, the columns of unique rules, the place of each row.
+
+    `counts_nulls`: also which properties a row has no value of.
+    """
     fixed = ["id", "src", "dst"] if isinstance(batch.entity, EdgeType) else ["id"]
     unique = [name for columns in batch.entity.uniques for name in columns]
     table = batch.table.select(list(dict.fromkeys([*fixed, *unique])))
     table = pa.table({name: table[name] for name in table.column_names})
-    return table.append_column(ORDER, pa.array(batch.orders)).append_column("may_meet", pa.array(batch.may_meet))
+    table = table.append_column(ORDER, pa.array(batch.orders)).append_column("may_meet", pa.array(batch.may_meet))
+    return table.append_column(NULLS, null_bits(batch.entity, batch.table)) if counts_nulls else table
 
 
 def _unmade(rows: Rows) -> dict[str, Flags]:
@@ -93,7 +101,8 @@ def _unmade(rows: Rows) -> dict[str, Flags]:
     waiting = {}
     for name, left_out in rows.left_out.items():
         embed = rows.entity.properties[name].embed
-        assert embed is not None
+        if embed is None:
+            continue
         given = pc.is_valid(rows.table[embed.source]).to_numpy()
         waiting[name] = left_out & given
     return waiting

@@ -1,8 +1,8 @@
 """Checks across tasks, one partition of keys at a time: ids that meet, ends, unique rules, cardinality.
 
-Two phases. `ids` finds ids given twice and ids that are stored: conflicts for a strict insert, rows to replace for a merge,
-whose old values it hands on. `sets` judges the final image. Only a merge needs the first before the second, because there
-the last line of an id wins and earlier ones are as if they were not there.
+Two phases. `ids` finds ids given twice and ids that are stored: conflicts for a strict insert, rows to replace for a merge
+or an update, whose old values it hands on. `sets` judges the final image. Only these two need the first before the second: the
+last line of an id wins in a merge, and earlier ones are as if they were not there.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from omnigraph.language.schema.catalog import Catalog, EdgeType
 from omnigraph.load.batches import ORDER
 from omnigraph.load.exchange import Exchange, Writer
+from omnigraph.load.kept import NULLS, cleared_values
 from omnigraph.load.keys import is_counted, split, unique_roles
 from omnigraph.load.parsed import LISTED_PROBLEMS, Entity, Orders, Problem, Problems
 from omnigraph.load.stored import Stored
@@ -24,8 +25,8 @@ from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.validation.sets import cardinality_breaks, missing_end, probe_of, unique_clashes
 from omnigraph.values.columns import whole
 
-APPEND, MERGE, OVERWRITE = "append", "merge", "overwrite"
-MODES = (OVERWRITE, APPEND, MERGE)
+APPEND, MERGE, OVERWRITE, UPDATE = "append", "merge", "overwrite", "update"
+MODES = (OVERWRITE, APPEND, MERGE, UPDATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,11 @@ class Plan:
         kind, _, name = type_key.partition(":")
         return self.catalog.nodes[name] if kind == "node" else self.catalog.edges[name]
 
+    @property
+    def replaces_rows(self) -> bool:
+        """Whether a line takes the place of the stored row with its id."""
+        return self.mode in (MERGE, UPDATE)
+
     def replaces_all(self, type_key: str) -> bool:
         """Whether nothing that is stored of a type remains."""
         return self.mode == OVERWRITE and type_key in self.written
@@ -86,6 +92,8 @@ class Checked:
     #: Where the stored rows lie that a merge replaces, by type.
     replaced: Mapping[str, pa.Array] = field(default_factory=dict)
     dropped: Orders = field(default_factory=lambda: np.empty(0, np.int64))
+    #: How many stored values a merge replaces by nothing, by `Type.property`.
+    cleared: Mapping[str, int] = field(default_factory=dict)
 
 
 def check_partition(spec: CheckSpec) -> Checked:
@@ -109,6 +117,7 @@ def check_partition(spec: CheckSpec) -> Checked:
         checked.meet_count,
         checked.replaced,
         checked.dropped,
+        checked.cleared,
     )
 
 
@@ -121,6 +130,7 @@ def _check_ids(spec: CheckSpec, tables: Mapping[str, pa.Table]) -> Checked:
     meets: list[KeyMeets] = []
     dropped: list[Orders] = []
     replaced: dict[str, pa.Array] = {}
+    cleared: dict[str, int] = {}
     for role, keys in tables.items():
         word, _, type_key = role.partition(" ")
         if word != "id":
@@ -132,16 +142,26 @@ def _check_ids(spec: CheckSpec, tables: Mapping[str, pa.Table]) -> Checked:
             problems += _collapsed(entity, keys, again, tables.get("alias"))
         else:
             for entity_id, order in again:
-                if entity.key is None:
+                if plan.mode == UPDATE:
+                    told = (
+                        f"the id {entity_id!r} of {entity.name} is given twice; an update takes one line for each row"
+                    )
+                    problems.append(Problem(order, told))
+                elif entity.key is None:
                     meets.append(KeyMeets(type_key, entity_id, order))
                 else:
                     problems.append(Problem(order, _twice(entity, entity_id)))
         if plan.replaces_all(type_key) or not plan.stored.pins[type_key].row_count:
             continue
-        if plan.mode == MERGE:
-            replaced[type_key] = _replaced(spec, entity, keys)
-        else:
+        if not plan.replaces_rows:
             meets += _stored_already(plan, type_key, keys)
+            continue
+        replaced[type_key] = _replaced(spec, entity, keys)
+        if NULLS in keys.column_names:
+            void = pa.array(_all_but_last(keys, again), pa.int64())
+            cleared |= cleared_values(
+                entity, keys.filter(pc.invert(pc.is_in(keys[ORDER], value_set=void))), plan.stored
+            )
     meets.sort(key=lambda meet: meet.order)
     return Checked(
         Problems.of(problems),
@@ -149,6 +169,7 @@ def _check_ids(spec: CheckSpec, tables: Mapping[str, pa.Table]) -> Checked:
         len(meets),
         replaced,
         np.concatenate(dropped) if dropped else np.empty(0, np.int64),
+        cleared,
     )
 
 

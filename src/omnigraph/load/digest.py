@@ -100,5 +100,9 @@ def _texts(rows: Rows) -> pa.Array:
         declared = entity.properties.get(name)
         texts = json_string(column) if declared is None else json_text(column, declared.type)
         columns.append(texts.cast(pa.large_string()))
+    for name, flags in rows.left_out.items():
+        if entity.properties[name].embed is None:
+            # Tracked in an update only, where leaving a property out is not the same as giving null.
+            columns.append(pc.if_else(pa.array(flags), "left out", "given").cast(pa.large_string()))
     separator = pa.scalar(",", pa.large_string())
     return pc.binary_join_element_wise(*columns, separator, null_handling="replace", null_replacement="null")

@@ -20,7 +20,7 @@ from omnigraph.language.json_values import shown
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.schema.defaults import default_value
 from omnigraph.language.suggest import did_you_mean, nearest_name
-from omnigraph.load.parsed import Entity, Ignored, Problem, Reading, Rows, embed_names, schema_without_id
+from omnigraph.load.parsed import Entity, Ignored, Problem, Reading, Rows, schema_without_id, tracked_names
 from omnigraph.load.refused import RefusedNodes
 from omnigraph.values.blobs import blob_value
 from omnigraph.values.build import blob_column
@@ -33,11 +33,15 @@ _ENDS = {"from": "src", "to": "dst"}
 
 @dataclass(frozen=True)
 class Rules:
-    """What a reader goes by: the types, where external blobs may lie, and whether it is lenient."""
+    """What a reader goes by: the types, where external blobs may lie, and whether it is lenient.
+
+    `updates`: rows are told apart by which properties they leave out.
+    """
 
     catalog: Catalog
     external_blobs: tuple[str, ...] = ()
     lenient: bool = False
+    updates: bool = False
 
 
 @dataclass
@@ -239,7 +243,7 @@ class ExactReader:
         pile.rows.append(row)
         pile.given.append(given)
         pile.orders.append(order)
-        for name in embed_names(entity):
+        for name in tracked_names(entity, updates=self._rules.updates):
             pile.left_out.setdefault(name, []).append(name not in data)
 
     def reading(self) -> Reading:

@@ -1,7 +1,8 @@
 """A load from its input to its commit: read, check, stage, commit; as a whole or not at all.
 
 An attempt whose base moved before its first effect has done nothing. Append and merge then check again, without reading
-again, and start over; an overwrite reports the conflict, because what it replaces is no longer what was there.
+again, and start over; an update reads again, because it has taken values from stored rows; an overwrite reports the conflict,
+because what it replaces is no longer what was there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import orjson
+import pyarrow as pa
 
 from omnigraph import failpoints
 from omnigraph.commit.branch_refs import check_name, read_ref
@@ -37,7 +39,7 @@ from omnigraph.errors import (
     ReadSetChanged,
 )
 from omnigraph.ids import new_ulid, now_micros
-from omnigraph.load.checks import MODES, OVERWRITE, Plan
+from omnigraph.load.checks import MODES, OVERWRITE, UPDATE, Plan
 from omnigraph.load.chunks import Chunk
 from omnigraph.load.digest import contents_of
 from omnigraph.load.engine import HELD_BYTES, Engine, placed
@@ -62,6 +64,7 @@ from omnigraph.storage.tables.staged import (
     write_rows,
 )
 from omnigraph.storage.tables.table import Table
+from omnigraph.values.columns import whole
 
 #: How much text one partition of the keys stands for.
 _PARTITION_BYTES = 64 << 20
@@ -97,8 +100,22 @@ class Load:
 
     def run(self) -> LoadResult:
         """Carry the load out as one commit."""
+        _refuse_bad(self.request)
+        while True:
+            try:
+                return self._run()
+            except (ReadSetChanged, ExpectedVersionMismatch):
+                # An update has taken values from stored rows while it read, so it reads again.
+                again = self.request.mode == UPDATE and self.request.if_commit is None
+                if not again or self.restarts == WRITE_RESTART_BUDGET:
+                    raise
+                self.restarts += 1
+                self.job_id, self.committing = new_ulid(), False
+                self.forks.clear()
+                self.attempt_files.clear()
+
+    def _run(self) -> LoadResult:
         request = self.request
-        _refuse_bad(request)
         known = self._earlier_receipt()
         if known is not None:
             return self._repeated(known)
@@ -167,7 +184,8 @@ class Load:
         return self.inputs.size <= HELD_BYTES
 
     def _rules(self) -> Rules:
-        return Rules(self.request.catalog, self.request.external_blobs, self.request.lenient)
+        request = self.request
+        return Rules(request.catalog, request.external_blobs, request.lenient, updates=request.mode == UPDATE)
 
     def _chunks(self) -> list[Chunk]:
         digested = self._digest_way() is not None
@@ -228,7 +246,7 @@ class Load:
             # Somebody else has created the branch meanwhile; with a name that overlaps there is no way.
             return not request.must_create and conflict.name == request.branch
         moved = isinstance(conflict, ReadSetChanged | ExpectedVersionMismatch)
-        return moved and request.mode != OVERWRITE and request.if_commit is None
+        return moved and request.mode not in (OVERWRITE, UPDATE) and request.if_commit is None
 
     def _attempt(self, work: Work, lineage: Lineage, held: HeldLock | None) -> LoadResult:
         request = self.request
@@ -240,6 +258,8 @@ class Load:
         check([request.schema], state)
         if request.if_commit is not None:
             check([HeadIs(request.if_commit)], state)
+        if request.mode == UPDATE:
+            _require_read(work, state)
         plan = Plan(request.catalog, request.mode, work.written, self._stored(state), attempt=self.restarts)
         verdict = work.check(plan)
         failpoints.hit("load.checked")
@@ -258,7 +278,7 @@ class Load:
         self.attempt_files.clear()
         commit = commit_made(self.context, after, request.branch, lineage.id)
         assert commit is not None, "a load that succeeded has a commit"
-        return self._result(work.rows(), creates, commit, self._report(work))
+        return self._result(work.rows(), creates, commit, self._report(work, verdict, plan.stored))
 
     # --- the write --------------------------------------------------------------------------------------------------
 
@@ -382,7 +402,7 @@ class Load:
             report=report or LoadReport(),
         )
 
-    def _report(self, work: Work) -> LoadReport:
+    def _report(self, work: Work, verdict: Verdict, stored: Stored) -> LoadReport:
         lines, skipped = work.lines()
         return LoadReport(
             engine=self.engine.name,
@@ -391,8 +411,20 @@ class Load:
             skipped_lines=skipped,
             ignored=work.ignored(),
             restarts=self.restarts,
+            cleared=verdict.cleared,
+            edges_again=self._edges_again(work, stored),
             seconds=work.seconds,
             peak_memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        )
+
+    def _edges_again(self, work: Work, stored: Stored) -> tuple[str, ...]:
+        """The edge types without a key of which the first edges of the input were all there before, between the same nodes."""
+        if self.request.mode == OVERWRITE:
+            return ()
+        return tuple(
+            key.partition(":")[2]
+            for key, edges in sorted(work.first_edges().items())
+            if _are_stored(edges, key, stored)
         )
 
     def _tell_committed(self, work: Work) -> None:
@@ -443,6 +475,21 @@ def _refuse_bad(request: Request) -> None:
         raise BadRequest(f"idempotency is {_CONTENTS} or {_KEY}, not {request.idempotency!r}")
 
 
+def _are_stored(edges: pa.Table, type_key: str, stored: Stored) -> bool:
+    """Whether there is a stored edge from and to the same nodes for each of a few edges."""
+    found = stored.rows_with(type_key, "src", whole(edges["src"]), ["src", "dst"])
+    pairs = set(zip(found["src"].to_pylist(), found["dst"].to_pylist(), strict=True))
+    return all(pair in pairs for pair in zip(edges["src"].to_pylist(), edges["dst"].to_pylist(), strict=True))
+
+
+def _require_read(work: Work, state: ManifestState) -> None:
+    """Raise when a table that rows were completed from is no longer what it was then."""
+    for key in sorted(work.written):
+        pin, entry = work.job.targets.pins[key], state.by_key[key]
+        if (pin.location, pin.version) != (entry.location, entry.version):
+            raise ReadSetChanged(f"{key} has changed while an update of it was read; repeat the load", table_key=key)
+
+
 def _refuse_rejected(work: Work, verdict: Verdict) -> None:
     """Raise what stands in the way: all problems of the input, or the first id that a strict insert may not have."""
     places = work.places()
@@ -455,7 +502,7 @@ def _refuse_rejected(work: Work, verdict: Verdict) -> None:
         file, line = places.find(first.order)
         raise KeyConflict(
             f"{file}:{line}: {first.type_key} {first.entity_id!r} exists already, or is given twice{more}; "
-            "nothing was written, load with mode=merge to replace it",
+            "nothing was written, load with mode=merge to replace it, or mode=update to keep what is not given",
             type_key=first.type_key,
             entity_id=first.entity_id,
         )

@@ -27,10 +27,10 @@ from omnigraph.load.parsed import (
     Problem,
     Reading,
     Rows,
-    embed_names,
     joined,
     schema_without_id,
     too_long,
+    tracked_names,
 )
 from omnigraph.values.blobs import blob_value
 from omnigraph.values.build import blob_column, repeated
@@ -238,7 +238,7 @@ def _parsed(text: bytes, entity: Entity, orders: Places, rules: Rules) -> Rows:
         raise Unusual
     names = schema_without_id(entity).names[len(ends) :]
     left_out = {}
-    for name in embed_names(entity):
+    for name in tracked_names(entity, updates=rules.updates):
         left_out[name] = _absent(text, name, columns[name])
     finished = [*ends, *(_property(text, entity, name, columns[name], rules) for name in names)]
     return Rows(

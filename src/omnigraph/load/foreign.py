@@ -7,6 +7,7 @@ package reads foreign batches: `tabular` takes a `CheckedBatch`, which only this
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,11 @@ from omnigraph.storage.files import InputFile
 
 ROWS_AT_ONCE = 64 << 10
 _CSV_BLOCK = 8 << 20
+#: What may stand between the fields of a CSV file; of equally many the first.
+DELIMITERS = ("\t", ";", "|", ",")
+#: The line of names is looked for in so many bytes.
+_CSV_HEAD = 1 << 16
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 #: What the dictionary of one batch may expand to, in bytes.
 _LARGEST_DECODED = 1 << 30
 #: Beyond, a float does not hold every integer.
@@ -337,23 +343,58 @@ def parquet_batches(opened: Any, groups: Sequence[int], names: list[str]) -> Ite
         raise Damaged(f"it holds {read} rows of the {promised} it promises")
 
 
+# --- Arrow files ------------------------------------------------------------------------------------------------------
+
+
+def arrow_parts(file: InputFile) -> tuple[list[str], list[tuple[int, int]]]:
+    """The columns of an Arrow file, and the rows and bytes of each of its record batches."""
+    with file.opened() as opened:
+        try:
+            with _decoding():
+                reader = pa.ipc.open_file(pa.PythonFile(opened, "r"))
+                batches = [reader.get_batch(place) for place in range(reader.num_record_batches)]
+                return reader.schema.names, [(batch.num_rows, int(batch.nbytes)) for batch in batches]
+        except Damaged as error:
+            raise BadRequest(f"{file.name} is no Arrow file that can be read: {error}") from None
+
+
+def arrow_batches(opened: Any, parts: Sequence[int], names: list[str]) -> Iterator[CheckedBatch]:
+    """Some record batches of an open Arrow file; raises `Damaged` where it can not be read on."""
+    with _decoding():
+        reader = pa.ipc.open_file(pa.PythonFile(opened, "r"))
+    for part in parts:
+        with _decoding():
+            batch = reader.get_batch(part).select(names)
+        for start in range(0, batch.num_rows, ROWS_AT_ONCE):
+            yield from checked_batches(iter((batch.slice(start, ROWS_AT_ONCE),)))
+
+
 # --- CSV --------------------------------------------------------------------------------------------------------------
 
 
-def csv_names(file: InputFile) -> list[str]:
+def csv_names(file: InputFile, delimiter: str) -> list[str]:
     """The columns of a CSV file."""
     with file.opened() as opened:
         try:
             with _decoding():
-                return list(_open_csv(opened, None).schema.names)
+                return list(_open_csv(opened, None, delimiter).schema.names)
         except Damaged as error:
             raise BadRequest(f"{file.name} is not readable as CSV: {error}") from None
 
 
-def csv_batches(opened: Any, names: list[str]) -> Iterator[CheckedBatch]:
-    """The rows of an open CSV file, every column as texts; raises `Damaged` where it can not be read on."""
+def found_delimiter(file: InputFile) -> str:
+    """What stands between the fields of a CSV file: of tab, semicolon, bar and comma the one its line of names has most of."""
+    head = file.read(0, min(file.size, _CSV_HEAD)).decode("utf-8-sig", errors="replace")
+    names = _QUOTED.sub("", head.lstrip("\r\n")).partition("\n")[0]
+    counts = {mark: names.count(mark) for mark in DELIMITERS}
+    best = max(counts, key=counts.__getitem__)
+    return best if counts[best] else ","
+
+
+def csv_batches(opened: Any, names: list[str], delimiter: str) -> Iterator[CheckedBatch]:
+    """The rows of an open CSV file, these columns as texts; raises `Damaged` where it can not be read on."""
     with _decoding():
-        reader = _open_csv(opened, names)
+        reader = _open_csv(opened, names, delimiter)
     while True:
         with _decoding():
             batch = next(reader, None)
@@ -363,15 +404,16 @@ def csv_batches(opened: Any, names: list[str]) -> Iterator[CheckedBatch]:
         yield from checked_batches(iter((pa.RecordBatch.from_arrays(texts, names=batch.schema.names),)))
 
 
-def _open_csv(file: Any, names: list[str] | None) -> pacsv.CSVStreamingReader:
+def _open_csv(file: Any, names: list[str] | None, delimiter: str) -> pacsv.CSVStreamingReader:
     """A CSV file as a stream of bytes: that they are UTF-8 is checked as for all other data."""
     types = dict.fromkeys(names, pa.binary()) if names is not None else None
     return pacsv.open_csv(
         pa.PythonFile(file, "r"),
         pacsv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
-        pacsv.ParseOptions(newlines_in_values=True),
+        pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         pacsv.ConvertOptions(
             column_types=types,
+            include_columns=names,
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,

@@ -11,16 +11,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from omnigraph.errors import BadRequest
+from omnigraph.ids import new_ulid
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.load.chunks import Chunk, Documents, LenientText, SpooledDocuments, ranges
-from omnigraph.load.foreign import csv_names, parquet_groups, require_sound, table_of
+from omnigraph.load.foreign import arrow_parts, csv_names, found_delimiter, parquet_groups, require_sound, table_of
 from omnigraph.load.parsed import Entity
 from omnigraph.load.scratch import Scratch
 from omnigraph.load.tabular import (
+    ArrowRows,
+    Columns,
     CsvRows,
     ParquetRows,
     TableInMemory,
@@ -31,16 +35,19 @@ from omnigraph.load.text import COMPRESSED_SPAN, CompressedText, TextInMemory, c
 from omnigraph.storage.files import InputFile, find_files
 from omnigraph.storage.scratch import in_scratch
 
-JSONL, PARQUET, CSV = "jsonl", "parquet", "csv"
-FORMATS = (JSONL, PARQUET, CSV)
+JSONL, PARQUET, CSV, ARROW = "jsonl", "parquet", "csv", "arrow"
+FORMATS = (JSONL, PARQUET, CSV, ARROW)
 DOCUMENTS_AT_ONCE = 10_000
 RANGE_BYTES = 32 << 20
 SMALLEST_RANGE = 1 << 20
 _ENDINGS = {
     JSONL: tuple(f".{name}{end}" for name in ("jsonl", "ndjson", "json") for end in ("", ".gz", ".zst")),
     PARQUET: (".parquet",),
-    CSV: (".csv",),
+    CSV: (".csv", ".tsv", ".tab"),
+    ARROW: (".arrow", ".feather", ".ipc"),
 }
+#: A JSON array is read as a whole; a longer one must be made into lines.
+LONGEST_ARRAY = 256 << 20
 _READ_AT_ONCE = 1 << 22
 _BYTES_OF_A_DOCUMENT = 256
 
@@ -53,9 +60,17 @@ class Given:
     format: str | None = None
     type: str | None = None
     edge: str | None = None
-    mapping: Mapping[str, str] = field(default_factory=dict)
+    columns: Columns = field(default_factory=Columns)
     lenient: bool = False
     storage_options: Mapping[str, str] | None = None
+    #: What stands between the fields of CSV files; found out when it is None.
+    delimiter: str | None = None
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether something is said that only tables have a use for."""
+        said = self.type, self.edge, self.columns.mapping, self.columns.ignore_extra, self.delimiter
+        return any(said)
 
 
 @dataclass(frozen=True)
@@ -152,29 +167,72 @@ def _of_paths(paths: Sequence[str], given: Given, catalog: Catalog, scratch: Scr
             files.append(_spooled_input(scratch))
         else:
             files += find_files(path, _ENDINGS[kind], given.storage_options)
-    if kind == PARQUET and given.type is None and given.edge is None and not given.mapping:
-        return _of_type_folders(files, catalog)
+    if given.delimiter is not None and kind != CSV:
+        raise BadRequest("a delimiter is for CSV files")
+    if kind != JSONL and given.type is None and given.edge is None and not given.columns.mapping:
+        return _of_type_folders(files, kind, catalog, given)
     if kind != JSONL:
-        return tables_of_files(files, kind, entity_of(catalog, given.type, given.edge), given.mapping)
-    if given.type is not None or given.edge is not None or given.mapping:
-        raise BadRequest("`type`, `edge` and a mapping are for tables: Parquet, CSV, or a table in memory")
+        entity = entity_of(catalog, given.type, given.edge)
+        return tables_of_files(files, kind, entity, given.columns, given.delimiter)
+    if given.names_columns:
+        raise BadRequest(
+            "`type`, `edge`, a mapping and ignore_extra are for tables: Parquet, CSV, Arrow, or a table in memory"
+        )
     if given.lenient:
         return _lenient(files)
+    files = [_lines_of_array(file, scratch) if _is_array(file) else file for file in files]
     # A compressed file is larger than it looks, and nobody knows by how much: it counts as too large to be small.
     size = sum(file.size if compression_of(file) is None else file.size * 10 for file in files)
     return Inputs(size, tuple(files))
 
 
 def _format_of(paths: Sequence[str]) -> str:
-    """What files are by the end of the first name; JSON lines when that says nothing."""
-    ending = paths[0].lower().rpartition(".")[2] if paths else ""
-    if ending in (PARQUET, CSV):
-        return ending
-    return PARQUET if paths and any(Path(paths[0]).glob("*/*/*.parquet")) else JSONL
+    """What files are by the end of the first name, or by what lies in the folders of types; else JSON lines."""
+    if not paths:
+        return JSONL
+    name = paths[0].lower()
+    for kind in (PARQUET, CSV, ARROW):
+        if name.endswith(_ENDINGS[kind]):
+            return kind
+    for kind in (PARQUET, CSV, ARROW):
+        if any(any(Path(paths[0]).glob(f"*/*/*{ending}")) for ending in _ENDINGS[kind]):
+            return kind
+    return JSONL
 
 
-def _of_type_folders(files: Sequence[InputFile], catalog: Catalog) -> Inputs:
-    """Parquet files as an export writes them: the folder of a file, `nodes/T` or `edges/E`, says what its rows are."""
+def _is_array(file: InputFile) -> bool:
+    """Whether a file of JSON is one array and not lines."""
+    if compression_of(file) is not None:
+        return False
+    return file.read(0, min(file.size, 1024)).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
+
+
+def _lines_of_array(file: InputFile, scratch: Scratch) -> InputFile:
+    """The items of a JSON array as a file of lines; messages count items."""
+    name = Path(file.name).name
+    if file.size > LONGEST_ARRAY:
+        raise BadRequest(
+            f"{file.name} is one JSON array of more than {LONGEST_ARRAY >> 20} MiB, which is read as a whole; make lines of "
+            f"it: jq -c '.[]' {name} > {name}l"
+        )
+    try:
+        items = orjson.loads(file.read(0, file.size).removeprefix(b"\xef\xbb\xbf"))
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(
+            f"{file.name}:{error.lineno}: begins like a JSON array and is none: {error.msg} at column {error.colno}; give an "
+            "array of objects, or one object on each line"
+        ) from None
+    assert isinstance(items, list), "what begins with a bracket is an array"
+    path = scratch.folder() / f"array-{new_ulid()}.jsonl"
+    with in_scratch(path.parent), path.open("wb") as lines:
+        for item in items:
+            lines.write(orjson.dumps(item) + b"\n")
+    (made,) = find_files(str(path), ())
+    return replace(made, name=file.name)
+
+
+def _of_type_folders(files: Sequence[InputFile], format: str, catalog: Catalog, given: Given) -> Inputs:
+    """Tables as an export writes them: the folder of a file, `nodes/T` or `edges/E`, says what its rows are."""
     chunks: list[Chunk] = []
     base = 0
     for file in files:
@@ -183,10 +241,11 @@ def _of_type_folders(files: Sequence[InputFile], catalog: Catalog) -> Inputs:
             # The usual refusal says what is missing.
             entity_of(catalog, None, None)
         entity = entity_of(catalog, name, None) if kind == "nodes" else entity_of(catalog, None, name)
-        for chunk in tables_of_files([file], PARQUET, entity, {}).sources:
-            assert isinstance(chunk, ParquetRows)
+        made = tables_of_files([file], format, entity, given.columns, given.delimiter)
+        for chunk in made.sources:
+            assert isinstance(chunk, ParquetRows | ArrowRows | CsvRows)
             chunks.append(replace(chunk, base=base))
-            base += chunk.count
+            base += chunk.file.size + 2 if isinstance(chunk, CsvRows) else chunk.count
     return Inputs(sum(chunk.size for chunk in chunks), tuple(chunks))
 
 
@@ -194,18 +253,19 @@ def _of_spark(frame: Any, given: Given, catalog: Catalog, scratch: Scratch) -> I
     """A Spark data frame: its rows go from Spark's tasks to files that the load's tasks see."""
     entity = entity_of(catalog, given.type, given.edge)
     # A wrong column is told before the frame is computed.
-    shape_of(entity, list(frame.columns), given.mapping, "the table")
+    shape_of(entity, list(frame.columns), given.columns, "the table")
     from omnigraph.load.frames import frame_files
 
     written = frame_files(frame, scratch)
-    inputs = tables_of_files(written.files, PARQUET, entity, given.mapping)
+    inputs = tables_of_files(written.files, PARQUET, entity, given.columns)
     return replace(inputs, rows=written.rows, ordered=False)
 
 
 def _of_table(table: pa.Table, given: Given, catalog: Catalog, scratch: Scratch) -> Inputs:
     entity = entity_of(catalog, given.type, given.edge)
     require_sound(table, "<table>")
-    shape = shape_of(entity, table.column_names, given.mapping, "the table")
+    shape = shape_of(entity, table.column_names, given.columns, "the table")
+    table = table.select([name for name, _ in shape.columns])
     rows = max(1, RANGE_BYTES * table.num_rows // max(table.nbytes, 1))
     if table.num_rows <= rows:
         return Inputs(int(table.nbytes), (TableInMemory("<table>", table, shape),))
@@ -214,23 +274,27 @@ def _of_table(table: pa.Table, given: Given, catalog: Catalog, scratch: Scratch)
     with in_scratch(path.parent):
         pq.write_table(table, path, row_group_size=rows)
     files = find_files(str(path), ())
-    return tables_of_files([replace(file, name="<table>") for file in files], PARQUET, entity, given.mapping)
+    return tables_of_files([replace(file, name="<table>") for file in files], PARQUET, entity, given.columns)
 
 
-def tables_of_files(files: Sequence[InputFile], kind: str, entity: Entity, mapping: Mapping[str, str]) -> Inputs:
-    """Files of rows of one type; a Parquet file is read by row groups."""
+def tables_of_files(
+    files: Sequence[InputFile], kind: str, entity: Entity, columns: Columns, delimiter: str | None = None
+) -> Inputs:
+    """Files of rows of one type; a Parquet file is read by row groups, an Arrow file by record batches."""
     chunks: list[Chunk] = []
     base = 0
     for file in files:
         if kind == CSV:
-            shape = shape_of(entity, csv_names(file), mapping, file.name)
-            chunks.append(CsvRows(file, shape, base))
+            mark = delimiter or found_delimiter(file)
+            shape = shape_of(entity, csv_names(file, mark), columns, file.name)
+            chunks.append(CsvRows(file, shape, base, mark))
             base += file.size + 2
             continue
-        names, groups = parquet_groups(file)
-        shape = shape_of(entity, names, mapping, file.name)
-        for place, (count, size) in enumerate(groups):
-            chunks.append(ParquetRows(file, (place,), shape, base, size, count, begins=place == 0))
+        names, parts = parquet_groups(file) if kind == PARQUET else arrow_parts(file)
+        shape = shape_of(entity, names, columns, file.name)
+        rows: type[ParquetRows] | type[ArrowRows] = ParquetRows if kind == PARQUET else ArrowRows
+        for place, (count, size) in enumerate(parts):
+            chunks.append(rows(file, (place,), shape, base, size, count, begins=place == 0))
             base += count
     return Inputs(sum(chunk.size for chunk in chunks), tuple(chunks))
 

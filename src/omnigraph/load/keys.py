@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.language.schema.catalog import EdgeType
 from omnigraph.load.batches import ORDER
+from omnigraph.load.kept import NULLS
 from omnigraph.load.parsed import Entity
 from omnigraph.validation.sets import comparable
 
@@ -34,7 +35,8 @@ def roles(entity: Entity, keys: pa.Table) -> Iterator[tuple[str, pa.Table, pa.Ar
     may_meet = keys["may_meet"]
     met = keys if pc.all(may_meet, min_count=0).as_py() else keys.filter(may_meet)
     if met.num_rows:
-        yield f"id {entity.type_key}", met.select(["id", ORDER]), _flat(met["id"])
+        besides = [NULLS] if NULLS in keys.column_names else []
+        yield f"id {entity.type_key}", met.select(["id", ORDER, *besides]), _flat(met["id"])
     if isinstance(entity, EdgeType) and keys.num_rows:
         yield f"src {entity.type_key}", keys.select(["src", ORDER]), _flat(keys["src"])
         yield f"dst {entity.type_key}", keys.select(["dst", ORDER]), _flat(keys["dst"])

@@ -33,6 +33,10 @@ class LoadReport:
     skipped_lines: int = 0
     ignored: Ignored = field(default_factory=Ignored)
     restarts: int = 0
+    #: How many stored values a merge has replaced by null because its rows do not have them, by `Type.property`.
+    cleared: Mapping[str, int] = field(default_factory=dict)
+    #: The edge types without a key whose edges seem to have been loaded before: they are there twice now.
+    edges_again: tuple[str, ...] = ()
     #: Seconds of each stage: read, check, stage, commit.
     seconds: Mapping[str, float] = field(default_factory=dict)
     #: The peak memory of this process, in bytes; workers are not part of it.

@@ -100,7 +100,7 @@ class Rows:
     #: Given ids, null where a row gives none; None when no row does.
     given: pa.Array | None
     orders: Orders
-    #: Which rows leave an `@embed` vector out, by property.
+    #: Which rows leave a property out: by each `@embed` vector, and in an update by each property.
     left_out: Mapping[str, Flags] = field(default_factory=dict)
 
 
@@ -117,9 +117,9 @@ class Reading:
     refused: Mapping[str, pa.Array] = field(default_factory=dict)
 
 
-def embed_names(entity: Entity) -> list[str]:
-    """The properties of a type that are computed from a text when they are left out."""
-    return [name for name, declared in entity.properties.items() if declared.embed is not None]
+def tracked_names(entity: Entity, *, updates: bool) -> list[str]:
+    """The properties for which it matters whether a row leaves them out: in an update all, else those that are embedded."""
+    return [name for name, declared in entity.properties.items() if updates or declared.embed is not None]
 
 
 def schema_without_id(entity: Entity) -> pa.Schema:
@@ -139,7 +139,7 @@ def joined(pieces: Sequence[Rows]) -> Rows:
         given = pa.concat_arrays(
             [piece.given if piece.given is not None else pa.nulls(len(piece.orders), pa.string()) for piece in pieces]
         )
-    left_out = {name: np.concatenate([piece.left_out[name] for piece in pieces]) for name in embed_names(entity)}
+    left_out = {name: np.concatenate([piece.left_out[name] for piece in pieces]) for name in pieces[0].left_out}
     whole = Rows(entity, table, given, orders, left_out)
     return whole if bool(np.all(orders[1:] > orders[:-1])) else picked(whole, np.argsort(orders))
 

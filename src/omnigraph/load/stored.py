@@ -56,3 +56,7 @@ class Stored:
         """The stored rows whose column has one of these values."""
         wanted = values if self.pins[type_key].row_count else values.slice(0, 0)
         return self.table(type_key).take_by(column, wanted, columns, with_row_address=with_row_address)
+
+    def whole_rows(self, type_key: str, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
+        """Columns of the stored rows with these ids, as they can be written again."""
+        return self.table(type_key).take_ids(ids, columns, blobs="values")

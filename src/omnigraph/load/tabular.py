@@ -6,7 +6,7 @@ Whole columns are cast where that changes no value; a block with anything else i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,9 @@ from omnigraph.language.suggest import did_you_mean, nearest_name
 from omnigraph.language.temporal import DATE_DAYS, DATETIME_MILLISECONDS
 from omnigraph.language.types import FLOATS, INTEGERS, PropType, Scalar
 from omnigraph.load.exact import ExactReader, Rules
-from omnigraph.load.foreign import CheckedBatch, Damaged, csv_batches, parquet_batches, table_batches
+from omnigraph.load.foreign import CheckedBatch, Damaged, arrow_batches, csv_batches, parquet_batches, table_batches
 from omnigraph.load.json_columns import Unusual, column_of_json, json_type
-from omnigraph.load.parsed import Entity, Problem, Reading, Rows, embed_names, joined, schema_without_id
+from omnigraph.load.parsed import Entity, Problem, Reading, Rows, joined, schema_without_id, tracked_names
 from omnigraph.load.text import Piece
 from omnigraph.storage.files import InputFile
 from omnigraph.values.build import repeated
@@ -65,26 +65,54 @@ def entity_of(catalog: Catalog, type_name: str | None, edge: str | None) -> Enti
     return found
 
 
-def shape_of(entity: Entity, names: list[str], mapping: Mapping[str, str], where: str) -> Shape:
-    """What each column of a table is; one that is nothing is an error."""
+@dataclass(frozen=True)
+class Columns:
+    """What the caller says about the columns of tables: what they are called here, and whether unknown ones are left out."""
+
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    ignore_extra: bool = False
+
+
+def shape_of(entity: Entity, names: list[str], columns: Columns, where: str) -> Shape:
+    """What each column of a table is; those that are nothing are an error, or left out when the caller says so."""
+    mapping = columns.mapping
     unknown = [name for name in mapping if name not in names]
     if unknown:
         raise BadRequest(f"{where} has no column '{unknown[0]}', which the mapping names")
     fixed = {"id": "id", **({**_ENDS, "src": "src", "dst": "dst"} if isinstance(entity, EdgeType) else {})}
-    columns: dict[str, str] = {}
+    known: dict[str, str] = {}
+    extra: list[str] = []
     for name in names:
         meant = mapping.get(name, name)
         target = fixed.get(meant) or (meant if meant in entity.properties else None)
         if target is None:
-            hint = did_you_mean(nearest_name(meant, [*entity.properties, *fixed]))
-            raise BadRequest(f"column '{name}' of {where} is no property of {entity.name}{hint}")
-        if target in columns.values():
+            # A column that the mapping names was meant to be something.
+            if not columns.ignore_extra or name in mapping:
+                extra.append(name)
+            continue
+        if target in known.values():
             raise BadRequest(f"two columns of {where} are '{target}' of {entity.name}")
-        columns[name] = target
-    missing = [end for end, column in _ENDS.items() if column in fixed.values() and column not in columns.values()]
+        known[name] = target
+    if extra:
+        raise BadRequest(_extra_columns(entity, extra, mapping, [*entity.properties, *fixed], where))
+    missing = [end for end, column in _ENDS.items() if column in fixed.values() and column not in known.values()]
     if missing:
         raise BadRequest(f"{where} has no column '{missing[0]}', which an edge needs")
-    return Shape(entity.type_key, tuple(columns.items()))
+    if not known:
+        raise BadRequest(f"{where} has no column that is a property of {entity.name}")
+    return Shape(entity.type_key, tuple(known.items()))
+
+
+def _extra_columns(entity: Entity, extra: list[str], mapping: Mapping[str, str], wanted: list[str], where: str) -> str:
+    """What is said about columns that are nothing here."""
+    if len(extra) == 1:
+        hint = did_you_mean(nearest_name(mapping.get(extra[0], extra[0]), wanted))
+        told = f"column '{extra[0]}' of {where} is no property of {entity.name}"
+        way = "leave it out with ignore_extra (--ignore-extra)"
+        return f"{told}{hint} Map it, or {way}" if hint else f"{told}; map it to one, or {way}"
+    listed = ", ".join(f"'{name}'" for name in extra)
+    told = f"the columns {listed} of {where} are no properties of {entity.name}"
+    return f"{told}; map them, or leave them out with ignore_extra (--ignore-extra)"
 
 
 # --- chunks -----------------------------------------------------------------------------------------------------------
@@ -132,11 +160,12 @@ class ParquetRows:
 
 @dataclass(frozen=True)
 class CsvRows:
-    """A CSV file with a line of column names. An empty field is null, a quoted empty one an empty text."""
+    """A file of delimited texts with a line of column names. An empty field is null, a quoted empty one an empty text."""
 
     file: InputFile
     shape: Shape
     base: int
+    delimiter: str = ","
 
     @property
     def name(self) -> str:
@@ -148,9 +177,31 @@ class CsvRows:
 
     def pieces(self, rules: Rules) -> Iterator[Piece]:
         with self.file.opened() as file:
-            batches = csv_batches(file, [name for name, _ in self.shape.columns])
+            batches = csv_batches(file, [name for name, _ in self.shape.columns], self.delimiter)
             # The line of names counts, so that rows have the numbers of lines.
             yield from _pieces(batches, self.shape, rules, self.base + 1, _of_text)
+
+
+@dataclass(frozen=True)
+class ArrowRows:
+    """Some record batches of an Arrow file; `begins`: they are the first of it."""
+
+    file: InputFile
+    batches: tuple[int, ...]
+    shape: Shape
+    base: int
+    size: int
+    count: int
+    begins: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    def pieces(self, rules: Rules) -> Iterator[Piece]:
+        with self.file.opened() as file:
+            batches = arrow_batches(file, self.batches, [name for name, _ in self.shape.columns])
+            yield from _pieces(batches, self.shape, rules, self.base, _typed, self.count)
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------
@@ -182,7 +233,7 @@ def _reading(entity: Entity, shape: Shape, batch: CheckedBatch, place: int, rule
         named = {target: columns[name] for name, target in shape.columns}
         orders = np.arange(place + first, place + first + len(next(iter(named.values()))))
         try:
-            rows.append(_columns(entity, named, orders, convert))
+            rows.append(_columns(entity, named, orders, rules, convert))
         except Unusual:
             listed = {name: _values(column, _kind(entity, name), convert) for name, column in named.items()}
             for number, order in enumerate(orders.tolist()):
@@ -206,11 +257,11 @@ def _kind(entity: Entity, name: str) -> PropType | None:
     return None if declared is None else declared.type
 
 
-def _columns(entity: Entity, named: dict[str, pa.Array], orders: Any, convert: Convert) -> Rows:
+def _columns(entity: Entity, named: dict[str, pa.Array], orders: Any, rules: Rules, convert: Convert) -> Rows:
     finished = []
-    for field in schema_without_id(entity):
-        declared = entity.properties.get(field.name)
-        column = named.get(field.name)
+    for place in schema_without_id(entity):
+        declared = entity.properties.get(place.name)
+        column = named.get(place.name)
         if declared is None:
             assert column is not None
             finished.append(_texts(column))
@@ -218,15 +269,15 @@ def _columns(entity: Entity, named: dict[str, pa.Array], orders: Any, convert: C
             if declared.type.is_blob and column.null_count < len(column):
                 raise Unusual
             kind = declared.type
-            finished.append(pa.nulls(len(orders), field.type) if kind.is_blob else convert(column, kind))
+            finished.append(pa.nulls(len(orders), place.type) if kind.is_blob else convert(column, kind))
         elif declared.default is not None:
             finished.append(repeated(default_value(declared.type, declared.default), declared.type, len(orders)))
         else:
-            finished.append(pa.nulls(len(orders), field.type))
+            finished.append(pa.nulls(len(orders), place.type))
     if any(finished[place].null_count for place, name in enumerate(("src", "dst")) if name in named):
         raise Unusual
     given = _texts(named["id"]) if "id" in named else None
-    left_out = {name: np.full(len(orders), name not in named) for name in embed_names(entity)}
+    left_out = {name: np.full(len(orders), name not in named) for name in tracked_names(entity, updates=rules.updates)}
     table = pa.Table.from_arrays(finished, schema=schema_without_id(entity))
     return Rows(entity, table, given if given is None or given.null_count < len(given) else None, orders, left_out)
 

@@ -17,13 +17,15 @@ from lance.fragment import FragmentMetadata
 from omnigraph import failpoints
 from omnigraph.embedding.embedder import Embedder
 from omnigraph.errors import OmnigraphError
+from omnigraph.language.schema.catalog import EdgeType
 from omnigraph.load.batches import Batch, Judged, judge_rows, keys_of, without
-from omnigraph.load.checks import MERGE
+from omnigraph.load.checks import MERGE, UPDATE
 from omnigraph.load.chunks import Chunk
 from omnigraph.load.digest import ChunkDigest, Digesting
 from omnigraph.load.exact import Rules
 from omnigraph.load.exchange import Exchange, Writer
 from omnigraph.load.identify import ALIASES
+from omnigraph.load.kept import nullable_names
 from omnigraph.load.keys import roles, split
 from omnigraph.load.parsed import Ignored, Orders, Problems, Rows
 from omnigraph.load.refused import Refused, together
@@ -36,6 +38,8 @@ from omnigraph.storage.tables.staged import staged_files, write_rows
 failpoints.declare("load.chunk_read", "load.chunk_staged")
 
 _log = logging.getLogger(__name__)
+#: Of so many edges of a type it is found out whether they were loaded before.
+FIRST_EDGES = 20
 _NOTHING = np.empty(0, np.int64)
 
 
@@ -126,6 +130,8 @@ class ChunkResult:
     keys: Mapping[str, Sequence[pa.Table]] = field(default_factory=dict)
     #: What the chunk holds, when that was asked for.
     digest: ChunkDigest | None = None
+    #: The ends of its first edges of each type whose ids are made anew.
+    first_edges: Mapping[str, pa.Table] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -181,6 +187,7 @@ def _carry_out(spec: ChunkSpec, keep: Callable[[ChunkSpec, Batch, bool], TypeRes
     problems: list[Problems] = []
     aliases: list[pa.Table] = []
     keys: dict[str, list[pa.Table]] = {}
+    first_edges: dict[str, pa.Table] = {}
     void: list[Orders] = [_NOTHING]
     refused: list[Refused] = []
     lines = skipped = size = 0
@@ -198,7 +205,9 @@ def _carry_out(spec: ChunkSpec, keep: Callable[[ChunkSpec, Batch, bool], TypeRes
             for one in judged:
                 aliases.append(one.aliases)
                 key = one.batch.entity.type_key
-                keys.setdefault(key, []).append(keys_of(one.batch))
+                keys.setdefault(key, []).append(keys_of(one.batch, counts_nulls=_counts_nulls(spec, one.batch)))
+                if key not in first_edges and isinstance(one.batch.entity, EdgeType) and not one.batch.may_meet.any():
+                    first_edges[key] = one.batch.table.select(["src", "dst"]).slice(0, FIRST_EDGES)
                 fit = _last_of_each(one.batch, spec.job.mode)
                 if fit is not one.batch:
                     void.append(np.setdiff1d(one.batch.orders, fit.orders, assume_unique=True))
@@ -231,13 +240,20 @@ def _carry_out(spec: ChunkSpec, keep: Callable[[ChunkSpec, Batch, bool], TypeRes
         refused=together(refused),
         keys={} if spec.puts_keys else keys,
         digest=None if digesting is None else digesting.digest(),
+        first_edges=first_edges,
     )
 
 
 def _judged(spec: ChunkSpec, rows: Rows) -> Judged:
     if spec.aliases is not None:
         rows = rename_ends(rows, spec.aliases)
-    return judge_rows(rows, spec.job.job_id)
+    return judge_rows(rows, spec.job.job_id, spec.job.targets if spec.job.mode == UPDATE else None)
+
+
+def _counts_nulls(spec: ChunkSpec, batch: Batch) -> bool:
+    """Whether rows of a merge may take the place of stored rows that have values which they do not have."""
+    is_stored = spec.job.targets.pins[batch.entity.type_key].row_count > 0
+    return spec.job.mode == MERGE and is_stored and bool(nullable_names(batch.entity))
 
 
 def _last_of_each(batch: Batch, mode: str) -> Batch:

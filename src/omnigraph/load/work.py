@@ -50,6 +50,8 @@ class Verdict:
     meets: tuple[KeyMeets, ...]
     meet_count: int
     replaced: Mapping[str, pa.Array]
+    #: How many stored values a merge replaces by nothing, by `Type.property`.
+    cleared: Mapping[str, int]
 
 
 @dataclass
@@ -158,6 +160,14 @@ class Work:
             sum(result.skipped for result in self._results.values()),
         )
 
+    def first_edges(self) -> dict[str, pa.Table]:
+        """The ends of the first edges of each type that has no key, where their ids are made anew."""
+        return {
+            key: edges
+            for _, result in sorted(self._results.items(), reverse=True)
+            for key, edges in result.first_edges.items()
+        }
+
     def ignored(self) -> Ignored:
         return sum((result.ignored for result in self._results.values()), Ignored())
 
@@ -170,7 +180,7 @@ class Work:
             exchange = self.job.exchange
             # In an overwrite the problems of reading say nothing about which types would have been written.
             runner.run(put_stored_keys, needed_keys(plan, exchange))
-            phases: list[tuple[str, ...]] = [("ids",), ("sets",)] if plan.mode == MERGE else [("ids", "sets")]
+            phases: list[tuple[str, ...]] = [("ids",), ("sets",)] if plan.replaces_rows else [("ids", "sets")]
             checked: list[Checked] = []
             for phase in phases:
                 specs = [
@@ -189,6 +199,7 @@ class Work:
                 tuple(meets),
                 sum(one.meet_count for one in checked),
                 _together(checked),
+                _counted(checked),
             )
 
     def _checked(self, runner: Runner, specs: Sequence[CheckSpec]) -> list[Checked]:
@@ -359,6 +370,11 @@ def _has_edges(result: ChunkResult) -> bool:
 def _together(checked: Sequence[Checked]) -> dict[str, pa.Array]:
     keys = dict.fromkeys(key for one in checked for key in one.replaced)
     return {key: pa.concat_arrays([one.replaced[key] for one in checked if key in one.replaced]) for key in keys}
+
+
+def _counted(checked: Sequence[Checked]) -> dict[str, int]:
+    names = sorted({name for one in checked for name in one.cleared})
+    return {name: sum(one.cleared.get(name, 0) for one in checked) for name in names}
 
 
 class _timed:

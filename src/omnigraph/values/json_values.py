@@ -1,13 +1,15 @@
 """From a JSON value to the plain value of a property type: the exact rule, one value at a time, with the reason of a refusal.
 
 Nothing is coerced: a text is not a number, 2.0 is not an integer. Only what JSON has no number for is a text, as exports write
-it: "NaN", "Infinity", "-Infinity". A Date is `YYYY-MM-DD` or days, a DateTime ISO text or milliseconds. Values of Python
-programs (dates, tuples, NumPy scalars) are taken for what they are; a datetime at midnight is a day, as its own clock shows it.
+it: "NaN", "Infinity", "-Infinity". A Date is `YYYY-MM-DD` (a time of zero may follow) or days, a DateTime ISO text or
+milliseconds. Values of Python programs (dates, tuples, NumPy scalars) are taken for what they are; a datetime at midnight is a
+day, as its own clock shows it.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from typing import Any
@@ -35,6 +37,9 @@ STORED_RANGES = {
 }
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _EPOCH = date(1970, 1, 1).toordinal()
+_TIMED = re.compile(
+    r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})[T ](?P<time>[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?)(Z|[+-][0-9]{2}:[0-9]{2})?"
+)
 
 
 def from_json(value: object, kind: PropType) -> PlainValue | bytes:
@@ -81,10 +86,20 @@ def _date(value: object, scalar: Scalar) -> int:
         return value.toordinal() - _EPOCH
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError(f"expected YYYY-MM-DD or days since 1970-01-01, got {shown(value)}")
-    days = parse_date(value) if isinstance(value, str) else value
+    days = _day_of(value) if isinstance(value, str) else value
     if days not in DATE_DAYS:
         raise ValueError(f"{shown(value)} days since 1970-01-01 lie outside the years 0001 to 9999")
     return days
+
+
+def _day_of(text: str) -> int:
+    """A day as text; a date and time is one when its time is zero, as programs write days that have no other type."""
+    timed = _TIMED.fullmatch(text)
+    if timed is None:
+        return parse_date(text)
+    if not set(timed["time"]) <= set("0:."):
+        raise ValueError(f"'{text}' is not a whole day")
+    return parse_date(timed["day"])
 
 
 def _datetime(value: object, scalar: Scalar) -> int:
