@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from omnigraph.graph.entry import init, open
     from omnigraph.graph.graph import Graph
     from omnigraph.graph.snapshot import Snapshot
+    from omnigraph.graph.transactions import Transaction
     from omnigraph.graph.verification import verify
     from omnigraph.load.model import LoadResult
     from omnigraph.maintenance.verify_report import Damage, Restored, VerifyReport
@@ -38,6 +39,7 @@ __all__ = [
     "OmnigraphError",
     "Restored",
     "Snapshot",
+    "Transaction",
     "VerifyReport",
     "__version__",
     "errors",
@@ -59,6 +61,7 @@ _HOMES = {
     "OmnigraphError": "omnigraph.errors",
     "Restored": "omnigraph.maintenance.verify_report",
     "Snapshot": "omnigraph.graph.snapshot",
+    "Transaction": "omnigraph.graph.transactions",
     "VerifyReport": "omnigraph.maintenance.verify_report",
     "init": "omnigraph.graph.entry",
     "open": "omnigraph.graph.entry",

@@ -188,3 +188,63 @@ def test_a_type_error_names_the_file_and_points(capsys: Capsys, org: Path) -> No
     assert "did you mean `handle`?" in first
     assert source_line == '  2 |   insert Staff { handel: "x" }'
     assert caret.index("^") == source_line.index("handel")
+
+
+# --- several mutations ------------------------------------------------------------------------------------------------
+
+
+def many(capsys: Capsys, *arguments: str, params: dict[str, object] | None = None) -> Outcome:
+    return call(capsys, "mutate", *arguments, "--params", json.dumps(params or {}), "--store", "org.omni")
+
+
+def test_several_names_are_one_commit(capsys: Capsys, org: Path) -> None:
+    before = graph().head()
+    params = {"h": "eve", "n": 7, "a": "eve", "b": "ada"}
+    outcome = many(capsys, "put", "link", "relevel", "--query", "w.gq", "--message", "hired", params=params)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out == "changed main via put, link, relevel: 2 nodes, 1 edges\n"
+    assert (graph().head().parent, graph().head().message) == (before.id, "hired")
+    shown = call(capsys, "commit", "show", graph().head().id, "--uri", "org.omni").out
+    assert "message: hired" in shown
+
+
+def test_several_files_and_texts(capsys: Capsys, org: Path) -> None:
+    (org / "a.gq").write_text('query a() { insert Team { code: "a" } }')
+    (org / "b.gq").write_text('query b($t: String) { insert MemberOf { from: "ada", to: $t } }')
+    assert many(capsys, "--query", "a.gq", "--query", "b.gq", params={"t": "a"}).code == 0
+    head = graph().head()
+    texts = ("-e", 'query x() { insert Team { code: "x" } }', "-e", 'query y() { delete Team where code = "x" }')
+    assert many(capsys, *texts).out == "changed main via x, y: 2 nodes, 0 edges\n"
+    assert graph().head() == head, "what is made and removed again is no commit"
+
+
+def test_when_one_fails_nothing_is_written(capsys: Capsys, org: Path) -> None:
+    head = graph().head()
+    params = {"h": "eve", "n": 7, "a": "eve", "b": "nobody"}
+    outcome = many(capsys, "put", "link", "--query", "w.gq", params=params)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "'nobody' not found" in outcome.err
+    assert graph().head() == head
+
+
+@pytest.mark.parametrize(
+    ("arguments", "params", "code", "message"),
+    [
+        (("put", "nothing", "--query", "w.gq"), {}, 1, "no query is called 'nothing'; there are put, "),
+        (("put", "link", "--query", "w.gq"), {"z": 1}, 1, "none of these queries declares a parameter 'z'"),
+        (("put", "link"), {}, 2, "give the queries"),
+        (("--query", "w.gq", "-e", "query q() { }"), {}, 2, "exclude each other"),
+    ],
+)
+def test_several_that_do_not_fit(
+    capsys: Capsys, org: Path, arguments: tuple[str, ...], params: dict[str, object], code: int, message: str
+) -> None:
+    outcome = many(capsys, *arguments, params=params)
+    assert (outcome.code, message in outcome.err) == (code, True), outcome.err
+
+
+def test_several_with_if_commit(capsys: Capsys, org: Path) -> None:
+    head = graph().head().id
+    params = {"h": "eve", "n": 7}
+    assert many(capsys, "put", "relevel", "--query", "w.gq", "--if-commit", head, params=params).code == 0
+    assert many(capsys, "put", "relevel", "--query", "w.gq", "--if-commit", head, params=params).code == 4

@@ -16,6 +16,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+import omnigraph as og
 from omnigraph.cli.addressing import Target
 from omnigraph.cli.shell_prompt import prompt_of
 from omnigraph.cli.shell_session import Session
@@ -41,6 +42,10 @@ def pipe(capsys: Capsys, monkeypatch: pytest.MonkeyPatch, text: str, *arguments:
     ("text", "complete"),
     [
         (":help\n", True),
+        ("begin\n", True),
+        (" commit;\n", True),
+        ("rollback\n", True),
+        ("beginning\n", False),
         (":explain\n", False),
         (":explain query q() { match { $s: Staff } return { $s.id } }\n", True),
         ("query q() {\n", False),
@@ -143,6 +148,57 @@ nonsense
     outcome = pipe(capsys, monkeypatch, text, "--format", "csv")
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out == "changed b via shell: 1 nodes, 0 edges\n* b\n  main\nn\n3\nn\n2\n"
+
+
+def test_transactions(capsys: Capsys, org: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = og.open("org.omni", "ro").head()
+    typed = """\
+begin
+insert Staff { handle: "eve", level: 1 };
+insert Mentors { from: "eve", to: "ada" };
+match { $s: Staff  $s mentors $t  $t.handle = "ada" } return { $s.handle };
+commit
+begin;
+delete Staff where handle = "ada";
+rollback
+match { $s: Staff { handle: "ada" } } return { $s.handle };
+"""
+    outcome = pipe(capsys, monkeypatch, typed, "--format", "csv")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.splitlines() == [
+        "transaction on main: commit writes what follows, rollback forgets it",
+        "1 nodes, 0 edges; not committed yet",
+        "0 nodes, 1 edges; not committed yet",
+        "s.handle",
+        "eve",
+        "changed main via transaction: 1 nodes, 1 edges",
+        "transaction on main: commit writes what follows, rollback forgets it",
+        "1 nodes, 4 edges; not committed yet",
+        "rolled back; nothing was written",
+        "s.handle",
+        "ada",
+    ]
+    assert og.open("org.omni", "ro").head().parent == before.id
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "message"),
+    [
+        ('begin\ninsert Staff { handle: "eve", level: 1 };\n', 0, "warning: the open transaction was rolled back"),
+        ('begin\ninsert Mentors { from: "ada", to: "no" };\n', 1, "the transaction is undone"),
+        ("commit\n", 1, "no transaction is open; start one with begin"),
+        ("rollback\n", 1, "no transaction is open; start one with begin"),
+        ("begin\nbegin\n", 1, "a transaction is open already; end it with commit or rollback"),
+        ("begin\n:branch main\n", 1, "a transaction is open on this branch"),
+    ],
+)
+def test_transactions_that_come_to_nothing(
+    capsys: Capsys, org: Path, monkeypatch: pytest.MonkeyPatch, typed: str, code: int, message: str
+) -> None:
+    before = og.open("org.omni", "ro").head()
+    outcome = pipe(capsys, monkeypatch, typed)
+    assert (outcome.code, message in outcome.err) == (code, True), outcome.err
+    assert og.open("org.omni", "ro").head() == before
 
 
 def test_explain_params_format_and_help(capsys: Capsys, org: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ def show(context: click.Context, uri: str | None, commit_id: str, as_json: bool)
         output.json(commit_output(found))
         return
     readable = {"graph_branch": found.branch, "created_at": iso(found.created_at), "kind": found.kind}
-    output.fields(commit_output(found) | readable)
+    output.fields(commit_output(found) | readable | ({} if found.message is None else {"message": found.message}))
 
 
 @commit.command(scope=READ)

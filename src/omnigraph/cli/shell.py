@@ -45,10 +45,13 @@ def shell(context: click.Context, uri: str | None, branch: str | None, chosen: s
     )
     # Now, so that a graph or branch that is not there is said before anything is typed.
     session.graph.head(session.branch)
-    if output.is_terminal(sys.stdin):
-        _at_a_terminal(session, settings.debug)
-    else:
-        _from_a_pipe(session)
+    try:
+        if output.is_terminal(sys.stdin):
+            _at_a_terminal(session, settings.debug)
+        else:
+            _from_a_pipe(session)
+    finally:
+        session.close()
 
 
 def _from_a_pipe(session: Session) -> None:

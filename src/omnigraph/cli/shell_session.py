@@ -19,6 +19,7 @@ from omnigraph.query.text_table import TableStyle
 
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph
+    from omnigraph.graph.transactions import Transaction
     from omnigraph.language.query.ast import Query
 
 HELP = """\
@@ -32,6 +33,8 @@ Its head may be left out; then it ends with `;` or an empty line:
 :params [JSON]     show the parameters, or set them
 :format [FORMAT]   show the output format, or set it
 :explain QUERY     show how a query is answered
+begin              start a transaction: what follows is one commit, or nothing
+commit, rollback   write the transaction, or forget it
 :help              show this
 :quit              leave; so does the end of the input"""
 
@@ -48,6 +51,7 @@ class Session:
     params: dict[str, Any] = field(default_factory=dict)
     over: bool = False
     _graph: Graph | None = None
+    _transaction: Transaction | None = None
 
     @property
     def graph(self) -> Graph:
@@ -60,7 +64,7 @@ class Session:
         """Carry out one input."""
         statement = statement_of(text)
         if statement is None:
-            word, _, rest = text.strip().partition(" ")
+            word, _, rest = text.strip().rstrip(";").partition(" ")
             self._command(word)(rest.strip())
         elif text.lstrip().startswith(EXPLAIN):
             self._each(statement, self._explain)
@@ -88,13 +92,67 @@ class Session:
     def _query(self, source: str, query: Query) -> None:
         params = self._params_of(query)
         if not query.is_mutation:
-            result = self.graph.query(source, query.name, params, branch=self.branch)
+            asked = self._transaction
+            result = (
+                self.graph.query(source, query.name, params, branch=self.branch)
+                if asked is None
+                else asked.query(source, query.name, params)
+            )
             print_read(ReadOutput(query.name, self.branch, None, result), self.format, self.style)
             return
+        if self._transaction is not None:
+            self._mutate_inside(self._transaction, source, query, params)
+            return
+        done = self._writable().mutate(source, query.name, params, branch=self.branch)
+        print_change(self.branch, query.name, self.actor, done, as_json=self._as_json)
+
+    def _writable(self) -> Graph:
+        """The graph, opened for writing."""
         if self.graph.mode != "rw":
             self._graph = open_graph(self.target, "rw", self.actor)
-        done = self.graph.mutate(source, query.name, params, branch=self.branch)
-        print_change(self.branch, query.name, self.actor, done, as_json=self.format in ("json", "jsonl"))
+        return self.graph
+
+    # --- transactions -----------------------------------------------------------------------------------------------
+
+    def _mutate_inside(self, transaction: Transaction, source: str, query: Query, params: dict[str, Any]) -> None:
+        try:
+            done = transaction.mutate(source, query.name, params)
+        except BaseException:
+            # One failure undoes all; what is typed next stands alone again.
+            self._transaction = None
+            output.warn("the transaction is undone; nothing of it was written")
+            raise
+        output.line(f"{done.affected_nodes} nodes, {done.affected_edges} edges; not committed yet")
+
+    def _begin(self, _: str) -> None:
+        if self._transaction is not None:
+            raise BadRequest("a transaction is open already; end it with commit or rollback")
+        self._transaction = self._writable().transaction(branch=self.branch)
+        output.line(f"transaction on {self.branch}: commit writes what follows, rollback forgets it")
+
+    def _commit(self, _: str) -> None:
+        transaction = self._ended()
+        print_change(self.branch, "transaction", self.actor, transaction.commit(), as_json=self._as_json)
+
+    def _rollback(self, _: str) -> None:
+        self._ended().rollback()
+        output.line("rolled back; nothing was written")
+
+    def _ended(self) -> Transaction:
+        transaction, self._transaction = self._transaction, None
+        if transaction is None:
+            raise BadRequest("no transaction is open; start one with begin")
+        return transaction
+
+    def close(self) -> None:
+        """Leave the shell; an open transaction is rolled back."""
+        if self._transaction is not None:
+            self._ended().rollback()
+            output.warn("the open transaction was rolled back; commit writes one before the end")
+
+    @property
+    def _as_json(self) -> bool:
+        return self.format in ("json", "jsonl")
 
     def _explain(self, source: str, query: Query) -> None:
         output.line(str(self.graph.explain(source, query.name, self._params_of(query), branch=self.branch)))
@@ -121,6 +179,9 @@ class Session:
             ":format": self._set_format,
             ":help": lambda _: output.line(HELP),
             ":quit": self._quit,
+            "begin": self._begin,
+            "commit": self._commit,
+            "rollback": self._rollback,
         }
 
     def _show_schema(self, name: str) -> None:
@@ -144,6 +205,8 @@ class Session:
             for found in names:
                 output.line(f"{'*' if found == self.branch else ' '} {found}")
             return
+        if self._transaction is not None:
+            raise BadRequest("a transaction is open on this branch; end it with commit or rollback first")
         # Asks for the branch, so that one that is not there is an error now and not later.
         self.graph.head(name)
         self.branch = name

@@ -10,6 +10,8 @@ NAME = "shell"
 #: The lines that stand before such a text.
 HEAD_LINES = 1
 EXPLAIN = ":explain"
+#: Words that are commands of the shell although no colon stands before them.
+TRANSACTION_WORDS = ("begin", "commit", "rollback")
 
 _PIECES = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|(?P<open>"|/\*)|(?P<mark>[{};])', re.DOTALL)
 _QUERY = re.compile(r"query\b")
@@ -33,6 +35,8 @@ def is_complete(text: str) -> bool:
 def statement_of(text: str) -> str | None:
     """The part of an input that is query text; None when it is a command of the shell."""
     stripped = text.lstrip()
+    if stripped.rstrip("; \t\r\n") in TRANSACTION_WORDS:
+        return None
     if not stripped.startswith(":"):
         return text
     word = stripped.split(maxsplit=1)[0]

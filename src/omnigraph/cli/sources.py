@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from omnigraph.cli.options import refuse_both, together
 from omnigraph.errors import BadRequest, LanguageError
+
+if TYPE_CHECKING:
+    from omnigraph.language.query.ast import Query
 
 #: What stands for standard input in the place of a file.
 STDIN = "-"
@@ -96,6 +99,96 @@ def takes_query(command: Callable[..., None]) -> Callable[..., None]:
         command(*arguments, call=call, **others)
 
     return _OPTIONS(with_call)
+
+
+def takes_queries(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the arguments that name one query or several; it gets them, in order, as its `calls`."""
+
+    @wraps(command)
+    def with_calls(
+        *arguments: Any,
+        names: tuple[str, ...],
+        query_paths: tuple[str, ...],
+        query_strings: tuple[str, ...],
+        name_option: str | None,
+        params: str | None,
+        params_file: str | None,
+        **others: Any,
+    ) -> None:
+        if query_paths and query_strings:
+            refuse_both(query=query_paths[0], query_string=query_strings[0])
+        if names and name_option is not None:
+            raise click.UsageError("NAME and --name exclude each other; give one of them")
+        asked = names or (() if name_option is None else (name_option,))
+        given = _read_params(params, params_file)
+        command(*arguments, calls=_find_queries(query_paths, query_strings, asked, given), **others)
+
+    return _SEVERAL(with_calls)
+
+
+_SEVERAL = together(
+    click.argument("names", metavar="[NAME]...", nargs=-1),
+    click.option(
+        "--query",
+        "query_paths",
+        metavar="FILE",
+        multiple=True,
+        help="A file of queries, or - for standard input; several are one commit, in order.",
+    ),
+    click.option(
+        "-e", "--query-string", "query_strings", metavar="GQ", multiple=True, help="The query itself; may be repeated."
+    ),
+    click.option("--name", "name_option", metavar="NAME", help="The same as NAME: which query of the source."),
+    click.option(
+        "--params", metavar="JSON", help="The parameters, as a JSON object; each query takes those it declares."
+    ),
+    click.option(
+        "--params-file",
+        metavar="FILE",
+        help="A file of parameters, as a JSON object; - for standard input.",
+    ),
+)
+
+
+def _find_queries(
+    paths: tuple[str, ...], strings: tuple[str, ...], names: tuple[str, ...], params: dict[str, Any] | None
+) -> list[QueryCall]:
+    """The queries that are named; of sources that hold one query each, without names, all of them in order."""
+    sources: list[tuple[str | None, str | None]] = [(path, None) for path in paths] or [
+        (None, text) for text in strings
+    ]
+    if len(sources) <= 1 and len(names) <= 1:
+        path, text = sources[0] if sources else (None, None)
+        found, name = _find_query(path, text, names[0] if names else None, None)
+        return [QueryCall(found, path, name, params)]
+    from omnigraph.language.query.parser import parse_query_file
+
+    if not sources:
+        raise click.UsageError("give the queries: --query FILE or -e/--query-string GQ")
+    texts = [(path, read_source(path) if path is not None else text or "") for path, text in sources]
+    parsed = [(path, text, parse_query_file(text, path and source_name(path)).queries) for path, text in texts]
+    if not names:
+        chosen = [(path, text, query) for path, text, queries in parsed for query in queries]
+    else:
+        every = {query.name: (path, text, query) for path, text, queries in parsed for query in queries}
+        unknown = [name for name in names if name not in every]
+        if unknown:
+            raise BadRequest(f"no query is called '{unknown[0]}'; there are {', '.join(every)}")
+        chosen = [every[name] for name in names]
+    declared = {param.name for _, _, query in chosen for param in query.params}
+    for name in params or {}:
+        if name not in declared:
+            raise BadRequest(f"none of these queries declares a parameter '{name}'")
+    return [
+        QueryCall(
+            text, path, query.name, {key: value for key, value in (params or {}).items() if _declares(query, key)}
+        )
+        for path, text, query in chosen
+    ]
+
+
+def _declares(query: Query, name: str) -> bool:
+    return any(param.name == name for param in query.params)
 
 
 def _find_query(

@@ -59,6 +59,8 @@ class Commit:
     kind: str
     recovery_for_actor: str | None = None
     recovers: str | None = None
+    #: What its maker says about it.
+    message: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -76,8 +78,12 @@ class Lineage:
     recovery_for_actor: str | None = None
     #: The operation that a recovery commit undid.
     recovers: str | None = None
+    #: What the writer says about it.
+    message: str | None = None
 
     def __post_init__(self) -> None:
+        if self.message is not None and not is_text(self.message):
+            raise BadRequest(f"a message is a text, not {self.message!r}")
         if self.actor is not None and not is_text(self.actor):
             raise BadRequest(f"an actor is a text, not {self.actor!r}")
 

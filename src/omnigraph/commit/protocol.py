@@ -317,6 +317,7 @@ def _plan(write: Write) -> Sidecar:
             request=receipt.request if receipt else None,
             receipt=dict(receipt.receipt) if receipt else None,
             if_commit=write.if_commit,
+            message=write.lineage.message,
         ),
         tables=tuple(_plan_table(effect, operation_id) for effect in write.effects),
         schema_target=schema_files.target_hash(compiled) if compiled is not None else None,

@@ -176,6 +176,7 @@ def _commit_made(lineage: Lineage, before: ManifestState, version: int) -> Commi
         kind=lineage.kind,
         recovery_for_actor=lineage.recovery_for_actor,
         recovers=lineage.recovers,
+        message=lineage.message,
     )
 
 

@@ -117,6 +117,7 @@ def _lineage(sidecar: Sidecar) -> Lineage:
         actor=RECOVERY_ACTOR,
         merged_parent=sidecar.commit.merged_parent,
         recovery_for_actor=sidecar.actor_id,
+        message=sidecar.commit.message,
     )
 
 

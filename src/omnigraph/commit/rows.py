@@ -123,6 +123,8 @@ def commit_row(lineage: Lineage, *, branch: str, parent: str | None, manifest_ve
     }
     if lineage.recovers is not None:
         metadata["recovers"] = lineage.recovers
+    if lineage.message is not None:
+        metadata["message"] = lineage.message
     if manifest_version is not None:
         metadata["manifest_version"] = manifest_version
     return {"object_id": lineage.id, "object_type": GRAPH_COMMIT, "metadata": _dump(metadata)}
@@ -138,6 +140,7 @@ def copied_commit_row(commit: Commit) -> Row:
         merged_parent=commit.merged_parent,
         recovery_for_actor=commit.recovery_for_actor,
         recovers=commit.recovers,
+        message=commit.message,
     )
     return commit_row(lineage, branch=commit.branch, parent=commit.parent, manifest_version=commit.manifest_version)
 
@@ -345,6 +348,7 @@ def _decode_commit(commit_id: str, metadata: dict[str, Any], created_at_version:
         kind=metadata["kind"],
         recovery_for_actor=metadata["recovery_for_actor"],
         recovers=metadata.get("recovers"),
+        message=metadata.get("message"),
     )
 
 

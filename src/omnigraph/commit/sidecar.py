@@ -76,6 +76,7 @@ class PlannedCommit:
     request: str | None = None
     receipt: dict[str, Any] | None = None
     if_commit: str | None = None
+    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,8 @@ class Sidecar:
 
     def to_json(self) -> bytes:
         value = asdict(self)
+        if self.commit.message is None:
+            del value["commit"]["message"]
         return orjson.dumps({"schema_version": value.pop("schema_version"), **value}, option=orjson.OPT_INDENT_2)
 
 
@@ -194,6 +197,7 @@ def _decode_commit(value: dict[str, Any]) -> PlannedCommit:
         request=fields.optional_text("request"),
         receipt=fields.optional_object("receipt"),
         if_commit=fields.optional_text("if_commit"),
+        message=fields.optional_text("message"),
     )
 
 

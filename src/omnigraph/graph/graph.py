@@ -37,6 +37,7 @@ from omnigraph.graph.merging import Merging
 from omnigraph.graph.pictures import Pictures
 from omnigraph.graph.snapshot import Reference, Snapshot
 from omnigraph.graph.spark_tables import SparkTables
+from omnigraph.graph.transactions import Transactions
 from omnigraph.graph.upkeep import Upkeep
 from omnigraph.language.query.compile import CompiledQuery
 from omnigraph.language.query.params import bind_params
@@ -69,7 +70,7 @@ _SETTLED_BY_REPEATING = (
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables, Pictures, Handle):
+class Graph(Transactions, Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables, Pictures, Handle):
     """An open graph. `mode` "ro" writes nothing at all; "rw" heals what a dead writer left before it writes."""
 
     def at(self, branch: str) -> Graph:
@@ -176,11 +177,13 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
         *,
         branch: str | None = None,
         actor: str | None = None,
+        message: str | None = None,
         if_commit: str | None = None,
         idempotency_key: str | None = None,
     ) -> MutationResult:
         """Run a mutation: one commit for all of its statements, or none when nothing changed.
 
+        `message`: kept with the commit. Several mutations as one commit: `transaction`, `mutate_many`.
         `if_commit`: only while this is the head of the branch; never repeated by itself, see `retrying`.
         `idempotency_key`: a repeat of the call returns the first answer and writes nothing.
         """
@@ -191,26 +194,19 @@ class Graph(Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables
 
         def attempt(contract: Contract, accepted: SchemaIs) -> MutationResult:
             compiled = self._queries.get(source, name, contract)
-            request = mutation.Request(
-                compiled=compiled,
-                catalog=contract.catalog,
-                params=bind_params(compiled.query.params, params, undeclared="refuse"),
-                branch=self._named(branch),
-                embedder=self._embedder,
-                actor=actor or self.actor,
+            bound = bind_params(compiled.query.params, params, undeclared="refuse")
+            request = self._write_request(
+                contract,
+                accepted,
+                branch,
+                actor=actor,
+                message=message,
                 if_commit=if_commit,
                 idempotency_key=idempotency_key,
-                external_blobs=self._external_blobs,
-                requires=accepted,
-                since=self._since if self._named(branch) == self.branch else None,
             )
-            return mutation.mutate(self._context, request)
+            return mutation.mutate(self._context, request, mutation.Mutation(compiled, bound))
 
-        if self._spent:
-            raise BadRequest(
-                "a call of `retrying` makes one mutation: calling it again would repeat the first; put all statements into "
-                "one query"
-            )
+        self._refuse_second_write()
         result = self._under_schema(attempt)
         self._spent = self._since is not None and result.commit is not None
         return result

@@ -1,8 +1,11 @@
-"""A mutation from its compiled query to its commit: capture a base, run the statements, validate, stage, commit.
+"""Mutations from their compiled queries to one commit: capture a base, run the statements, validate, stage, commit.
+
+A write is one mutation, or the mutations of a transaction in order; each is judged on the graph as the ones before left it.
 
 An attempt whose base moved before its first effect has done nothing. Inserts then start over. So does an update whose rows
-are still what they were when it was first prepared: the same rows match, with the same values. Otherwise the update reports
-the conflict, because the caller may have meant the rows as they were. A delete always reports it.
+are still what they were when it was first prepared: the same rows match, with the same values. The queries that a transaction has
+asked in between must give the same answers too. Otherwise the conflict is reported, because the caller may have meant the
+graph as it was. A delete always reports it.
 
 A first attempt is prepared while others write. One that follows a lost attempt, or finds a writer at work or dead, is
 prepared inside the effect window of the branch, where nothing moves: nobody loses again and again.
@@ -11,9 +14,11 @@ prepared inside the effect window of the branch, where nothing moves: nobody los
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+import pyarrow as pa
 
 from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
@@ -33,12 +38,14 @@ from omnigraph.language.query.ir import DeleteEdges, DeleteNodes, MutationPlan
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.mutation.base import Base
 from omnigraph.mutation.constants import Constants
+from omnigraph.mutation.copies import Copies, Overlay
 from omnigraph.mutation.effects import stage
 from omnigraph.mutation.embedding import TextVectors, embed_missing
-from omnigraph.mutation.fingerprint import fingerprint
+from omnigraph.mutation.fingerprint import fingerprint_of_all
 from omnigraph.mutation.staging import Staging
 from omnigraph.mutation.statements import Affected, Rows, Run, first_difference
 from omnigraph.query.caches import Caches
+from omnigraph.query.entities import View
 from omnigraph.query.limits import Budget, Limits
 from omnigraph.query.run import Run as Reading
 from omnigraph.storage.locks import HeldLock
@@ -47,37 +54,75 @@ from omnigraph.validation.sets import check_sets
 
 failpoints.declare("mutation.prepared")
 
+#: How many ids a receipt holds at most.
+MOST_IDS = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class MutationResult:
-    """What a mutation did; `commit` is None when it changed nothing."""
+    """What a mutation did; `commit` is None when it changed nothing, and for a mutation inside a transaction.
+
+    `ids`: the ids of the nodes and edges that were written or deleted, the first 1,000 of them. `counts`: how many
+    nodes and edges were affected, by type.
+    """
 
     affected_nodes: int
     affected_edges: int
     commit: Commit | None
+    ids: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "ids": list(self.ids)}
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call of a mutation."""
+    """What a write is asked for beside its mutations."""
 
-    compiled: CompiledQuery
     catalog: Catalog
-    params: Mapping[str, TypedValue]
     branch: str
     embedder: Embedder
-    #: The schema that the query was compiled under.
+    #: The schema that the queries were compiled under.
     requires: SchemaIs
     actor: str | None = None
+    message: str | None = None
     if_commit: str | None = None
     idempotency_key: str | None = None
-    #: The state that the caller has read: what the mutation writes or its updates match must not have changed since.
+    #: The state that the caller has read: what the write changes or its updates match must not have changed since.
     since: ManifestState | None = None
     #: URI prefixes that external blob values may have.
     external_blobs: tuple[str, ...] = ()
+
+
+class FreshIds:
+    """The ids made for rows without a key; an attempt that starts over gives the same rows the same ids."""
+
+    def __init__(self) -> None:
+        self._made: list[str] = []
+
+    def maker(self) -> Callable[[], str]:
+        """A function that returns the ids in order, from the first."""
+        given = iter(range(len(self._made)))
+
+        def make() -> str:
+            place = next(given, None)
+            if place is not None:
+                return self._made[place]
+            self._made.append(new_ulid())
+            return self._made[-1]
+
+        return make
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One mutation of a write, at its instant (milliseconds since the epoch)."""
+
+    compiled: CompiledQuery
+    params: Mapping[str, TypedValue]
+    now: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
+    fresh: FreshIds = field(default_factory=FreshIds)
 
     @property
     def plan(self) -> MutationPlan:
@@ -91,147 +136,214 @@ class Request:
         """Whether it deletes; a mutation either deletes or inserts and updates."""
         return any(isinstance(statement, DeleteNodes | DeleteEdges) for statement in self.plan.statements)
 
-    def fingerprint(self) -> str:
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A read query of a transaction and what it has answered."""
+
+    ask: Callable[[View], pa.Table]
+    found: pa.Table
+
+
+Step = Mutation | Asked
+
+
+def mutate(context: CommitContext, request: Request, mutation: Mutation) -> MutationResult:
+    """Carry one mutation out as one commit; none when it changes nothing."""
+    work = Work(context, request)
+    try:
+        if request.since is not None:
+            check([request.requires], request.since)
+            Attempt(work, request.since, judges=False).carry_out(mutation)
+        return work.write([mutation])
+    finally:
+        work.copies.close()
+
+
+class Work:
+    """What the attempts at one write have in common."""
+
+    def __init__(self, context: CommitContext, request: Request) -> None:
+        self.context = context
+        self.request = request
+        self.lineage = Lineage(new_ulid(), now_micros(), "mutation", request.actor, message=request.message)
+        self.vectors = TextVectors(request.embedder)
+        self.copies = Copies(context, request.branch)
+        #: The rows that updates matched (after a read by the caller also those written), for each step of the first attempt.
+        self._expected: list[Rows] = []
+        #: The conflict of the attempt before, which is what the caller is told when those rows have changed.
+        self._lost: Conflict | None = None
+
+    def write(self, steps: Sequence[Step], prepared: Attempt | None = None) -> MutationResult:
+        """Make the commit. `prepared`: a first attempt that has carried the steps out; others carry them out here."""
+        restarts = 0
+        while True:
+            try:
+                with effect_window(self.context, self.request.branch, lost_before=restarts > 0) as held:
+                    known = self.earlier()
+                    if known is not None:
+                        return self._repeated(steps, known)
+                    attempt = prepared if prepared is not None and not restarts else self._attempt(steps)
+                    return self._commit(steps, attempt, held)
+            except Conflict as conflict:
+                # What came in between may have been an earlier sending of this very request.
+                known = self.earlier()
+                if known is not None:
+                    return self._repeated(steps, known)
+                if not self._may_restart(steps, conflict) or restarts == WRITE_RESTART_BUDGET:
+                    raise
+                self._lost = conflict
+                restarts += 1
+
+    def met(self, place: int, found: Rows) -> None:
+        """Take the rows of a step as expected; raise the conflict when those of a later attempt differ from them."""
+        if place == len(self._expected):
+            self._expected.append(found)
+            return
+        changed = first_difference(self._expected[place], found)
+        if changed is not None:
+            raise self._changed(changed)
+
+    def _changed(self, type_key: str) -> Conflict:
+        if self._lost is None:
+            self._lost = ReadSetChanged(
+                f"rows of {type_key} that this write is about have changed since they were read; read them again and "
+                "repeat the write",
+                table_key=type_key,
+            )
+        return self._lost
+
+    def _may_restart(self, steps: Sequence[Step], conflict: Conflict) -> bool:
+        deletes = any(isinstance(step, Mutation) and step.deletes for step in steps)
+        if conflict is self._lost or self.request.if_commit is not None or deletes:
+            return False
+        return isinstance(conflict, ReadSetChanged | ExpectedVersionMismatch)
+
+    def _attempt(self, steps: Sequence[Step]) -> Attempt:
+        """The steps carried out on the branch as it is now; the conflict when a query has another answer than before."""
+        state = self.context.manifest.load(self.request.branch)
+        self.check(state)
+        attempt = Attempt(self, state)
+        for step in steps:
+            if isinstance(step, Mutation):
+                attempt.carry_out(step)
+            elif not step.ask(attempt.view()).equals(step.found):
+                raise self._changed(", ".join(attempt.base.touched()))
+        return attempt
+
+    def check(self, state: ManifestState) -> None:
+        """Raise unless the branch still has the schema, and the head, that were asked for."""
+        check([self.request.requires], state)
+        if self.request.if_commit is not None:
+            check([HeadIs(self.request.if_commit)], state)
+
+    def _commit(self, steps: Sequence[Step], attempt: Attempt, held: HeldLock | None) -> MutationResult:
+        staged = (stage(self.context, settled, attempt.base) for settled in attempt.base.settled)
+        effects = tuple(effect for effect in staged if effect is not None)
+        if not effects:
+            return attempt.result()
+        key, result = self.request.idempotency_key, attempt.result()
+        receipt = {name: value for name, value in result.to_dict().items() if name != "commit"}
+        receipt["commit"] = self.lineage.id
+        write = Write(
+            kind=Kind.MUTATION,
+            branch=self.request.branch,
+            lineage=self.lineage,
+            effects=effects,
+            reads=attempt.base.read_only({effect.entry.key for effect in effects}),
+            updates=() if key is None else (RecordReceipt(key, self._fingerprint(steps), receipt),),
+            requires=self.request.requires,
+            if_commit=self.request.if_commit,
+        )
+        failpoints.hit("mutation.prepared")
+        after = execute(self.context, write, held)
+        return attempt.result(commit_made(self.context, after, self.request.branch, self.lineage.id))
+
+    # --- exactly once -----------------------------------------------------------------------------------------------
+
+    def _fingerprint(self, steps: Sequence[Step]) -> str:
         """What was asked, to tell a repeated request from another one under the same idempotency key."""
-        return fingerprint(self.plan, self.params, self.branch, self.if_commit)
+        mutations = [(step.plan, step.params) for step in steps if isinstance(step, Mutation)]
+        return fingerprint_of_all(mutations, self.request.branch, self.request.if_commit)
+
+    def earlier(self) -> Receipt | None:
+        return earlier_receipt(self.context, self.request.branch, self.request.idempotency_key)
+
+    def _repeated(self, steps: Sequence[Step], known: Receipt) -> MutationResult:
+        """The answer to the first call, for a repeat of it."""
+        request, receipt = self.request, known.receipt
+        refuse_other_request(known, self._fingerprint(steps), request.branch, request.idempotency_key)
+        commit = self.context.manifest.find_commit(request.branch, known.commit_id)
+        # Receipts of earlier releases hold neither ids nor counts.
+        ids, counts = tuple(receipt.get("ids", ())), receipt.get("counts", {})
+        return MutationResult(receipt["affected_nodes"], receipt["affected_edges"], commit, ids, counts)
 
 
-def mutate(context: CommitContext, request: Request) -> MutationResult:
-    """Carry a mutation out as one commit; none when it changes nothing."""
-    lineage = Lineage(new_ulid(), now_micros(), "mutation", request.actor)
-    constants = Constants(request.params, now=time.time_ns() // 1_000_000)
-    vectors = TextVectors(request.embedder)
-    expected = _since(context, request, constants)
-    restarts = 0
-    while True:
-        try:
-            with effect_window(context, request.branch, lost_before=restarts > 0) as held:
-                return _attempt(context, request, lineage, constants, vectors, held, expected)
-        except Conflict as conflict:
-            # What came in between may have been an earlier sending of this very request.
-            known = earlier_receipt(context, request.branch, request.idempotency_key)
-            if known is not None:
-                return _repeated(context, request, known)
-            if not _may_restart(request, expected, conflict) or restarts == WRITE_RESTART_BUDGET:
-                raise
-            expected.lost = conflict
-            restarts += 1
+class Attempt:
+    """The mutations of a write carried out on one captured state of the branch; nothing of it is durable.
 
-
-@dataclass
-class _Expected:
-    """The rows that an attempt must find again: those of the caller's state, or of the first attempt.
-
-    `lost`: the conflict of the attempt before, which is what the caller is told when they have changed.
+    `judges`: whether what they leave must keep the rules; not where only the rows they meet are asked for.
     """
 
-    rows: Rows | None = None
-    lost: Conflict | None = None
+    def __init__(self, work: Work, state: ManifestState, *, judges: bool = True) -> None:
+        self.base = Base(work.context, state)
+        self._work = work
+        self._judges = judges
+        self._steps = 0
+        self._affected = Affected()
+        self._ids: dict[str, None] = {}
 
-    def met_by(self, found: Rows) -> None:
-        """Take the first rows as expected; raise the conflict when later ones differ from them."""
-        if self.rows is None:
-            self.rows = found
-            return
-        changed = first_difference(self.rows, found)
-        if changed is None:
-            return
-        if self.lost is None:
-            self.lost = ReadSetChanged(
-                f"rows of {changed} that this write is about have changed since they were read; read them again and "
-                "repeat the write",
-                table_key=changed,
-            )
-        raise self.lost
+    def carry_out(self, mutation: Mutation) -> MutationResult:
+        """Carry out one more mutation; an error of it leaves the attempt unusable."""
+        request, constants = self._work.request, Constants(mutation.params, mutation.now)
+        budget = Budget(Limits())
+        reading = Reading(self.base, request.catalog, mutation.params, constants.now, Caches(), _no_search, budget)
+        staging = Staging(request.catalog, mutation.fresh.maker())
+        copies = self._work.copies
+        run = Run(request.catalog, self.base, constants, staging, Affected(), reading, copies, request.external_blobs)
+        for statement in mutation.plan.statements:
+            run.carry_out(statement)
+        self._work.met(self._steps, run.rows(written=request.since is not None))
+        self._steps += 1
+        if self._judges:
+            embed_missing(staging, self._work.vectors)
+            _validate(run)
+        self.base.settled.add(staging)
+        ids = _ids_of(staging)
+        self._affected.add(run.affected)
+        if len(self._ids) < MOST_IDS:
+            self._ids.update(dict.fromkeys(ids))
+        return MutationResult(run.affected.nodes, run.affected.edges, None, ids, dict(run.affected.counts))
 
+    def view(self) -> View:
+        """The state as the mutations so far have left it, for a query."""
+        return Overlay(self.base, self._work.copies, self.base.settled)
 
-def _since(context: CommitContext, request: Request, constants: Constants) -> _Expected:
-    """The rows of the state that the caller has read, where there is one."""
-    if request.since is None:
-        return _Expected()
-    check([request.requires], request.since)
-    return _Expected(_run(context, request.since, request, constants).rows(written=True))
-
-
-def _may_restart(request: Request, expected: _Expected, conflict: Conflict) -> bool:
-    if conflict is expected.lost or request.if_commit is not None or request.deletes:
-        return False
-    return isinstance(conflict, ReadSetChanged | ExpectedVersionMismatch)
-
-
-def _attempt(
-    context: CommitContext,
-    request: Request,
-    lineage: Lineage,
-    constants: Constants,
-    vectors: TextVectors,
-    held: HeldLock | None,
-    expected: _Expected,
-) -> MutationResult:
-    state = context.manifest.load(request.branch)
-    known = earlier_receipt(context, request.branch, request.idempotency_key)
-    if known is not None:
-        return _repeated(context, request, known)
-    check([request.requires], state)
-    if request.if_commit is not None:
-        check([HeadIs(request.if_commit)], state)
-    run = _run(context, state, request, constants)
-    expected.met_by(run.rows(written=request.since is not None))
-    if not list(run.staging):
-        return MutationResult(run.affected.nodes, run.affected.edges, None)
-    embed_missing(run.staging, vectors)
-    _validate(run)
-    write = _write(context, request, lineage, run)
-    failpoints.hit("mutation.prepared")
-    after = execute(context, write, held)
-    commit = commit_made(context, after, request.branch, lineage.id)
-    return MutationResult(run.affected.nodes, run.affected.edges, commit)
+    def result(self, commit: Commit | None = None) -> MutationResult:
+        """What all of them did."""
+        affected = self._affected
+        ids = tuple(self._ids)[:MOST_IDS]
+        return MutationResult(affected.nodes, affected.edges, commit, ids, dict(affected.counts))
 
 
 def _no_search(text: str, dimension: int, model: str | None) -> tuple[float, ...]:
     raise AssertionError("a mutation's expressions hold no search")
 
 
-def _run(context: CommitContext, state: ManifestState, request: Request, constants: Constants) -> Run:
-    base = Base(context, state)
-    reading = Reading(base, request.catalog, request.params, constants.now, Caches(), _no_search, Budget(Limits()))
-    run = Run(request.catalog, base, constants, Staging(request.catalog), Affected(), reading, request.external_blobs)
-    for statement in request.plan.statements:
-        run.carry_out(statement)
-    return run
+def _ids_of(staging: Staging) -> tuple[str, ...]:
+    """The first ids that a query writes or removes."""
+    ids: dict[str, None] = {}
+    for pending in staging:
+        for table in (pending.image(), pending.removed()):
+            ids.update(dict.fromkeys(table["id"].slice(0, MOST_IDS).to_pylist()))
+    return tuple(ids)[:MOST_IDS]
 
 
 def _validate(run: Run) -> None:
-    """Judge the final image; the first broken rule is the error."""
+    """Judge the image that a query leaves; the first broken rule is the error."""
     changes = run.staging.changes()
     for change in changes.values():
         for violation in check_rows(change.entity, change.upserts):
             raise violation.to_error()
     for violation in check_sets(changes, run.base):
         raise violation.to_error()
-
-
-def _write(context: CommitContext, request: Request, lineage: Lineage, run: Run) -> Write:
-    effects = tuple(stage(context, pending, run.base) for pending in run.staging)
-    receipt = {"affected_nodes": run.affected.nodes, "affected_edges": run.affected.edges, "commit": lineage.id}
-    key = request.idempotency_key
-    return Write(
-        kind=Kind.MUTATION,
-        branch=request.branch,
-        lineage=lineage,
-        effects=effects,
-        reads=run.base.read_only({effect.entry.key for effect in effects}),
-        updates=() if key is None else (RecordReceipt(key, request.fingerprint(), receipt),),
-        requires=request.requires,
-        if_commit=request.if_commit,
-    )
-
-
-# --- exactly once -----------------------------------------------------------------------------------------------------
-
-
-def _repeated(context: CommitContext, request: Request, known: Receipt) -> MutationResult:
-    """The answer to the first call, for a repeat of it."""
-    refuse_other_request(known, request.fingerprint(), request.branch, request.idempotency_key)
-    commit = context.manifest.find_commit(request.branch, known.commit_id)
-    return MutationResult(known.receipt["affected_nodes"], known.receipt["affected_edges"], commit)

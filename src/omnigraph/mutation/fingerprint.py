@@ -9,7 +9,7 @@ use it keep their fingerprint. `tests/mutation/golden/fingerprints.json` pins it
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 
 import orjson
@@ -74,8 +74,24 @@ _WRITTEN: Mapping[type, tuple[str, tuple[str, ...]]] = {
 
 def fingerprint(plan: MutationPlan, params: Mapping[str, TypedValue], branch: str, if_commit: str | None) -> str:
     """The SHA-256 of what a mutation asks for."""
-    values = sorted((name, stable_text(value.value)) for name, value in params.items())
-    return hashlib.sha256(orjson.dumps([stable_text(plan), values, branch, if_commit])).hexdigest()
+    return _digest([*_asked(plan, params), branch, if_commit])
+
+
+def fingerprint_of_all(
+    mutations: Sequence[tuple[MutationPlan, Mapping[str, TypedValue]]], branch: str, if_commit: str | None
+) -> str:
+    """The SHA-256 of what the mutations of a transaction ask for, in order; of a single one it is that of the mutation."""
+    if len(mutations) == 1:
+        return fingerprint(*mutations[0], branch, if_commit)
+    return _digest([[_asked(plan, params) for plan, params in mutations], branch, if_commit])
+
+
+def _asked(plan: MutationPlan, params: Mapping[str, TypedValue]) -> list[object]:
+    return [stable_text(plan), sorted((name, stable_text(value.value)) for name, value in params.items())]
+
+
+def _digest(parts: list[object]) -> str:
+    return hashlib.sha256(orjson.dumps(parts)).hexdigest()
 
 
 def stable_text(part: object) -> str:

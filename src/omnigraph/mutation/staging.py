@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +22,9 @@ Entity = NodeType | EdgeType
 class Pending:
     """The pending rows and removals of one type. Of several rows with one id the last one counts."""
 
-    def __init__(self, entity: Entity) -> None:
+    def __init__(self, entity: Entity, new_id: Callable[[], str]) -> None:
         self.entity = entity
+        self._new_id = new_id
         self._rows: list[Row] = []
         self._tables: list[pa.Table] = []
         self._image: pa.Table | None = None
@@ -62,7 +63,7 @@ class Pending:
 
     def _flush(self) -> None:
         if self._rows:
-            table = _with_ids(self.entity, self._rows)
+            table = _with_ids(self.entity, self._rows, self._new_id)
             self._tables.append(table)
             for name, ids in self._left_out.items():
                 for row, entity_id in zip(self._rows, table["id"].to_pylist(), strict=True):
@@ -106,16 +107,17 @@ class Pending:
 
 
 class Staging:
-    """The pending changes of all types."""
+    """The pending changes of all types. `new_id` makes the ids of rows without a key."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, new_id: Callable[[], str] = new_ulid) -> None:
         self.catalog = catalog
+        self._new_id = new_id
         self._pending: dict[str, Pending] = {}
 
     def of(self, entity: Entity) -> Pending:
         """The pending changes of a type."""
         if entity.type_key not in self._pending:
-            self._pending[entity.type_key] = Pending(entity)
+            self._pending[entity.type_key] = Pending(entity, self._new_id)
         return self._pending[entity.type_key]
 
     def __iter__(self) -> Iterator[Pending]:
@@ -139,9 +141,9 @@ def _together(tables: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(plain) if plain else _FOUND.empty_table()
 
 
-def _with_ids(entity: Entity, rows: list[Row]) -> pa.Table:
+def _with_ids(entity: Entity, rows: list[Row], new_id: Callable[[], str]) -> pa.Table:
     if entity.key is None:
-        return table_of(entity, [{**row, "id": new_ulid()} for row in rows])
+        return table_of(entity, [{**row, "id": new_id()} for row in rows])
     table = table_of(entity, [{**row, "id": ""} for row in rows])
     return table.set_column(0, table.schema.field(0), derive_ids(entity, table))
 

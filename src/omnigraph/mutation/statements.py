@@ -33,9 +33,11 @@ from omnigraph.language.query.ir import (
 from omnigraph.language.query.rewrite.push_nots import simplified
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.types import Scalar
-from omnigraph.mutation.base import Base
+from omnigraph.mutation.base import Base, layered
 from omnigraph.mutation.constants import Constants, default_of
+from omnigraph.mutation.copies import Copies, Overlay
 from omnigraph.mutation.staging import Entity, Staging
+from omnigraph.query.entities import View
 from omnigraph.query.evaluate import constant_value, evaluate, holds, is_constant
 from omnigraph.query.pushdown import NEVER, push
 from omnigraph.query.rows import Rows as RowSet
@@ -56,6 +58,24 @@ class Affected:
 
     nodes: int = 0
     edges: int = 0
+    #: The same by type.
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def count(self, entity: Entity, number: int) -> None:
+        """So many nodes or edges of a type more."""
+        if isinstance(entity, NodeType):
+            self.nodes += number
+        else:
+            self.edges += number
+        if number:
+            self.counts[entity.name] = self.counts.get(entity.name, 0) + number
+
+    def add(self, other: Affected) -> None:
+        """Those of another query, too."""
+        self.nodes += other.nodes
+        self.edges += other.edges
+        for name, number in other.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + number
 
 
 #: Committed rows of types, one table for each statement or type that read them.
@@ -73,6 +93,8 @@ class Run:
     affected: Affected
     #: Reads the base and evaluates expressions as a query does.
     reading: Reading
+    #: What a query reads where earlier statements or queries have changed something.
+    copies: Copies
     external_blobs: tuple[str, ...] = ()
     #: The committed rows that updates matched, in the order of the statements.
     matched: Rows = field(default_factory=list)
@@ -84,32 +106,41 @@ class Run:
         found = list(self.matched)
         for pending in self.staging:
             ids = pa.concat_arrays([whole(pending.image()["id"]), whole(pending.removed()["id"])])
-            table = self.base.table(pending.entity.type_key)
-            found.append((pending.entity.type_key, table.take_ids(ids, blobs="values")))
+            key = pending.entity.type_key
+            found.append((key, self.base.rows(key, ids)))
         return found
+
+    def view(self) -> View:
+        """The state before the next statement, for a query that runs at once: all that was done so far is in it."""
+        return Overlay(self.base, self.copies, self.base.settled.with_staged(self.staging))
 
     def carry_out(self, statement: Statement) -> None:
         """Carry out one statement."""
+        count = self.affected.count
         match statement:
             case InsertNode(node_type, assignments):
-                self._insert(self.catalog.nodes[node_type], assignments, {})
-                self.affected.nodes += 1
+                node = self.catalog.nodes[node_type]
+                self._insert(node, assignments, {})
+                count(node, 1)
             case InsertEdge(edge_type, source, target, assignments):
-                ends = {"src": self._value(source), "dst": self._value(target)}
-                self._insert(self.catalog.edges[edge_type], assignments, ends)
-                self.affected.edges += 1
+                edge = self.catalog.edges[edge_type]
+                self._insert(edge, assignments, {"src": self._value(source), "dst": self._value(target)})
+                count(edge, 1)
             case UpsertNode(node_type, assignments):
-                self._upsert(self.catalog.nodes[node_type], assignments)
-                self.affected.nodes += 1
+                node = self.catalog.nodes[node_type]
+                self._upsert(node, assignments)
+                count(node, 1)
             case UpdateNodes(node_type, assignments, predicate):
-                self.affected.nodes += self._update(self.catalog.nodes[node_type], assignments, predicate)
+                node = self.catalog.nodes[node_type]
+                count(node, self._update(node, assignments, predicate))
             case UpdateEdges(edge_type, assignments, predicate):
-                self.affected.edges += self._update(self.catalog.edges[edge_type], assignments, predicate)
+                edge = self.catalog.edges[edge_type]
+                count(edge, self._update(edge, assignments, predicate))
             case DeleteNodes(node_type, predicate):
                 self._delete_nodes(self.catalog.nodes[node_type], predicate)
             case DeleteEdges(edge_type, predicate):
                 edge = self.catalog.edges[edge_type]
-                self.affected.edges += len(self.staging.of(edge).remove(self._committed(edge, predicate, ["id"])))
+                count(edge, len(self.staging.of(edge).remove(self._committed(edge, predicate, ["id"]))))
 
     # --- insert -----------------------------------------------------------------------------------------------------
 
@@ -149,8 +180,7 @@ class Run:
             stored = image.schema.empty_table().append_column(ROW_ADDRESS, pa.array([], pa.uint64()))
             staged = image.filter(pc.equal(image["id"], id_))
         else:
-            wanted = pc.field("id") == id_
-            stored = self.base.table(entity.type_key).read(None, wanted, with_row_address=True, blobs="values")
+            stored = self.base.rows(entity.type_key, pa.array([id_], pa.string()))
             staged = image.schema.empty_table()
         if stored.num_rows or staged.num_rows:
             self._change(entity, assignments, stored, staged)
@@ -215,11 +245,11 @@ class Run:
         ids = self.staging.of(node).remove(self._committed(node, predicate, ["id"]))
         if not len(ids):
             return
-        self.affected.nodes += len(ids)
+        self.affected.count(node, len(ids))
         for edge in self.catalog.edges.values():
             for end, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
                 if type_name == node.name:
-                    self.affected.edges += self._delete_incident(edge, end, ids)
+                    self.affected.count(edge, self._delete_incident(edge, end, ids))
 
     def _delete_incident(self, edge: EdgeType, end: str, ids: pa.Array) -> int:
         found = self.base.by_value(edge.type_key, end, ids, ["id"], with_row_address=True)
@@ -228,10 +258,12 @@ class Run:
     # --- predicates -------------------------------------------------------------------------------------------------
 
     def _committed(self, entity: Entity, predicate: Expr, columns: list[str] | None) -> pa.Table:
-        """The committed rows that satisfy a predicate, with their addresses; `columns` None means all of them."""
+        """The rows before this query that satisfy a predicate, with their addresses; `columns` None means all of them."""
         conditions = tuple(conjuncts(simplified(predicate)))
         entities = self.reading.nodes(entity.name) if isinstance(entity, NodeType) else self.reading.edges(entity.name)
-        wanted, conditions = self._by_key(entity, conditions)
+        all_conditions = conditions
+        id_, conditions = self._by_key(entity, conditions)
+        wanted = None if id_ is None else pc.field("id") == id_
         pushed = push(conditions, entities, self.reading, texts=wanted is None)
         if pushed.never:
             wanted = NEVER
@@ -240,12 +272,20 @@ class Run:
         asked = {column.property for condition in pushed.rest for column in columns_of(condition)}
         read = columns if columns is None else [*columns, *sorted(asked - set(columns))]
         found = self.base.table(entity.type_key).read(read, wanted, with_row_address=True, blobs="values")
-        for condition in pushed.rest:
-            found = found.filter(pa.array(holds(condition, _as_rows(found), self.reading)))
-        return found
+        found = self._satisfying(pushed.rest, found)
+        earlier = self.base.settled.of(entity.type_key)
+        if earlier is None:
+            return found
+        put = earlier.image() if id_ is None else earlier.with_ids(pa.array([id_], pa.string()))
+        return layered(earlier, found, self._satisfying(all_conditions, put))
 
-    def _by_key(self, entity: Entity, conditions: tuple[Expr, ...]) -> tuple[pc.Expression | None, tuple[Expr, ...]]:
-        """A condition that gives the whole key asks for one id, which an index finds; and the other conditions."""
+    def _satisfying(self, conditions: tuple[Expr, ...], rows: pa.Table) -> pa.Table:
+        for condition in conditions:
+            rows = rows.filter(pa.array(holds(condition, _as_rows(rows), self.reading)))
+        return rows
+
+    def _by_key(self, entity: Entity, conditions: tuple[Expr, ...]) -> tuple[str | None, tuple[Expr, ...]]:
+        """The id that a condition on the whole key asks for, which an index finds; and the other conditions."""
         for condition in conditions:
             match condition:
                 case Compare(left=Column(property=name) as column, operator="=", right=value) if entity.key == (
@@ -258,7 +298,7 @@ class Run:
                     if isinstance(asked, Comparison) and not pa.types.is_floating(asked.value.type):
                         key = pa.table({name: pa.repeat(asked.value, 1)})
                         rest = tuple(other for other in conditions if other is not condition)
-                        return pc.field("id") == derive_ids(entity, key)[0], rest
+                        return str(derive_ids(entity, key)[0].as_py()), rest
         return None, conditions
 
 

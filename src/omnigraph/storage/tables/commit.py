@@ -327,6 +327,27 @@ def _commit_undo(tables: Tables, location: Location, effect: int, operation: Lan
         raise _moved(location, effect, tables.head_version(location)) from stale
 
 
+# --- private copies ---------------------------------------------------------------------------------------------------
+
+
+def private_copy(tables: Tables, table: Table, uri: str, change: Callable[[Table], Staged]) -> Table:
+    """A table with a change, as a dataset of its own at another place of the same store; the table stays as it is.
+
+    The copy holds a manifest and the changed rows, and refers to the files and indexes of the table for all the rest. Nobody
+    but its maker knows of it, so no digest is recorded and nothing is checked against a pin.
+    """
+    place = Location(uri)
+    with translated(uri, "make a private copy at"):
+        cloned = table.dataset.shallow_clone(
+            uri,
+            (table.location.branch, table.version),
+            storage_options=tables.root.storage_options,
+            session=tables.session,
+        )
+        staged = change(Table(place, cloned))
+        return Table(place, LanceDataset.commit(cloned, staged.transaction, max_retries=0))
+
+
 # --- forks and tables -------------------------------------------------------------------------------------------------
 
 

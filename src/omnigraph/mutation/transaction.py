@@ -1,0 +1,79 @@
+"""A transaction: mutations and read queries on one captured state, each on what those before it left; then one commit."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+
+from omnigraph import failpoints
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.history import state_of
+from omnigraph.commit.model import ManifestState
+from omnigraph.commit.window import effect_window
+from omnigraph.errors import ExpectedVersionMismatch, HistoricalVersionReclaimed, NotFound, ReadSetChanged
+from omnigraph.language.literals import TypedValue
+from omnigraph.language.query.compile import CompiledQuery
+from omnigraph.mutation.execute import Asked, Attempt, Mutation, MutationResult, Request, Step, Work
+from omnigraph.query.entities import View
+from omnigraph.query.result import Result
+
+failpoints.declare("transaction.between_queries")
+
+
+class Transaction:
+    """The steps so far, and the first attempt at them. Nothing is durable before `commit`."""
+
+    def __init__(self, context: CommitContext, request: Request) -> None:
+        self._work = Work(context, request)
+        self._steps: list[Step] = []
+        # What a dead writer left is healed now: it must be nobody's conflict later.
+        with effect_window(context, request.branch, lost_before=False):
+            state = self._first_state()
+        self._attempt = Attempt(self._work, state)
+        # One that nobody ends leaves nothing behind either.
+        weakref.finalize(self, self._work.copies.close)
+
+    def _first_state(self) -> ManifestState:
+        """The branch as it is, or as the caller has read it; for a repeat, as it was before the first call's commit."""
+        context, request = self._work.context, self._work.request
+        known = self._work.earlier()
+        if known is not None:
+            commit = context.manifest.find_commit(request.branch, known.commit_id)
+            if commit is not None and commit.parent is not None:
+                try:
+                    return state_of(context.manifest, context.manifest.commit_near(commit.parent, request.branch))
+                except (HistoricalVersionReclaimed, NotFound):
+                    pass
+        state = request.since or context.manifest.load(request.branch)
+        if known is None:
+            self._work.check(state)
+        return state
+
+    def mutate(self, compiled: CompiledQuery, params: Mapping[str, TypedValue]) -> MutationResult:
+        """Carry out one more mutation. After an error the transaction can only be closed."""
+        mutation = Mutation(compiled, params)
+        result = self._attempt.carry_out(mutation)
+        self._steps.append(mutation)
+        failpoints.hit("transaction.between_queries")
+        return result
+
+    def query(self, ask: Callable[[View], Result]) -> Result:
+        """Ask a query of the state so far. `ask` is called again when the transaction must start over."""
+        result = ask(self._attempt.view())
+        self._steps.append(Asked(lambda view: ask(view).to_arrow(), result.to_arrow()))
+        return result
+
+    def commit(self) -> MutationResult:
+        """Make the commit; none when nothing has changed. `ReadSetChanged` when others have changed what it read or wrote."""
+        try:
+            return self._work.write(self._steps, self._attempt)
+        except ExpectedVersionMismatch as moved:
+            raise ReadSetChanged(
+                f"{moved.table_key} has changed since this transaction read or wrote it, and nothing of it was written; begin "
+                "it again",
+                table_key=moved.table_key,
+            ) from moved
+
+    def close(self) -> None:
+        """Remove what it keeps in temporary files."""
+        self._work.copies.close()
