@@ -237,6 +237,8 @@ def test_one_cancel_stops_several_queries_and_no_other(graph: og.Graph) -> None:
 @pytest.fixture
 def interrupted() -> Iterator[Callable[[float], None]]:
     """Sends Ctrl-C to this process after so many seconds."""
+    # A process that was started in the background may ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timers: list[threading.Timer] = []
 
     def after(seconds: float) -> None:
@@ -246,6 +248,7 @@ def interrupted() -> Iterator[Callable[[float], None]]:
     yield after
     for timer in timers:
         timer.join()
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("text", ENDLESS)

@@ -34,7 +34,7 @@ from omnigraph.errors import BadRequest, Conflict, ExpectedVersionMismatch, Read
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.compile import CompiledQuery
-from omnigraph.language.query.ir import DeleteEdges, DeleteNodes, MutationPlan
+from omnigraph.language.query.ir import DeleteEdges, DeleteMatched, DeleteNodes, MutationPlan
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.mutation.base import Base
 from omnigraph.mutation.constants import Constants
@@ -134,7 +134,9 @@ class Mutation:
     @property
     def deletes(self) -> bool:
         """Whether it deletes; a mutation either deletes or inserts and updates."""
-        return any(isinstance(statement, DeleteNodes | DeleteEdges) for statement in self.plan.statements)
+        return any(
+            isinstance(statement, DeleteNodes | DeleteEdges | DeleteMatched) for statement in self.plan.statements
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +329,7 @@ class Attempt:
 
 
 def _no_search(text: str, dimension: int, model: str | None) -> tuple[float, ...]:
-    raise AssertionError("a mutation's expressions hold no search")
+    raise BadRequest("a mutation does not embed texts to search with; give `nearest` a vector")
 
 
 def _ids_of(staging: Staging) -> tuple[str, ...]:

@@ -23,10 +23,13 @@ from omnigraph.language.query.ir import (
     Compare,
     Conditional,
     DeleteEdges,
+    DeleteMatched,
     DeleteNodes,
     InsertEdge,
+    InsertMatched,
     InsertNode,
     IsNull,
+    Matches,
     Member,
     MutationPlan,
     Not,
@@ -37,6 +40,7 @@ from omnigraph.language.query.ir import (
     Substring,
     Suffix,
     UpdateEdges,
+    UpdateMatched,
     UpdateNodes,
     UpsertNode,
 )
@@ -52,6 +56,11 @@ _WRITTEN: Mapping[type, tuple[str, tuple[str, ...]]] = {
     DeleteEdges: ("DeleteEdges", ("edge_type", "predicate")),
     UpsertNode: ("UpsertNode", ("node_type", "assignments")),
     UpdateEdges: ("UpdateEdges", ("edge_type", "assignments", "predicate")),
+    # What is matched is told by its text: plans change with the rules that make them.
+    Matches: ("Matches", ("text",)),
+    InsertMatched: ("InsertMatched", ("matches",)),
+    UpdateMatched: ("UpdateMatched", ("matches",)),
+    DeleteMatched: ("DeleteMatched", ("matches",)),
     Assign: ("Assign", ("property", "value", "type")),
     Compare: ("Compare", ("left", "operator", "right")),
     Member: ("Member", ("items", "item")),
@@ -104,5 +113,7 @@ def stable_text(part: object) -> str:
         return repr(part)
     assert type(part) in _WRITTEN, f"{type(part).__name__} needs a written form"
     name, written = _WRITTEN[type(part)]
+    if isinstance(part, Matches | InsertMatched | UpdateMatched | DeleteMatched):
+        return f"{name}({written[0]}={stable_text(getattr(part, written[0]))})"
     later = [one.name for one in fields(part) if one.name not in written and getattr(part, one.name) != one.default]
     return f"{name}({', '.join(f'{one}={stable_text(getattr(part, one))}' for one in (*written, *later))})"

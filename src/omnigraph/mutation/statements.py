@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,12 +18,16 @@ from omnigraph.language.query.ir import (
     Column,
     Compare,
     DeleteEdges,
+    DeleteMatched,
     DeleteNodes,
     Expr,
     InsertEdge,
+    InsertMatched,
     InsertNode,
+    Matches,
     Statement,
     UpdateEdges,
+    UpdateMatched,
     UpdateNodes,
     UpsertNode,
     columns_of,
@@ -36,7 +40,9 @@ from omnigraph.language.types import Scalar
 from omnigraph.mutation.base import Base, layered
 from omnigraph.mutation.constants import Constants, default_of
 from omnigraph.mutation.copies import Copies, Overlay
+from omnigraph.mutation.matches import MATCHED_ID, inserts_of, one_row_each
 from omnigraph.mutation.staging import Entity, Staging
+from omnigraph.query.engine import execute
 from omnigraph.query.entities import View
 from omnigraph.query.evaluate import constant_value, evaluate, holds, is_constant
 from omnigraph.query.pushdown import NEVER, push
@@ -137,10 +143,53 @@ class Run:
                 edge = self.catalog.edges[edge_type]
                 count(edge, self._update(edge, assignments, predicate))
             case DeleteNodes(node_type, predicate):
-                self._delete_nodes(self.catalog.nodes[node_type], predicate)
+                node = self.catalog.nodes[node_type]
+                self._delete_nodes(node, self._committed(node, predicate, ["id"]))
             case DeleteEdges(edge_type, predicate):
                 edge = self.catalog.edges[edge_type]
                 count(edge, len(self.staging.of(edge).remove(self._committed(edge, predicate, ["id"]))))
+            case InsertMatched(matches, inner):
+                for one in inserts_of(inner, self._found(matches)):
+                    self.carry_out(one)
+            case UpdateMatched(matches, type_key, assignments):
+                entity = self._entity(type_key)
+                count(entity, self._update_matched(entity, assignments, self._found(matches)))
+            case DeleteMatched(matches, type_key):
+                self._delete_matched(self._entity(type_key), self._found(matches))
+
+    # --- what a pattern matches -------------------------------------------------------------------------------------
+
+    def _found(self, matches: Matches) -> pa.Table:
+        """The rows of a pattern on the state before the statement."""
+        return execute(matches.rows, self.reading.on(self.view()))
+
+    def _entity(self, type_key: str) -> Entity:
+        kind, name = type_key.split(":", 1)
+        return self.catalog.nodes[name] if kind == "node" else self.catalog.edges[name]
+
+    def _update_matched(self, entity: Entity, assignments: tuple[Assign, ...], found: pa.Table) -> int:
+        """Give each matched entity its values; returns how many there are."""
+        found = one_row_each(entity, found)
+        ids = whole(found[MATCHED_ID])
+        image = self.staging.of(entity).image()
+        staged = image.filter(pc.is_in(image["id"], value_set=ids))
+        stored = self.base.rows(entity.type_key, ids.filter(pc.invert(pc.is_in(ids, value_set=whole(staged["id"])))))
+        self.matched.append((entity.type_key, stored))
+
+        def values(assign: Assign, before: pa.Table) -> pa.Array:
+            given = whole(found[assign.property]).take(pc.index_in(before["id"], value_set=ids))
+            return _fitting(entity, assign, given)
+
+        self._change(entity, assignments, stored, staged, values)
+        return int(stored.num_rows + staged.num_rows)
+
+    def _delete_matched(self, entity: Entity, found: pa.Table) -> None:
+        ids = pc.unique(whole(found[MATCHED_ID])).drop_null()
+        stored = self.base.rows(entity.type_key, ids).select(["id", ROW_ADDRESS])
+        if isinstance(entity, NodeType):
+            self._delete_nodes(entity, stored)
+        else:
+            self.affected.count(entity, len(self.staging.of(entity).remove(stored)))
 
     # --- insert -----------------------------------------------------------------------------------------------------
 
@@ -199,15 +248,26 @@ class Run:
         self._change(entity, assignments, stored, staged)
         return int(stored.num_rows + staged.num_rows)
 
-    def _change(self, entity: Entity, assignments: tuple[Assign, ...], stored: pa.Table, staged: pa.Table) -> None:
-        """Assign to committed rows, given with their addresses, and to pending ones."""
+    def _change(
+        self,
+        entity: Entity,
+        assignments: tuple[Assign, ...],
+        stored: pa.Table,
+        staged: pa.Table,
+        values: Callable[[Assign, pa.Table], pa.Array] | None = None,
+    ) -> None:
+        """Assign to committed rows, given with their addresses, and to pending ones.
+
+        `values` gives what an assignment makes of rows; else it is computed from the rows themselves.
+        """
         pending = self.staging.of(entity)
         image = pending.image()
         before = pa.concat_tables([stored.select(image.column_names).cast(image.schema), staged])
         rows = before
         for assign in assignments:
             place = rows.schema.get_field_index(assign.property)
-            rows = rows.set_column(place, image.schema.field(place), self._new_values(entity, assign, before))
+            new = self._new_values(entity, assign, before) if values is None else values(assign, before)
+            rows = rows.set_column(place, image.schema.field(place), new)
         differ = _differ(stored, rows.slice(0, stored.num_rows), assignments)
         if not differ.all():
             # What stays as it is is not written: an update that changes nothing makes no commit.
@@ -220,16 +280,7 @@ class Run:
         """What an assignment makes of these rows."""
         if is_constant(assign.value):
             return self._repeated(entity, assign, before.num_rows)
-        values = evaluate(assign.value, _as_rows(before), self.reading)
-        wanted = arrow_type(assign.type)
-        try:
-            # A float is rounded to the width of its column, as a parameter is.
-            return values.cast(wanted, safe=assign.type.scalar is not Scalar.F32)
-        except pa.ArrowInvalid:
-            shown = render_expr(assign.value).replace(f"${ROW}.", "")
-            raise BadRequest(
-                f"{entity.name}.{assign.property} ({assign.type}) can not hold a value of `{shown}`"
-            ) from None
+        return _fitting(entity, assign, evaluate(assign.value, _as_rows(before), self.reading))
 
     def _repeated(self, entity: Entity, assign: Assign, count: int) -> pa.Array:
         value = self._assigned(entity, assign)
@@ -240,9 +291,9 @@ class Run:
 
     # --- delete -----------------------------------------------------------------------------------------------------
 
-    def _delete_nodes(self, node: NodeType, predicate: Expr) -> None:
-        """Deleting a node deletes every edge that touches it."""
-        ids = self.staging.of(node).remove(self._committed(node, predicate, ["id"]))
+    def _delete_nodes(self, node: NodeType, found: pa.Table) -> None:
+        """Delete nodes, given by id and address; deleting a node deletes every edge that touches it."""
+        ids = self.staging.of(node).remove(found)
         if not len(ids):
             return
         self.affected.count(node, len(ids))
@@ -300,6 +351,16 @@ class Run:
                         rest = tuple(other for other in conditions if other is not condition)
                         return str(derive_ids(entity, key)[0].as_py()), rest
         return None, conditions
+
+
+def _fitting(entity: Entity, assign: Assign, values: pa.Array) -> pa.Array:
+    """Computed values in the type of their property; what it can not hold is refused."""
+    try:
+        # A float is rounded to the width of its column, as a parameter is.
+        return values.cast(arrow_type(assign.type), safe=assign.type.scalar is not Scalar.F32)
+    except pa.ArrowInvalid:
+        shown = render_expr(assign.value).replace(f"${ROW}.", "")
+        raise BadRequest(f"{entity.name}.{assign.property} ({assign.type}) can not hold a value of `{shown}`") from None
 
 
 def _as_rows(table: pa.Table) -> RowSet:

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from omnigraph.language.query.ir import Plan
 from omnigraph.query.cache import Bounded, Spending
-from omnigraph.query.csr import EdgeGraph, read_edge_graph
+from omnigraph.query.csr import EdgeGraph, MixedGraph, read_edge_graph
 from omnigraph.query.domain import FEW_IDS, NodeIndex, TableIds, make_bridge, read_table_ids
 from omnigraph.query.facts import Facts, facts_of
 from omnigraph.query.limits import Budget
@@ -48,6 +48,7 @@ class Caches:
     """Adjacency, ids and the ways between them, by the physical identity of the tables they come from."""
 
     graphs: Bounded[EdgeGraph] = field(default_factory=lambda: Bounded(MOST_GRAPHS, MOST_GRAPH_BYTES, _nbytes))
+    mixed: Bounded[MixedGraph] = field(default_factory=lambda: Bounded(MOST_GRAPHS, MOST_GRAPH_BYTES, _nbytes))
     domains: Bounded[TableIds] = field(default_factory=lambda: Bounded(MOST_DOMAINS, MOST_BYTES, _nbytes))
     listed: Bounded[tuple[TableIndex, ...]] = field(default_factory=lambda: Bounded(MOST_LISTED))
     bridges: Bounded[Integers] = field(default_factory=lambda: Bounded(MOST_BRIDGES, MOST_BYTES, _nbytes))

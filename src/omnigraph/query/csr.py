@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.language.query.ir import Direction
 from omnigraph.query.cache import Key
@@ -156,3 +158,86 @@ def read_edge_graph(table: Table, same_type: bool) -> EdgeGraph:
     """The graph of a whole edge table."""
     ends = table.read(["src", "dst"])
     return edge_graph(table.identity, ends["src"], ends["dst"], same_type)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What one step follows: adjacency, and where the nodes of its two ends lie among the positions of the adjacency.
+
+    The nodes of the source's type begin at `first`, those of the target's at `last`; a graph of one edge type has no others.
+    """
+
+    adjacency: Adjacency
+    source: SortedIds
+    target: SortedIds
+    first: int = 0
+    last: int = 0
+    #: Whether the adjacency leads to nodes of other types too.
+    mixed: bool = False
+
+    def inside(self, positions: Integers) -> Integers:
+        """Positions among the sources as positions of the adjacency; -1 stays."""
+        return positions if not self.first else np.where(positions < 0, positions, positions + self.first)
+
+    @property
+    def ends(self) -> Integers:
+        """All positions among the targets that the adjacency may lead to."""
+        return np.arange(len(self.target.ids)) if self.mixed else self.adjacency.ends
+
+
+@dataclass
+class MixedGraph:
+    """The edges of several types over the nodes of several types: the nodes of one type after those of another."""
+
+    graph: EdgeGraph
+    #: Where the nodes of each type begin, and their ids.
+    types: dict[str, tuple[int, SortedIds]]
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return self.graph.nbytes + sum(ids.nbytes for _, ids in self.types.values())
+
+    def followed(self, ends: tuple[str, str]) -> Followed:
+        """A step between nodes of two types."""
+        nothing = (0, SortedIds(("nothing",), pa.array([], pa.string())))
+        first, source = self.types.get(ends[0], nothing)
+        last, target = self.types.get(ends[1], nothing)
+        return Followed(self.graph.adjacency(Direction.OUT), source, target, first, last, mixed=True)
+
+
+def mixed_graph(key: Key, parts: list[tuple[str, pa.ChunkedArray, str, pa.ChunkedArray]]) -> MixedGraph:
+    """The graph of edges between several types, given as the type and the ids of both ends."""
+    tails = [_qualified(kind, ids) for kind, ids, _, _ in parts]
+    heads = [_qualified(kind, ids) for _, _, kind, ids in parts]
+    joined = [
+        pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+        for columns in (tails, heads)
+    ]
+    graph = edge_graph(key, joined[0], joined[1], same_type=True)
+    types: dict[str, tuple[int, SortedIds]] = {}
+    for kind in sorted({kind for first, _, last, _ in parts for kind in (first, last)}):
+        prefix = kind + _SEPARATOR
+        low, high = _range(graph.sources, prefix)
+        ids = pc.utf8_slice_codeunits(graph.sources.ids.slice(low, high - low), len(prefix))
+        types[kind] = (low, SortedIds((*key, kind), ids))
+    return MixedGraph(graph, types)
+
+
+#: Between the name of a type and an id; smaller than any character of a name, so that types follow each other.
+_SEPARATOR = "\0"
+
+
+def _qualified(kind: str, ids: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(pa.scalar(kind), ids, pa.scalar(_SEPARATOR))
+
+
+def _one_column(columns: list[pa.ChunkedArray]) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+
+
+def _range(domain: SortedIds, prefix: str) -> tuple[int, int]:
+    """Where the ids that begin with a text lie."""
+    low, high = prefix.encode(), prefix[:-1].encode() + b"\1"
+    places = range(len(domain.ids))
+    return bisect_left(places, low, key=domain.text), bisect_left(places, high, key=domain.text)

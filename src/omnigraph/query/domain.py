@@ -73,6 +73,9 @@ class SortedIds(_Texts):
         """Where these ids are; -1 for one that is not there."""
         if len(ids) > max(FEW_IDS, len(self.ids) // _PER_SEARCH):
             return positions_in(self.ids, ids)
+        if ids.null_count:
+            # A node that is not there has no id.
+            return positions_in(self.ids, ids)
         return self.positions_of([text.encode() for text in ids.to_pylist()])
 
     def positions_of(self, texts: Sequence[bytes]) -> Integers:

@@ -9,17 +9,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.language.query.ir import Direction, EdgePattern, Expand
+from omnigraph.language.query.ir import STRING, Direction, EdgePattern, Expand
+from omnigraph.query.compare import as_mask
 from omnigraph.query.csr import Adjacency, build_adjacency
 from omnigraph.query.domain import SortedIds, numbered_ids, passing_key
 from omnigraph.query.entities import Entities
 from omnigraph.query.points import Points, points_of
 from omnigraph.query.reach import Reached, Sizes, distinct, slots_of
-from omnigraph.query.rows import Integers, Rows, column_name, concatenated
+from omnigraph.query.rows import Integers, Rows, Values, column_name, concatenated, variable_type
 from omnigraph.query.run import Run
 from omnigraph.query.scan import Request, read
 from omnigraph.query.targets import fitting_targets
 from omnigraph.query.traversal import CSR, INDEXED, START_COLUMNS, first_of_each, forced_mode
+from omnigraph.values.build import repeated
+from omnigraph.values.columns import whole
 
 #: Up to so many sources their edges are looked up; beyond, all edges are read.
 _FEW = 2000
@@ -114,46 +117,78 @@ def _names(variable: str, columns: tuple[str, ...]) -> list[str]:
 
 def read_edges(edge: EdgePattern, columns: tuple[str, ...] | None, sources: Points, run: Run) -> EdgeRows:
     """The edges at the sources that satisfy the predicates: looked up when the sources are few, else all of them."""
-    edges = run.edges(edge.edge_type)
-    assert edge.variable is not None
-    properties = edges.entity.properties
-    if columns is None:
-        columns = tuple(name for name, declared in properties.items() if not declared.type.is_blob)
-    needed = tuple(dict.fromkeys((*columns, "id", "src", "dst")))
-    ids = pc.unique(sources.ids)
-    mode = forced_mode() or (INDEXED if len(ids) <= _FEW and len(ids) * 10 < edges.rows else CSR)
+    ids = pc.unique(sources.ids).drop_null()
+    alternatives = edge.alternatives or ((edge.edge_type, edge.direction),)
+    modes = [_mode(run.edges(name), len(ids)) for name, _ in alternatives]
+    mode = INDEXED if all(mode == INDEXED for mode in modes) else CSR
     run.note(f"traversal: {mode}")
     parts = []
-    for column in START_COLUMNS[edge.direction] if mode == INDEXED else ("",):
+    for name, direction in alternatives:
+        found = _read_type(edge, name, direction, columns, ids if mode == INDEXED else None, run)
+        parts.append((found, direction))
+    return _group(edge, parts, complete=mode == CSR)
+
+
+def _mode(edges: Entities, sources: int) -> str:
+    return forced_mode() or (INDEXED if sources <= _FEW and sources * 10 < edges.rows else CSR)
+
+
+def _read_type(
+    edge: EdgePattern, name: str, direction: Direction, columns: tuple[str, ...] | None, ids: pa.Array | None, run: Run
+) -> Rows:
+    """The edges of one type, those at some ids or all of them."""
+    edges = run.edges(name)
+    assert edge.variable is not None
+    if columns is None:
+        properties = edges.entity.properties
+        columns = tuple(name for name, declared in properties.items() if not declared.type.is_blob)
+    needed = tuple(name for name in dict.fromkeys((*columns, "id", "src", "dst")) if name != "@type")
+    parts = []
+    for column in START_COLUMNS[direction] if ids is not None else ("",):
         among = (column, ids) if column else None
         parts.append(read(Request(edges, edge.variable, needed, edge.predicates, among), run))
     found = concatenated(parts)
     if len(parts) > 1:
         first = first_of_each(found.column(edge.variable, "id"))
         found = found if first is None else found.take(first)
-    return _group(edge, found, complete=mode == CSR)
+    if "@type" in columns:
+        found = found.with_columns({variable_type(edge.variable): repeated(name, STRING, found.count)})
+    return found
 
 
-def _group(edge: EdgePattern, rows: Rows, *, complete: bool) -> EdgeRows:
+def _group(edge: EdgePattern, parts: list[tuple[Rows, Direction]], *, complete: bool) -> EdgeRows:
+    """Edges by the end they are followed from, as each direction says."""
     assert edge.variable is not None
-    src, dst = (rows.column(edge.variable, name) for name in ("src", "dst"))
-    both = edge.direction is Direction.BOTH
-    first, last = (dst, src) if edge.direction is Direction.IN else (src, dst)
-    if both:
-        sources, (tails, heads) = numbered_ids(passing_key(), first, last)
-        targets = sources
+    firsts: list[Values] = []
+    lasts: list[Values] = []
+    numbers: list[Integers] = []
+    offset = 0
+    for rows, direction in parts:
+        src, dst = (rows.column(edge.variable, name) for name in ("src", "dst"))
+        own = np.arange(offset, offset + rows.count)
+        offset += rows.count
+        if direction is not Direction.IN:
+            firsts, lasts, numbers = [*firsts, src], [*lasts, dst], [*numbers, own]
+        if direction is Direction.IN:
+            firsts, lasts, numbers = [*firsts, dst], [*lasts, src], [*numbers, own]
+        if direction is Direction.BOTH:
+            # An edge from a node to itself looks the same from both ends and is one edge.
+            turned = ~as_mask(whole(pc.equal(src, dst)))
+            mask = pa.array(turned)
+            firsts, lasts = [*firsts, dst.filter(mask)], [*lasts, src.filter(mask)]
+            numbers.append(own[turned])
+    if edge.direction is Direction.BOTH:
+        sources, positions = numbered_ids(passing_key(), *firsts, *lasts)
+        targets, tails, heads = sources, positions[: len(firsts)], positions[len(firsts) :]
     else:
-        sources, (tails,) = numbered_ids(passing_key(), first)
-        targets, (heads,) = numbered_ids(passing_key(), last)
-    numbers = np.arange(rows.count)
-    if both:
-        turned = tails != heads
-        tails, heads = np.concatenate([tails, heads[turned]]), np.concatenate([heads, tails[turned]])
-        numbers = np.concatenate([numbers, numbers[turned]])
-    order = np.argsort(tails, kind="stable")
+        sources, tails = numbered_ids(passing_key(), *firsts)
+        targets, heads = numbered_ids(passing_key(), *lasts)
+    tail, head, number = np.concatenate(tails), np.concatenate(heads), np.concatenate(numbers)
+    order = np.argsort(tail, kind="stable")
     starts = np.zeros(len(sources.ids) + 1, np.int64)
-    np.cumsum(np.bincount(tails, minlength=len(sources.ids)), out=starts[1:])
-    return EdgeRows(rows, sources, targets, starts, numbers[order], heads[order], complete)
+    np.cumsum(np.bincount(tail, minlength=len(sources.ids)), out=starts[1:])
+    everything = concatenated([rows for rows, _ in parts])
+    return EdgeRows(everything, sources, targets, starts, number[order], head[order], complete)
 
 
 def counted_adjacency(found: EdgeRows) -> Adjacency:

@@ -9,36 +9,49 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.language.query.ir import (
+    STRING,
     Aggregate,
     AntiJoin,
+    Attach,
     CountPaths,
     CountRows,
     CrossJoin,
+    Empty,
     Expand,
+    Fetch,
     Filter,
     FusedScan,
     Limit,
     NodeScan,
+    OptionalJoin,
     Order,
     Outer,
     Parameter,
     Plan,
     Project,
     RankedScan,
+    SemiJoin,
+    ShortestPaths,
+    Tag,
+    Union,
+    With,
 )
 from omnigraph.language.query.lower import MOST_ROWS
 from omnigraph.query.aggregate import aggregate
-from omnigraph.query.antijoin import anti_join, outer_rows
 from omnigraph.query.count_paths import count_paths, times, weight_of, weighted
 from omnigraph.query.evaluate import evaluated, satisfying
-from omnigraph.query.expand import expand
+from omnigraph.query.expand import expand, fetch
+from omnigraph.query.nested import attached, optional_join, outer_rows, semi_join
 from omnigraph.query.order import order, ordered
+from omnigraph.query.paths import shortest
 from omnigraph.query.reach import Sizes
-from omnigraph.query.rows import Rows, gathered
+from omnigraph.query.rows import Rows, Values, column_name, gathered, variable_type
 from omnigraph.query.run import Run
 from omnigraph.query.scan import scan_batches, sliced
 from omnigraph.query.search.ranked import best_first
 from omnigraph.query.search.scores import is_scored, score_name, scores
+from omnigraph.values.build import repeated
+from omnigraph.values.columns import arrow_type
 
 #: How many times as many rows are asked for when too few were left.
 _WIDER = 16
@@ -97,6 +110,8 @@ class _Walk:
                 return sliced(self.best, run.budget)
             case Outer():
                 return sliced(outer_rows(plan, self.outer), run.budget)
+            case Empty():
+                return iter((self._nothing(plan),))
             case CrossJoin():
                 return self._product(plan, limit, first)
             case CountRows():
@@ -105,9 +120,23 @@ class _Walk:
                 return expand(plan, self.batches(plan.input, first=first), run, first)
             case Filter():
                 return (satisfying(plan.predicates, rows, run) for rows in self.batches(plan.input, first=first))
-            case AntiJoin():
+            case AntiJoin() | SemiJoin():
                 outer = self.batches(plan.input, first=first)
-                return (anti_join(plan, rows, self.depth, lambda some: self._inner(plan, some)) for rows in outer)
+                return (semi_join(plan, rows, self.depth, lambda some: self._first_of(plan, some)) for rows in outer)
+            case Attach():
+                return self._attached(plan, first)
+            case OptionalJoin():
+                return self._optional(plan, first)
+            case ShortestPaths():
+                return (some for rows in self.batches(plan.input, first=first) for some in shortest(plan, rows, run))
+            case Fetch():
+                return (fetch(rows, plan.node, run) for rows in self.batches(plan.input, first=first))
+            case With():
+                return self._result_of(plan.input).batches(plan.input)
+            case Tag():
+                return (_tagged(plan, rows) for rows in self.batches(plan.input, first=first))
+            case Union():
+                return self._united(plan, limit, first)
             case CountPaths():
                 return (count_paths(plan, rows, run) for rows in self.batches(plan.input))
             case Aggregate():
@@ -166,8 +195,42 @@ class _Walk:
                 rows = rows.with_columns({score_name(rank): scores(rank, rows, self.run)})
         return rows
 
-    def _inner(self, plan: AntiJoin, outer: Rows) -> Iterator[Rows]:
+    def _first_of(self, plan: AntiJoin | SemiJoin | Attach, outer: Rows) -> Iterator[Rows]:
+        """The rows of a nested plan of which the first tell enough."""
         return _Walk(self.run, outer, self.depth + 1).batches(plan.inner, first=_FIRST_OF_EACH * outer.count)
+
+    def _inner(self, plan: Attach | OptionalJoin, outer: Rows) -> Iterator[Rows]:
+        """All rows of a nested plan."""
+        return _Walk(self.run, outer, self.depth + 1).batches(plan.inner)
+
+    def _attached(self, plan: Attach, first: int | None) -> Iterator[Rows]:
+        inner = self._first_of if plan.call.function == "exists" else self._inner
+        for rows in self.batches(plan.input, first=first):
+            yield attached(plan, rows, self.depth, lambda some: inner(plan, some), self.run)
+
+    def _optional(self, plan: OptionalJoin, first: int | None) -> Iterator[Rows]:
+        for rows in self.batches(plan.input, first=first):
+            yield from optional_join(plan, rows, self.depth, lambda some: self._inner(plan, some), self.run)
+
+    def _united(self, plan: Union, limit: int | None, first: int | None) -> Iterator[Rows]:
+        """The rows of several plans with the same columns, whatever else each of them knows."""
+        for below in plan.inputs:
+            walk = self if plan.columns is not None else self._result_of(below)
+            for rows in walk.batches(below, limit if plan.columns is None else None, first):
+                yield _alike(plan, rows)
+
+    def _result_of(self, plan: Plan) -> _Walk:
+        """A walk over a plan that makes results of its own: scores and fused ranks in it compare its own rows."""
+        return replace(self, run=replace(self.run, compared=self.run.caches.facts(plan).compared))
+
+    def _nothing(self, plan: Empty) -> Rows:
+        """No rows; below a nested plan they still have numbers of combinations."""
+        columns = {
+            column_name(column.variable, column.property): pa.nulls(0, arrow_type(column.type))
+            for column in plan.columns
+        }
+        numbers = {} if self.outer is None else outer_rows(Outer(()), self.outer).slice(0, 0).numbers
+        return Rows(0, columns, numbers)
 
     def _product(self, plan: CrossJoin, limit: int | None, first: int | None) -> Iterator[Rows]:
         """Every row of the left with every row of the right, batch by batch; only the right is held as a whole.
@@ -230,6 +293,30 @@ class _Walk:
 
 #: Where the two rows of a pair are, and what is computed on the way.
 _BYTES_PER_PAIR = 32
+
+
+def _tagged(plan: Tag, rows: Rows) -> Rows:
+    columns = {variable_type(name): repeated(kind, STRING, rows.count) for name, kind in plan.types}
+    return rows.with_columns(columns)
+
+
+def _alike(plan: Union, rows: Rows) -> Rows:
+    """Rows with the columns of a union; null where a plan does not know a variable."""
+    if plan.columns is None:
+        columns = zip(rows.columns.items(), plan.types, strict=True)
+        return Rows(rows.count, {name: _cast(values, arrow_type(kind)) for (name, values), kind in columns})
+    read = {}
+    for column in plan.columns:
+        kind = arrow_type(column.type)
+        known = rows.has(column.variable, column.property)
+        values = rows.column(column.variable, column.property) if known else pa.nulls(rows.count, kind)
+        read[column_name(column.variable, column.property)] = _cast(values, kind)
+    combinations = {name: some for name, some in rows.numbers.items() if name.startswith("#")}
+    return Rows(rows.count, read, combinations)
+
+
+def _cast(values: Values, kind: pa.DataType) -> Values:
+    return values if values.type == kind else values.cast(kind)
 
 
 def _pairs(left: Rows, right: Rows, low: int, high: int, *, left_fastest: bool) -> Rows:

@@ -266,13 +266,16 @@ def constant_value(expr: Expr, run: Run) -> PlainValue:
     """The plain value of an expression that is the same for every row."""
     if isinstance(expr, TypedValue | Parameter | Now):
         return run.value(expr)
-    column = evaluate(expr, Rows(1), run)
-    if expr.type.scalar is Scalar.DATE:
-        column = column.cast(pa.list_(pa.int32()) if expr.type.is_list else pa.int32())
-    elif expr.type.scalar is Scalar.DATETIME:
-        column = column.cast(pa.list_(pa.int64()) if expr.type.is_list else pa.int64())
-    value = column[0].as_py()
-    return tuple(value) if isinstance(value, list) else value
+    return plain_values(evaluate(expr, Rows(1), run), expr.type)[0]
+
+
+def plain_values(column: pa.Array, kind: PropType) -> list[PlainValue]:
+    """The values of a column as literals have them: a date is its number of days, a datetime its milliseconds."""
+    if kind.scalar is Scalar.DATE:
+        column = column.cast(pa.list_(pa.int32()) if kind.is_list else pa.int32())
+    elif kind.scalar is Scalar.DATETIME:
+        column = column.cast(pa.list_(pa.int64()) if kind.is_list else pa.int64())
+    return [tuple(value) if isinstance(value, list) else value for value in column.to_pylist()]
 
 
 def is_constant(expr: Expr) -> bool:

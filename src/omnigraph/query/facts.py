@@ -10,6 +10,7 @@ from omnigraph.language.query.ir import (
     Column,
     Expand,
     Expr,
+    Fetch,
     FusedScan,
     Limit,
     NodeScan,
@@ -46,7 +47,7 @@ def facts_of(plan: Plan) -> Facts:
         ranked=frozenset(variable for expr in expressions_in(plan) for variable in _ranked(expr)),
         scored=frozenset(score for expr in expressions_in(plan) for score in _scored(expr)),
         compared=tuple(dict.fromkeys(rank for expr in _of_result(plan) for rank in _relative(expr))),
-        node_types=dict(_bound(plan)),
+        node_types=_node_types(plan),
         shown=dict(_shown(plan)),
     )
 
@@ -59,12 +60,22 @@ def _shown(plan: Plan) -> Iterator[tuple[int, tuple[Column, ...]]]:
         yield from _shown(child)
 
 
+def _node_types(plan: Plan) -> dict[str, str]:
+    """The variables that stand for nodes of one type wherever they stand."""
+    found: dict[str, set[str]] = {}
+    for variable, kind in _bound(plan):
+        found.setdefault(variable, set()).add(kind)
+    return {variable: kinds.pop() for variable, kinds in found.items() if len(kinds) == 1}
+
+
 def _bound(plan: Plan) -> Iterator[tuple[str, str]]:
     """The variables of nodes, with their types."""
     if isinstance(plan, NodeScan | RankedScan | FusedScan):
         yield plan.node.variable, plan.node.node_type
     elif isinstance(plan, Expand):
         yield plan.target.variable, plan.target.node_type
+    elif isinstance(plan, Fetch):
+        yield plan.node.variable, plan.node.node_type
     for child in children(plan):
         yield from _bound(child)
 

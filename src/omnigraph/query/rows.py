@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.language.query.ir import VALUE, is_value
 from omnigraph.query.limits import Budget
 from omnigraph.values.columns import whole
 
@@ -106,11 +107,20 @@ class Rows:
         return self.numbers.get(address_name(variable))
 
     def codes(self, variable: str) -> Integers:
-        """Equal numbers for equal nodes of a variable."""
+        """Equal numbers for equal nodes, edges or values of a variable."""
         if variable in self.domains:
             return self.positions(variable)
-        encoded = pc.dictionary_encode(whole(self.column(variable, "id")))
-        return np.asarray(encoded.indices.to_numpy(), dtype=np.int64)
+        values = whole(self.column(variable, VALUE if is_value(variable) else "id"))
+        if pa.types.is_nested(values.type):
+            seen: dict[object, int] = {}
+            return np.array([seen.setdefault(str(value), len(seen)) for value in values.to_pylist()], np.int64)
+        encoded = pc.dictionary_encode(values, null_encoding="encode")
+        codes = np.asarray(encoded.indices.to_numpy(), dtype=np.int64)
+        if variable_type(variable) in self.columns:
+            # The id of a node says which one it is among those of its type.
+            kinds = pc.dictionary_encode(whole(self.columns[variable_type(variable)]), null_encoding="encode")
+            codes = codes * max(len(kinds.dictionary), 1) + np.asarray(kinds.indices.to_numpy(), dtype=np.int64)
+        return codes
 
     @property
     def is_few(self) -> bool:
@@ -327,6 +337,11 @@ def chunks_of(values: Values) -> Sequence[pa.Array]:
 def column_name(variable: str, name: str) -> str:
     """How a property of a variable is called among the rows."""
     return f"{variable}.{name}"
+
+
+def variable_type(variable: str) -> str:
+    """The column with the type of a variable that stands for nodes or edges of several types."""
+    return column_name(variable, "@type")
 
 
 def address_name(variable: str) -> str:

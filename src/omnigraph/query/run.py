@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from omnigraph.language.literals import PlainValue, TypedValue
@@ -56,6 +56,10 @@ class Run:
     _opened: dict[str, Entities] = field(default_factory=dict)
     _embedded: dict[tuple[str, int, str | None], tuple[float, ...]] = field(default_factory=dict)
     _active: list[Trace] = field(default_factory=list)
+
+    def on(self, view: View) -> Run:
+        """The same run on another state."""
+        return replace(self, view=view, traces={}, _opened={}, _active=[])
 
     def value(self, constant: Constant) -> PlainValue:
         """What a constant is worth in this run."""

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import BadRequest
 from omnigraph.language.query.ir import Direction, EdgePattern
 from omnigraph.language.schema.catalog import EdgeType
-from omnigraph.query.csr import EdgeGraph, edge_graph
+from omnigraph.query.csr import EdgeGraph, Followed, MixedGraph, edge_graph, mixed_graph
 from omnigraph.query.domain import passing_key
 from omnigraph.query.entities import Entities
 from omnigraph.query.points import Points, is_passing
@@ -31,6 +31,8 @@ INDEXED, CSR = "indexed", "csr"
 _LOOKUP = 1.5
 _PER_ID = 0.02
 _PER_EDGE = 0.0002
+#: Steps of a loop that reading an edge takes about as long as.
+_STEPS_PER_EDGE = 80
 
 #: Which columns of an edge hold the ends a step in a direction starts from.
 START_COLUMNS = {Direction.OUT: ("src",), Direction.IN: ("dst",), Direction.BOTH: ("src", "dst")}
@@ -61,6 +63,41 @@ def graph_for(edge: EdgePattern, start: Points, run: Run) -> EdgeGraph:
             return nearby
     run.note(f"traversal: {CSR}")
     return run.caches.edge_graph(edges.table, is_same_type(edges), edges.rows, run.budget)
+
+
+def followed_by(edge: EdgePattern, start: Points, run: Run) -> Followed:
+    """What a step follows, from these nodes."""
+    if edge.alternatives:
+        return _mixed(edge, run)
+    graph = graph_for(edge, start, run)
+    direction = edge.direction
+    return Followed(graph.adjacency(direction), graph.domain_from(direction), graph.domain_to(direction))
+
+
+def _mixed(edge: EdgePattern, run: Run) -> Followed:
+    """The adjacency of several edge types, which is kept."""
+    run.note(f"traversal: {CSR}")
+    assert edge.ends is not None
+    tables = [(run.edges(name), direction) for name, direction in edge.alternatives]
+    # A single hop needs only the edges between its two types; they are told apart by the directions.
+    key = ("mixed", *(part for edges, direction in tables for part in (*edges.table.identity, direction.value)))
+
+    def make() -> MixedGraph:
+        parts = []
+        for edges, direction in tables:
+            declared = edges.entity
+            assert isinstance(declared, EdgeType)
+            columns = edges.table.read(["src", "dst"])
+            out = (declared.from_type, columns["src"], declared.to_type, columns["dst"])
+            if direction is not Direction.IN:
+                parts.append(out)
+            if direction is not Direction.OUT:
+                parts.append((out[2], out[3], out[0], out[1]))
+        return mixed_graph(key, parts)
+
+    steps = _STEPS_PER_EDGE * sum(edges.rows for edges, _ in tables)
+    graph = run.caches.mixed.get_or_make(key, lambda: run.budget.patiently(make, steps))
+    return graph.followed(edge.ends)
 
 
 @contextmanager
@@ -98,7 +135,7 @@ def _is_indexed(edges: Entities, direction: Direction, run: Run) -> bool:
 
 def _nearby(edges: Entities, edge: EdgePattern, start: Values, run: Run, *, bounded: bool) -> EdgeGraph | None:
     """The edges within reach, hop by hop; None when the frontier has grown so large that adjacency is cheaper."""
-    frontier = pc.unique(start)
+    frontier = pc.unique(start).drop_null()
     seen = frontier
     found: list[pa.Table] = []
     for hop in range(edge.max_hops):

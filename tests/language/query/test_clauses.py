@@ -157,7 +157,7 @@ def test_a_text_call_may_be_compared_like_any_expression(text: str, operator: st
         pytest.param("$s <not> $a", "found `>`", id="undirected-edge-named-not"),
         pytest.param("$s <mentors $a", "found `}`", id="unclosed-undirected-is-less-than-and-then-nothing"),
         pytest.param("$s $e mentors $a", "expected `:`", id="edge-binding-without-colon"),
-        pytest.param("$s mentors", "expected `{` or a variable", id="traversal-without-target"),
+        pytest.param("$s mentors", "expected `|`, `{` or a variable", id="traversal-without-target"),
         pytest.param("$s: Staff {}", "expected a name", id="empty-pattern"),
         pytest.param("$s: Staff { handle = 3 }", "expected `:`", id="equals-in-a-pattern"),
         pytest.param("$s: staff", "expected a type name", id="lower-case-type"),

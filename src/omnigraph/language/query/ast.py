@@ -273,6 +273,19 @@ class Rrf:
     span: Span = attribute(default=NOWHERE, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class BlockCall:
+    """`exists { … }`, `count { … }`, or `function(argument) { … }` with sum, min, max or avg: one value for each row.
+
+    It is found over the matches that the clauses have for the row.
+    """
+
+    function: str
+    argument: Expr | None
+    clauses: tuple[Clause, ...]
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
 SearchCall = Nearest | Search | Fuzzy | MatchText | Bm25 | Rrf
 Condition = Comparison | IsNull | Logical | Not
 Expr = (
@@ -282,6 +295,7 @@ Expr = (
     | Case
     | Item
     | Call
+    | BlockCall
     | SearchCall
     | Aggregate
     | Now
@@ -310,6 +324,8 @@ def parts(expr: Expr) -> tuple[Expr, ...]:
             return expr.arguments
         case Aggregate():
             return tuple(part for part in (expr.argument, expr.fraction) if part is not None)
+        case BlockCall():
+            return () if expr.argument is None else (expr.argument,)
         case Search() | MatchText() | Bm25() | Nearest():
             return (expr.field, expr.query)
         case Fuzzy():
@@ -334,17 +350,21 @@ class PropertyMatch:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """`$variable: Type { … }`."""
+    """`$variable: Type { … }`; `others` are the further types of `A|B`. A type is a node type, an interface or `*`."""
 
     variable: str
     type_name: str
     matches: tuple[PropertyMatch, ...] = ()
     span: Span = attribute(default=NOWHERE, compare=False)
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Traversal:
-    """`$source [$edge:]word{min,max} $target`; `undirected` for `<word>`; `max_hops` None is an open bound."""
+    """`$source [$edge:]word{min,max} $target`; `undirected` for `<word>`; `max_hops` None is an open bound.
+
+    `others` are the further words of `word|word`; the word `*` stands for any edge.
+    """
 
     source: str
     edge_variable: str | None
@@ -356,6 +376,18 @@ class Traversal:
     span: Span = attribute(default=NOWHERE, compare=False)
     #: Whether `{min,max}` was written; an edge binding refuses even `{1,1}`.
     has_bounds: bool = False
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PathMatch:
+    """`$variable = shortest(traversal [by $edge.property])`, or `all_shortest(…)`."""
+
+    variable: str
+    every: bool
+    traversal: Traversal
+    weight: Access | None = None
+    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,8 +398,16 @@ class Negation:
     span: Span = attribute(default=NOWHERE, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """`optional { … }`."""
+
+    clauses: tuple[Clause, ...]
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
 #: An expression among the clauses is a condition: rows stay for which it is true.
-Clause = Negation | Binding | Traversal | Expr
+Clause = Negation | Optional | Binding | Traversal | PathMatch | Expr
 
 # --- queries ----------------------------------------------------------------------------------------------------------
 
@@ -406,7 +446,11 @@ class AllProperties:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """`limit` and `offset` are a number or the name of a parameter."""
+    """`limit` and `offset` are a number or the name of a parameter.
+
+    `before`: the part up to the `with` that this one goes on from. Its projections are what the `with` names, its `having`
+    the condition behind `where`.
+    """
 
     clauses: tuple[Clause, ...]
     projections: tuple[Projection | AllProperties, ...]
@@ -414,6 +458,19 @@ class Read:
     limit: int | Variable | None = None
     distinct: bool = False
     having: Expr | None = None
+    offset: int | Variable | None = None
+    before: Read | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """`read union { read }`; `keeps_repeats` for `union all`. Order, limit and offset are those of all rows together."""
+
+    left: Read | Union
+    right: Read
+    keeps_repeats: bool
+    orderings: tuple[Ordering, ...] = ()
+    limit: int | Variable | None = None
     offset: int | Variable | None = None
 
 
@@ -457,7 +514,35 @@ class Delete:
     span: Span = attribute(default=NOWHERE, compare=False)
 
 
-Statement = Insert | Upsert | Update | Delete
+@dataclass(frozen=True, slots=True)
+class MatchInsert:
+    """`match { … } insert Type { … }`, or upsert: once for each row of the match."""
+
+    clauses: tuple[Clause, ...]
+    statement: Insert | Upsert
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchUpdate:
+    """`match { … } update $variable set { … }`: each matched node or edge once."""
+
+    clauses: tuple[Clause, ...]
+    variable: Variable
+    assignments: tuple[Assignment, ...]
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchDelete:
+    """`match { … } delete $variable`: each matched node or edge once."""
+
+    clauses: tuple[Clause, ...]
+    variable: Variable
+    span: Span = attribute(default=NOWHERE, compare=False)
+
+
+Statement = Insert | Upsert | Update | Delete | MatchInsert | MatchUpdate | MatchDelete
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,7 +554,7 @@ class Mutation:
 class Query:
     name: str
     params: tuple[Param, ...]
-    body: Read | Mutation
+    body: Read | Union | Mutation
     description: str | None = None
     instruction: str | None = None
     span: Span = attribute(default=NOWHERE, compare=False)

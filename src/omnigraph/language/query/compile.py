@@ -13,7 +13,7 @@ from omnigraph.language.query.descriptor import OperationDescriptor, describe
 from omnigraph.language.query.ir import MutationPlan, Plan
 from omnigraph.language.query.lower import MOST_ROWS, bind_row_counts, lower, row_count_parameters
 from omnigraph.language.query.parser import find_query, parse_query_file
-from omnigraph.language.query.rewrite import rewrite
+from omnigraph.language.query.rewrite import rewrite, rewrite_mutation
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.language.source import Source
 
@@ -75,5 +75,5 @@ def compile_parsed(query: Query, catalog: Catalog, source: Source) -> CompiledQu
     plan = lower(checked)
     operation = describe(checked, catalog)
     if isinstance(plan, MutationPlan):
-        return CompiledQuery(checked, plan, plan, operation, row_counts=())
+        return CompiledQuery(checked, plan, rewrite_mutation(plan), operation, row_counts=())
     return CompiledQuery(checked, plan, rewrite(plan), operation, tuple(row_count_parameters(plan)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from omnigraph.language.query.ir import EdgePattern, Expand, NodePattern, Plan
 
@@ -34,8 +34,7 @@ def connect(plan: Plan, links: list[Link], nodes: Mapping[str, NodePattern], bou
 
 
 def _turned(link: Link) -> Link:
-    edge = replace(link.edge, direction=link.edge.direction.reversed)
-    return Link(link.target, link.target_type, edge, link.source, link.source_type)
+    return Link(link.target, link.target_type, link.edge.reversed, link.source, link.source_type)
 
 
 def _expand(plan: Plan, link: Link, nodes: Mapping[str, NodePattern], bound: set[str]) -> Expand:

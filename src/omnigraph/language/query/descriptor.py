@@ -6,14 +6,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.language.query.check import Block, CheckedMutation, CheckedQuery, CheckedRead
+from omnigraph.language.query.check import Block, CheckedMutation, CheckedQuery, CheckedRead, CheckedUnion
+from omnigraph.language.query.check.tree import CheckedMatch
 from omnigraph.language.query.ir import (
     DeleteEdges,
+    DeleteMatched,
     DeleteNodes,
     InsertEdge,
+    InsertMatched,
     InsertNode,
+    Matches,
+    Outer,
     Statement,
     UpdateEdges,
+    UpdateMatched,
     UpdateNodes,
     UpsertNode,
 )
@@ -78,9 +84,9 @@ def describe(checked: CheckedQuery, catalog: Catalog) -> OperationDescriptor:
     """The descriptor of a checked query."""
     query, body = checked.query, checked.body
     params = tuple(describe_value(param.name, param.type) for param in query.params)
-    if isinstance(body, CheckedRead):
+    if isinstance(body, CheckedRead | CheckedUnion):
         columns = tuple(describe_value(column.name, column.type) for column in body.columns)
-        return OperationDescriptor(query.name, "read", params, columns, _sorted(_types_matched(body.block)), ())
+        return OperationDescriptor(query.name, "read", params, columns, _sorted(_types_read(body)), ())
     reads, writes = _types_changed(body, catalog)
     return OperationDescriptor(query.name, "mutation", params, (), reads, writes)
 
@@ -96,17 +102,37 @@ def _sorted(type_keys: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(type_keys)))
 
 
+def _types_read(read: CheckedRead | CheckedUnion) -> Iterator[str]:
+    if isinstance(read, CheckedUnion):
+        yield from (*_types_read(read.left), *_types_read(read.right))
+        return
+    if read.before is not None:
+        yield from _types_read(read.before.read)
+    yield from _types_matched(read.block)
+    for attached in read.attached:
+        yield from _types_matched(attached.nested.block)
+
+
 def _types_matched(block: Block) -> Iterator[str]:
-    yield from (node.type_key for node in block.nodes.values())
-    yield from (f"edge:{step.edge_type}" for step in block.steps)
-    for negated in block.negations:
-        yield from _types_matched(negated.block)
+    for part in block.parts:
+        yield from (f"node:{name}" for node in part.nodes.values() for name in node.name.split("|"))
+        for step in (*part.steps, *(path.step for path in part.paths)):
+            yield from (f"edge:{edge.name}" for edge in step.edges)
+            yield f"edge:{step.edge_type}"
+    for nested in block.nested:
+        yield from _types_matched(nested.block)
 
 
 def _types_changed(mutation: CheckedMutation, catalog: Catalog) -> tuple[tuple[str, ...], tuple[str, ...]]:
     reads: list[str] = []
     writes: list[str] = []
-    for statement in mutation.statements:
+    for checked in mutation.statements:
+        statement = checked
+        if isinstance(statement, CheckedMatch):
+            reads += _types_matched(statement.block)
+            for attached in statement.attached:
+                reads += _types_matched(attached.nested.block)
+            statement = statement.statement(Matches(Outer(()), ""))
         reads += _read_by(statement, catalog)
         writes += _written_by(statement, catalog)
     return _sorted(reads), _sorted(writes)
@@ -114,6 +140,10 @@ def _types_changed(mutation: CheckedMutation, catalog: Catalog) -> tuple[tuple[s
 
 def _read_by(statement: Statement, catalog: Catalog) -> list[str]:
     match statement:
+        case InsertMatched():
+            return _read_by(statement.statement, catalog)
+        case UpdateMatched() | DeleteMatched():
+            return [statement.type_key]
         case InsertNode():
             return []
         case InsertEdge():
@@ -127,12 +157,22 @@ def _read_by(statement: Statement, catalog: Catalog) -> list[str]:
 
 def _written_by(statement: Statement, catalog: Catalog) -> list[str]:
     match statement:
+        case InsertMatched():
+            return _written_by(statement.statement, catalog)
+        case UpdateMatched():
+            return [statement.type_key]
+        case DeleteMatched():
+            kind, name = statement.type_key.split(":")
+            return [statement.type_key] if kind == "edge" else _with_edges(name, catalog)
         case InsertNode() | UpsertNode() | UpdateNodes():
             return [f"node:{statement.node_type}"]
         case InsertEdge() | UpdateEdges() | DeleteEdges():
             return [f"edge:{statement.edge_type}"]
         case DeleteNodes():
-            # A deleted node takes its edges with it.
-            own = statement.node_type
-            incident = [edge.type_key for edge in catalog.edges.values() if own in (edge.from_type, edge.to_type)]
-            return [f"node:{own}", *incident]
+            return _with_edges(statement.node_type, catalog)
+
+
+def _with_edges(node_type: str, catalog: Catalog) -> list[str]:
+    """What deleting nodes changes: a deleted node takes its edges with it."""
+    incident = [edge.type_key for edge in catalog.edges.values() if node_type in (edge.from_type, edge.to_type)]
+    return [f"node:{node_type}", *incident]

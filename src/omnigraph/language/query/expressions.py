@@ -17,10 +17,12 @@ from omnigraph.language.query.ast import (
     Access,
     Aggregate,
     Arithmetic,
+    BlockCall,
     Bm25,
     BoolLit,
     Call,
     Case,
+    Clause,
     Comparison,
     DateLit,
     DateTimeLit,
@@ -66,6 +68,9 @@ _DIGIT = re.compile(r"[0-9]")
 _META = re.compile(r"@(?:id|type|src|dst)(?![A-Za-z0-9_])")
 _OPERATOR_SYMBOL = re.compile(r">=|<=|!=|[><=+*/%-]")
 _CASE = re.compile(r"case\s+when(?![A-Za-z0-9_])")
+
+#: The aggregates that may be found over the matches of a block.
+BLOCK_AGGREGATES = ("sum", "min", "max", "avg", "count")
 
 #: The words that stand between two expressions.
 OPERATOR_WORDS = ("and", "or", "in", "is", "not", "contains", "starts_with", "ends_with")
@@ -220,14 +225,33 @@ def _primary(scanner: Scanner, depth: int) -> Expr:
     if scanner.peek(_CASE):
         return _case(scanner, start, deeper(scanner, depth))
     scanner.take_ident()
+    if name in ("exists", "count") and scanner.looking_at("{"):
+        return BlockCall(name, None, _block(scanner, depth), scanner.span_from(start))
     if not scanner.looking_at("("):
         return Ident(name, scanner.span_from(start))
     call = _CALLS.get(name)
     if call is not None:
-        return call(scanner, start, deeper(scanner, depth))
+        found = call(scanner, start, deeper(scanner, depth))
+        if name in BLOCK_AGGREGATES and isinstance(found, Aggregate) and scanner.looking_at("{"):
+            return _block_aggregate(scanner, found, start, depth)
+        return found
     if name not in FUNCTIONS:
         _unknown_function(scanner, name, start)
     return _function(scanner, name, start, deeper(scanner, depth))
+
+
+def _block(scanner: Scanner, depth: int) -> tuple[Clause, ...]:
+    """`{ … }` behind `exists`, `count` or an aggregate."""
+    # Clauses hold expressions and expressions hold clauses.
+    from omnigraph.language.query.reads import parse_clauses
+
+    return parse_clauses(scanner, deeper(scanner, depth))
+
+
+def _block_aggregate(scanner: Scanner, call: Aggregate, start: int, depth: int) -> BlockCall:
+    if call.distinct:
+        scanner.source.grammar_error(f"`{call.function}` of a block takes no `distinct`", call.span)
+    return BlockCall(call.function, call.argument, _block(scanner, depth), scanner.span_from(start))
 
 
 def _unknown_function(scanner: Scanner, name: str, start: int) -> NoReturn:
@@ -252,7 +276,8 @@ def _access_or_variable(scanner: Scanner) -> Access | Variable:
     return _property_of(scanner, variable, start)
 
 
-def _access(scanner: Scanner) -> Access:
+def parse_access(scanner: Scanner) -> Access:
+    """`$variable.property`."""
     start = scanner.at
     return _property_of(scanner, parse_variable(scanner), start)
 
@@ -391,7 +416,7 @@ def _bm25(scanner: Scanner, start: int, depth: int) -> Bm25:
 
 def _nearest(scanner: Scanner, start: int, depth: int) -> Nearest:
     scanner.expect("(")
-    field = _access(scanner)
+    field = parse_access(scanner)
     scanner.expect(",")
     query = parse_expr(scanner, depth)
     scanner.expect(")")

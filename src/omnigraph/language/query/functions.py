@@ -178,7 +178,7 @@ def _text_functions() -> Iterable[Function]:
     yield Function("lower", group, _one(_TEXT, to=STRING), "The text in lower case.")
     yield Function("upper", group, _one(_TEXT, to=STRING), "The text in upper case.")
     yield Function("trim", group, _one(_TEXT, to=STRING), "The text without blanks at both ends.")
-    yield Function("length", group, _one(_TEXT, to=I64), "How many characters a text has.")
+    yield Function("length", group, _one(_TEXT, to=I64), "How many characters a text has, or edges a path.")
     yield Function(
         "substring",
         group,
@@ -366,6 +366,10 @@ def _entity_functions() -> Iterable[Function]:
     variable = (("x", Kind.ANY),)
     yield Function("id", "entities", (Signature(variable, STRING),), "The id of a node or an edge, as `$x.@id`.")
     yield Function("type", "entities", (Signature(variable, STRING),), "The type of a node or an edge, as `$x.@type`.")
+    path = (("path", Kind.ANY),)
+    texts = replace(STRING, is_list=True)
+    yield Function("nodes", "entities", (Signature(path, texts),), "The ids of the nodes of a path, in its order.")
+    yield Function("edges", "entities", (Signature(path, texts),), "The ids of the edges of a path, in its order.")
 
 
 _CONVERSIONS: tuple[tuple[str, tuple[Kind, ...], PropType, str], ...] = (

@@ -1,51 +1,47 @@
 """Lowering: a checked query → a plan that says what is done in which order.
 
-The evaluation model, one block at a time: scans, then traversals, then filters, then negations. Bindings joined by
-traversals form a component; the first declared binding of a component is scanned and the others are reached by
-traversal, their inline patterns being conditions on the target. Components form a cross product.
+This module makes results of the rows that a block matches; `lower_block` says how these are found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import reduce
 
 from omnigraph.errors import ResourceLimit
-from omnigraph.language.query.check import Block, CheckedMutation, CheckedQuery, CheckedRead, Step
-from omnigraph.language.query.connect import Link, connect
+from omnigraph.language.query.check import Block, CheckedMutation, CheckedQuery, CheckedRead, CheckedUnion
+from omnigraph.language.query.check.tree import CheckedMatch
 from omnigraph.language.query.ir import (
-    FALSE,
     STRING,
     Aggregate,
     AggregateCall,
     AggregateColumn,
-    AntiJoin,
     Column,
-    CrossJoin,
-    EdgePattern,
     Expr,
+    Fetch,
     Filter,
     Limit,
+    Matches,
     MutationPlan,
     NodePattern,
-    NodeScan,
     Order,
     OrderKey,
-    Outer,
     OutputColumn,
     Parameter,
     Plan,
-    Predicate,
     Project,
     ResultColumn,
+    Statement,
+    Union,
     UnknownAlias,
+    With,
     aggregates_in,
     children,
     outside_groups,
     substituted,
     transform,
 )
+from omnigraph.language.query.lower_block import attach, lower_block, types_of
 
 #: A plan is walked recursively, so its depth is bounded. Filters cost no depth.
 MAX_OPERATORS = 128
@@ -56,9 +52,21 @@ MOST_ROWS = 2**63 - 1
 def lower(checked: CheckedQuery) -> Plan | MutationPlan:
     """The plan of a checked query."""
     if isinstance(checked.body, CheckedMutation):
-        return MutationPlan(checked.body.statements)
-    _refuse_too_many_operators(checked.body.block)
-    return _lower_results(checked.body, _lower_block(checked.body.block))
+        return MutationPlan(tuple(map(_lower_statement, checked.body.statements)))
+    return _lower_union(checked.body) if isinstance(checked.body, CheckedUnion) else _lower_read(checked.body)
+
+
+def _lower_statement(statement: Statement | CheckedMatch) -> Statement:
+    if not isinstance(statement, CheckedMatch):
+        return statement
+    _refuse_too_many_operators(statement.block)
+    plan = lower_block(statement.block, None)
+    for attached in statement.attached:
+        plan = attach(plan, attached, types_of(statement.block.all_nodes))
+    # What is inserted does not depend on the order in which tables are read.
+    keys = tuple(OrderKey(id_, False, True) for id_ in _ids((*statement.block.all_nodes, *statement.block.all_edges)))
+    plan = Order(plan, keys, ()) if keys else plan
+    return statement.statement(Matches(Project(plan, statement.columns), statement.text))
 
 
 def row_count_parameters(plan: Plan) -> list[str]:
@@ -87,6 +95,23 @@ def bind_row_counts(plan: Plan, counts: Mapping[str, int | None]) -> Plan:
     return transform(plan, bound)
 
 
+def _lower_read(read: CheckedRead) -> Plan:
+    _refuse_too_many_operators(read.block)
+    start: Plan | None = None
+    before = read.before
+    if before is not None:
+        values = (column.variable for column in before.values.values())
+        start = With(_lower_read(before.read), (*before.nodes, *values))
+        for name, kind in before.nodes.items():
+            start = Fetch(start, NodePattern(name, kind.name))
+    types = {} if before is None else types_of(before.nodes)
+    matched = lower_block(read.block, start, types)
+    types |= types_of(read.block.all_nodes)
+    for attached in read.attached:
+        matched = attach(matched, attached, types)
+    return _lower_results(read, matched)
+
+
 def _refuse_too_many_operators(block: Block) -> None:
     actual = _operators(block)
     if actual > MAX_OPERATORS:
@@ -99,49 +124,8 @@ def _refuse_too_many_operators(block: Block) -> None:
 
 
 def _operators(block: Block) -> int:
-    return len(block.bound) + len(block.steps) + sum(1 + _operators(negated.block) for negated in block.negations)
-
-
-# --- matching ---------------------------------------------------------------------------------------------------------
-
-
-def _lower_block(block: Block, outer: tuple[str, ...] = ()) -> Plan:
-    """The plan of a `match` block, or of a `not` block that speaks about these outer variables."""
-    nodes = {
-        name: NodePattern(name, kind.name, block.patterns.get(name, ()), key=kind.key or ())
-        for name, kind in block.nodes.items()
-    }
-    links = [_link(step) for step in block.steps]
-    bound = set(outer)
-    plans = [connect(Outer(outer), links, nodes, bound)] if outer else []
-    for variable in (*block.bound, *block.nodes):
-        if variable not in bound:
-            bound.add(variable)
-            plans.append(connect(NodeScan(nodes[variable]), links, nodes, bound))
-    plan: Plan = reduce(CrossJoin, plans) if plans else Outer(())
-    filters = _filters(block, outer)
-    if filters:
-        plan = Filter(plan, filters)
-    for negated in block.negations:
-        plan = AntiJoin(plan, _lower_block(negated.block, negated.outer), negated.outer)
-    return plan
-
-
-def _link(step: Step) -> Link:
-    # An edge between two types leads to a node from which the same edge never goes on.
-    bounds = (step.min_hops, step.max_hops) if _chains(step) else (1, 1)
-    edge = EdgePattern(step.edge_type, step.direction, *bounds, variable=step.edge_variable)
-    return Link(step.source, step.source_type, edge, step.target, step.target_type)
-
-
-def _chains(step: Step) -> bool:
-    return step.source_type == step.target_type
-
-
-def _filters(block: Block, outer: tuple[str, ...]) -> tuple[Predicate, ...]:
-    on_outer = (predicate for name in outer for predicate in block.patterns.get(name, ()))
-    impossible = any(step.min_hops > 1 and not _chains(step) for step in block.steps)
-    return (*on_outer, *block.filters, *((FALSE,) if impossible else ()))
+    own = sum(len(part.bound) + len(part.steps) + len(part.paths) for part in block.parts)
+    return own + sum(1 + _operators(nested.block) for nested in block.nested)
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
@@ -154,8 +138,27 @@ def _lower_results(read: CheckedRead, matched: Plan) -> Plan:
         matched = Filter(matched, read.having)
     if read.distinct:
         return _lower_distinct(read, matched, {})
-    ties = _ids((*read.block.nodes, *read.block.edges))
-    return Project(_ordered(matched, read.order, ties, read), read.columns)
+    return Project(_ordered(matched, read.order, _ties(read), read), read.columns)
+
+
+def _ties(read: CheckedRead) -> tuple[Column, ...]:
+    """What tells rows apart that are equal in order: the ids of nodes and edges, and what a `with` has named."""
+    block = read.block
+    own = _ids((*block.all_nodes, *block.all_edges))
+    if read.before is None:
+        return own
+    values = (column for column in read.before.values.values() if column.type.is_plain_scalar)
+    return (*_ids(read.before.nodes), *values, *own)
+
+
+def _lower_union(union: CheckedUnion) -> Plan:
+    left = _lower_union(union.left) if isinstance(union.left, CheckedUnion) else _lower_read(union.left)
+    types = tuple(column.type for column in union.columns)
+    plan: Plan = Union((left, _lower_read(union.right)), None, types)
+    if not union.keeps_repeats:
+        plan = Aggregate(plan, union.columns, ())
+    ties = tuple(ResultColumn(column.name, column.type) for column in union.columns if column.type.is_plain_scalar)
+    return Project(_ordered(plan, union.order, ties, union), union.columns)
 
 
 def _ids(variables: Iterable[str]) -> tuple[Column, ...]:
@@ -164,7 +167,10 @@ def _ids(variables: Iterable[str]) -> tuple[Column, ...]:
 
 
 def _ordered(
-    plan: Plan, order: tuple[OrderKey, ...], ties: tuple[Column | ResultColumn, ...], read: CheckedRead
+    plan: Plan,
+    order: tuple[OrderKey, ...],
+    ties: tuple[Column | ResultColumn, ...],
+    read: CheckedRead | CheckedUnion,
 ) -> Plan:
     if order:
         plan = Order(plan, order, ties)

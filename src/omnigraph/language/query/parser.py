@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 
 from omnigraph.errors import BadRequest
-from omnigraph.language.query.ast import Param, Query, QueryFile
+from omnigraph.language.query.ast import Mutation, Param, Query, QueryFile, Read, Union
 from omnigraph.language.query.expressions import parse_variable
 from omnigraph.language.query.hints import hint_at, misspelt_block_word
-from omnigraph.language.query.reads import parse_read
-from omnigraph.language.query.statements import parse_mutation
+from omnigraph.language.query.reads import parse_clauses, parse_read
+from omnigraph.language.query.statements import STATEMENT_WORDS, parse_mutation
 from omnigraph.language.scanner import Mismatch, Scanner
 from omnigraph.language.schema.numbers import to_vector_dimension
 from omnigraph.language.source import Source, Span
@@ -63,7 +63,7 @@ def _query(scanner: Scanner) -> Query:
     params = _params(scanner)
     annotations = _annotations(scanner)
     scanner.expect("{")
-    body = parse_read(scanner) if scanner.accept("match") else parse_mutation(scanner)
+    body = _body(scanner)
     scanner.expect("}")
     return Query(
         name,
@@ -73,6 +73,16 @@ def _query(scanner: Scanner) -> Query:
         instruction=annotations.get("@instruction"),
         span=scanner.span_from(start),
     )
+
+
+def _body(scanner: Scanner) -> Read | Union | Mutation:
+    """A read, or statements; both may begin with a match block."""
+    if not scanner.accept("match"):
+        return parse_mutation(scanner)
+    clauses = parse_clauses(scanner)
+    if scanner.peek(_WORD) in STATEMENT_WORDS:
+        return parse_mutation(scanner, clauses)
+    return parse_read(scanner, clauses)
 
 
 def _params(scanner: Scanner) -> tuple[Param, ...]:

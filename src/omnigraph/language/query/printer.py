@@ -11,6 +11,7 @@ from omnigraph.language.query.ast import (
     Arithmetic,
     Assignment,
     Binding,
+    BlockCall,
     Bm25,
     BoolLit,
     Call,
@@ -31,7 +32,10 @@ from omnigraph.language.query.ast import (
     Item,
     ListLit,
     Logical,
+    MatchDelete,
+    MatchInsert,
     MatchText,
+    MatchUpdate,
     Mutation,
     Nearest,
     Negation,
@@ -39,8 +43,10 @@ from omnigraph.language.query.ast import (
     Not,
     Now,
     NullLit,
+    Optional,
     Ordering,
     Param,
+    PathMatch,
     Projection,
     PropertyMatch,
     Query,
@@ -51,6 +57,7 @@ from omnigraph.language.query.ast import (
     Statement,
     StringLit,
     Traversal,
+    Union,
     Update,
     Upsert,
     Variable,
@@ -73,7 +80,7 @@ def print_query(query: Query) -> str:
         if text is not None:
             lines.append(f"{_INDENT}@{name}({_string(text)})")
     lines[-1] += " {"
-    lines += _indented(_read(query.body) if isinstance(query.body, Read) else _mutation(query.body))
+    lines += _indented(_body(query.body))
     return "\n".join([*lines, "}", ""])
 
 
@@ -93,15 +100,47 @@ def _separated(lines: list[str]) -> list[str]:
 # --- bodies -----------------------------------------------------------------------------------------------------------
 
 
-def _read(read: Read) -> Iterator[str]:
-    yield "match {"
-    yield from _clauses(read.clauses)
+def _body(body: Read | Union | Mutation) -> Iterator[str]:
+    match body:
+        case Read():
+            return _read(body)
+        case Union():
+            return _union(body)
+        case Mutation():
+            return (line for statement in body.statements for line in _statement(statement))
+
+
+def _union(union: Union) -> Iterator[str]:
+    yield from _body(union.left)
+    yield f"union {'all ' if union.keeps_repeats else ''}{{"
+    yield from _indented(_read(union.right))
     yield "}"
-    yield f"return {'distinct ' if read.distinct else ''}{{"
+    yield from _order_and_bounds(union)
+
+
+def _read(read: Read) -> Iterator[str]:
+    if read.before is not None:
+        yield from _part(read.before, "with", "where")
+    yield from _part(read, "return", "having")
+
+
+def _part(read: Read, results: str, condition: str) -> Iterator[str]:
+    """One match block and what is made of its rows."""
+    if results == "with" and read.before is not None:
+        yield from _part(read.before, "with", "where")
+    if read.clauses:
+        yield "match {"
+        yield from _clauses(read.clauses)
+        yield "}"
+    yield f"{results} {'distinct ' if read.distinct else ''}{{"
     yield from _indented(_separated([_projection(projection) for projection in read.projections]))
     yield "}"
     if read.having is not None:
-        yield f"having {print_expr(read.having)}"
+        yield f"{condition} {print_expr(read.having)}"
+    yield from _order_and_bounds(read)
+
+
+def _order_and_bounds(read: Read | Union) -> Iterator[str]:
     if read.orderings:
         yield f"order {{ {', '.join(_ordering(ordering) for ordering in read.orderings)} }}"
     for name, count in (("limit", read.limit), ("offset", read.offset)):
@@ -111,23 +150,39 @@ def _read(read: Read) -> Iterator[str]:
 
 def _clauses(clauses: Iterable[Clause]) -> Iterator[str]:
     for clause in clauses:
-        if isinstance(clause, Negation):
-            yield f"{_INDENT}not {{"
+        if isinstance(clause, Negation | Optional):
+            yield f"{_INDENT}{'not' if isinstance(clause, Negation) else 'optional'} {{"
             yield from _indented(_clauses(clause.clauses))
             yield f"{_INDENT}}}"
         else:
             yield _INDENT + _simple_clause(clause)
 
 
-def _simple_clause(clause: Binding | Traversal | Expr) -> str:
-    if isinstance(clause, Binding):
-        matches = f" {{ {_pairs(clause.matches)} }}" if clause.matches else ""
-        return f"${clause.variable}: {clause.type_name}{matches}"
-    if not isinstance(clause, Traversal):
-        text = print_expr(clause)
-        # A sign would go on with the condition before this one.
-        return f"({text})" if text.startswith("-") else text
-    edge = f"<{clause.edge_word}>" if clause.undirected else clause.edge_word
+def _one_line(clauses: Iterable[Clause]) -> str:
+    """Clauses in braces, as they stand inside an expression."""
+    return f"{{ {' '.join(line.strip() for line in _clauses(clauses))} }}"
+
+
+def _simple_clause(clause: Binding | Traversal | PathMatch | Expr) -> str:
+    match clause:
+        case Binding():
+            matches = f" {{ {_pairs(clause.matches)} }}" if clause.matches else ""
+            return f"${clause.variable}: {'|'.join((clause.type_name, *clause.others))}{matches}"
+        case Traversal():
+            return _traversal(clause)
+        case PathMatch():
+            weight = "" if clause.weight is None else f" by {print_expr(clause.weight)}"
+            function = "all_shortest" if clause.every else "shortest"
+            return f"${clause.variable} = {function}({_traversal(clause.traversal)}{weight})"
+        case _:
+            text = print_expr(clause)
+            # A sign would go on with the condition before this one.
+            return f"({text})" if text.startswith("-") else text
+
+
+def _traversal(clause: Traversal) -> str:
+    words = "|".join((clause.edge_word, *clause.others))
+    edge = f"<{words}>" if clause.undirected else words
     binding = f"${clause.edge_variable}:" if clause.edge_variable is not None else ""
     most = "" if clause.max_hops is None else clause.max_hops
     bounds = f"{{{clause.min_hops},{most}}}" if clause.has_bounds else ""
@@ -151,20 +206,36 @@ def _ordering(ordering: Ordering) -> str:
     return print_expr(ordering.expr) + direction + nulls
 
 
-def _mutation(mutation: Mutation) -> Iterator[str]:
-    return (_statement(statement) for statement in mutation.statements)
+def print_statement(statement: Statement) -> str:
+    """One statement of a mutation."""
+    return "\n".join(_statement(statement))
 
 
-def _statement(statement: Statement) -> str:
+def _statement(statement: Statement) -> Iterator[str]:
     match statement:
         case Insert() | Upsert():
             verb = type(statement).__name__.lower()
-            return f"{verb} {statement.type_name} {{ {_pairs(statement.assignments)} }}"
+            yield f"{verb} {statement.type_name} {{ {_pairs(statement.assignments)} }}"
         case Update():
             assignments = _pairs(statement.assignments)
-            return f"update {statement.type_name} set {{ {assignments} }} where {print_expr(statement.condition)}"
+            yield f"update {statement.type_name} set {{ {assignments} }} where {print_expr(statement.condition)}"
         case Delete():
-            return f"delete {statement.type_name} where {print_expr(statement.condition)}"
+            yield f"delete {statement.type_name} where {print_expr(statement.condition)}"
+        case MatchInsert() | MatchUpdate() | MatchDelete():
+            yield "match {"
+            yield from _clauses(statement.clauses)
+            yield "}"
+            yield from _done_with_matches(statement)
+
+
+def _done_with_matches(statement: MatchInsert | MatchUpdate | MatchDelete) -> Iterator[str]:
+    match statement:
+        case MatchInsert():
+            yield from _statement(statement.statement)
+        case MatchUpdate():
+            yield f"update ${statement.variable.name} set {{ {_pairs(statement.assignments)} }}"
+        case MatchDelete():
+            yield f"delete ${statement.variable.name}"
 
 
 # --- expressions ------------------------------------------------------------------------------------------------------
@@ -233,6 +304,9 @@ class _Printer:
                 return expr.name
             case Aggregate():
                 return self._aggregate(expr)
+            case BlockCall():
+                argument = "" if expr.argument is None else f"({self.text(expr.argument)})"
+                return f"{expr.function}{argument} {_one_line(expr.clauses)}"
             case Call(function="list"):
                 return f"[{self._list(expr.arguments)}]"
             case Call():

@@ -1,4 +1,4 @@
-"""The parser of a read: clauses, projections, order and limit.
+"""The parser of a read: clauses, `with`, projections, order, limit and `union`.
 
 The only choice that goes back is a clause that starts with a variable: a traversal if it can be, else a condition. A traversal
 is not followed by what would go on with an expression: `$n in $list` alone may be either, and the checker decides by its names.
@@ -26,7 +26,9 @@ from omnigraph.language.query.ast import (
     Nearest,
     Negation,
     Negative,
+    Optional,
     Ordering,
+    PathMatch,
     Projection,
     PropertyMatch,
     Read,
@@ -34,6 +36,7 @@ from omnigraph.language.query.ast import (
     Search,
     StringLit,
     Traversal,
+    Union,
     Variable,
 )
 from omnigraph.language.query.expressions import (
@@ -41,6 +44,7 @@ from omnigraph.language.query.expressions import (
     OPERATOR_WORDS,
     deeper,
     expect_word,
+    parse_access,
     parse_expr,
     parse_integer,
     parse_variable,
@@ -51,27 +55,61 @@ from omnigraph.language.suggest import did_you_mean, nearest_name
 
 MAX_U64 = 2**64 - 1
 
+_ANY = re.compile(r"\*(?![A-Za-z0-9_])")
+_PATH = re.compile(r"=\s*(?:all_)?shortest\s*\(")
 _EDGE_WORD = re.compile(r"(?!not(?![A-Za-z0-9]))[a-z_][A-Za-z0-9_]*")
 #: What goes on with an expression behind its first two variables, so that they are no traversal.
 _GOES_ON = re.compile(rf"\.|[=!<>+*/%-]|(?:{'|'.join(OPERATOR_WORDS)})(?![A-Za-z0-9_])(?!\s*\{{)")
 
 
-def parse_read(scanner: Scanner) -> Read:
-    """What follows `match`: clauses, projections, having, order, limit and offset."""
-    clauses = _clauses(scanner, 0)
+def parse_read(scanner: Scanner, clauses: tuple[Clause, ...]) -> Read | Union:
+    """What follows the first match block: results, and the reads that are united with them."""
+    found: Read | Union = _results(scanner, clauses)
+    while word(scanner, "union"):
+        keeps_repeats = word(scanner, "all")
+        scanner.expect("{")
+        expect_word(scanner, "match")
+        right = _results(scanner, parse_clauses(scanner))
+        scanner.expect("}")
+        found = Union(found, right, keeps_repeats, *_order_and_bounds(scanner))
+    return found
+
+
+def _results(scanner: Scanner, clauses: tuple[Clause, ...]) -> Read:
+    """`with` parts as long as there are some, then `return`."""
+    before: Read | None = None
+    while word(scanner, "with"):
+        distinct, projections = _projections(scanner)
+        where = parse_expr(scanner) if word(scanner, "where") else None
+        orderings, limit, offset = _order_and_bounds(scanner)
+        before = Read(clauses, projections, orderings, limit, distinct, where, offset, before)
+        clauses = parse_clauses(scanner) if word(scanner, "match") else ()
     scanner.expect("return")
+    distinct, projections = _projections(scanner)
+    having = parse_expr(scanner) if word(scanner, "having") else None
+    orderings, limit, offset = _order_and_bounds(scanner)
+    return Read(clauses, projections, orderings, limit, distinct, having, offset, before)
+
+
+def _projections(scanner: Scanner) -> tuple[bool, tuple[Projection | AllProperties, ...]]:
+    """`[distinct] { projection+ }`."""
     distinct = word(scanner, "distinct")
     scanner.expect("{")
     projections = [_projection(scanner)]
     while not scanner.accept("}"):
         projections.append(_projection(scanner))
-    having = parse_expr(scanner) if word(scanner, "having") else None
+    return distinct, tuple(projections)
+
+
+def _order_and_bounds(
+    scanner: Scanner,
+) -> tuple[tuple[Ordering, ...], int | Variable | None, int | Variable | None]:
     orderings = _orderings(scanner) if scanner.accept("order") else ()
     limit = _row_count(scanner, "limit") if scanner.accept("limit") else None
     offset = _row_count(scanner, "offset") if word(scanner, "offset") else None
     if limit is None and offset is not None and word(scanner, "limit"):
         limit = _row_count(scanner, "limit")
-    return Read(clauses, tuple(projections), orderings, limit, distinct, having, offset)
+    return orderings, limit, offset
 
 
 def _row_count(scanner: Scanner, what: str) -> int | Variable:
@@ -81,7 +119,7 @@ def _row_count(scanner: Scanner, what: str) -> int | Variable:
     return parse_integer(scanner, MAX_U64, f"`{what}`")
 
 
-def _clauses(scanner: Scanner, depth: int) -> tuple[Clause, ...]:
+def parse_clauses(scanner: Scanner, depth: int = 0) -> tuple[Clause, ...]:
     """`{ clause+ }`."""
     scanner.expect("{")
     clauses = [_clause(scanner, depth)]
@@ -93,22 +131,29 @@ def _clauses(scanner: Scanner, depth: int) -> tuple[Clause, ...]:
 def _clause(scanner: Scanner, depth: int) -> Clause:
     start = scanner.at
     if scanner.looking_at("$"):
-        return _variable_clause(scanner)
+        return _variable_clause(scanner, depth)
     if scanner.accept("not"):
         if scanner.looking_at("{"):
-            clauses = _clauses(scanner, deeper(scanner, depth))
+            clauses = parse_clauses(scanner, deeper(scanner, depth))
             return Negation(clauses, scanner.span_from(start))
         scanner.at = start
-    return _filter(scanner)
+    if word(scanner, "optional"):
+        if scanner.looking_at("{"):
+            clauses = parse_clauses(scanner, deeper(scanner, depth))
+            return Optional(clauses, scanner.span_from(start))
+        scanner.at = start
+    return _filter(scanner, depth)
 
 
-def _variable_clause(scanner: Scanner) -> Clause:
+def _variable_clause(scanner: Scanner, depth: int) -> Clause:
     start = scanner.at
     variable = parse_variable(scanner).name
     if scanner.accept(":"):
-        type_name = scanner.take_type_name()
+        type_name, *others = _type_names(scanner)
         matches = _property_matches(scanner) if scanner.looking_at("{") else ()
-        return Binding(variable, type_name, matches, scanner.span_from(start))
+        return Binding(variable, type_name, matches, scanner.span_from(start), tuple(others))
+    if scanner.peek(_PATH):
+        return _path(scanner, start, variable)
     try:
         traversal = _traversal(scanner, start, variable)
     except Mismatch:
@@ -117,8 +162,32 @@ def _variable_clause(scanner: Scanner) -> Clause:
     is_text_operator = traversal is not None and traversal.edge_word in ("contains", "starts_with")
     if traversal is None or (scanner.peek(_GOES_ON) and not is_text_operator):
         scanner.at = start
-        return _filter(scanner)
+        return _filter(scanner, depth)
     return traversal
+
+
+def _type_names(scanner: Scanner) -> list[str]:
+    """`Type`, `A|B` or `*`."""
+    if scanner.peek(_ANY):
+        return [scanner.take_pattern(_ANY, "a type")]
+    names = [scanner.take_type_name()]
+    while scanner.accept("|"):
+        names.append(scanner.take_type_name())
+    return names
+
+
+def _path(scanner: Scanner, start: int, variable: str) -> PathMatch:
+    """`= shortest($a edge{m,n} $b [by $e.weight])`, behind the variable of the path."""
+    scanner.expect("=")
+    every = scanner.expect_one_of("all_shortest", "shortest") == "all_shortest"
+    scanner.expect("(")
+    begin = scanner.at
+    traversal = _traversal(scanner, begin, parse_variable(scanner).name)
+    weight = parse_access(scanner) if word(scanner, "by") else None
+    scanner.expect(")")
+    if weight is None and word(scanner, "by"):
+        weight = parse_access(scanner)
+    return PathMatch(variable, every, traversal, weight, scanner.span_from(start))
 
 
 def _property_matches(scanner: Scanner) -> tuple[PropertyMatch, ...]:
@@ -144,7 +213,7 @@ def _traversal(scanner: Scanner, start: int, source: str) -> Traversal:
         edge_variable = parse_variable(scanner).name
         scanner.expect(":")
     undirected = scanner.accept("<")
-    edge_word = scanner.take_pattern(_EDGE_WORD, "an edge name")
+    edge_word, *others = _edge_words(scanner)
     if undirected:
         scanner.expect(">")
     has_bounds = scanner.accept("{")
@@ -160,7 +229,18 @@ def _traversal(scanner: Scanner, start: int, source: str) -> Traversal:
         target,
         scanner.span_from(start),
         has_bounds=has_bounds,
+        others=tuple(others),
     )
+
+
+def _edge_words(scanner: Scanner) -> list[str]:
+    """`word`, `word|word` or `*`."""
+    if scanner.peek(_ANY):
+        return [scanner.take_pattern(_ANY, "an edge name")]
+    words = [scanner.take_pattern(_EDGE_WORD, "an edge name")]
+    while scanner.accept("|"):
+        words.append(scanner.take_pattern(_EDGE_WORD, "an edge name"))
+    return words
 
 
 def _hop_bounds(scanner: Scanner) -> tuple[int, int | None]:
@@ -178,9 +258,9 @@ def _hop_bounds(scanner: Scanner) -> tuple[int, int | None]:
 _NO_CONDITIONS = (Ident, Variable, Arithmetic, Negative, Nearest, Bm25, Rrf, StringLit, IntLit, FloatLit, ListLit)
 
 
-def _filter(scanner: Scanner) -> Expr:
+def _filter(scanner: Scanner, depth: int) -> Expr:
     """A condition; a search call alone means `call = true`."""
-    condition = parse_expr(scanner)
+    condition = parse_expr(scanner, depth)
     if isinstance(condition, Search | Fuzzy | MatchText):
         return Comparison(condition, "=", BoolLit(True, condition.span), condition.span)
     if isinstance(condition, Ident):

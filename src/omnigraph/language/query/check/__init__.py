@@ -4,10 +4,10 @@ scope        what names mean
 values       literals, and values for a property
 search       search calls and rankings
 expressions  everything else that has a value
-filters      comparisons
+conditions   comparisons, and what joins them
 patterns     `$x: Type { … }` and traversals
-blocks       the clauses of a `match` or `not` block
-results      return, order and limit
+blocks       the clauses of a block, and the blocks inside it
+results      return, with, union, order and limit
 mutations    insert, update, delete
 query        the entry point
 """
@@ -18,8 +18,24 @@ from omnigraph.language.query.check.tree import (
     CheckedMutation,
     CheckedQuery,
     CheckedRead,
-    NegatedBlock,
+    CheckedUnion,
+    CheckedWith,
+    NestedBlock,
+    OptionalPart,
+    PathStep,
     Step,
 )
 
-__all__ = ["Block", "CheckedMutation", "CheckedQuery", "CheckedRead", "NegatedBlock", "Step", "check_query"]
+__all__ = [
+    "Block",
+    "CheckedMutation",
+    "CheckedQuery",
+    "CheckedRead",
+    "CheckedUnion",
+    "CheckedWith",
+    "NestedBlock",
+    "OptionalPart",
+    "PathStep",
+    "Step",
+    "check_query",
+]

@@ -9,7 +9,7 @@ from typing import NoReturn
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query import ast
 from omnigraph.language.query.check.conditions import comparison, logical
-from omnigraph.language.query.check.scope import Scope
+from omnigraph.language.query.check.scope import Scope, path_column
 from omnigraph.language.query.check.search import search_call
 from omnigraph.language.query.check.values import literal_value
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS, common_type, number_type
@@ -67,6 +67,8 @@ def resolve(scope: Scope, expr: ast.Expr) -> Expr:
             return _case(scope, expr)
         case ast.Call():
             return _function(scope, expr)
+        case ast.BlockCall():
+            return _over_block(scope, expr)
         case _:
             return literal_value(scope, expr)
 
@@ -94,9 +96,13 @@ def _word(scope: Scope, word: ast.Ident) -> Expr:
     return scope.error(None, f"`{word.name}` is not a value; a variable is written `${word.name}`", word.span)
 
 
-def _variable(scope: Scope, variable: ast.Variable) -> Column | Parameter:
-    """A parameter first, else a bound node."""
+def _variable(scope: Scope, variable: ast.Variable) -> Expr:
+    """A value that a `with` has named, a parameter, else a bound node."""
     name = variable.name
+    if name in scope.values:
+        return scope.values[name]
+    if name in scope.named and name not in scope.params:
+        return scope.named[name]
     declared = scope.params.get(name)
     if declared is not None:
         if declared.is_blob:
@@ -112,9 +118,18 @@ def _variable(scope: Scope, variable: ast.Variable) -> Column | Parameter:
         )
     if name in scope.edges:
         refuse_bare_edge(scope, variable)
+    if name in scope.paths:
+        scope.error("T32", f"`${name}` is a path; `length`, `nodes` and `edges` say what it is", variable.span)
     if name not in scope.nodes:
         scope.unbound(None, name, variable.span)
-    return Column(name, "id", STRING)
+    return Column(name, "id", scope.nullable(name, STRING))
+
+
+def _over_block(scope: Scope, call: ast.BlockCall) -> Column:
+    """What is found over the matches of a block, for each row."""
+    if scope.block_value is None:
+        scope.error("T31", f"`{call.function} {{ … }}` stands in a condition of `match`, or in `return`", call.span)
+    return scope.block_value(scope, call)
 
 
 def refuse_bare_edge(scope: Scope, variable: ast.Variable) -> NoReturn:
@@ -196,6 +211,10 @@ def values(scope: Scope, exprs: Sequence[ast.Expr]) -> list[Expr]:
 def _function(scope: Scope, call: ast.Call) -> Expr:
     if call.function in ("id", "type"):
         return _of_entity(scope, call)
+    if call.function in ("length", "nodes", "edges"):
+        part = _of_path(scope, call)
+        if part is not None:
+            return part
     function = FUNCTIONS[call.function]
     arguments = values(scope, call.arguments)
     if call.function in ("least", "greatest", "coalesce", "list", "nullif"):
@@ -218,6 +237,16 @@ def _of_entity(scope: Scope, call: ast.Call) -> Expr:
         scope.error("T26", f"`{call.function}(x)` takes a variable that stands for a node or an edge", call.span)
     variable = call.arguments[0]
     return scope.read_column(ast.Access(variable.name, f"@{call.function}", variable.span))
+
+
+def _of_path(scope: Scope, call: ast.Call) -> Column | None:
+    """`length`, `nodes` and `edges` of a path; None for the length of a text."""
+    argument = call.arguments[0] if len(call.arguments) == 1 else None
+    if isinstance(argument, ast.Variable) and argument.name in scope.paths:
+        return path_column(scope, argument.name, call.function)
+    if call.function == "length":
+        return None
+    return scope.error("T32", f"`{call.function}(p)` takes the variable of a path", call.span)
 
 
 def _require_one_type(scope: Scope, call: ast.Call, arguments: Sequence[Expr]) -> None:
@@ -243,7 +272,7 @@ def _case(scope: Scope, case: ast.Case) -> Conditional:
 def _aggregate(scope: Scope, call: ast.Aggregate) -> AggregateCall:
     if scope.place == "match":
         scope.error("T7", f"a filter needs scalar operands; `{call.function}` belongs in `return`", call.span)
-    if scope.place == "mutation":
+    if scope.place in ("mutation", "matched"):
         scope.error("T8", f"`{call.function}` belongs in `return`", call.span)
     argument = call.argument
     if argument is None:

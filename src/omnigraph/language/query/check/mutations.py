@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NoReturn
 
 from omnigraph.errors import LanguageError
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query import ast
+from omnigraph.language.query.check.blocks import check_block, with_blocks
 from omnigraph.language.query.check.expressions import condition, resolve
-from omnigraph.language.query.check.scope import Scope, implicit_columns
-from omnigraph.language.query.check.tree import CheckedMutation
+from omnigraph.language.query.check.scope import Place, Scope, implicit_columns, is_several
+from omnigraph.language.query.check.tree import AttachedBlock, CheckedMatch, CheckedMutation
 from omnigraph.language.query.check.values import declared_parameter, exactly, value_for
 from omnigraph.language.query.ir import (
     ROW,
@@ -18,20 +20,30 @@ from omnigraph.language.query.ir import (
     Assign,
     Column,
     DeleteEdges,
+    DeleteMatched,
     DeleteNodes,
     Expr,
     InsertEdge,
+    InsertMatched,
     InsertNode,
+    OutputColumn,
+    ResultColumn,
     Statement,
     UpdateEdges,
+    UpdateMatched,
     UpdateNodes,
     UpsertNode,
     columns_of,
 )
+from omnigraph.language.query.printer import print_statement
 from omnigraph.language.schema.catalog import EdgeType, EntityType, NodeType
 from omnigraph.language.source import Span
 from omnigraph.language.types import PropType
 
+Plain = ast.Insert | ast.Upsert | ast.Update | ast.Delete
+
+#: The column of the matches that holds the id of what is changed.
+MATCHED_ID = "@id"
 #: How an edge's ends are named in a statement, and the columns they are.
 ENDPOINTS = {"from": "src", "to": "dst"}
 
@@ -43,7 +55,13 @@ def check_mutation(scope: Scope, query: ast.Query, mutation: ast.Mutation) -> Ch
     return CheckedMutation(statements)
 
 
-def _statement(scope: Scope, statement: ast.Statement) -> Statement:
+def _statement(scope: Scope, statement: ast.Statement) -> Statement | CheckedMatch:
+    if isinstance(statement, ast.MatchInsert | ast.MatchUpdate | ast.MatchDelete):
+        return _matched(scope, statement)
+    return _plain(scope, statement)
+
+
+def _plain(scope: Scope, statement: Plain) -> Statement:
     target = _target(scope, statement)
     match statement:
         case ast.Insert():
@@ -59,7 +77,7 @@ def _statement(scope: Scope, statement: ast.Statement) -> Statement:
             return DeleteEdges(target.name, predicate)
 
 
-def _target(scope: Scope, statement: ast.Statement) -> NodeType | EdgeType:
+def _target(scope: Scope, statement: Plain) -> NodeType | EdgeType:
     """The type a statement works on; a node type wins over an edge type of the same name."""
     name = statement.type_name
     target = scope.catalog.nodes.get(name) or scope.catalog.edges.get(name)
@@ -71,7 +89,7 @@ def _target(scope: Scope, statement: ast.Statement) -> NodeType | EdgeType:
 
 def _refuse_mixture(scope: Scope, query: ast.Query, mutation: ast.Mutation) -> None:
     """One query either writes or deletes, so that what a later statement sees is never in doubt."""
-    deletes = [isinstance(statement, ast.Delete) for statement in mutation.statements]
+    deletes = [isinstance(statement, ast.Delete | ast.MatchDelete) for statement in mutation.statements]
     if all(deletes) or not any(deletes):
         return
     first_of_other_kind = mutation.statements[deletes.index(not deletes[0])]
@@ -80,6 +98,90 @@ def _refuse_mixture(scope: Scope, query: ast.Query, mutation: ast.Mutation) -> N
         "updates, then (2) deletes; to make both visible at once, run them on a branch and merge it",
         **scope.source.place(first_of_other_kind.span),
     )
+
+
+# --- statements that work on matches ----------------------------------------------------------------------------------
+
+
+def _matched(scope: Scope, statement: ast.MatchInsert | ast.MatchUpdate | ast.MatchDelete) -> CheckedMatch:
+    """A statement whose values read what a pattern matches."""
+    inside = scope.inner()
+    block = check_block(inside, statement.clauses)
+    _refuse_blobs(inside, statement)
+    text = print_statement(statement)
+    attached: list[AttachedBlock] = []
+    reading = with_blocks(inside.at("matched"), attached)
+    match statement:
+        case ast.MatchInsert():
+            made = _plain(reading, statement.statement)
+            assert isinstance(made, InsertNode | InsertEdge | UpsertNode)
+            columns, read = _columns_of(made)
+            return CheckedMatch(block, columns, text, lambda rows: InsertMatched(rows, read), tuple(attached))
+        case ast.MatchUpdate():
+            target = _matched_target(inside, statement.variable)
+            name = statement.variable.name
+            words = {
+                known: Column(name, known, declared.type)
+                for known, declared in target.properties.items()
+                if not declared.type.is_blob
+            }
+            _refuse_identity(scope, statement, target)
+            assigned = tuple(_assignments(reading, statement, target, words).values())
+            columns = (_id_column(inside, name), *(OutputColumn(each.property, each.value) for each in assigned))
+            values = tuple(replace(each, value=ResultColumn(each.property, each.value.type)) for each in assigned)
+            return CheckedMatch(
+                block, columns, text, lambda rows: UpdateMatched(rows, target.type_key, values), tuple(attached)
+            )
+        case ast.MatchDelete():
+            target = _matched_target(inside, statement.variable)
+            columns = (_id_column(inside, statement.variable.name),)
+            return CheckedMatch(block, columns, text, lambda rows: DeleteMatched(rows, target.type_key))
+
+
+def _refuse_blobs(scope: Scope, statement: ast.MatchInsert | ast.MatchUpdate | ast.MatchDelete) -> None:
+    """A Blob is given by a parameter, row by row; a pattern has none to give."""
+    if isinstance(statement, ast.MatchDelete):
+        return
+    inner = statement.statement if isinstance(statement, ast.MatchInsert) else statement
+    target = _matched_target(scope, inner.variable) if isinstance(inner, ast.MatchUpdate) else _target(scope, inner)
+    for assignment in inner.assignments:
+        declared = target.properties.get(assignment.property)
+        if declared is not None and declared.type.is_blob:
+            scope.error(
+                "T35",
+                f"Blob property `{assignment.property}` is set by `update {target.name}` or `insert` alone",
+                assignment.span,
+            )
+
+
+def _matched_target(scope: Scope, variable: ast.Variable) -> NodeType | EdgeType:
+    """The type of a matched node or edge that is changed."""
+    target = scope.nodes.get(variable.name) or scope.edges.get(variable.name)
+    if target is None:
+        scope.unbound("T35", variable.name, variable.span)
+    if is_several(target):
+        scope.error(
+            "T35", f"`${variable.name}` stands for entities of several types; match one type at a time", variable.span
+        )
+    return target
+
+
+def _id_column(scope: Scope, variable: str) -> OutputColumn:
+    return OutputColumn(MATCHED_ID, Column(variable, "id", scope.nullable(variable, STRING)))
+
+
+def _columns_of(
+    made: InsertNode | InsertEdge | UpsertNode,
+) -> tuple[tuple[OutputColumn, ...], InsertNode | InsertEdge | UpsertNode]:
+    """The values of an insert as columns of the matches, and the insert that reads them."""
+    columns = [OutputColumn(assign.property, assign.value) for assign in made.assignments]
+    values = tuple(replace(each, value=ResultColumn(each.property, each.value.type)) for each in made.assignments)
+    if isinstance(made, InsertEdge):
+        ends = {"@src": made.source, "@dst": made.target}
+        columns += [OutputColumn(name, expr) for name, expr in ends.items()]
+        source, target = (ResultColumn(name, expr.type) for name, expr in ends.items())
+        return tuple(columns), replace(made, source=source, target=target, assignments=values)
+    return tuple(columns), replace(made, assignments=values)
 
 
 # --- insert -----------------------------------------------------------------------------------------------------------
@@ -120,6 +222,16 @@ def _require_properties(
 
 
 def _update(scope: Scope, statement: ast.Update, target: NodeType | EdgeType) -> UpdateNodes | UpdateEdges:
+    _refuse_identity(scope, statement, target)
+    assigned = tuple(_assignments(scope, statement, target, _row_words(scope, target)).values())
+    predicate = _predicate(scope, statement.condition, target)
+    if isinstance(target, EdgeType):
+        return UpdateEdges(target.name, assigned, predicate)
+    return UpdateNodes(target.name, assigned, predicate)
+
+
+def _refuse_identity(scope: Scope, statement: ast.Update | ast.MatchUpdate, target: NodeType | EdgeType) -> None:
+    """What says which node or edge it is does not change."""
     for assignment in statement.assignments:
         if isinstance(target, EdgeType) and assignment.property in (*ENDPOINTS, *ENDPOINTS.values()):
             scope.error(
@@ -135,11 +247,6 @@ def _update(scope: Scope, statement: ast.Update, target: NodeType | EdgeType) ->
                 f"insert the {what} under its new key and delete the old one",
                 assignment.span,
             )
-    assigned = tuple(_assignments(scope, statement, target, _row_words(scope, target)).values())
-    predicate = _predicate(scope, statement.condition, target)
-    if isinstance(target, EdgeType):
-        return UpdateEdges(target.name, assigned, predicate)
-    return UpdateNodes(target.name, assigned, predicate)
 
 
 def _upsert(scope: Scope, statement: ast.Upsert, target: NodeType | EdgeType) -> UpsertNode:
@@ -159,7 +266,7 @@ def _upsert(scope: Scope, statement: ast.Upsert, target: NodeType | EdgeType) ->
 
 def _assignments(
     scope: Scope,
-    statement: ast.Insert | ast.Upsert | ast.Update,
+    statement: ast.Insert | ast.Upsert | ast.Update | ast.MatchUpdate,
     target: NodeType | EdgeType,
     words: Mapping[str, Expr] | None = None,
 ) -> dict[str, Assign]:
@@ -174,7 +281,8 @@ def _assignments(
             _no_property(scope, target, name, assignment.span)
         if name in assigned:
             scope.error("T13", f"property `{name}` is assigned twice", assignment.span)
-        inner = scope.at("mutation", words or {}, _no_value(scope, target))
+        place: Place = "matched" if scope.place == "matched" else "mutation"
+        inner = scope.at(place, words or {}, _no_value(scope, target))
         assigned[name] = Assign(name, _assigned_value(inner, assignment, kind, f"`{target.name}.{name}`"), kind)
     return assigned
 

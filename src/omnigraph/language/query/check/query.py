@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from omnigraph.language.query.ast import Mutation, Query
-from omnigraph.language.query.check.blocks import check_block
 from omnigraph.language.query.check.mutations import check_mutation
-from omnigraph.language.query.check.results import check_results
+from omnigraph.language.query.check.results import check_read
 from omnigraph.language.query.check.scope import ANONYMOUS, Scope
 from omnigraph.language.query.check.tree import CheckedQuery
 from omnigraph.language.schema.catalog import Catalog
@@ -22,8 +21,7 @@ def check_query(query: Query, catalog: Catalog, source: Source) -> CheckedQuery:
     scope.params = _params(scope, query)
     if isinstance(query.body, Mutation):
         return CheckedQuery(query, check_mutation(scope, query, query.body))
-    block = check_block(scope, query.body.clauses)
-    return CheckedQuery(query, check_results(scope, query.body, block))
+    return CheckedQuery(query, check_read(scope, query.body))
 
 
 def _params(scope: Scope, query: Query) -> dict[str, PropType]:

@@ -1,14 +1,18 @@
-"""`return`, `having`, `order`, `limit` and `offset`."""
+"""`return`, `having`, `order`, `limit` and `offset`; `with` between two match blocks, and `union` between two reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from omnigraph.language.query import ast
+from omnigraph.language.query.check.blocks import check_block, with_blocks
 from omnigraph.language.query.check.expressions import condition, resolve
-from omnigraph.language.query.check.scope import Scope
-from omnigraph.language.query.check.tree import Block, CheckedRead
+from omnigraph.language.query.check.scope import Scope, is_several
+from omnigraph.language.query.check.tree import AttachedBlock, Block, CheckedRead, CheckedUnion, CheckedWith
+from omnigraph.language.query.functions import common_type
 from omnigraph.language.query.ir import (
+    VALUE,
     Bm25,
     Column,
     Expr,
@@ -16,6 +20,7 @@ from omnigraph.language.query.ir import (
     OrderKey,
     OutputColumn,
     Parameter,
+    ResultColumn,
     Rrf,
     TextMatch,
     UnknownAlias,
@@ -24,8 +29,10 @@ from omnigraph.language.query.ir import (
     conjuncts,
     operands,
     outside_groups,
+    value_column,
 )
 from omnigraph.language.query.printer import column_name
+from omnigraph.language.schema.catalog import NodeType
 from omnigraph.language.source import Span
 from omnigraph.language.types import INTEGERS
 
@@ -33,13 +40,29 @@ from omnigraph.language.types import INTEGERS
 Written = tuple[ast.Projection, OutputColumn]
 
 
-def check_results(scope: Scope, read: ast.Read, block: Block) -> CheckedRead:
+def check_read(scope: Scope, read: ast.Read | ast.Union) -> CheckedRead | CheckedUnion:
+    """Check a read and all parts before it; the scope is empty before and of no use afterwards."""
+    if isinstance(read, ast.Union):
+        return _check_union(scope, read)
+    before = None if read.before is None else _check_with(scope, read.before)
+    if before is not None:
+        scope = _after(scope, before)
+    block = check_block(scope, read.clauses)
+    return check_results(scope, read, block, before)
+
+
+def check_results(scope: Scope, read: ast.Read, block: Block, before: CheckedWith | None = None) -> CheckedRead:
     """Check everything behind the match block."""
-    scope = scope.at("result")
+    attached: list[AttachedBlock] = []
+    scope = with_blocks(scope.at("result"), attached)
     written = [pair for projection in read.projections for pair in _columns(scope, projection)]
     columns = tuple(column for _, column in written)
     _refuse_equal_names(scope, written)
-    aliases = {projection.alias: column.expr for projection, column in written if projection.alias is not None}
+    aliases = {
+        projection.alias or column.name: column.expr
+        for projection, column in written
+        if projection.alias is not None or isinstance(projection.expr, ast.Variable)
+    }
     having = () if read.having is None else tuple(conjuncts(condition(_named(scope, written), read.having)))
     order = tuple(_order_key(scope, ordering, aliases) for ordering in read.orderings)
     _check_rankings(scope, read, order)
@@ -53,7 +76,89 @@ def check_results(scope: Scope, read: ast.Read, block: Block) -> CheckedRead:
         _check_order_of_groups(scope, read, columns, order, aggregates=aggregates)
     limit = None if read.limit is None else _row_count(scope, read.limit, "limit")
     offset = 0 if read.offset is None else _row_count(scope, read.offset, "offset")
-    return CheckedRead(block, columns, order, limit, aggregates, read.distinct, having, offset)
+    return CheckedRead(block, columns, order, limit, aggregates, read.distinct, having, offset, tuple(attached), before)
+
+
+# --- with and union ---------------------------------------------------------------------------------------------------
+
+
+def _check_with(scope: Scope, written: ast.Read) -> CheckedWith:
+    """The part of a query up to a `with`: what it names lives on, everything else is forgotten."""
+    before = None if written.before is None else _check_with(scope, written.before)
+    inside = scope.following() if before is None else _after(scope, before)
+    block = check_block(inside, written.clauses)
+    for projection in written.projections:
+        _require_name(inside, projection)
+    read = check_results(inside, written, block, before)
+    nodes: dict[str, NodeType] = {}
+    values: dict[str, Column] = {}
+    maybe: set[str] = set()
+    columns: list[OutputColumn] = []
+    for projection, column in zip(written.projections, read.columns, strict=True):
+        assert isinstance(projection, ast.Projection)
+        name = projection.alias or column.name
+        variable = projection.expr.name if isinstance(projection.expr, ast.Variable) else None
+        if variable is not None and variable in inside.nodes and isinstance(column.expr, Column):
+            if is_several(inside.nodes[variable]):
+                scope.error(
+                    "T33",
+                    f"`${variable}` stands for nodes of several types; a `with` takes its values",
+                    projection.span,
+                )
+            nodes[name] = inside.nodes[variable]
+            columns.append(OutputColumn(f"{name}.id", column.expr))
+            if column.type.nullable:
+                maybe.add(name)
+        else:
+            values[name] = value_column(name, column.type)
+            columns.append(OutputColumn(f"{values[name].variable}.{VALUE}", column.expr))
+    return CheckedWith(replace(read, columns=tuple(columns)), nodes, values, frozenset(maybe))
+
+
+def _require_name(scope: Scope, projection: ast.Projection | ast.AllProperties) -> None:
+    if isinstance(projection, ast.AllProperties):
+        scope.error("T33", "a `with` names values one by one; `$x` keeps the node", projection.span)
+    if projection.alias is None and not isinstance(projection.expr, ast.Variable):
+        scope.error("T33", "what a `with` computes needs a name: `… as name`", projection.span)
+
+
+def _after(scope: Scope, before: CheckedWith) -> Scope:
+    """The scope behind a `with`."""
+    found = scope.following()
+    found.nodes |= before.nodes
+    found.values |= before.values
+    found.maybe |= before.maybe
+    for name in before.values:
+        if name in found.params:
+            found.params = {known: kind for known, kind in found.params.items() if known != name}
+    return found
+
+
+def _check_union(scope: Scope, union: ast.Union) -> CheckedUnion:
+    left = check_read(scope.following(), union.left)
+    right = check_read(scope.following(), union.right)
+    assert isinstance(right, CheckedRead)
+    span = _first_span(union.right)
+    names = [[column.name for column in side.columns] for side in (left, right)]
+    if names[0] != names[1]:
+        shown = " and ".join(f"({', '.join(each)})" for each in names)
+        scope.error("T34", f"the sides of a `union` have the same columns, not {shown}", span)
+    columns: list[OutputColumn] = []
+    for one, other in zip(left.columns, right.columns, strict=True):
+        kind = common_type((one.type, other.type))
+        if kind is None:
+            scope.error("T34", f"column `{one.name}` is {one.type} on one side and {other.type} on the other", span)
+        kind = replace(kind, nullable=one.type.nullable or other.type.nullable)
+        columns.append(OutputColumn(one.name, ResultColumn(one.name, kind)))
+    words = {column.name: column.expr for column in columns}
+    order = tuple(_order_key(scope.at("result", words), ordering, words) for ordering in union.orderings)
+    limit = None if union.limit is None else _row_count(scope, union.limit, "limit")
+    offset = 0 if union.offset is None else _row_count(scope, union.offset, "offset")
+    return CheckedUnion(left, right, union.keeps_repeats, tuple(columns), order, limit, offset)
+
+
+def _first_span(read: ast.Read) -> Span:
+    return read.projections[0].span
 
 
 def _columns(scope: Scope, projection: ast.Projection | ast.AllProperties) -> Iterator[Written]:
@@ -82,11 +187,15 @@ def _refuse_equal_names(scope: Scope, written: list[Written]) -> None:
 def _named(scope: Scope, written: list[Written]) -> Scope:
     """The scope of `having`: bare words are the columns."""
     words = {column.name: column.expr for _, column in written}
+    values = {projection.alias or column.name: column.expr for projection, column in written}
 
     def no_word(name: str, span: Span) -> None:
         scope.error("T29", f"no column of the result is named `{name}`", span, name=name, known=words)
 
-    return scope.at("result", words, no_word)  # type: ignore[arg-type]  # it never returns
+    named = {name: expr for name, expr in values.items() if not scope.is_bound(name)}
+    inside = scope.at("result", words, no_word)  # type: ignore[arg-type]  # it never returns
+    # A block in `having` would be one more thing to group by.
+    return replace(inside, named=named, block_value=None)
 
 
 def _order_key(scope: Scope, ordering: ast.Ordering, aliases: Mapping[str, Expr]) -> OrderKey:
@@ -152,7 +261,9 @@ def _check_grouping(scope: Scope, written: list[Written]) -> None:
                 scope.error(
                     "T9", "what stands beside an aggregate in one expression must be returned too", projection.span
                 )
-        elif _holds_rank(column.expr) or not (isinstance(projection.expr, ast.Variable) or columns_of(column.expr)):
+        elif _holds_rank(column.expr) or not (
+            isinstance(projection.expr, ast.Variable | ast.Access) or columns_of(column.expr)
+        ):
             scope.error("T9", "beside aggregates a query returns only values of the matched rows", projection.span)
 
 

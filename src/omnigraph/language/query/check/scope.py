@@ -8,12 +8,12 @@ from itertools import count
 from typing import Literal, NoReturn
 
 from omnigraph.language.literals import TypedValue
-from omnigraph.language.query.ast import Access
-from omnigraph.language.query.ir import STRING, Column, Expr
+from omnigraph.language.query.ast import Access, BlockCall
+from omnigraph.language.query.ir import I64, STRING, Column, Expr, value_column
 from omnigraph.language.schema.catalog import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.language.source import Source, Span
 from omnigraph.language.suggest import did_you_mean, nearest_name
-from omnigraph.language.types import PropType
+from omnigraph.language.types import PropType, Scalar
 
 ANONYMOUS = "_"
 
@@ -23,7 +23,7 @@ NO_WORDS: Mapping[str, Expr] = {}
 
 
 #: Where an expression stands: it decides what a bare word and an aggregate mean.
-Place = Literal["match", "result", "mutation"]
+Place = Literal["match", "result", "mutation", "matched"]
 
 
 @dataclass
@@ -41,10 +41,39 @@ class Scope:
     words: Mapping[str, Expr] = field(default_factory=dict)
     #: Raises the error for a bare word that stands for nothing; None leaves it to the place.
     no_word: Callable[[str, Span], NoReturn] | None = None
+    #: What `$name` stands for behind `where` and `having`, besides the variables: the columns there.
+    named: Mapping[str, Expr] = field(default_factory=dict)
+    #: The variables that hold a value instead of a node or an edge: names of a `with`.
+    values: dict[str, Column] = field(default_factory=dict)
+    #: The paths, each with the type of its nodes.
+    paths: dict[str, NodeType] = field(default_factory=dict)
+    #: The variables of optional blocks, which stand for nothing in some rows.
+    maybe: set[str] = field(default_factory=set)
+    #: Gives the column of what is found over the matches of a block; None where no block can stand. Blocks are built on
+    #: expressions.
+    block_value: Callable[[Scope, BlockCall], Column] | None = None
 
     def inner(self) -> Scope:
         """A scope that sees everything bound so far and keeps what it binds to itself."""
-        return Scope(self.source, self.catalog, self.params, dict(self.nodes), dict(self.edges), self._numbers)
+        return Scope(
+            self.source,
+            self.catalog,
+            self.params,
+            dict(self.nodes),
+            dict(self.edges),
+            self._numbers,
+            values=dict(self.values),
+            paths=dict(self.paths),
+            maybe=set(self.maybe),
+        )
+
+    def following(self) -> Scope:
+        """A scope in which nothing is bound yet."""
+        return Scope(self.source, self.catalog, self.params, _numbers=self._numbers)
+
+    def fresh_value(self, kind: PropType) -> Column:
+        """A column for a value that has no name in the text."""
+        return value_column(str(next(self._numbers)), kind)
 
     def at(
         self, place: Place, words: Mapping[str, Expr] = NO_WORDS, no_word: Callable[[str, Span], NoReturn] | None = None
@@ -53,7 +82,11 @@ class Scope:
         return replace(self, place=place, words=words, no_word=no_word)
 
     def is_bound(self, variable: str) -> bool:
-        return variable in self.nodes or variable in self.edges
+        return any(variable in known for known in (self.nodes, self.edges, self.values, self.paths))
+
+    def nullable(self, variable: str, kind: PropType) -> PropType:
+        """The type of what belongs to a variable, which may stand for nothing."""
+        return kind.as_nullable() if variable in self.maybe else kind
 
     def name_of(self, variable: str) -> str:
         """The variable itself, or a fresh name that no text can contain when it is the anonymous one."""
@@ -68,7 +101,7 @@ class Scope:
 
     def unbound(self, code: str | None, variable: str, span: Span) -> NoReturn:
         """Raise the error for a variable that nothing has bound."""
-        known = (*self.nodes, *self.edges, *self.params)
+        known = (*self.nodes, *self.edges, *self.values, *self.paths, *self.params)
         suggestion = nearest_name(variable, (name for name in known if name.isidentifier()))
         tail = did_you_mean(f"${suggestion}" if suggestion else None)
         self.source.type_error(code, f"variable `${variable}` is not bound{tail}", span, suggestion=suggestion)
@@ -88,12 +121,14 @@ class Scope:
             found = STRING
         if found is None:
             self.no_property(code, entity, access.property, access.span)
-        return Column(access.variable, name, found)
+        return Column(access.variable, name, self.nullable(access.variable, found))
 
     def read_column(self, access: Access) -> Column | TypedValue:
         """The column of an access whose value is read, which a Blob's can not be; `@type` is the name of the type."""
         entity = self.entity(access.variable)
         if access.property == "@type" and entity is not None:
+            if access.variable in self.maybe or is_several(entity):
+                return Column(access.variable, "@type", self.nullable(access.variable, STRING))
             return TypedValue(entity.name, STRING)
         column = self.column(access)
         if column.type.is_blob:
@@ -109,6 +144,29 @@ class Scope:
         """Raise the error for a property that a type does not have."""
         known = (*entity.properties, *implicit_columns(entity))
         self.error(code, f"no property `{name}` on {entity.name}", span, name=name, known=known)
+
+
+#: The parts of a path and their types.
+_PATH_PARTS = {
+    "length": I64,
+    "nodes": PropType(Scalar.STRING, is_list=True),
+    "edges": PropType(Scalar.STRING, is_list=True),
+}
+
+
+def path_column(scope: Scope, path: str, part: str) -> Column:
+    """The column of a part of a path."""
+    return value_column(f"{path}:{part}", scope.nullable(path, _PATH_PARTS[part]))
+
+
+def path_columns(scope: Scope, path: str) -> tuple[Column, ...]:
+    """The columns of all parts of a path."""
+    return tuple(path_column(scope, path, part) for part in _PATH_PARTS)
+
+
+def is_several(entity: EntityType) -> bool:
+    """Whether a type stands for several: its name joins theirs."""
+    return "|" in entity.name
 
 
 def implicit_columns(entity: EntityType) -> tuple[str, ...]:

@@ -19,12 +19,19 @@ DATETIME = PropType(Scalar.DATETIME)
 TRUE = TypedValue(True, BOOL)
 FALSE = TypedValue(False, BOOL)
 
+#: The property under which a variable holds a value instead of a node or an edge: what a `with` names, what was found
+#: over the matches of a block, the parts of a path.
+VALUE = "#value"
+
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A property of a bound variable, or its implicit `id` (and `src`, `dst` of an edge)."""
+    """A property of a bound variable, or its implicit `id` (and `src`, `dst` of an edge).
+
+    `@type` is the type of a variable that stands for nodes or edges of several types.
+    """
 
     variable: str
     property: str
@@ -46,6 +53,16 @@ class Now:
     @property
     def type(self) -> PropType:
         return DATETIME
+
+
+def value_column(name: str, type: PropType) -> Column:
+    """The column of a variable that holds a value; no text can contain its name, so that it is never that of a node."""
+    return Column(f"={name}", VALUE, type)
+
+
+def is_value(variable: str) -> bool:
+    """Whether a variable holds a value instead of a node or an edge."""
+    return variable.startswith("=")
 
 
 #: What is the same for every row of one run.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph.language.query.ir.expressions import Expr
+from omnigraph.language.query.ir.plan import Plan
 from omnigraph.language.types import PropType
 
 #: The variable under which a predicate names the columns of the row it is asked about.
@@ -79,7 +80,44 @@ class DeleteEdges:
     predicate: Expr
 
 
-Statement = InsertNode | InsertEdge | UpsertNode | UpdateNodes | UpdateEdges | DeleteNodes | DeleteEdges
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What a pattern matches before a statement: the columns that the statement reads, one row for each match.
+
+    `text` is the pattern and the columns as they are written in a query; it says what was asked for.
+    """
+
+    rows: Plan
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class InsertMatched:
+    """The statement once for each row; its values are columns of the rows."""
+
+    matches: Matches
+    statement: InsertNode | InsertEdge | UpsertNode
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMatched:
+    """Nodes or edges of one type by their id, each once; values are columns of the rows."""
+
+    matches: Matches
+    type_key: str
+    assignments: tuple[Assign, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMatched:
+    """Nodes, with their edges, or edges of one type by their id."""
+
+    matches: Matches
+    type_key: str
+
+
+Matched = InsertMatched | UpdateMatched | DeleteMatched
+Statement = InsertNode | InsertEdge | UpsertNode | UpdateNodes | UpdateEdges | DeleteNodes | DeleteEdges | Matched
 
 
 @dataclass(frozen=True, slots=True)

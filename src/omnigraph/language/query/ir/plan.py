@@ -6,10 +6,11 @@ never change what a variable stands for; they only make, multiply and drop rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from omnigraph.language.query.ir.expressions import (
+    STRING,
     AggregateCall,
     Bm25,
     Column,
@@ -21,6 +22,7 @@ from omnigraph.language.query.ir.expressions import (
     ResultColumn,
     Rrf,
     UnknownAlias,
+    value_column,
 )
 from omnigraph.language.types import PropType
 
@@ -37,6 +39,11 @@ class Direction(StrEnum):
         """The same edges seen from the other end."""
         return {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.BOTH: Direction.BOTH}[self]
 
+
+#: What is known of a path.
+PATH_PARTS = ("length", "nodes", "edges")
+#: The most hops of a step without an upper bound: no graph has a shortest path of so many edges.
+OPEN_END = 2**40
 
 # --- what is matched --------------------------------------------------------------------------------------------------
 
@@ -67,6 +74,8 @@ class EdgePattern:
 
     Without a variable each (source, target) pair fits once; the target's shortest distance lies within the bounds.
     With a variable (always one hop) each edge fits once, and `predicates` are on the edge.
+    `alternatives`, when there are several, are all edge types that may be followed, each with its direction; `ends` are then
+    the types of the two nodes. A pair that several of them connect still fits once.
     """
 
     edge_type: str
@@ -76,6 +85,23 @@ class EdgePattern:
     variable: str | None = None
     predicates: tuple[Predicate, ...] = ()
     columns: tuple[str, ...] | None = None
+    alternatives: tuple[tuple[str, Direction], ...] = ()
+    ends: tuple[str, str] | None = None
+
+    @property
+    def edge_types(self) -> tuple[str, ...]:
+        """All edge types that may be followed."""
+        return tuple(name for name, _ in self.alternatives) or (self.edge_type,)
+
+    @property
+    def reversed(self) -> EdgePattern:
+        """The same edges seen from the other end."""
+        return replace(
+            self,
+            direction=self.direction.reversed,
+            alternatives=tuple((name, direction.reversed) for name, direction in self.alternatives),
+            ends=None if self.ends is None else (self.ends[1], self.ends[0]),
+        )
 
 
 # --- operators that make rows of bindings -----------------------------------------------------------------------------
@@ -123,6 +149,14 @@ class Outer:
 
 
 @dataclass(frozen=True, slots=True)
+class Empty:
+    """No rows, of these variables. `columns` are what is read of them above."""
+
+    variables: tuple[str, ...]
+    columns: tuple[Column, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CrossJoin:
     """Every row of the left with every row of the right."""
 
@@ -160,6 +194,108 @@ class AntiJoin:
     input: Plan
     inner: Plan
     on: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SemiJoin:
+    """The rows for which the inner plan, started with their values of the `on` variables, has a row."""
+
+    input: Plan
+    inner: Plan
+    on: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalJoin:
+    """Each row with each row that the inner plan has for its values of the `on` variables; alone where there is none.
+
+    What the inner plan binds is null then. The rows keep their order.
+    """
+
+    input: Plan
+    inner: Plan
+    on: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """Each row with one more value: an aggregate over the rows that the inner plan has for it.
+
+    `call` is `exists`, or an aggregate; `weighted` as in Aggregate.
+    """
+
+    input: Plan
+    inner: Plan
+    on: tuple[str, ...]
+    column: Column
+    call: AggregateCall
+    weighted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShortestPaths:
+    """Each row with the shortest path from `source` to `target`, both bound; with `every` once for each of them.
+
+    Rows whose ends no path connects within the bounds are dropped. Of equally short paths the smallest by the ids of its
+    nodes is taken. `weight` is a property of the edges; a path is as long as their sum. The path is bound as its parts,
+    `length`, `nodes` and `edges`.
+    """
+
+    input: Plan
+    path: str
+    source: str
+    edge: EdgePattern
+    target: str
+    node_type: str
+    every: bool = False
+    weight: str | None = None
+    #: The parts of the path that are read above.
+    reading: tuple[str, ...] = PATH_PARTS
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The variable of each part of the path."""
+        return {part: value_column(f"{self.path}:{part}", STRING).variable for part in PATH_PARTS}
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Rows in which the id of a node is known, with properties of that node; null where the id is null."""
+
+    input: Plan
+    node: NodePattern
+
+
+@dataclass(frozen=True, slots=True)
+class With:
+    """The rows of a result as bindings: its columns are named as variables have them, `n.id` or a value.
+
+    Nothing that was bound below is known above, except what is named here.
+    """
+
+    input: Plan
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """Rows with the types of some variables, which other plans beside this one bind to nodes of other types."""
+
+    input: Plan
+    types: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The rows of several plans, one plan after the other.
+
+    `columns` are what is read of them above, when they bind variables; None when they are results with equal columns, whose
+    types are then `types`.
+    """
+
+    inputs: tuple[Plan, ...]
+    columns: tuple[Column, ...] | None = None
+    types: tuple[PropType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,10 +408,19 @@ Plan = (
     | RankedScan
     | FusedScan
     | Outer
+    | Empty
     | CrossJoin
     | Expand
     | Filter
     | AntiJoin
+    | SemiJoin
+    | OptionalJoin
+    | Attach
+    | ShortestPaths
+    | Fetch
+    | With
+    | Tag
+    | Union
     | CountPaths
     | CountRows
     | Aggregate

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.ir.expressions import (
+    VALUE,
     AggregateCall,
     AllTokens,
     And,
@@ -35,29 +36,37 @@ from omnigraph.language.query.ir.expressions import (
 from omnigraph.language.query.ir.mutation import (
     Assign,
     DeleteEdges,
+    DeleteMatched,
     DeleteNodes,
     InsertEdge,
+    InsertMatched,
     InsertNode,
     MutationPlan,
     Statement,
     UpdateEdges,
+    UpdateMatched,
     UpdateNodes,
     UpsertNode,
 )
 from omnigraph.language.query.ir.plan import (
+    OPEN_END,
     Aggregate,
     AntiJoin,
+    Attach,
     CountPaths,
     CountRows,
     CrossJoin,
     EdgePattern,
+    Empty,
     Expand,
+    Fetch,
     Filter,
     FusedScan,
     Hop,
     Limit,
     NodePattern,
     NodeScan,
+    OptionalJoin,
     Order,
     OrderKey,
     Outer,
@@ -65,6 +74,11 @@ from omnigraph.language.query.ir.plan import (
     Plan,
     Project,
     RankedScan,
+    SemiJoin,
+    ShortestPaths,
+    Tag,
+    Union,
+    With,
 )
 from omnigraph.language.query.ir.walk import children
 from omnigraph.language.temporal import render_date, render_datetime
@@ -74,7 +88,7 @@ from omnigraph.language.types import Scalar
 def render_plan(plan: Plan | MutationPlan) -> str:
     """The whole plan, the last operator first."""
     if isinstance(plan, MutationPlan):
-        return "\n".join(_statement(statement) for statement in plan.statements)
+        return "\n".join(line for statement in plan.statements for line in _statement_lines(statement))
     return "\n".join(_lines(plan, ""))
 
 
@@ -101,14 +115,32 @@ def _operator(plan: Plan) -> str:
             return f"{type(plan).__name__} {_node(plan.node)} by {render_expr(plan.ranking)} limit {plan.limit}"
         case Outer():
             return f"Outer {_variables(plan.variables)}".rstrip()
+        case Empty():
+            return f"Empty {_variables(plan.variables)}".rstrip()
         case CrossJoin():
             return "CrossJoin"
         case Expand():
             return f"{'Close' if plan.closing else 'Expand'} {_step(plan.source, plan.edge, plan.target)}"
         case Filter():
             return f"Filter {' and '.join(map(_operand, plan.predicates))}"
-        case AntiJoin():
-            return f"AntiJoin on {_variables(plan.on)}"
+        case AntiJoin() | SemiJoin() | OptionalJoin():
+            return f"{type(plan).__name__} on {_variables(plan.on)}".rstrip()
+        case Attach():
+            found = f"{render_expr(plan.column)} = {render_expr(plan.call)}"
+            return f"Attach {found} on {_variables(plan.on)}{' weighted' if plan.weighted else ''}".rstrip()
+        case ShortestPaths():
+            kind = "AllShortest" if plan.every else "Shortest"
+            weight = "" if plan.weight is None else f" by {plan.weight}"
+            step = _step(plan.source, plan.edge, NodePattern(plan.target, plan.node_type))
+            return f"{kind} ${plan.path} = {step}{weight}"
+        case Fetch():
+            return f"Fetch {_node(plan.node)}"
+        case With():
+            return f"With {_variables(plan.variables)}"
+        case Tag():
+            return f"Tag {', '.join(f'${name}: {kind}' for name, kind in plan.types)}"
+        case Union():
+            return "Union" if plan.columns is None else f"Union reading ({', '.join(map(render_expr, plan.columns))})"
         case CountPaths():
             return "CountPaths"
         case CountRows():
@@ -133,7 +165,7 @@ def _row_count(count: int | Parameter) -> str:
 
 
 def _variables(names: Iterable[str]) -> str:
-    return ", ".join(f"${name}" for name in names)
+    return ", ".join(f"${name.removeprefix('=')}" for name in names)
 
 
 def _columns(columns: Iterable[OutputColumn]) -> str:
@@ -147,9 +179,13 @@ def _order_key(key: OrderKey) -> str:
 
 def _step(source: str, edge: EdgePattern, target: NodePattern) -> str:
     name = f"${edge.variable}: " if edge.variable else ""
-    hops = "" if (edge.min_hops, edge.max_hops) == (1, 1) else f" {{{edge.min_hops},{edge.max_hops}}}"
+    most = "" if edge.max_hops == OPEN_END else edge.max_hops
+    hops = "" if (edge.min_hops, edge.max_hops) == (1, 1) else f" {{{edge.min_hops},{most}}}"
+    followed = f"{edge.edge_type} {edge.direction}"
+    if edge.alternatives:
+        followed = "|".join(f"{kind} {direction}" for kind, direction in edge.alternatives)
     conditions = _conditions(edge.predicates, edge.columns if edge.variable else None)
-    return f"${source} -[{name}{edge.edge_type} {edge.direction}{hops}{conditions}]-> {_node(target)}"
+    return f"${source} -[{name}{followed}{hops}{conditions}]-> {_node(target)}"
 
 
 def _node(node: NodePattern) -> str:
@@ -169,8 +205,20 @@ def _conditions(predicates: Iterable[Expr], columns: tuple[str, ...] | None) -> 
 # --- mutations --------------------------------------------------------------------------------------------------------
 
 
+def _statement_lines(statement: Statement) -> Iterable[str]:
+    yield _statement(statement)
+    if isinstance(statement, InsertMatched | UpdateMatched | DeleteMatched):
+        yield from _lines(statement.matches.rows, "  ")
+
+
 def _statement(statement: Statement) -> str:
     match statement:
+        case InsertMatched():
+            return f"{_statement(statement.statement)} for each row"
+        case UpdateMatched():
+            return f"UpdateMatched {statement.type_key} {_assignments(statement.assignments)}"
+        case DeleteMatched():
+            return f"DeleteMatched {statement.type_key}"
         case InsertNode():
             return f"InsertNode {statement.node_type} {_assignments(statement.assignments)}"
         case InsertEdge():
@@ -200,6 +248,8 @@ def _assignments(assignments: Iterable[Assign]) -> str:
 def render_expr(expr: Expr | UnknownAlias) -> str:
     """An expression in the words of the query language."""
     match expr:
+        case Column() if expr.property == VALUE:
+            return f"${expr.variable.removeprefix('=')}"
         case Column():
             return f"${expr.variable}.{expr.property}"
         case Parameter():

@@ -9,32 +9,41 @@ from omnigraph.language.query.ir.expressions import Expr, UnknownAlias
 from omnigraph.language.query.ir.plan import (
     Aggregate,
     AntiJoin,
+    Attach,
     CountPaths,
     CountRows,
     CrossJoin,
+    Empty,
     Expand,
     Filter,
     FusedScan,
     Hop,
     NodePattern,
     NodeScan,
+    OptionalJoin,
     Order,
     Outer,
     Plan,
     Project,
     RankedScan,
+    SemiJoin,
+    ShortestPaths,
+    Union,
+    With,
 )
 
 
 def children(plan: Plan) -> tuple[Plan, ...]:
-    """The plans directly below an operator, the negated plan of an AntiJoin included."""
+    """The plans directly below an operator, those of blocks included."""
     match plan:
-        case NodeScan() | RankedScan() | FusedScan() | Outer():
+        case NodeScan() | RankedScan() | FusedScan() | Outer() | Empty():
             return ()
         case CrossJoin():
             return (plan.left, plan.right)
-        case AntiJoin():
+        case AntiJoin() | SemiJoin() | OptionalJoin() | Attach():
             return (plan.input, plan.inner)
+        case Union():
+            return plan.inputs
         case CountRows():
             return (plan.input, *plan.counted)
         case _:
@@ -44,12 +53,14 @@ def children(plan: Plan) -> tuple[Plan, ...]:
 def map_children(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
     """The operator over changed children."""
     match plan:
-        case NodeScan() | RankedScan() | FusedScan() | Outer():
+        case NodeScan() | RankedScan() | FusedScan() | Outer() | Empty():
             return plan
         case CrossJoin():
             return replace(plan, left=change(plan.left), right=change(plan.right))
-        case AntiJoin():
+        case AntiJoin() | SemiJoin() | OptionalJoin() | Attach():
             return replace(plan, input=change(plan.input), inner=change(plan.inner))
+        case Union():
+            return replace(plan, inputs=tuple(map(change, plan.inputs)))
         case CountRows():
             return replace(plan, input=change(plan.input), counted=tuple(map(change, plan.counted)))
         case _:
@@ -66,7 +77,7 @@ def bound_variables(plan: Plan) -> frozenset[str]:
     match plan:
         case NodeScan() | RankedScan() | FusedScan():
             return frozenset((plan.node.variable,))
-        case Outer():
+        case Outer() | Empty():
             return frozenset(plan.variables)
         case CrossJoin():
             return bound_variables(plan.left) | bound_variables(plan.right)
@@ -75,6 +86,16 @@ def bound_variables(plan: Plan) -> frozenset[str]:
             return bound_variables(plan.input) | {plan.target.variable, *edge}
         case Aggregate() | Project():
             return frozenset()
+        case OptionalJoin():
+            return bound_variables(plan.input) | bound_variables(plan.inner)
+        case Attach():
+            return bound_variables(plan.input) | {plan.column.variable}
+        case ShortestPaths():
+            return bound_variables(plan.input) | frozenset(plan.columns.values())
+        case With():
+            return frozenset(plan.variables)
+        case Union():
+            return frozenset().union(*map(bound_variables, plan.inputs))
         case _:
             return bound_variables(plan.input)
 
@@ -103,6 +124,10 @@ def expressions_in(plan: Plan) -> Iterator[Expr | UnknownAlias]:
             yield from (*plan.edge.predicates, *plan.target.predicates)
         case Filter():
             yield from plan.predicates
+        case Attach():
+            yield plan.call
+        case ShortestPaths():
+            yield from plan.edge.predicates
         case CountPaths():
             for hop in plan.hops:
                 yield from _hop_expressions(hop)

@@ -7,8 +7,9 @@ brought to the patterns they speak about, patterns show keys, keys say where to 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from omnigraph.language.query.ir import Plan
+from omnigraph.language.query.ir import DeleteMatched, InsertMatched, MutationPlan, Plan, Statement, UpdateMatched
 from omnigraph.language.query.rewrite.bound_order import bound_order
 from omnigraph.language.query.rewrite.count_paths import count_paths
 from omnigraph.language.query.rewrite.count_rows import count_rows
@@ -40,6 +41,17 @@ RULES: tuple[Rule, ...] = (
 )
 
 
+def rewrite_mutation(plan: MutationPlan) -> MutationPlan:
+    """The statements, with what they match rewritten as a read is."""
+
+    def rewritten(statement: Statement) -> Statement:
+        if not isinstance(statement, InsertMatched | UpdateMatched | DeleteMatched):
+            return statement
+        return replace(statement, matches=replace(statement.matches, rows=rewrite(statement.matches.rows)))
+
+    return MutationPlan(tuple(map(rewritten, plan.statements)))
+
+
 def rewrite(plan: Plan) -> Plan:
     """The plan after all rules."""
     for rule in RULES:
@@ -47,4 +59,4 @@ def rewrite(plan: Plan) -> Plan:
     return plan
 
 
-__all__ = ["RULES", "Rule", "rewrite"]
+__all__ = ["RULES", "Rule", "rewrite", "rewrite_mutation"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from omnigraph.language.query.ir import (
     Aggregate,
     AntiJoin,
+    Attach,
     CountPaths,
     CountRows,
     CrossJoin,
@@ -15,6 +16,7 @@ from omnigraph.language.query.ir import (
     Hop,
     Limit,
     Plan,
+    SemiJoin,
     bound_variables,
     transform,
     variables_of,
@@ -40,8 +42,13 @@ def _count(plan: Plan) -> Plan:
             read = frozenset().union(*(variables_of(expr) for expr in (*(key.expr for key in plan.keys), *calls)))
             counted = _without_counted(plan.input, read)
             return plan if counted is plan.input else replace(plan, input=counted, weighted=True)
-        case AntiJoin():
+        case AntiJoin() | SemiJoin():
             return replace(plan, inner=_without_counted(plan.inner, frozenset(plan.on), most=1))
+        case Attach() if plan.call.function == "exists":
+            return replace(plan, inner=_without_counted(plan.inner, frozenset(plan.on), most=1))
+        case Attach() if plan.call.counts_rows:
+            counted = _without_counted(plan.inner, frozenset(plan.on) | variables_of(plan.call))
+            return plan if counted is plan.inner else replace(plan, inner=counted, weighted=True)
         case _:
             return plan
 
@@ -52,10 +59,10 @@ def _without_counted(plan: Plan, read: frozenset[str], most: int | None = None) 
     `most`: the rows of a product need not be counted beyond so many.
     """
     hops: list[Hop] = []
-    kept: list[Expand | Filter | AntiJoin] = []
+    kept: list[Expand | Filter | AntiJoin | SemiJoin] = []
     below = plan
-    while isinstance(below, Expand | Filter | AntiJoin):
-        if isinstance(below, Expand) and not below.closing and read.isdisjoint(_bound_by(below)):
+    while isinstance(below, Expand | Filter | AntiJoin | SemiJoin):
+        if isinstance(below, Expand) and _is_plain(below) and read.isdisjoint(_bound_by(below)):
             target = below.target.variable
             then = tuple(hop for hop in hops if hop.source == target)
             hops = [Hop(below.source, below.edge, below.target, then), *(hop for hop in hops if hop.source != target)]
@@ -83,15 +90,20 @@ def _without_side(product: CrossJoin, read: frozenset[str], most: int | None) ->
     return product
 
 
+def _is_plain(expand: Expand) -> bool:
+    """Whether a traversal multiplies its rows by something that can be counted without enumerating it."""
+    return not expand.closing and expand.edge.min_hops > 0 and not expand.edge.alternatives
+
+
 def _bound_by(expand: Expand) -> frozenset[str]:
     return frozenset((expand.target.variable, *((expand.edge.variable,) if expand.edge.variable else ())))
 
 
-def _read_by(operator: Expand | Filter | AntiJoin) -> frozenset[str]:
+def _read_by(operator: Expand | Filter | AntiJoin | SemiJoin) -> frozenset[str]:
     match operator:
         case Expand():
             return frozenset((operator.source, operator.target.variable))
         case Filter():
             return frozenset().union(*map(variables_of, operator.predicates))
-        case AntiJoin():
+        case AntiJoin() | SemiJoin():
             return frozenset(operator.on)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from omnigraph.language.query.ir import Aggregate, AggregateCall, AggregateColumn, Column, Plan, transform
+from omnigraph.language.query.ir import Aggregate, AggregateCall, AggregateColumn, Attach, Column, Plan, transform
 
 
 def count_rows(plan: Plan) -> Plan:
@@ -13,13 +13,17 @@ def count_rows(plan: Plan) -> Plan:
 
 
 def _count_rows(plan: Plan) -> Plan:
-    if not isinstance(plan, Aggregate):
-        return plan
-    return replace(plan, aggregates=tuple(map(_without_argument, plan.aggregates)))
+    match plan:
+        case Aggregate():
+            columns = (AggregateColumn(column.name, _without_argument(column.call)) for column in plan.aggregates)
+            return replace(plan, aggregates=tuple(columns))
+        case Attach():
+            return replace(plan, call=_without_argument(plan.call))
+        case _:
+            return plan
 
 
-def _without_argument(column: AggregateColumn) -> AggregateColumn:
-    call = column.call
+def _without_argument(call: AggregateCall) -> AggregateCall:
     if not call.counts_rows or not isinstance(call.argument, Column) or call.argument.type.nullable:
-        return column
-    return AggregateColumn(column.name, AggregateCall("count", None, call.type))
+        return call
+    return AggregateCall("count", None, call.type)

@@ -7,15 +7,19 @@ from dataclasses import replace
 
 from omnigraph.language.query.ir import (
     STRING,
+    VALUE,
     Aggregate,
     AntiJoin,
+    Attach,
     Bm25,
     Column,
     CountPaths,
     CountRows,
     CrossJoin,
+    Empty,
     Expand,
     Expr,
+    Fetch,
     Filter,
     FusedScan,
     Hop,
@@ -23,6 +27,7 @@ from omnigraph.language.query.ir import (
     Nearest,
     NodePattern,
     NodeScan,
+    OptionalJoin,
     Order,
     Outer,
     Plan,
@@ -30,10 +35,17 @@ from omnigraph.language.query.ir import (
     RankedScan,
     Ranking,
     Rrf,
+    SemiJoin,
+    ShortestPaths,
+    Tag,
+    Union,
     UnknownAlias,
+    With,
+    bound_variables,
     children,
     columns_of,
     expressions_in,
+    is_value,
     operands,
     render_expr,
 )
@@ -79,7 +91,11 @@ def _scanned(plan: Plan) -> dict[str, NodeScan | RankedScan | FusedScan]:
     """The scans whose rows reach the result, by variable; those of a negation do not."""
     if isinstance(plan, NodeScan | RankedScan | FusedScan):
         return {plan.node.variable: plan}
-    below = (plan.input,) if isinstance(plan, AntiJoin) else children(plan)
+    if isinstance(plan, With | Union):
+        # What a scan below these has computed is not handed on.
+        return {}
+    nested = isinstance(plan, AntiJoin | SemiJoin | OptionalJoin | Attach)
+    below = (plan.input,) if nested else children(plan)  # type: ignore[union-attr]
     return {variable: scan for child in below for variable, scan in _scanned(child).items()}
 
 
@@ -102,10 +118,42 @@ def _prune(plan: Plan, needed: Needed, ranks: Ranks) -> Plan:
         case CountRows():
             counted = tuple(_prune(other, frozenset(), frozenset()) for other in plan.counted)
             return replace(plan, input=_prune(plan.input, needed, ranks), counted=counted)
-        case AntiJoin():
+        case AntiJoin() | SemiJoin():
             inner = _prune(plan.inner, frozenset(), frozenset())
-            below = needed | {_id(name) for name in plan.on} | _read(expressions_in(inner), among=plan.on)
+            return replace(plan, input=_prune(plan.input, needed | _asked(plan.on, inner), ranks), inner=inner)
+        case OptionalJoin():
+            own = bound_variables(plan.inner) - frozenset(plan.on)
+            inner = _prune(plan.inner, frozenset(column for column in needed if column.variable in own), frozenset())
+            below = frozenset(column for column in needed if column.variable not in own) | _asked(plan.on, inner)
             return replace(plan, input=_prune(plan.input, below, ranks), inner=inner)
+        case Attach():
+            return _prune_attach(plan, needed, ranks)
+        case ShortestPaths():
+            parts = frozenset(plan.columns.values())
+            below = frozenset(column for column in needed if column.variable not in parts)
+            below |= {_id(plan.source), _id(plan.target)}
+            read = tuple(part for part, name in plan.columns.items() if any(name == c.variable for c in needed))
+            return replace(plan, input=_prune(plan.input, below, ranks), reading=read)
+        case Fetch():
+            fetched = frozenset(column for column in needed if column.variable == plan.node.variable)
+            names = tuple(name for name in _names(plan.node.variable, needed) if name != "id")
+            input_ = _prune(plan.input, (needed - fetched) | {_id(plan.node.variable)}, ranks)
+            return Fetch(input_, replace(plan.node, columns=names)) if names else input_
+        case With():
+            return replace(plan, input=prune_columns(plan.input))
+        case Tag():
+            types = tuple((name, kind) for name, kind in plan.types if _type_of(name) in needed)
+            input_ = _prune(plan.input, needed - {_type_of(name) for name, _ in plan.types}, ranks)
+            return Tag(input_, types) if types else input_
+        case Union():
+            if plan.columns is None:
+                return replace(plan, inputs=tuple(map(prune_columns, plan.inputs)))
+            columns = _in_order(column for column in needed if column.variable in bound_variables(plan))
+            return replace(
+                plan, inputs=tuple(_prune(below, needed, frozenset()) for below in plan.inputs), columns=columns
+            )
+        case Empty():
+            return replace(plan, columns=_in_order(column for column in needed if column.variable in plan.variables))
         case CrossJoin():
             return CrossJoin(_prune(plan.left, needed, ranks), _prune(plan.right, needed, ranks))
         case Expand():
@@ -115,6 +163,34 @@ def _prune(plan: Plan, needed: Needed, ranks: Ranks) -> Plan:
         case Outer():
             return plan
     return replace(plan, input=_prune(plan.input, below, ranks))
+
+
+def _asked(on: tuple[str, ...], inner: Plan) -> Needed:
+    """What a nested plan needs of the rows it is started with: who their variables are, and what it reads of them."""
+    return frozenset(map(_identity, on)) | _read(expressions_in(inner), among=on)
+
+
+def _prune_attach(plan: Attach, needed: Needed, ranks: Ranks) -> Plan:
+    if plan.column not in needed:
+        return _prune(plan.input, needed, ranks)
+    inner = _prune(plan.inner, _read((plan.call,)), frozenset())
+    below = (needed - {plan.column}) | _asked(plan.on, inner) | _read((plan.call,), among=plan.on)
+    return replace(plan, input=_prune(plan.input, below, ranks), inner=inner)
+
+
+def _in_order(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Each column once, whatever is said about its nulls."""
+    found = {(column.variable, column.property): column for column in columns}
+    return tuple(found[key] for key in sorted(found))
+
+
+def _identity(variable: str) -> Column:
+    """The column that says which node, edge or value a variable stands for."""
+    return Column(variable, VALUE, STRING) if is_value(variable) else _id(variable)
+
+
+def _type_of(variable: str) -> Column:
+    return Column(variable, "@type", STRING)
 
 
 def _scan(node: NodePattern, needed: Needed, ranks: Ranks) -> NodePattern:
@@ -139,11 +215,16 @@ def _id(variable: str) -> Column:
     return Column(variable, "id", STRING)
 
 
+def _plain(column: Column) -> Column:
+    """Ids and types are the same columns whether they may be null or not."""
+    return Column(column.variable, column.property, STRING) if column.property in ("id", "@type") else column
+
+
 def _read(
     exprs: Iterable[Expr | UnknownAlias], ranks: Ranks = frozenset(), among: tuple[str, ...] | None = None
 ) -> Needed:
     """The columns some expressions read, of all variables or only `among` some."""
-    columns = frozenset().union(*(_columns(expr, ranks) for expr in exprs))
+    columns = frozenset(map(_plain, frozenset().union(*(_columns(expr, ranks) for expr in exprs))))
     return columns if among is None else frozenset(column for column in columns if column.variable in among)
 
 

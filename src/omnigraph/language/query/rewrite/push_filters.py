@@ -6,13 +6,21 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from omnigraph.language.query.ir import (
+    AntiJoin,
+    Attach,
     CrossJoin,
     Expand,
     Filter,
     NodeScan,
+    OptionalJoin,
     Plan,
     Predicate,
+    SemiJoin,
+    ShortestPaths,
+    Tag,
+    Union,
     bound_variables,
+    columns_of,
     holds_rrf,
     transform,
     variables_of,
@@ -56,6 +64,14 @@ def _sink(plan: Plan, variables: frozenset[str], predicates: tuple[Predicate, ..
             return replace(plan, right=_sink(plan.right, variables, predicates))
         case Expand():
             return _sink_into_expand(plan, variables, predicates)
+        case Tag() if not _read_types(predicates):
+            return replace(plan, input=_sink(plan.input, variables, predicates))
+        case Attach() | OptionalJoin() | SemiJoin() | AntiJoin() | ShortestPaths() if variables <= bound_variables(
+            plan.input
+        ):
+            return replace(plan, input=_sink(plan.input, variables, predicates))
+        case Union() if plan.columns is not None and all(variables <= bound_variables(below) for below in plan.inputs):
+            return replace(plan, inputs=tuple(_sink(below, variables, predicates) for below in plan.inputs))
         case Filter():
             below = _sink(plan.input, variables, predicates)
             if isinstance(below, Filter) and below.input is plan.input:
@@ -68,8 +84,15 @@ def _sink(plan: Plan, variables: frozenset[str], predicates: tuple[Predicate, ..
 def _sink_into_expand(plan: Expand, variables: frozenset[str], predicates: tuple[Predicate, ...]) -> Plan:
     if variables <= bound_variables(plan.input):
         return replace(plan, input=_sink(plan.input, variables, predicates))
+    if plan.closing or _read_types(predicates):
+        return Filter(plan, predicates)
     if variables == {plan.target.variable}:
         return replace(plan, target=replace(plan.target, predicates=plan.target.predicates + predicates))
     if variables == {plan.edge.variable}:
         return replace(plan, edge=replace(plan.edge, predicates=plan.edge.predicates + predicates))
     return Filter(plan, predicates)
+
+
+def _read_types(predicates: tuple[Predicate, ...]) -> bool:
+    """Whether a type is read, which no table holds."""
+    return any(column.property == "@type" for predicate in predicates for column in columns_of(predicate))

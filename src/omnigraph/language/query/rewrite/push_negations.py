@@ -1,18 +1,28 @@
-"""Rule: a negation moves down below the traversals and products it does not speak about."""
+"""Rule: a block that must or must not match moves down below the traversals and products it does not speak about."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from omnigraph.language.query.ir import AntiJoin, CrossJoin, Expand, Filter, Plan, bound_variables, holds_rrf, transform
+from omnigraph.language.query.ir import (
+    AntiJoin,
+    CrossJoin,
+    Expand,
+    Filter,
+    Plan,
+    SemiJoin,
+    bound_variables,
+    holds_rrf,
+    transform,
+)
 
 
 def push_negations(plan: Plan) -> Plan:
-    """An AntiJoin keeps or drops a row by its `on` variables alone, so it may as well do so before others are bound."""
-    return transform(plan, lambda operator: _sink(operator) if isinstance(operator, AntiJoin) else operator)
+    """A row is kept or dropped by the `on` variables alone, so it may as well be before others are bound."""
+    return transform(plan, lambda operator: _sink(operator) if isinstance(operator, AntiJoin | SemiJoin) else operator)
 
 
-def _sink(negation: AntiJoin) -> Plan:
+def _sink(negation: AntiJoin | SemiJoin) -> Plan:
     below = negation.input
     on = frozenset(negation.on)
     match below:
@@ -25,6 +35,6 @@ def _sink(negation: AntiJoin) -> Plan:
         case Filter() if not any(map(holds_rrf, below.predicates)):
             sunk = _sink(replace(negation, input=below.input))
             # Right above a filter is better than right below it: fewer rows are asked about.
-            return negation if isinstance(sunk, AntiJoin) else replace(below, input=sunk)
+            return negation if isinstance(sunk, AntiJoin | SemiJoin) else replace(below, input=sunk)
         case _:
             return negation

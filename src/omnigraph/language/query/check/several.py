@@ -1,0 +1,114 @@
+"""Variables that stand for nodes or edges of several types: `$x: A|B`, `$a knows|likes $b`, interfaces and `*`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from omnigraph.language.query.ast import Traversal
+from omnigraph.language.query.check.scope import Scope
+from omnigraph.language.query.ir import Direction
+from omnigraph.language.schema.catalog import EdgeType, EntityType, NodeType, Property
+from omnigraph.language.types import PropType
+
+
+def type_names(entity: EntityType) -> list[str]:
+    """The names of the types that a type stands for."""
+    return entity.name.split("|")
+
+
+def joined_nodes(types: Sequence[NodeType]) -> NodeType:
+    """One type for nodes of several: it has the properties that all of them have."""
+    if len(types) == 1:
+        return types[0]
+    return NodeType("|".join(kind.name for kind in types), _common(types))
+
+
+def joined_edges(types: Sequence[EdgeType]) -> EdgeType:
+    """One type for edges of several: it has the properties that all of them have."""
+    if len(types) == 1:
+        return types[0]
+    return EdgeType("|".join(kind.name for kind in types), _common(types))
+
+
+def _common(types: Sequence[EntityType]) -> dict[str, Property]:
+    """The properties that all types have with one type; null where one of them may be."""
+    found: dict[str, Property] = {}
+    for name, declared in types[0].properties.items():
+        others = [kind.properties.get(name) for kind in types]
+        known = [other.type for other in others if other is not None]
+        if len(known) == len(types) and len({_shape(kind) for kind in known}) == 1:
+            enum = declared.type.enum if len({kind.enum for kind in known}) == 1 else None
+            nullable = any(kind.nullable for kind in known)
+            found[name] = replace(declared, type=replace(declared.type, enum=enum, nullable=nullable))
+    return found
+
+
+def _shape(kind: PropType) -> PropType:
+    return replace(kind, enum=None, nullable=False)
+
+
+def ways(edge: EdgeType, source: str, target: str, *, undirected: bool) -> Direction | None:
+    """The way a single edge leads from one type to another; None when it connects no such nodes.
+
+    An edge between two types is followed against its direction where the types say so.
+    """
+    if (source, target) == (edge.from_type, edge.to_type):
+        return Direction.BOTH if undirected and source == target else Direction.OUT
+    return Direction.IN if (target, source) == (edge.from_type, edge.to_type) else None
+
+
+def chained_direction(edges: Sequence[EdgeType], source: str, *, undirected: bool) -> Direction:
+    """The way all edges of several hops are followed: as they are written where one begins at the source, else against."""
+    if undirected:
+        return Direction.BOTH
+    return Direction.OUT if any(edge.from_type == source for edge in edges) else Direction.IN
+
+
+def connects(edges: Sequence[EdgeType], source: str, target: str, hops: tuple[int, int], *, undirected: bool) -> bool:
+    """Whether a step may lead from one type to another."""
+    least, most = hops
+    if most == 1 and least == 1:
+        return any(ways(edge, source, target, undirected=undirected) is not None for edge in edges)
+    if least == 0 and source == target:
+        return True
+    direction = chained_direction(edges, source, undirected=undirected)
+    return target in _reached(edges, source, direction)
+
+
+def _reached(edges: Sequence[EdgeType], source: str, direction: Direction) -> set[str]:
+    """The types that one or more edges lead to from a type."""
+    pairs = {(edge.from_type, edge.to_type) for edge in edges if direction is not Direction.IN}
+    pairs |= {(edge.to_type, edge.from_type) for edge in edges if direction is not Direction.OUT}
+    found: set[str] = set()
+    frontier = {source}
+    while frontier:
+        frontier = {end for start, end in pairs if start in frontier} - found
+        found |= frontier
+    return found
+
+
+def bind_several(
+    scope: Scope, clause: Traversal, edges: Sequence[EdgeType], ends: tuple[str, str], max_hops: int
+) -> Direction:
+    """Bind both ends of a step that may follow several types; an end that is new stands for all it may lead to."""
+    bound = [type_names(scope.nodes[name]) if name in scope.nodes else None for name in ends]
+    hops = (clause.min_hops, max_hops)
+    every = list(scope.catalog.nodes)
+    pairs = [
+        (source, target)
+        for source in bound[0] or every
+        for target in bound[1] or every
+        if connects(edges, source, target, hops, undirected=clause.undirected)
+    ]
+    if bound == [None, None]:
+        # A step between nodes of which neither is known follows the edges as they are written.
+        pairs = [pair for pair in pairs if any(edge.from_type == pair[0] for edge in edges)]
+    if not pairs:
+        words = "|".join((clause.edge_word, *clause.others))
+        shown = " and ".join(f"`${name}`" for name, types in zip(ends, bound, strict=True) if types is not None)
+        scope.error("T5", f"no edge of `{words}` connects {shown or 'its ends'}", clause.span)
+    for place, name in enumerate(ends):
+        found = sorted({pair[place] for pair in pairs})
+        scope.nodes.setdefault(name, joined_nodes([scope.catalog.nodes[kind] for kind in found]))
+    return Direction.BOTH if clause.undirected else Direction.OUT
