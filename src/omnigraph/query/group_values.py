@@ -201,6 +201,8 @@ def _sums(call: AggregateCall, values: pa.Array, codes: Integers, count: int) ->
 def _exact_sums(values: pa.Array, codes: Integers, count: int) -> list[int]:
     """The sums of integers by group, however large: the high and the low half of each value are summed apart."""
     numbers = whole(values).to_numpy(zero_copy_only=False)
+    if numbers.dtype.itemsize < 8:
+        numbers = numbers.astype(np.int64)
     high, low = numbers >> 32, numbers & 0xFFFFFFFF
     highs, lows = np.zeros(count, np.int64), np.zeros(count, np.int64)
     np.add.at(highs, codes, high.astype(np.int64))

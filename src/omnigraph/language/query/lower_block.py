@@ -16,7 +16,7 @@ from functools import reduce
 from omnigraph.errors import ResourceLimit
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.check import Block, NestedBlock, PathStep, Step
-from omnigraph.language.query.check.several import chained_direction, connects, type_names, ways
+from omnigraph.language.query.check.several import chained_direction, connects, type_names, way_of
 from omnigraph.language.query.check.tree import AttachedBlock
 from omnigraph.language.query.connect import Link, connect
 from omnigraph.language.query.ir import (
@@ -77,8 +77,6 @@ def _parts(block: Block, number: int, plan: Plan | None, types: dict[str, tuple[
     part = block.parts[number]
     types |= types_of(part.nodes)
     open_ = _open(block, number, types)
-    if not open_:
-        return _from(block, number, plan, types, ())
     found: list[Plan] = []
     for assigned in _assignments(part, open_, types):
         if len(found) == MAX_ALTERNATIVES:
@@ -127,10 +125,10 @@ def _assignments(part: Block, open_: list[str], types: Types) -> Iterator[dict[s
             ends = [
                 assigned.get(end) or (types[end][0] if end not in open_ else None) for end in (step.source, step.target)
             ]
-            if step.edges and ends[0] is not None and ends[1] is not None:
-                undirected = step.direction is Direction.BOTH
-                if not connects(step.edges, ends[0], ends[1], (step.min_hops, step.max_hops), undirected=undirected):
-                    return False
+            if not step.edges or ends[0] is None or ends[1] is None:
+                continue
+            if not connects(step.edges, ends[0], ends[1], (step.min_hops, step.max_hops), step.turning):
+                return False
         return True
 
     def extend(assigned: dict[str, str], left: list[str]) -> Iterator[dict[str, str]]:
@@ -142,7 +140,8 @@ def _assignments(part: Block, open_: list[str], types: Types) -> Iterator[dict[s
             if fits(longer):
                 yield from extend(longer, left[1:])
 
-    yield from extend({}, open_)
+    if fits({}):
+        yield from extend({}, open_)
 
 
 def _from(
@@ -205,6 +204,9 @@ def _link(step: Step, types: Types) -> Link:
     followed = _followed(step, source, target)
     # An edge between two types leads to a node from which the same edge never goes on.
     bounds = (step.min_hops, step.max_hops) if _chains(step, types) else (1, 1)
+    if source != target:
+        # Nodes of two types are never the same.
+        bounds = (max(bounds[0], 1), bounds[1])
     edge_type, direction = followed[0]
     several = len(followed) > 1 or (step.edges and bounds[1] > 1 and source != target)
     edge = EdgePattern(
@@ -222,11 +224,10 @@ def _followed(step: Step, source: str, target: str) -> tuple[tuple[str, Directio
     """The edge types of a step between two node types, each with the way it is followed."""
     if not step.edges:
         return ((step.edge_type, step.direction),)
-    undirected = step.direction is Direction.BOTH
     if (step.min_hops, step.max_hops) == (1, 1):
-        found = [(edge.name, ways(edge, source, target, undirected=undirected)) for edge in step.edges]
+        found = [(edge.name, way_of(edge, source, target, step.turning)) for edge in step.edges]
         return tuple((name, direction) for name, direction in found if direction is not None)
-    direction = chained_direction(step.edges, source, undirected=undirected)
+    direction = chained_direction(step.edges, source, step.turning)
     return tuple((edge.name, direction) for edge in step.edges)
 
 

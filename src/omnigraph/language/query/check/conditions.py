@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query import ast
-from omnigraph.language.query.check.scope import Scope
+from omnigraph.language.query.check.scope import Scope, is_several
 from omnigraph.language.query.check.values import exactly, temporal_text
 from omnigraph.language.query.ir import (
     BOOL,
@@ -107,10 +107,16 @@ def _same_node(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> Expr:
     """`$a = $b`: the same type and the same id."""
     assert isinstance(clause.left, ast.Variable)
     assert isinstance(clause.right, ast.Variable)
-    types = [scope.nodes[side.name].name for side in (clause.left, clause.right)]
-    if types[0] != types[1]:
+    same: Expr = Compare(resolve(scope, clause.left), "=", resolve(scope, clause.right))
+    kinds = [scope.nodes[side.name] for side in (clause.left, clause.right)]
+    if any(map(is_several, kinds)):
+        types = [scope.type_of(side.name, kind) for side, kind in zip((clause.left, clause.right), kinds, strict=True)]
+        same = And((same, Compare(types[0], "=", types[1])))
+    elif kinds[0].name != kinds[1].name:
         return TypedValue(clause.operator == "!=", BOOL)
-    return Compare(resolve(scope, clause.left), clause.operator, resolve(scope, clause.right))
+    elif clause.operator == "!=":
+        return Compare(resolve(scope, clause.left), "!=", resolve(scope, clause.right))
+    return same if clause.operator == "=" else Not(same)
 
 
 def _membership(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> Expr:

@@ -9,7 +9,7 @@ from typing import NoReturn
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query import ast
 from omnigraph.language.query.check.conditions import comparison, logical
-from omnigraph.language.query.check.scope import Scope, path_column
+from omnigraph.language.query.check.scope import Scope, is_several, path_column
 from omnigraph.language.query.check.search import search_call
 from omnigraph.language.query.check.values import literal_value
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS, common_type, number_type
@@ -283,7 +283,13 @@ def _aggregate(scope: Scope, call: ast.Aggregate) -> AggregateCall:
     if any(True for _ in aggregates_in(value)):
         scope.error("T8", f"`{call.function}` takes a value of the matched rows, not another aggregate", argument.span)
     function = AGGREGATES[call.function]
-    is_entity = isinstance(argument, ast.Variable) and isinstance(value, Column)
+    is_entity = isinstance(argument, ast.Variable) and isinstance(value, Column) and argument.name in scope.nodes
+    if call.distinct and is_entity and isinstance(argument, ast.Variable) and is_several(scope.nodes[argument.name]):
+        # Two nodes of different types may have the same id.
+        own = scope.type_of(argument.name, scope.nodes[argument.name])
+        value = (
+            Call("concat", (own, TypedValue("/", STRING), value), value.type) if call.function == "count" else value
+        )
     if call.function not in ("count", "collect") and (is_entity or not function.takes(value.type)):
         shown = f"node `${argument.name}`" if isinstance(argument, ast.Variable) and is_entity else str(value.type)
         scope.error("T8", f"`{call.function}` takes {function.wanted}, not {shown}", argument.span)

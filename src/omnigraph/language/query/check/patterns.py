@@ -9,7 +9,7 @@ from omnigraph.language.query.ast import Binding, ListLit, PathMatch, PropertyMa
 from omnigraph.language.query.check.expressions import resolve
 from omnigraph.language.query.check.scope import ANONYMOUS, Scope, is_several, property_type
 from omnigraph.language.query.check.several import bind_several, joined_edges, joined_nodes, type_names
-from omnigraph.language.query.check.tree import PathStep, Step
+from omnigraph.language.query.check.tree import PathStep, Step, Turning
 from omnigraph.language.query.check.values import declared_parameter, value_for
 from omnigraph.language.query.ir import OPEN_END, Column, Compare, Direction, Member, Predicate
 from omnigraph.language.schema.catalog import EdgeType, NodeType
@@ -167,8 +167,10 @@ def _step(scope: Scope, clause: Traversal, edges: list[EdgeType], max_hops: int)
             clause.span,
         )
     several = len(edges) > 1 or any(name in scope.nodes and is_several(scope.nodes[name]) for name in (source, target))
+    turning = Turning.BY_TYPE
     if several:
-        direction = bind_several(scope, clause, edges, (source, target), max_hops)
+        turning = bind_several(scope, clause, edges, (source, target), max_hops)
+        direction = Direction.BOTH if clause.undirected else Direction.OUT
     else:
         direction = _bind_ends(scope, clause, edges[0], source, target)
     return Step(
@@ -182,6 +184,7 @@ def _step(scope: Scope, clause: Traversal, edges: list[EdgeType], max_hops: int)
         max_hops=max_hops,
         edge_variable=edge_variable,
         edges=tuple(edges) if several else (),
+        turning=turning,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Literal, NoReturn
 
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.ast import Access, BlockCall
-from omnigraph.language.query.ir import I64, STRING, Column, Expr, value_column
+from omnigraph.language.query.ir import I64, STRING, Column, Conditional, Expr, IsNull, value_column
 from omnigraph.language.schema.catalog import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.language.source import Source, Span
 from omnigraph.language.suggest import did_you_mean, nearest_name
@@ -123,17 +123,26 @@ class Scope:
             self.no_property(code, entity, access.property, access.span)
         return Column(access.variable, name, self.nullable(access.variable, found))
 
-    def read_column(self, access: Access) -> Column | TypedValue:
+    def read_column(self, access: Access) -> Expr:
         """The column of an access whose value is read, which a Blob's can not be; `@type` is the name of the type."""
         entity = self.entity(access.variable)
         if access.property == "@type" and entity is not None:
-            if access.variable in self.maybe or is_several(entity):
-                return Column(access.variable, "@type", self.nullable(access.variable, STRING))
-            return TypedValue(entity.name, STRING)
+            return self.type_of(access.variable, entity)
         column = self.column(access)
         if column.type.is_blob:
             self.refuse_blob(f"property `${access.variable}.{access.property}`", access.span)
         return column
+
+    def type_of(self, variable: str, entity: EntityType) -> Expr:
+        """The type of what a variable stands for; null where it stands for nothing."""
+        if is_several(entity):
+            return Column(variable, "@type", self.nullable(variable, STRING))
+        name = TypedValue(entity.name, STRING)
+        if variable not in self.maybe:
+            return name
+        missing = IsNull(Column(variable, "id", STRING.as_nullable()))
+        nothing = TypedValue(None, STRING.as_nullable())
+        return Conditional((missing,), (nothing,), name, STRING.as_nullable())
 
     def refuse_blob(self, what: str, span: Span) -> NoReturn:
         """Raise the error for a Blob that is used as a value of a read."""

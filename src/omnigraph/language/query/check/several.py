@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from omnigraph.language.query.ast import Traversal
 from omnigraph.language.query.check.scope import Scope
+from omnigraph.language.query.check.tree import Turning
 from omnigraph.language.query.ir import Direction
 from omnigraph.language.schema.catalog import EdgeType, EntityType, NodeType, Property
 from omnigraph.language.types import PropType
@@ -48,32 +49,30 @@ def _shape(kind: PropType) -> PropType:
     return replace(kind, enum=None, nullable=False)
 
 
-def ways(edge: EdgeType, source: str, target: str, *, undirected: bool) -> Direction | None:
-    """The way a single edge leads from one type to another; None when it connects no such nodes.
-
-    An edge between two types is followed against its direction where the types say so.
-    """
+def way_of(edge: EdgeType, source: str, target: str, turning: Turning) -> Direction | None:
+    """The way a single edge leads from one type to another; None when it connects no such nodes."""
     if (source, target) == (edge.from_type, edge.to_type):
-        return Direction.BOTH if undirected and source == target else Direction.OUT
-    return Direction.IN if (target, source) == (edge.from_type, edge.to_type) else None
+        return Direction.BOTH if turning is Turning.ALWAYS and source == target else Direction.OUT
+    turned = (target, source) == (edge.from_type, edge.to_type) and turning is not Turning.NEVER
+    return Direction.IN if turned else None
 
 
-def chained_direction(edges: Sequence[EdgeType], source: str, *, undirected: bool) -> Direction:
+def chained_direction(edges: Sequence[EdgeType], source: str, turning: Turning) -> Direction:
     """The way all edges of several hops are followed: as they are written where one begins at the source, else against."""
-    if undirected:
+    if turning is Turning.ALWAYS:
         return Direction.BOTH
-    return Direction.OUT if any(edge.from_type == source for edge in edges) else Direction.IN
+    written = turning is Turning.NEVER or any(edge.from_type == source for edge in edges)
+    return Direction.OUT if written else Direction.IN
 
 
-def connects(edges: Sequence[EdgeType], source: str, target: str, hops: tuple[int, int], *, undirected: bool) -> bool:
+def connects(edges: Sequence[EdgeType], source: str, target: str, hops: tuple[int, int], turning: Turning) -> bool:
     """Whether a step may lead from one type to another."""
     least, most = hops
     if most == 1 and least == 1:
-        return any(ways(edge, source, target, undirected=undirected) is not None for edge in edges)
+        return any(way_of(edge, source, target, turning) is not None for edge in edges)
     if least == 0 and source == target:
         return True
-    direction = chained_direction(edges, source, undirected=undirected)
-    return target in _reached(edges, source, direction)
+    return target in _reached(edges, source, chained_direction(edges, source, turning))
 
 
 def _reached(edges: Sequence[EdgeType], source: str, direction: Direction) -> set[str]:
@@ -90,20 +89,19 @@ def _reached(edges: Sequence[EdgeType], source: str, direction: Direction) -> se
 
 def bind_several(
     scope: Scope, clause: Traversal, edges: Sequence[EdgeType], ends: tuple[str, str], max_hops: int
-) -> Direction:
+) -> Turning:
     """Bind both ends of a step that may follow several types; an end that is new stands for all it may lead to."""
     bound = [type_names(scope.nodes[name]) if name in scope.nodes else None for name in ends]
     hops = (clause.min_hops, max_hops)
+    turning = Turning.NEVER if bound == [None, None] else Turning.BY_TYPE
+    turning = Turning.ALWAYS if clause.undirected else turning
     every = list(scope.catalog.nodes)
     pairs = [
         (source, target)
         for source in bound[0] or every
         for target in bound[1] or every
-        if connects(edges, source, target, hops, undirected=clause.undirected)
+        if connects(edges, source, target, hops, turning)
     ]
-    if bound == [None, None]:
-        # A step between nodes of which neither is known follows the edges as they are written.
-        pairs = [pair for pair in pairs if any(edge.from_type == pair[0] for edge in edges)]
     if not pairs:
         words = "|".join((clause.edge_word, *clause.others))
         shown = " and ".join(f"`${name}`" for name, types in zip(ends, bound, strict=True) if types is not None)
@@ -111,4 +109,4 @@ def bind_several(
     for place, name in enumerate(ends):
         found = sorted({pair[place] for pair in pairs})
         scope.nodes.setdefault(name, joined_nodes([scope.catalog.nodes[kind] for kind in found]))
-    return Direction.BOTH if clause.undirected else Direction.OUT
+    return turning

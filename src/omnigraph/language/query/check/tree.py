@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from omnigraph.language.query.ast import Query
 from omnigraph.language.query.ir import (
@@ -19,6 +20,17 @@ from omnigraph.language.query.ir import (
     Statement,
 )
 from omnigraph.language.schema.catalog import EdgeType, NodeType
+
+
+class Turning(StrEnum):
+    """Whether edges may be followed against their direction."""
+
+    #: As they are written: nothing is known of the nodes before the step.
+    NEVER = "never"
+    #: Where the types of the nodes leave no other way.
+    BY_TYPE = "by type"
+    #: Both ways: `<edge>`.
+    ALWAYS = "always"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,7 @@ class Step:
     max_hops: int
     edge_variable: str | None
     edges: tuple[EdgeType, ...] = ()
+    turning: Turning = Turning.BY_TYPE
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,9 @@ def declared_parameter(scope: Scope, variable: Variable, undeclared: str | None)
 def value_for(scope: Scope, value: Expr, target: PropType, owner: str, resolve: Resolve) -> ir.Expr:
     """A value that fits a property, named `owner` in messages; a literal that does not is T3, anything else T7."""
     match value:
-        case Variable() if value.name in scope.params or scope.place not in ("mutation", "matched"):
+        case Variable() if value.name not in scope.values and (
+            value.name in scope.params or scope.place not in ("mutation", "matched")
+        ):
             parameter = declared_parameter(scope, value, None)
             if not compatible(parameter.type, target):
                 scope.error("T7", f"parameter `${value.name}` is {parameter.type}, {owner} takes {target}", value.span)
