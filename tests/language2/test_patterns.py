@@ -1,4 +1,4 @@
-"""The rows about patterns, blocks, paths, `with`, `union` and results: the engine and the naive interpreter give what they say."""
+"""The rows about patterns, blocks, paths, `with`, `union` and results: engine and naive interpreter give what they say."""
 
 from __future__ import annotations
 

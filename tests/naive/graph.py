@@ -179,4 +179,6 @@ def plain(value: Any, kind: PropType) -> Any:
         return (EPOCH + timedelta(days=value)).date()
     if kind.scalar is Scalar.DATETIME and isinstance(value, int):
         return EPOCH + timedelta(milliseconds=value)
-    return float(value) if kind.scalar in (Scalar.F32, Scalar.F64) and value is not None and not kind.is_vector else value
+    return (
+        float(value) if kind.scalar in (Scalar.F32, Scalar.F64) and value is not None and not kind.is_vector else value
+    )

@@ -16,9 +16,9 @@ from pygments.token import (
     Whitespace,
 )
 
-from omnigraph.language.types import Scalar
+from omnigraph.language.types import DECLARED, Scalar
 
-_TYPES = words([scalar.value for scalar in Scalar], suffix=r"\b")
+_TYPES = words([*(scalar.value for scalar in DECLARED), Scalar.VECTOR.value], suffix=r"\b")
 
 _LEXICAL = {
     "blanks": [

@@ -21,6 +21,12 @@ class Scalar(StrEnum):
     DATETIME = "DateTime"
     DATE = "Date"
     VECTOR = "Vector"
+    #: What `object(x)` gives: no property has it.
+    OBJECT = "Object"
+
+
+#: The types that a property or a parameter can be declared with, besides vectors.
+DECLARED = tuple(scalar for scalar in Scalar if scalar not in (Scalar.VECTOR, Scalar.OBJECT))
 
 
 INTEGERS = frozenset({Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
@@ -71,8 +77,8 @@ class PropType:
 
     @property
     def is_plain_scalar(self) -> bool:
-        """Neither list, vector nor blob: what can be compared."""
-        return not (self.is_list or self.is_vector or self.is_blob)
+        """Neither list, vector, blob nor object: what can be compared."""
+        return not (self.is_list or self.is_vector or self.is_blob or self.scalar is Scalar.OBJECT)
 
     def element(self) -> PropType:
         """The type of a list's elements."""

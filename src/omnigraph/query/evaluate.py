@@ -70,6 +70,8 @@ def evaluate(expr: Expr, rows: Rows, run: Run) -> pa.Array:
             return repeated(run.value(expr), expr.type, rows.count)
         case Nearest() | Bm25() | Rrf():
             return scores(expr, rows, run)
+        case Call(function="object"):
+            return _object(expr, rows, run)
         case Call():
             return _call(expr, rows, run)
         case Conditional():
@@ -226,6 +228,22 @@ def _holds_null(items: Expr, rows: Rows, run: Run) -> Mask:
 
 
 # --- computed values --------------------------------------------------------------------------------------------------
+
+
+def _object(call: Call, rows: Rows, run: Run) -> pa.Array:
+    """Nodes or edges as structs of their id, type, ends and properties; null where a variable stands for nothing.
+
+    The first argument names the properties, whose values are the last ones.
+    """
+    names = constant_value(call.arguments[0], run)
+    assert isinstance(names, tuple)
+    columns = [evaluate(part, rows, run) for part in call.arguments[1:]]
+    own, values = columns[: len(columns) - len(names)], columns[len(columns) - len(names) :]
+    properties = pa.array([{}] * rows.count, pa.struct([]))
+    if names:
+        properties = pa.StructArray.from_arrays(values, names=list(map(str, names)))
+    shown = ["id", "type", "from", "to"][: len(own)]
+    return pa.StructArray.from_arrays([*own, properties], names=[*shown, "properties"], mask=own[0].is_null())
 
 
 def _call(call: Call, rows: Rows, run: Run) -> pa.Array:

@@ -17,13 +17,15 @@ from lance.blob import BlobType
 from omnigraph.language.temporal import render_date, render_datetime
 from omnigraph.language.types import FLOATS, PropType, Scalar
 from omnigraph.values.blobs import BASE64
-from omnigraph.values.columns import SCALARS
+from omnigraph.values.columns import SCALARS, whole
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 
 def plain(column: Column, kind: PropType) -> list[Any]:
     """A column of a property type as JSON values. A blob column holds values, not Lance's descriptors."""
+    if kind.scalar is Scalar.OBJECT:
+        return _objects(whole(column))
     if kind.is_blob:
         return [_blob(value) for value in _storage(column).to_pylist()]
     if kind.is_vector:
@@ -42,6 +44,19 @@ def plain(column: Column, kind: PropType) -> list[Any]:
         column = column.cast(transport)
     values = column.to_pylist()
     return values if render is _same else [None if value is None else render(value) for value in values]
+
+
+def _objects(column: pa.StructArray) -> list[Any]:
+    """Structs as dicts, each field as the column of its own that it is."""
+    parts = {
+        field.name: _objects(column.field(place))
+        if pa.types.is_struct(field.type)
+        else plain(column.field(place), stored_kind(field.type))
+        for place, field in enumerate(column.type)
+    }
+    rows = [dict(zip(parts, values, strict=True)) for values in zip(*parts.values(), strict=True)] if parts else []
+    rows = rows or [{} for _ in range(len(column))]
+    return [row if valid else None for row, valid in zip(rows, column.is_valid().to_pylist(), strict=True)]
 
 
 def stored_kind(stored: pa.DataType) -> PropType:

@@ -59,7 +59,7 @@ from omnigraph.language.query.ast import (
 from omnigraph.language.query.expressions import MAX_I64
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
 from omnigraph.language.query.reads import MAX_U64
-from omnigraph.language.types import MAX_VECTOR_DIMENSION, PropType, Scalar
+from omnigraph.language.types import DECLARED, MAX_VECTOR_DIMENSION, PropType, Scalar
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "contains", "starts_with", "ends_with")
 
@@ -186,7 +186,7 @@ clauses: st.SearchStrategy[Clause] = st.recursive(
 
 # --- queries ----------------------------------------------------------------------------------------------------------
 
-_bases = st.sampled_from([scalar for scalar in Scalar if scalar is not Scalar.VECTOR])
+_bases = st.sampled_from(DECLARED)
 param_types = st.one_of(
     st.builds(PropType, _bases, is_list=st.booleans(), nullable=st.booleans()),
     st.builds(

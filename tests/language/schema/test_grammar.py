@@ -22,7 +22,7 @@ from omnigraph.language.schema.ast import (
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.language.schema.grammar import parse_type
 from omnigraph.language.schema.parser import parse_schema
-from omnigraph.language.types import PropType, Scalar
+from omnigraph.language.types import DECLARED, PropType, Scalar
 from tests.language.schema.parsing import grammar_refusal, pointed_at, refusal, semantic_refusal
 
 STRING = PropType(Scalar.STRING)
@@ -94,7 +94,7 @@ def test_declarations(source: str, expected: Declaration) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        *((scalar.value, PropType(scalar)) for scalar in Scalar if scalar is not Scalar.VECTOR),
+        *((scalar.value, PropType(scalar)) for scalar in DECLARED),
         ("I32?", PropType(Scalar.I32, nullable=True)),
         ("[String]", PropType(Scalar.STRING, is_list=True)),
         ("[ DateTime ] ?", PropType(Scalar.DATETIME, is_list=True, nullable=True)),

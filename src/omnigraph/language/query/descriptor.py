@@ -39,6 +39,7 @@ _KINDS = {
     Scalar.DATE: "date",
     Scalar.DATETIME: "datetime",
     Scalar.VECTOR: "vector",
+    Scalar.OBJECT: "object",
 }
 
 

@@ -366,6 +366,12 @@ def _entity_functions() -> Iterable[Function]:
     variable = (("x", Kind.ANY),)
     yield Function("id", "entities", (Signature(variable, STRING),), "The id of a node or an edge, as `$x.@id`.")
     yield Function("type", "entities", (Signature(variable, STRING),), "The type of a node or an edge, as `$x.@type`.")
+    yield Function(
+        "object",
+        "entities",
+        (Signature(variable, PropType(Scalar.OBJECT)),),
+        "A node or an edge as one value: its id, its type and its properties.",
+    )
     path = (("path", Kind.ANY),)
     texts = replace(STRING, is_list=True)
     yield Function("nodes", "entities", (Signature(path, texts),), "The ids of the nodes of a path, in its order.")

@@ -18,10 +18,10 @@ from omnigraph.language.scanner import Mismatch, Scanner
 from omnigraph.language.schema.numbers import to_vector_dimension
 from omnigraph.language.source import Source, Span
 from omnigraph.language.suggest import did_you_mean, nearest_name
-from omnigraph.language.types import PropType, Scalar
+from omnigraph.language.types import DECLARED, PropType, Scalar
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_BASES = {scalar.value: scalar for scalar in Scalar if scalar is not Scalar.VECTOR}
+_BASES = {scalar.value: scalar for scalar in DECLARED}
 
 
 def parse_query_file(text: str, file: str | None = None) -> QueryFile:

@@ -32,7 +32,7 @@ from omnigraph.language.schema.constraints import (
 )
 from omnigraph.language.schema.numbers import to_integer, to_number, to_vector_dimension
 from omnigraph.language.source import Source, Span
-from omnigraph.language.types import PropType, Scalar
+from omnigraph.language.types import DECLARED, PropType, Scalar
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _SIGNED_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
@@ -41,7 +41,7 @@ _PLAIN_NAME = re.compile(r"(?!true|false)[a-z_]")
 _ENUM_VALUE = re.compile(r"[A-Za-z0-9_-]+")
 
 # In the order of the choice: `DateTime` comes before its prefix `Date`.
-_BASE_TYPES = tuple(scalar for scalar in Scalar if scalar is not Scalar.VECTOR)
+_BASE_TYPES = DECLARED
 
 _CARD_FORM = (
     "@card is written `@card(min..max)` or `@card(min..)` directly after the target type of an edge, "

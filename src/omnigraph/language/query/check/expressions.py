@@ -31,6 +31,7 @@ from omnigraph.language.query.ir import (
     Parameter,
     aggregates_in,
 )
+from omnigraph.language.schema.catalog import NodeType
 from omnigraph.language.temporal import parse_duration
 from omnigraph.language.types import INTEGERS, PropType, Scalar
 
@@ -209,7 +210,7 @@ def values(scope: Scope, exprs: Sequence[ast.Expr]) -> list[Expr]:
 
 
 def _function(scope: Scope, call: ast.Call) -> Expr:
-    if call.function in ("id", "type"):
+    if call.function in ("id", "type", "object"):
         return _of_entity(scope, call)
     if call.function in ("length", "nodes", "edges"):
         part = _of_path(scope, call)
@@ -232,11 +233,31 @@ def _function(scope: Scope, call: ast.Call) -> Expr:
 
 
 def _of_entity(scope: Scope, call: ast.Call) -> Expr:
-    """`id(x)` and `type(x)` of a bound variable."""
+    """`id(x)`, `type(x)` and `object(x)` of a bound variable."""
     if len(call.arguments) != 1 or not isinstance(call.arguments[0], ast.Variable):
         scope.error("T26", f"`{call.function}(x)` takes a variable that stands for a node or an edge", call.span)
     variable = call.arguments[0]
+    if call.function == "object":
+        return _object(scope, variable)
     return scope.read_column(ast.Access(variable.name, f"@{call.function}", variable.span))
+
+
+def _object(scope: Scope, variable: ast.Variable) -> Call:
+    """All that is known of a node or an edge, without blobs and vectors: their values are read on their own."""
+    entity = scope.entity(variable.name)
+    if entity is None:
+        scope.unbound("T6", variable.name, variable.span)
+    if scope.place != "result":
+        scope.error("T36", "`object(x)` stands in `return`", variable.span)
+    names = [
+        name for name, declared in entity.properties.items() if not (declared.type.is_blob or declared.type.is_vector)
+    ]
+    ends = () if isinstance(entity, NodeType) else ("@src", "@dst")
+    read = [
+        scope.read_column(ast.Access(variable.name, name, variable.span)) for name in ("@id", "@type", *ends, *names)
+    ]
+    shown = TypedValue(tuple(names), replace(STRING, is_list=True))
+    return Call("object", (shown, *read), PropType(Scalar.OBJECT, nullable=variable.name in scope.maybe))
 
 
 def _of_path(scope: Scope, call: ast.Call) -> Column | None:
@@ -287,9 +308,7 @@ def _aggregate(scope: Scope, call: ast.Aggregate) -> AggregateCall:
     if call.distinct and is_entity and isinstance(argument, ast.Variable) and is_several(scope.nodes[argument.name]):
         # Two nodes of different types may have the same id.
         own = scope.type_of(argument.name, scope.nodes[argument.name])
-        value = (
-            Call("concat", (own, TypedValue("/", STRING), value), value.type) if call.function == "count" else value
-        )
+        value = Call("concat", (own, TypedValue("/", STRING), value), value.type) if call.function == "count" else value
     if call.function not in ("count", "collect") and (is_entity or not function.takes(value.type)):
         shown = f"node `${argument.name}`" if isinstance(argument, ast.Variable) and is_entity else str(value.type)
         scope.error("T8", f"`{call.function}` takes {function.wanted}, not {shown}", argument.span)

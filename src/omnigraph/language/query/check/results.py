@@ -34,7 +34,7 @@ from omnigraph.language.query.ir import (
 from omnigraph.language.query.printer import column_name
 from omnigraph.language.schema.catalog import NodeType
 from omnigraph.language.source import Span
-from omnigraph.language.types import INTEGERS
+from omnigraph.language.types import INTEGERS, Scalar
 
 #: A column as it was written, and what it is.
 Written = tuple[ast.Projection, OutputColumn]
@@ -73,6 +73,7 @@ def check_results(scope: Scope, read: ast.Read, block: Block, before: CheckedWit
     if aggregates:
         _check_grouping(scope, written)
     if aggregates or read.distinct:
+        _refuse_objects(scope, written)
         _check_order_of_groups(scope, read, columns, order, aggregates=aggregates)
     limit = None if read.limit is None else _row_count(scope, read.limit, "limit")
     offset = 0 if read.offset is None else _row_count(scope, read.offset, "offset")
@@ -90,6 +91,7 @@ def _check_with(scope: Scope, written: ast.Read) -> CheckedWith:
     for projection in written.projections:
         _require_name(inside, projection)
     read = check_results(inside, written, block, before)
+    _refuse_objects(inside, _pairs(written, read))
     nodes: dict[str, NodeType] = {}
     values: dict[str, Column] = {}
     maybe: set[str] = set()
@@ -113,6 +115,11 @@ def _check_with(scope: Scope, written: ast.Read) -> CheckedWith:
             values[name] = value_column(name, column.type)
             columns.append(OutputColumn(f"{values[name].variable}.{VALUE}", column.expr))
     return CheckedWith(replace(read, columns=tuple(columns)), nodes, values, frozenset(maybe))
+
+
+def _pairs(written: ast.Read, read: CheckedRead) -> list[Written]:
+    projections = [each for each in written.projections if isinstance(each, ast.Projection)]
+    return list(zip(projections, read.columns, strict=True))
 
 
 def _require_name(scope: Scope, projection: ast.Projection | ast.AllProperties) -> None:
@@ -139,6 +146,9 @@ def _check_union(scope: Scope, union: ast.Union) -> CheckedUnion:
     right = check_read(scope.following(), union.right)
     assert isinstance(right, CheckedRead)
     span = _first_span(union.right)
+    for side in (left, right):
+        if any(column.type.scalar is Scalar.OBJECT for column in side.columns):
+            scope.error("T36", "`object(x)` can not be part of a `union`; return its properties", span)
     names = [[column.name for column in side.columns] for side in (left, right)]
     if names[0] != names[1]:
         shown = " and ".join(f"({', '.join(each)})" for each in names)
@@ -246,6 +256,15 @@ def _row_count(scope: Scope, written: int | ast.Variable, what: str) -> int | Pa
     if declared.is_list or declared.scalar not in INTEGERS:
         scope.error("T28", f"`{what}` takes an integer parameter, `${written.name}` is {declared}", written.span)
     return Parameter(written.name, declared)
+
+
+def _refuse_objects(scope: Scope, written: list[Written]) -> None:
+    """Objects are shown, not compared: neither groups nor distinct rows are made of them."""
+    for projection, column in written:
+        if column.type.scalar is Scalar.OBJECT:
+            scope.error(
+                "T36", "`object(x)` can not be compared; return it without aggregates or `distinct`", projection.span
+            )
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------
