@@ -171,6 +171,60 @@ CASES = (
             Expand $s -[Mentors out]-> $m: Staff
               NodeScan $s: Staff""",
     ),
+    Case(
+        "count_paths takes the count of a block from degrees",
+        read("$s: Staff count { $s mentors $m } > 2"),
+        """\
+        Project one = 1
+          Filter $1 > 2
+            Attach $1 = count(*) on $s
+              NodeScan $s: Staff
+              Expand $s -[Mentors out]-> $m: Staff
+                Outer $s""",
+        """\
+        Project one = 1
+          Filter $1 > 2
+            Attach $1 = count(*) on $s weighted
+              NodeScan $s: Staff
+              CountPaths
+                | $s -[Mentors out]-> $m: Staff
+                Outer $s""",
+    ),
+    Case(
+        "count_paths enumerates steps of no hop",
+        read("$s: Staff count { $s mentors{0,2} $m } > 2"),
+        """\
+        Project one = 1
+          Filter $1 > 2
+            Attach $1 = count(*) on $s
+              NodeScan $s: Staff
+              Expand $s -[Mentors out {0,2}]-> $m: Staff
+                Outer $s""",
+        """\
+        Project one = 1
+          Filter $1 > 2
+            Attach $1 = count(*) on $s
+              NodeScan $s: Staff
+              Expand $s -[Mentors out {0,2}]-> $m: Staff
+                Outer $s""",
+    ),
+    Case(
+        "count_paths asks only whether a block has a match",
+        read("$s: Staff exists { $s mentors $m }"),
+        """\
+        Project one = 1
+          SemiJoin on $s
+            NodeScan $s: Staff
+            Expand $s -[Mentors out]-> $m: Staff
+              Outer $s""",
+        """\
+        Project one = 1
+          SemiJoin on $s
+            NodeScan $s: Staff
+            CountPaths
+              | $s -[Mentors out]-> $m: Staff
+              Outer $s""",
+    ),
 )
 
 

@@ -25,6 +25,22 @@ CASES = (
             Expand $s -[MemberOf out]-> $t: Team
               NodeScan $s: Staff""",
     ),
+    Case(
+        "count_rows of a block",
+        read("$s: Staff", "count($m) { $s mentors $m } as n"),
+        """\
+        Project n = $1
+          Attach $1 = count($m.id) on $s
+            NodeScan $s: Staff
+            Expand $s -[Mentors out]-> $m: Staff
+              Outer $s""",
+        """\
+        Project n = $1
+          Attach $1 = count(*) on $s
+            NodeScan $s: Staff
+            Expand $s -[Mentors out]-> $m: Staff
+              Outer $s""",
+    ),
 )
 
 

@@ -91,6 +91,33 @@ CASES = (
           Order nearest_l2($s.emb, $v) asc nulls last ties $s.id limit 3
             RankedScan $s: Staff reading (handle, id) by nearest_l2($s.emb, $v) limit 3""",
     ),
+    Case(
+        "prune_columns of blocks and names",
+        read(
+            "$s: Staff optional { $s memberOf $t } } with { $s, $t.size as size } match { $s mentors $m",
+            "$s.level, $m.handle, $size",
+        ),
+        """\
+        Project s.level = $s.level, m.handle = $m.handle, size = $size
+          Expand $s -[Mentors out]-> $m: Staff
+            Fetch $s: Staff
+              With $s, $size
+                Project s.id = $s.id, =size.#value = $t.size
+                  OptionalJoin on $s
+                    NodeScan $s: Staff
+                    Expand $s -[MemberOf out]-> $t: Team
+                      Outer $s""",
+        """\
+        Project s.level = $s.level, m.handle = $m.handle, size = $size
+          Expand $s -[Mentors out]-> $m: Staff reading (handle)
+            Fetch $s: Staff reading (level)
+              With $s, $size
+                Project s.id = $s.id, =size.#value = $t.size
+                  OptionalJoin on $s
+                    NodeScan $s: Staff reading (id)
+                    Expand $s -[MemberOf out]-> $t: Team reading (size)
+                      Outer $s""",
+    ),
 )
 
 

@@ -75,6 +75,25 @@ CASES = (
           Filter rrf(nearest_l2($s.emb, $v), bm25($s.handle, "a"), 60) > 0.01
             NodeScan $s: Staff where $s.level > 3""",
     ),
+    Case(
+        "push_filters goes below an optional block that it does not speak about",
+        read("$s: Staff optional { $s mentors $m $m.level = 1 } $s.level = 3 $m.level is null"),
+        """\
+        Project one = 1
+          Filter $s.level = 3 and $m.level is null
+            OptionalJoin on $s
+              NodeScan $s: Staff
+              Filter $m.level = 1
+                Expand $s -[Mentors out]-> $m: Staff
+                  Outer $s""",
+        """\
+        Project one = 1
+          Filter $m.level is null
+            OptionalJoin on $s
+              NodeScan $s: Staff where $s.level = 3
+              Expand $s -[Mentors out]-> $m: Staff where $m.level = 1
+                Outer $s""",
+    ),
 )
 
 

@@ -67,6 +67,24 @@ CASES = (
             Expand $m -[MemberOf out]-> $_#1: Team
               Outer $m""",
     ),
+    Case(
+        "push_negations moves a block that must match",
+        read("$s: Staff $s mentors $m exists { $s memberOf $_ }"),
+        """\
+        Project one = 1
+          SemiJoin on $s
+            Expand $s -[Mentors out]-> $m: Staff
+              NodeScan $s: Staff
+            Expand $s -[MemberOf out]-> $_#1: Team
+              Outer $s""",
+        """\
+        Project one = 1
+          Expand $s -[Mentors out]-> $m: Staff
+            SemiJoin on $s
+              NodeScan $s: Staff
+              Expand $s -[MemberOf out]-> $_#1: Team
+                Outer $s""",
+    ),
 )
 
 
