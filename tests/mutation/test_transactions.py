@@ -434,3 +434,16 @@ def test_a_thousand_mutations_are_one_commit(graph: og.Graph) -> None:
     assert t.result.counts == {"Staff": 1000, "Mentors": 1000}
     assert len(t.result.ids) == 1000
     assert graph.snapshot().open("edge:Mentors").count_rows() == 1003
+
+
+def test_statements_over_a_pattern_see_the_queries_before(graph: og.Graph) -> None:
+    with graph.transaction() as t:
+        do(t, "put", h="eve", n=20)
+        do(t, "link", a="eve", b="ben")
+        update = 'match { $s: Staff  $s mentors $t  $t.handle = "ben" } update $s set { level: $t.level + 1 }'
+        assert t.mutate(f"query q() {{ {update} }}").counts == {"Staff": 2}
+        assert staff(t)["eve"] == 26
+        do(t, "drop_staff", h="ada")
+        delete = "match { $s: Staff  not { $s mentors $t } } delete $s"
+        assert t.mutate(f"query q() {{ {delete} }}").counts["Staff"] == 2
+    assert content(graph)["Staff"] == {"ben": 25, "eve": 26}
