@@ -83,7 +83,7 @@ def test_every_input_arrives_whole(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mode", ["merge", "overwrite"])
+@pytest.mark.parametrize("mode", ["merge", "overwrite", "update"])
 def test_the_other_modes(mode: Any, place: Path, session: Session) -> None:
     graph = new_graph(place)
     graph.load(lines(), engine="local")
