@@ -10,7 +10,6 @@ from pathlib import Path
 
 import omnigraph as og
 from omnigraph.errors import LanguageError, OmnigraphError
-from omnigraph.language.source import render_error
 
 SCHEMA = """\
 node Person {
@@ -84,7 +83,7 @@ def tour(place: Path) -> None:
     try:
         graph.query(QUERIES, "adults")
     except LanguageError as error:
-        print(render_error(error))
+        print(error)
     for name, params in (("move", {"who": "Ada", "where": "Atlantis"}), ("age", {"who": "Ada", "years": 200})):
         try:
             graph.mutate(QUERIES, name, params)

@@ -21,7 +21,7 @@ because executors and child processes raise them too. Passwords and tokens insid
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 #: The user and password of a URL. A password with an unescaped slash is one too, unless what precedes the slash is a port.
@@ -88,7 +88,10 @@ class BadRequest(OmnigraphError):
 
 
 class LanguageError(BadRequest):
-    """A problem at a known place of a `.pg` or `.gq` text. `start` and `end` are byte offsets, line and column count from 1."""
+    """A problem at a known place of a `.pg` or `.gq` text. `start` and `end` are byte offsets, line and column count from 1.
+
+    `message` is one line; the text of the exception also shows the place, the source line and a caret.
+    """
 
     def __init__(
         self,
@@ -113,6 +116,35 @@ class LanguageError(BadRequest):
         self.expected = tuple(expected)
         self.suggestion = suggestion
 
+    def __str__(self) -> str:
+        return self.rendered()
+
+    def rendered(self, highlight: Callable[[str], str] = str) -> str:
+        """The message with its place, the source line and a caret below the spot; `highlight` colours the line."""
+        if self.line is None or self.column is None:
+            return self.message
+        lines = [f"{self.file or '<text>'}:{self.line}:{self.column}: {self.message}"]
+        if self.source_line is not None:
+            shown, padding = _excerpt(redacted(self.source_line), self.column)
+            gutter = f"  {self.line} | "
+            lines += [f"{gutter}{highlight(shown)}", f"{'| ':>{len(gutter)}}{padding}^"]
+        return "\n".join(lines)
+
+
+LONGEST_SHOWN_LINE = 160
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+
+
+def _excerpt(source_line: str, column: int) -> tuple[str, str]:
+    """The source line, cut around the column when it is very long, and what pads the caret below it."""
+    first = max(0, column - 1 - LONGEST_SHOWN_LINE // 2)
+    # A control character in a source must not reach the terminal.
+    shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", source_line[first : first + LONGEST_SHOWN_LINE])
+    caret_at = column - 1 - first
+    # Tabs stay tabs below the line, so that the caret stands under its character.
+    padding = "".join("\t" if char == "\t" else " " for char in shown[:caret_at]).ljust(caret_at)
+    return shown, padding
+
 
 class ParseError(LanguageError):
     """The text is not a valid schema or query; `semantic` when the grammar fits but a rule of the language does not."""
@@ -129,7 +161,7 @@ class CatalogError(LanguageError):
 
 
 class TypecheckError(LanguageError):
-    """A query does not fit the schema; `code` is T1 … T24 or None for the uncoded ones."""
+    """A query does not fit the schema; `code` is T1 … or None for the uncoded ones."""
 
     code: str | None
 

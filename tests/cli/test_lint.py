@@ -50,6 +50,20 @@ def test_good_queries(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     ]
 
 
+def test_a_query_without_a_name(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    outcome = lint(capsys, 'update Staff set { level: 3, note: null } where handle = "b"')
+    assert (outcome.code, outcome.out.splitlines()[0]) == (0, "OK    query (mutation)")
+    assert "WARN" not in outcome.out
+    outcome = lint(capsys, "match { $s: Staff\n  $s.handle = $who } return { $s.level }")
+    assert outcome.out.splitlines()[:3] == [
+        "ERROR query: q.gq:2:15: type error: variable `$who` is not bound; bind it in `match`, or give a parameter `who`",
+        "  2 |   $s.handle = $who } return { $s.level }",
+        "    |               ^",
+    ]
+    report = json.loads(lint(capsys, "match { $s: Staff } return { $s.level }", "--json").out)
+    assert [(found["name"], found["kind"]) for found in report["results"]] == [("", "read")]
+
+
 def test_every_query_is_reported_and_errors_have_a_caret(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     outcome = lint(capsys, BAD)
     assert (outcome.code, outcome.err) == (1, "")
@@ -108,8 +122,28 @@ def test_json_for_good_queries(capsys: pytest.CaptureFixture[str], folder: Path)
         ],
         "findings": [],
     }
-    assert [column["name"] for column in operations[0]["columns"]] == ["s.handle", "s.level"]
-    assert operations[1]["writes"] == ["node:Staff"]
+    staff = {"kind": "node", "type_name": "Staff"}
+    assert operations == [
+        {
+            "name": "one",
+            "kind": "read",
+            "params": [{"name": "h", "kind": "string", "nullable": False}],
+            "result": [
+                {"name": "s.handle", "kind": "string", "nullable": False},
+                {"name": "s.level", "kind": "int", "nullable": True},
+            ],
+            "reads": [staff],
+            "writes": [],
+        },
+        {
+            "name": "put",
+            "kind": "mutation",
+            "params": [{"name": "h", "kind": "string", "nullable": False}],
+            "result": [],
+            "reads": [],
+            "writes": [staff],
+        },
+    ]
 
 
 def test_json_for_bad_queries(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

@@ -20,7 +20,7 @@ import omnigraph as og
 from omnigraph.cli.addressing import Target
 from omnigraph.cli.shell_prompt import prompt_of
 from omnigraph.cli.shell_session import Session
-from omnigraph.cli.shell_text import as_query, inputs, is_complete
+from omnigraph.cli.shell_text import inputs, is_complete, without_end
 from omnigraph.cli.shell_words import candidates
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.query.text_table import TableStyle
@@ -90,16 +90,17 @@ def test_inputs_of_a_stream() -> None:
     ]
 
 
-def test_a_text_gets_the_head_it_needs() -> None:
-    params = {"n": 1, "who": "a", "unused": 2, "xs": [1.5], "none": None, "yes": True, "no": []}
-    text = "match { $a: A { x: $who, y: $n, z: $xs, v: $none, w: $yes, u: $no } } return { $a.nn };"
-    assert as_query(text, params) == (
-        "query shell($n: I64, $who: String, $xs: [F64], $none: String?, $yes: Bool, $no: [String]) {\n"
-        + text[:-1]
-        + "\n}",
-        True,
-    )
-    assert as_query("query q() { }\n", params) == ("query q() { }", False)
+def test_the_end_of_an_input_is_no_query_text() -> None:
+    assert without_end("match { $a: A } return { $a.nn };\n") == "match { $a: A } return { $a.nn }"
+    assert without_end("query q() { }\n") == "query q() { }"
+
+
+def test_remembered_parameters_of_a_text_without_a_head(
+    capsys: Capsys, org: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = ':params {"who": "ada", "n": 1}\nmatch { $s: Staff { handle: $who } } return { $s.handle };\n'
+    outcome = pipe(capsys, monkeypatch, text, "--format", "csv")
+    assert (outcome.code, outcome.err, outcome.out) == (0, "", "s.handle\nada\n")
 
 
 # --- from a pipe ------------------------------------------------------------------------------------------------------
@@ -243,7 +244,7 @@ def test_looking_writes_nothing(capsys: Capsys, org: Path, monkeypatch: pytest.M
         (":params 1\n", ":params must be a JSON object"),
         (":format xml\n", "'xml' is no format of the shell"),
         (":format arrow\n", "'arrow' is no format of the shell"),
-        (";\n", "parse error"),
+        (";\n", "there is no query in this"),
         ("match { $s: Staff } return { $s.handel };", "<text>:1:30: type error: T6"),
         ("match {\n $s: Staf\n} return { $s.id };", "<text>:2:"),
         ("query q() { match { $s: Staf } return { $s.id } }", "<text>:1:"),

@@ -7,6 +7,9 @@
 | bash | each command is run by itself and must succeed |
 | console | each `$ command` is run and prints what follows it; `…` stands for any text |
 | python | run, in one namespace for the page; a `print` promises its line in a comment |
+
+The lines of a table whose last column is called OmniGraph are run too, on the graph that the page calls `g`: a read finds
+something, a mutation changes something.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph as og
 from omnigraph.cli.main import run
 from omnigraph.language.query.compile import compile_query
 from omnigraph.language.query.parser import parse_query_file
@@ -46,6 +50,36 @@ class Block:
     line: int
 
 
+@dataclass(frozen=True)
+class TableLine:
+    """The query or mutation in the last column of a line of a table."""
+
+    text: str
+    line: int
+
+
+def table_lines(page: str) -> list[TableLine]:
+    """The lines to run, of all tables whose last column is called OmniGraph."""
+    found: list[TableLine] = []
+    header: str | None = None
+    for number, line in enumerate(page.splitlines(), start=1):
+        if not line.startswith("|"):
+            header = None
+            continue
+        last = re.split(r"(?<!\\)\|", line)[-2].strip()
+        if header is None:
+            header = last
+        elif header == "OmniGraph" and set(last) != {"-"}:
+            assert re.fullmatch("`[^`]+`", last), f"line {number}: {last}"
+            found.append(TableLine(last.strip("`").replace("\\|", "|"), number))
+    return found
+
+
+def pieces(page: str) -> list[Block | TableLine]:
+    """Everything on a page that is run, in order."""
+    return sorted([*blocks(page), *table_lines(page)], key=lambda piece: piece.line)
+
+
 def blocks(page: str) -> list[Block]:
     """The fenced blocks of a page that have a language, in order."""
     return [
@@ -61,9 +95,11 @@ class Reader:
     names: dict[str, object] = field(default_factory=dict)
     schema: str | None = None
 
-    def follow(self, block: Block) -> None:
-        """Do what a block says."""
-        if block.name is not None:
+    def follow(self, block: Block | TableLine) -> None:
+        """Do what a block or a line of a table says."""
+        if isinstance(block, TableLine):
+            self._run(block.text)
+        elif block.name is not None:
             Path(block.name).parent.mkdir(parents=True, exist_ok=True)
             Path(block.name).write_text(block.text)
             self.schema = block.text if block.language == "pg" else self.schema
@@ -79,6 +115,15 @@ class Reader:
                 assert _fits(promised, shown), f"$ {command}\n{shown}\nbut the page promises\n{promised}"
         elif block.language == "python":
             self._execute(block)
+
+    def _run(self, text: str) -> None:
+        graph = self.names["g"]
+        assert isinstance(graph, og.Graph)
+        if parse_query_file(text).queries[0].is_mutation:
+            done = graph.mutate(text)
+            assert done.affected_nodes + done.affected_edges, text
+        else:
+            assert len(graph.query(text)), text
 
     def _compile(self, text: str) -> None:
         assert self.schema is not None, "a query without a schema before it"

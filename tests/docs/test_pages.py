@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.page import FILES, RUN, Reader, blocks
+from tests.docs.page import FILES, RUN, Block, Reader, blocks, pieces, table_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Pages that describe and have nothing to run.
@@ -28,15 +28,36 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_a_page_can_be_followed(path: Path) -> None:
     reader = Reader()
-    found = blocks(path.read_text())
+    found = pieces(path.read_text())
     assert found
     for block in found:
-        assert block.language in RUN or (block.language in FILES and block.name), f"{path.name}:{block.line}"
+        if isinstance(block, Block):
+            assert block.language in RUN or (block.language in FILES and block.name), f"{path.name}:{block.line}"
         try:
             reader.follow(block)
         except Exception as error:
-            error.add_note(f"in the block at {path.name}:{block.line}")
+            error.add_note(f"at {path.name}:{block.line}")
             raise
+
+
+@pytest.mark.parametrize("name", ["coming-from-cypher.md", "coming-from-sql.md"])
+def test_tables_of_other_languages_are_run(name: str) -> None:
+    assert len(table_lines((ROOT / "docs" / name).read_text())) >= 40
+
+
+def test_every_code_of_an_error_is_documented() -> None:
+    """Old codes have a line of the table, those from T25 on a section with an example."""
+    source = "\n".join(path.read_text() for path in (ROOT / "src" / "omnigraph" / "language").rglob("*.py"))
+    codes = set(re.findall(r'"(T[0-9]+)"', source))
+    page = (ROOT / "docs" / "errors.md").read_text()
+    old = {code for code in codes if int(code[1:]) < 25}
+    listed = {
+        code for line in page.splitlines() if line.startswith("| T") for code in re.findall(r"T[0-9]+", line[:12])
+    }
+    assert listed == old
+    sections = dict(re.findall(r"^## (T[0-9]+)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
+    assert sections.keys() == codes - old
+    assert [code for code, text in sections.items() if f"type error: {code}: " not in text or "^" not in text] == []
 
 
 def test_every_fence_is_seen() -> None:

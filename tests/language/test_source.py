@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
-from omnigraph.errors import CatalogError, ParseError, TypecheckError
-from omnigraph.language.source import LONGEST_MESSAGE, LONGEST_SHOWN_LINE, Source, Span, render_error
+from omnigraph.errors import LONGEST_SHOWN_LINE, CatalogError, LanguageError, ParseError, TypecheckError
+from omnigraph.language.source import LONGEST_MESSAGE, Source, Span
 
 
 @pytest.mark.parametrize(
@@ -46,10 +48,11 @@ def test_a_place_is_at_least_one_wide(span: Span) -> None:
         pytest.param("catalog_error", CatalogError, "catalog error: no", id="catalog"),
     ],
 )
-def test_errors_carry_their_prefix(raise_error: str, error_type: type[Exception], message: str) -> None:
+def test_errors_carry_their_prefix(raise_error: str, error_type: type[LanguageError], message: str) -> None:
     with pytest.raises(error_type) as caught:
         getattr(Source("x"), raise_error)("no", Span(0, 1))
-    assert str(caught.value) == message
+    assert caught.value.message == message
+    assert str(caught.value) == f"<text>:1:1: {message}\n  1 | x\n    | ^"
     assert getattr(caught.value, "semantic", None) in {
         "grammar_error": (False,), "semantic_error": (True,), "catalog_error": (None,)
     }[raise_error]  # fmt: skip
@@ -64,7 +67,7 @@ def test_a_type_error_carries_its_code() -> None:
 def rendered(text: str, span: Span, file: str | None = "q.gq") -> list[str]:
     with pytest.raises(ParseError) as caught:
         Source(text, file).grammar_error("here", span)
-    return render_error(caught.value).split("\n")
+    return str(caught.value).split("\n")
 
 
 def test_the_caret_stands_below_its_character() -> None:
@@ -109,8 +112,19 @@ def test_a_message_stays_one_line_of_readable_length() -> None:
 def test_only_the_source_line_is_highlighted() -> None:
     with pytest.raises(ParseError) as caught:
         Source("let x", "q.gq").grammar_error("here", Span(4, 5))
-    assert render_error(caught.value, str.upper) == "q.gq:1:5: parse error: here\n  1 | LET X\n    |     ^"
+    assert caught.value.rendered(str.upper) == "q.gq:1:5: parse error: here\n  1 | LET X\n    |     ^"
 
 
 def test_an_error_without_a_place_is_only_its_message() -> None:
-    assert render_error(ParseError("parse error: nowhere")) == "parse error: nowhere"
+    assert str(ParseError("parse error: nowhere")) == "parse error: nowhere"
+
+
+def test_the_text_of_an_exception_shows_the_place_and_its_message_stays_one_line() -> None:
+    error = pickle.loads(pickle.dumps(ParseError("parse error: here", line=2, column=3, source_line="  let x")))
+    assert str(error) == "<text>:2:3: parse error: here\n  2 |   let x\n    |   ^"
+    assert error.message == "parse error: here"
+
+
+def test_a_source_line_shows_no_password() -> None:
+    error = ParseError("parse error: here", line=1, column=1, source_line="s3://me:secret@host/x")
+    assert "secret" not in str(error)

@@ -68,7 +68,7 @@ def test_the_engine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", mode)
-    agree(query, [list(row.values()) for row in graph.query(query, params=params).rows], expected)
+    agree(query, [list(row.values()) for row in graph.query(query, params=params).to_dicts(json=True)], expected)
 
 
 @pytest.mark.parametrize(("query", "params", "expected"), ROWS)

@@ -60,7 +60,7 @@ def test_expressions(graph: og.Graph, query: str, expected: str, fails: bool) ->
             graph.query(text)
         assert expected in str(caught.value)
         return
-    found = [list(row.values()) for row in graph.query(text).rows]
+    found = [list(row.values()) for row in graph.query(text).to_dicts(json=True)]
     if " order {" not in query:
         found.sort(key=json.dumps)
         assert found == sorted(json.loads(expected), key=json.dumps)

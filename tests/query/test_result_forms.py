@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 import sys
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -69,6 +72,44 @@ def test_only_the_first_rows_are_looked_at() -> None:
     assert f"<caption>{MOST_ROWS + 5} rows, the first {MOST_ROWS} shown</caption>" in result._repr_html_()
     assert "rows" not in vars(result), "all rows were made for a table of some"
     assert len(result.rows) == MOST_ROWS + 5
+
+
+def test_rows_hold_python_values_and_json_holds_texts() -> None:
+    """Rows, iteration and `to_dicts` agree; what is shown on a terminal or sent is JSON."""
+    instant = datetime(2024, 6, 1, 12, 0, 0, 5000, tzinfo=UTC)
+    columns: dict[str, tuple[pa.Array, PropType, Any, Any]] = {
+        "day": (pa.array([19875], pa.date32()), PropType(Scalar.DATE), date(2024, 6, 1), "2024-06-01"),
+        "at": (
+            pa.array([1_717_243_200_005], pa.timestamp("ms", tz="UTC")),
+            PropType(Scalar.DATETIME),
+            instant,
+            "2024-06-01T12:00:00.005Z",
+        ),
+        "days": (
+            pa.array([[0, None]], pa.list_(pa.date32())),
+            PropType(Scalar.DATE, is_list=True),
+            [date(1970, 1, 1), None],
+            ["1970-01-01", None],
+        ),
+        "x": (pa.array([math.inf]), PropType(Scalar.F64), math.inf, "Infinity"),
+        "f": (pa.array([0.1], pa.float32()), PropType(Scalar.F32), 0.1, 0.1),
+        "v": (
+            pa.array([[0.1, math.inf]], pa.list_(pa.float32(), 2)),
+            PropType(Scalar.VECTOR, dimension=2),
+            [0.1, math.inf],
+            [0.1, "Infinity"],
+        ),
+        "t": (pa.array(["x"]), PropType(Scalar.STRING), "x", "x"),
+        "none": (pa.array([None], pa.date32()), PropType(Scalar.DATE, nullable=True), None, None),
+    }
+    table = pa.table({name: column[0] for name, column in columns.items()})
+    result = Result(table, tuple(column[1] for column in columns.values()), "01J")
+    python = {name: column[2] for name, column in columns.items()}
+    shown = {name: column[3] for name, column in columns.items()}
+    assert result.rows == result.to_dicts() == list(result) == [python]
+    assert result.rows[0]["at"].tzinfo is UTC
+    assert result.to_dicts(json=True) == json.loads(result.to_json()) == result.to_dict()["rows"] == [shown]
+    assert "2024-06-01T12:00:00.005Z" in str(result)
 
 
 def test_no_columns_and_no_rows() -> None:

@@ -22,7 +22,7 @@ DATED = """
 
 
 def values(result: Any) -> list[tuple[Any, ...]]:
-    return [tuple(row.values()) for row in result.rows]
+    return [tuple(row.values()) for row in result.to_dicts(json=True)]
 
 
 CASES = [
@@ -170,7 +170,7 @@ def test_an_unknown_query(org: og.Graph) -> None:
 @pytest.mark.row("PRM-11")
 def test_dates_are_iso(lit: og.Graph) -> None:
     source = """query q() { match { $r: Reading { slug: "r1" } } return { $r.day, $r.stamp, $r.live, $r.temp } }"""
-    assert lit.query(source).rows == [
+    assert lit.query(source).to_dicts(json=True) == [
         {"r.day": "2024-06-01", "r.stamp": "2024-06-01T12:00:00.000Z", "r.live": True, "r.temp": 2.5}
     ]
 

@@ -72,7 +72,7 @@ def _lines(report: LintReport) -> Iterator[str]:
 
 
 def _result_lines(result: QueryReport) -> Iterator[str]:
-    name = f"query `{result.query.name}`"
+    name = f"query `{result.query.name}`" if result.query.name else "query"
     if result.error is None:
         yield f"OK    {name} ({'mutation' if result.query.is_mutation else 'read'})"
     for finding in result.findings:

@@ -60,6 +60,9 @@ SECTIONS = {
     "Schemas and queries": {
         "schema": Lazy("omnigraph.cli.schema", "schema", "Look at schemas and change them."),
         "lint": Lazy("omnigraph.cli.lint", "lint", "Check a file of queries against a schema."),
+        "functions": Lazy(
+            "omnigraph.cli.functions", "functions", "List the functions and aggregates of the query language."
+        ),
         "viz": Lazy("omnigraph.cli.viz", "viz", "Draw the schema, or nodes and what stands around them."),
         "embed": Lazy("omnigraph.cli.embed", "embed", "Fill in the vectors of a JSONL file."),
     },

@@ -64,7 +64,7 @@ def mutate(
         else:
             output.report(error, context.ensure_object(Settings).debug)
         context.exit(LOST)
-    print_change(branch or MAIN, ", ".join(call.name for call in calls), actor, result, as_json=as_json)
+    print_change(branch or MAIN, ", ".join(call.name for call in calls if call.name), actor, result, as_json=as_json)
 
 
 def _mutated(graph: Graph, calls: list[QueryCall], **options: Any) -> MutationResult:
@@ -85,5 +85,6 @@ def print_change(branch: str, query_name: str, actor: str | None, result: Mutati
     if as_json:
         output.json(change_output(branch, query_name, actor, result))
         return
-    output.line(f"changed {branch} via {query_name}: {result.affected_nodes} nodes, {result.affected_edges} edges")
+    via = f" via {query_name}" if query_name else ""
+    output.line(f"changed {branch}{via}: {result.affected_nodes} nodes, {result.affected_edges} edges")
     output.fields({"actor_id": actor})

@@ -138,14 +138,12 @@ def _describe(error: Exception) -> str:
 
 def render(error: LanguageError, stream: TextIO) -> str:
     """A language error with its place and source line, in colours if the stream is a terminal that wants them."""
-    from omnigraph.language.source import render_error
-
     if not wants_colours(stream):
-        return render_error(error)
+        return error.rendered()
     from omnigraph.language.highlight import highlight_line
 
     language = "pg" if (error.file or "").endswith(".pg") else "gq"
-    return render_error(error, partial(highlight_line, language=language))
+    return error.rendered(partial(highlight_line, language=language))
 
 
 def wants_colours(stream: TextIO) -> bool:

@@ -32,11 +32,12 @@ class ReadOutput:
     def header(self) -> str:
         """The line above a table."""
         place = f"branch {self.branch}" if self.snapshot is None else f"snapshot {self.snapshot}"
-        return f"{len(self.result)} rows from {place} via {self.query_name}"
+        via = f" via {self.query_name}" if self.query_name else ""
+        return f"{len(self.result)} rows from {place}{via}"
 
     def cells(self) -> Iterator[list[str]]:
         """The rows as texts, in the order of the columns."""
-        for row in self.result.rows:
+        for row in self.result.to_dicts(json=True):
             yield [cell(value) for value in row.values()]
 
     def to_dict(self) -> dict[str, Any]:
@@ -45,7 +46,7 @@ class ReadOutput:
             "target": self.target,
             "row_count": len(self.result),
             "columns": self.result.columns,
-            "rows": self.result.rows,
+            "rows": self.result.to_dicts(json=True),
             "graph_commit_id": self.result.commit,
         }
 
@@ -74,7 +75,7 @@ def _print_jsonl(read: ReadOutput) -> None:
         "target": read.target,
         "row_count": len(read.result),
     }
-    output.json_lines([about, *read.result.rows])
+    output.json_lines([about, *read.result.to_dicts(json=True)])
 
 
 def _print_csv(read: ReadOutput) -> None:

@@ -11,9 +11,9 @@ from omnigraph.cli.addressing import Target, open_graph
 from omnigraph.cli.mutate import print_change
 from omnigraph.cli.read_formats import ReadOutput, print_read
 from omnigraph.cli.settings import OUTPUTS
-from omnigraph.cli.shell_text import EXPLAIN, HEAD_LINES, as_query, statement_of
+from omnigraph.cli.shell_text import EXPLAIN, statement_of, without_end
 from omnigraph.cli.sources import params_object
-from omnigraph.errors import BadRequest, LanguageError, NotFound
+from omnigraph.errors import BadRequest, NotFound
 from omnigraph.language.suggest import did_you_mean, nearest_name
 from omnigraph.query.text_table import TableStyle
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph
     from omnigraph.graph.transactions import Transaction
     from omnigraph.language.query.ast import Query
+
+#: How answers call a query that was typed without a name.
+NAME = "shell"
 
 HELP = """\
 A query or a mutation is typed as it stands in a .gq file and runs when its last brace is closed.
@@ -76,18 +79,12 @@ class Session:
     def _each(self, text: str, act: Callable[[str, Query], None]) -> None:
         from omnigraph.language.query.parser import parse_query_file
 
-        source, has_new_head = as_query(text, self.params)
-        try:
-            queries = parse_query_file(source).queries
-            if not queries:
-                raise BadRequest("there is no query in this; `:help` says what can be typed")
-            for query in queries:
-                act(source, query)
-        except LanguageError as error:
-            if has_new_head and error.line is not None:
-                # The line that was put before the text is nobody's.
-                error.line = max(1, error.line - HEAD_LINES)
-            raise
+        source = without_end(text)
+        queries = parse_query_file(source).queries
+        if not queries:
+            raise BadRequest("there is no query in this; `:help` says what can be typed")
+        for query in queries:
+            act(source, query)
 
     def _query(self, source: str, query: Query) -> None:
         params = self._params_of(query)
@@ -98,13 +95,13 @@ class Session:
                 if asked is None
                 else asked.query(source, query.name, params)
             )
-            print_read(ReadOutput(query.name, self.branch, None, result), self.format, self.style)
+            print_read(ReadOutput(query.name or NAME, self.branch, None, result), self.format, self.style)
             return
         if self._transaction is not None:
             self._mutate_inside(self._transaction, source, query, params)
             return
         done = self._writable().mutate(source, query.name, params, branch=self.branch)
-        print_change(self.branch, query.name, self.actor, done, as_json=self._as_json)
+        print_change(self.branch, query.name or NAME, self.actor, done, as_json=self._as_json)
 
     def _writable(self) -> Graph:
         """The graph, opened for writing."""
@@ -159,7 +156,9 @@ class Session:
 
     def _params_of(self, query: Query) -> dict[str, Any]:
         """The remembered parameters that this query takes."""
-        names = {param.name for param in query.params}
+        from omnigraph.language.query.nameless import parameter_names
+
+        names = parameter_names(query)
         return {name: value for name, value in self.params.items() if name in names}
 
     # --- commands ---------------------------------------------------------------------------------------------------

@@ -1,14 +1,10 @@
-"""What people type into the shell: where an input ends, and how a text without a head becomes a query. Pure."""
+"""What people type into the shell: where an input ends, and which part of it is query text. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-#: The query that a text without a head becomes.
-NAME = "shell"
-#: The lines that stand before such a text.
-HEAD_LINES = 1
 EXPLAIN = ":explain"
 #: Words that are commands of the shell although no colon stands before them.
 TRANSACTION_WORDS = ("begin", "commit", "rollback")
@@ -57,15 +53,10 @@ def inputs(lines: Iterable[str]) -> Iterator[str]:
         yield pending
 
 
-def as_query(text: str, params: Mapping[str, object]) -> tuple[str, bool]:
-    """A text as queries, and whether a head was put before it; parameters that it names are declared by their values."""
+def without_end(text: str) -> str:
+    """Query text without the `;` that may end an input."""
     body = text.rstrip()
-    body = body[:-1] if _marks(body)[2] else body
-    if _QUERY.match(_without_blanks(body)):
-        return body, False
-    used = [name for name in params if re.search(rf"\${re.escape(name)}\b", body)]
-    declared = ", ".join(f"${name}: {_type_of(params[name])}" for name in used)
-    return f"query {NAME}({declared}) {{\n{body}\n}}", True
+    return body[:-1] if _marks(body)[2] else body
 
 
 def _marks(text: str) -> tuple[int | None, bool, bool]:
@@ -91,13 +82,3 @@ def _marks(text: str) -> tuple[int | None, bool, bool]:
 
 def _without_blanks(text: str) -> str:
     return re.sub(r"\A(?:\s+|//[^\n]*|/\*.*?\*/)+", "", text, flags=re.DOTALL)
-
-
-def _type_of(value: object) -> str:
-    """The parameter type of a JSON value."""
-    if isinstance(value, list):
-        return f"[{_type_of(value[0]) if value else 'String'}]"
-    for kind, name in ((bool, "Bool"), (int, "I64"), (float, "F64")):
-        if isinstance(value, kind):
-            return name
-    return "String?" if value is None else "String"

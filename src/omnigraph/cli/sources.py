@@ -8,15 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from omnigraph.cli.options import refuse_both, together
 from omnigraph.errors import BadRequest, LanguageError
-
-if TYPE_CHECKING:
-    from omnigraph.language.query.ast import Query
 
 #: What stands for standard input in the place of a file.
 STDIN = "-"
@@ -58,7 +55,10 @@ def naming(file: str | None) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class QueryCall:
-    """One query of a text and its parameters; `file` is None when the text stood on the command line."""
+    """One query of a text and its parameters; `file` is None when the text stood on the command line.
+
+    `name` is empty for a query without a name.
+    """
 
     text: str
     file: str | None
@@ -66,11 +66,19 @@ class QueryCall:
     params: dict[str, Any] | None
 
 
+_PARAM = click.option(
+    "--param",
+    "single",
+    metavar="NAME=TEXT",
+    multiple=True,
+    help="One parameter: NAME=TEXT, or NAME:=JSON for a value that is no text; may be repeated.",
+)
 _OPTIONS = together(
     click.argument("name", required=False),
     click.option("--query", "query_path", metavar="FILE", help="A file of queries, or - for standard input."),
     click.option("-e", "--query-string", metavar="GQ", help="The query itself."),
     click.option("--name", "name_option", metavar="NAME", help="The same as NAME: which query of the source."),
+    _PARAM,
     click.option("--params", metavar="JSON", help="The parameters, as a JSON object."),
     click.option(
         "--params-file",
@@ -90,12 +98,13 @@ def takes_query(command: Callable[..., None]) -> Callable[..., None]:
         query_path: str | None,
         query_string: str | None,
         name_option: str | None,
+        single: tuple[str, ...],
         params: str | None,
         params_file: str | None,
         **others: Any,
     ) -> None:
         text, found = _find_query(query_path, query_string, name, name_option)
-        call = QueryCall(text, query_path, found, _read_params(params, params_file))
+        call = QueryCall(text, query_path, found, _read_params(single, params, params_file))
         command(*arguments, call=call, **others)
 
     return _OPTIONS(with_call)
@@ -111,6 +120,7 @@ def takes_queries(command: Callable[..., None]) -> Callable[..., None]:
         query_paths: tuple[str, ...],
         query_strings: tuple[str, ...],
         name_option: str | None,
+        single: tuple[str, ...],
         params: str | None,
         params_file: str | None,
         **others: Any,
@@ -120,7 +130,7 @@ def takes_queries(command: Callable[..., None]) -> Callable[..., None]:
         if names and name_option is not None:
             raise click.UsageError("NAME and --name exclude each other; give one of them")
         asked = names or (() if name_option is None else (name_option,))
-        given = _read_params(params, params_file)
+        given = _read_params(single, params, params_file)
         command(*arguments, calls=_find_queries(query_paths, query_strings, asked, given), **others)
 
     return _SEVERAL(with_calls)
@@ -139,6 +149,7 @@ _SEVERAL = together(
         "-e", "--query-string", "query_strings", metavar="GQ", multiple=True, help="The query itself; may be repeated."
     ),
     click.option("--name", "name_option", metavar="NAME", help="The same as NAME: which query of the source."),
+    _PARAM,
     click.option(
         "--params", metavar="JSON", help="The parameters, as a JSON object; each query takes those it declares."
     ),
@@ -161,6 +172,7 @@ def _find_queries(
         path, text = sources[0] if sources else (None, None)
         found, name = _find_query(path, text, names[0] if names else None, None)
         return [QueryCall(found, path, name, params)]
+    from omnigraph.language.query.nameless import parameter_names
     from omnigraph.language.query.parser import parse_query_file
 
     if not sources:
@@ -175,20 +187,15 @@ def _find_queries(
         if unknown:
             raise BadRequest(f"no query is called '{unknown[0]}'; there are {', '.join(every)}")
         chosen = [every[name] for name in names]
-    declared = {param.name for _, _, query in chosen for param in query.params}
-    for name in params or {}:
-        if name not in declared:
+    given = params or {}
+    takes = [parameter_names(query) for _, _, query in chosen]
+    for name in given:
+        if not any(name in names for names in takes):
             raise BadRequest(f"none of these queries declares a parameter '{name}'")
     return [
-        QueryCall(
-            text, path, query.name, {key: value for key, value in (params or {}).items() if _declares(query, key)}
-        )
-        for path, text, query in chosen
+        QueryCall(text, path, query.name, {key: value for key, value in given.items() if key in names})
+        for (path, text, query), names in zip(chosen, takes, strict=True)
     ]
-
-
-def _declares(query: Query, name: str) -> bool:
-    return any(param.name == name for param in query.params)
 
 
 def _find_query(
@@ -217,14 +224,40 @@ def _find_query(
     return text, find_query(parsed, asked).name
 
 
-def _read_params(params: str | None, params_file: str | None) -> dict[str, Any] | None:
-    """The parameters of a query, from the command line or a file."""
+def _read_params(single: tuple[str, ...], params: str | None, params_file: str | None) -> dict[str, Any] | None:
+    """The parameters of a query, one by one, as an object on the command line or from a file; None when none are given."""
     refuse_both(params=params, params_file=params_file)
-    if params is None and params_file is None:
-        return None
+    found: dict[str, Any] | None = None
     if params_file is not None:
-        return params_object(read_source(params_file), source_name(params_file))
-    return params_object(params or "", "--params")
+        found = params_object(read_source(params_file), source_name(params_file))
+    elif params is not None:
+        found = params_object(params, "--params")
+    for text in single:
+        found = {} if found is None else found
+        name, value = one_param(text)
+        if name in found:
+            raise click.UsageError(f"parameter '{name}' is given twice")
+        found[name] = value
+    return found
+
+
+def one_param(text: str) -> tuple[str, object]:
+    """One parameter as `--param` takes it: `who=Ada` is a text, `n:=3` a JSON value."""
+    name, equals, value = text.partition("=")
+    is_json = name.endswith(":")
+    name = name.removesuffix(":").removeprefix("$")
+    if not equals or not name.isidentifier():
+        raise click.UsageError(f"--param {text!r}: write NAME=TEXT, such as who=Ada, or NAME:=JSON, such as n:=3")
+    if not is_json:
+        return name, value
+    import orjson
+
+    try:
+        return name, orjson.loads(value)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(
+            f"--param {name}:= takes a JSON value, and {value!r} is none: {error}; a text is written {name}={value}"
+        ) from None
 
 
 def params_object(text: str, where: str) -> dict[str, Any]:

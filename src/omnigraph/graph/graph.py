@@ -193,7 +193,7 @@ class Graph(Transactions, Loading, Merging, History, Upkeep, Evolution, Exportin
         self._refuse_read_only()
 
         def attempt(contract: Contract, accepted: SchemaIs) -> MutationResult:
-            compiled = self._queries.get(source, name, contract)
+            compiled = self._queries.get(source, name, contract, params)
             bound = bind_params(compiled.query.params, params, undeclared="refuse")
             request = self._write_request(
                 contract,
@@ -296,7 +296,7 @@ class Graph(Transactions, Loading, Merging, History, Upkeep, Evolution, Exportin
     ) -> tuple[CompiledQuery, Run]:
         contract, view = self._view(branch, snapshot, schema)
         connection = self._door.connection()
-        compiled = connection.queries.get(source, name, contract)
+        compiled = connection.queries.get(source, name, contract, params)
         bound = bind_params(compiled.query.params, params, undeclared="refuse")
         embed = connection.embedder.embed_query
         return compiled, start(view, contract.catalog, bound, connection.caches, embed, request)

@@ -5,14 +5,23 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from omnigraph.errors import BadRequest
 from omnigraph.graph.contract import Contract
-from omnigraph.language.query.compile import CompiledQuery, compile_query
+from omnigraph.language.query.ast import ListLit
+from omnigraph.language.query.compile import NOTHING_GIVEN, CompiledQuery, compile_query
+from omnigraph.language.query.nameless import Given, given_parameters, is_nameless
 
 #: How many compiled queries one handle keeps.
 CACHED_QUERIES = 512
+#: A query that holds a longer list is not kept: the next call has another one.
+LONGEST_KEPT = 64
+
+#: Source, name, accepted schema, and the parameters by which a query without a name was compiled.
+_Key: TypeAlias = tuple[str, str | None, str, tuple[tuple[str, Given], ...]]
 
 
 def read_source(source: str | Path, suffix: str = ".gq") -> tuple[str, str | None]:
@@ -31,24 +40,42 @@ def read_source(source: str | Path, suffix: str = ".gq") -> tuple[str, str | Non
 
 
 class CompiledQueries:
-    """Compiled queries by source, name and accepted schema; safe to share between threads."""
+    """Compiled queries by source, name, accepted schema and, without a name, the types of parameters; threads may share it."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str | None, str], CompiledQuery] = OrderedDict()
+        self._known: OrderedDict[_Key, CompiledQuery] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, source: str | Path, name: str | None, contract: Contract) -> CompiledQuery:
-        """The compiled query of this name, or the only one of the source."""
+    def get(
+        self, source: str | Path, name: str | None, contract: Contract, params: Mapping[str, object] | None = None
+    ) -> CompiledQuery:
+        """The compiled query of this name, or the only one of the source. `params` are the parameters of the call."""
         text, file = read_source(source)
-        key = (text, name, contract.ir_hash)
+        known = self._find((text, name, contract.ir_hash, ()))
+        if known is not None:
+            return known
+        # Only a query without a name looks at them; whether it is one is known when it is compiled.
+        given = given_parameters(params) if params and is_nameless(text) else NOTHING_GIVEN
+        key = (text, name, contract.ir_hash, tuple(given.items()))
+        known = self._find(key) if given else None
+        if known is not None:
+            return known
+        compiled = compile_query(text, name, contract.catalog, file, given)
+        if not any(
+            isinstance(found.literal, ListLit) and len(found.literal.items) > LONGEST_KEPT for _, found in key[3]
+        ):
+            self._keep(key, compiled)
+        return compiled
+
+    def _find(self, key: _Key) -> CompiledQuery | None:
         with self._lock:
             known = self._known.get(key)
             if known is not None:
                 self._known.move_to_end(key)
-                return known
-        compiled = compile_query(text, name, contract.catalog, file)
+            return known
+
+    def _keep(self, key: _Key, compiled: CompiledQuery) -> None:
         with self._lock:
             self._known[key] = compiled
             while len(self._known) > CACHED_QUERIES:
                 self._known.popitem(last=False)
-        return compiled

@@ -144,11 +144,11 @@ class Transaction:
         """
         self._require_open()
         try:
-            compiled = self._graph._queries.get(source, name, self._contract)
+            compiled = self._graph._queries.get(source, name, self._contract, params)
             bound = bind_params(compiled.query.params, params, undeclared="refuse")
             return self._work.mutate(compiled, bound)
         except BaseException as error:
-            self._undo(f"it was undone by an error: {error}")
+            self._undo(f"it was undone by an error: {getattr(error, 'message', error)}")
             raise
 
     def query(
@@ -167,7 +167,7 @@ class Transaction:
         """
         self._require_open()
         graph, catalog = self._graph, self._contract.catalog
-        compiled = graph._queries.get(source, name, self._contract)
+        compiled = graph._queries.get(source, name, self._contract, params)
         read_plan(compiled.rewritten, compiled)
         bound = bind_params(compiled.query.params, params, undeclared="refuse")
         request = QueryRequest(graph._limits.with_request(memory_limit, timeout), cancel)
@@ -208,7 +208,7 @@ class Transaction:
     ) -> None:
         if error is not None:
             if self._state == "open":
-                self._undo(f"it was undone by an error: {error}")
+                self._undo(f"it was undone by an error: {getattr(error, 'message', error)}")
         elif self._state == "open":
             self.commit()
         elif self._state == "undone" and not self._rolled_back:

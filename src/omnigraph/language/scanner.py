@@ -165,7 +165,7 @@ class Scanner:
         match = _FOUND.match(self._text, self.furthest)
         found = match.group() if match else ""
         keywords = [keyword.group(1) for name in wanted if (keyword := _KEYWORD.fullmatch(name))]
-        if suggestion is None and len(found) > 1:
+        if suggestion is None and not hint and len(found) > 1:
             suggestion = nearest_name(found, keywords)
         self.source.grammar_error(
             f"expected {_one_of(wanted)}, found {_shown(found)}{hint or did_you_mean(suggestion)}",

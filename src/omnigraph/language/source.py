@@ -1,13 +1,12 @@
-"""A source text, places in it, and how a place is shown to a person."""
+"""A source text, places in it, and the errors that point at them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from omnigraph.errors import CatalogError, LanguageError, ParseError, TypecheckError
+from omnigraph.errors import CatalogError, ParseError, TypecheckError
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,29 +84,4 @@ def _one_line(message: str) -> str:
 
 
 LONGEST_MESSAGE = 1000
-LONGEST_SHOWN_LINE = 160
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
-
-
-def render_error(error: LanguageError, highlight: Callable[[str], str] = str) -> str:
-    """The message with its place, the source line and a caret below the spot; `highlight` colours the line."""
-    lines = [error.message]
-    if error.line is not None and error.column is not None:
-        where = f"{error.file or '<text>'}:{error.line}:{error.column}"
-        lines[0] = f"{where}: {error.message}"
-        if error.source_line is not None:
-            shown, padding = _excerpt(error.source_line, error.column)
-            gutter = f"  {error.line} | "
-            lines += [f"{gutter}{highlight(shown)}", f"{'| ':>{len(gutter)}}{padding}^"]
-    return "\n".join(lines)
-
-
-def _excerpt(source_line: str, column: int) -> tuple[str, str]:
-    """The source line, cut around the column when it is very long, and what pads the caret below it."""
-    first = max(0, column - 1 - LONGEST_SHOWN_LINE // 2)
-    # A control character in a source must not reach the terminal.
-    shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", source_line[first : first + LONGEST_SHOWN_LINE])
-    caret_at = column - 1 - first
-    # Tabs stay tabs below the line, so that the caret stands under its character.
-    padding = "".join("\t" if char == "\t" else " " for char in shown[:caret_at]).ljust(caret_at)
-    return shown, padding

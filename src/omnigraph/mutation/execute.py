@@ -128,7 +128,7 @@ class Mutation:
     def plan(self) -> MutationPlan:
         plan = self.compiled.rewritten
         if not isinstance(plan, MutationPlan):
-            raise BadRequest(f"'{self.compiled.query.name}' is a read query; run it with query, not with mutate")
+            raise BadRequest(f"{self.compiled.query.title} is a read query; run it with query, not with mutate")
         return plan
 
     @property

@@ -68,7 +68,7 @@ def _bounded(plan: Plan, run: Run) -> pa.Table:
 def read_plan(plan: Plan | MutationPlan, compiled: CompiledQuery) -> Plan:
     """The plan of a query that only reads."""
     if isinstance(plan, MutationPlan):
-        raise BadRequest(f"query '{compiled.query.name}' contains mutations; run it with mutate")
+        raise BadRequest(f"{compiled.query.title} contains mutations; run it with mutate")
     return plan
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 import pyarrow as pa
@@ -14,7 +14,10 @@ import pyarrow as pa
 from omnigraph.errors import BadRequest
 from omnigraph.language.types import PropType
 from omnigraph.query.show import MOST_ROWS, html_table, text_table
-from omnigraph.values.render import plain
+from omnigraph.values.render import Column, plain, python_values
+
+#: Takes the values out of a column of a property type.
+_Taken: TypeAlias = Callable[[Column, PropType], list[Any]]
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,14 @@ class Result:
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """The rows as dicts of plain JSON values: dates are ISO texts, non-finite floats are texts too."""
-        names = self.columns
-        return [dict(zip(names, values, strict=True)) for values in self._values(self.table)]
+        """The rows as dicts of Python values: a Date is a `date`, a DateTime an aware `datetime` in UTC."""
+        return self._dicts(python_values)
+
+    def to_dicts(self, *, json: bool = False) -> list[dict[str, Any]]:
+        """The rows as dicts. With `json` as the command line and the wire show them: dates are ISO texts, non-finite floats
+        texts such as `"NaN"`.
+        """
+        return self._dicts(plain) if json else list(self.rows)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -64,18 +72,18 @@ class Result:
     # --- for programs and people ------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain data."""
+        """The result as plain JSON data."""
         return {
             "columns": self.columns,
             "types": [str(kind) for kind in self.types],
             "row_count": len(self),
-            "rows": self.rows,
+            "rows": self.to_dicts(json=True),
             "commit": self.commit,
         }
 
     def to_json(self) -> str:
         """The rows as a JSON array."""
-        return orjson.dumps(self.rows).decode()
+        return orjson.dumps(self.to_dicts(json=True)).decode()
 
     def __str__(self) -> str:
         return text_table(self.columns, self._texts(), len(self))
@@ -88,12 +96,16 @@ class Result:
 
     def _texts(self) -> list[list[str]]:
         """The first rows as texts: a table for people is cheap, however many rows there are."""
-        first = self._values(self.table.slice(0, MOST_ROWS))
+        first = self._values(self.table.slice(0, MOST_ROWS), plain)
         return [["" if value is None else _text(value) for value in row] for row in first]
 
-    def _values(self, table: pa.Table) -> Iterator[tuple[Any, ...]]:
-        """The rows of a table as plain JSON values."""
-        return zip(*(plain(table.column(place), kind) for place, kind in enumerate(self.types)), strict=True)
+    def _dicts(self, taken: _Taken) -> list[dict[str, Any]]:
+        names = self.columns
+        return [dict(zip(names, values, strict=True)) for values in self._values(self.table, taken)]
+
+    def _values(self, table: pa.Table, taken: _Taken) -> Iterator[tuple[Any, ...]]:
+        """The rows of a table, with their values taken out by this function."""
+        return zip(*(taken(table.column(place), kind) for place, kind in enumerate(self.types)), strict=True)
 
 
 def _optional(library: str) -> Any:

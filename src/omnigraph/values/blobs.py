@@ -9,13 +9,13 @@ import lance
 import pyarrow as pa
 
 from omnigraph.errors import BadRequest, ExternalBlobDenied, ResourceLimit
+from omnigraph.language.json_values import BASE64
 from omnigraph.language.literals import PlainValue
 from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.storage.external import permitted_uri, require_source
 
 Entity = NodeType | EdgeType
 
-BASE64 = "base64:"
 LONGEST_URI = 65_536
 
 

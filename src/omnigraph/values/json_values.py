@@ -2,7 +2,7 @@
 
 Nothing is coerced: a text is not a number, 2.0 is not an integer. Only what JSON has no number for is a text, as exports write
 it: "NaN", "Infinity", "-Infinity". A Date is `YYYY-MM-DD` (a time of zero may follow) or days, a DateTime ISO text or
-milliseconds. Values of Python programs (dates, tuples, NumPy scalars) are taken for what they are; a datetime at midnight is a
+milliseconds. Values of Python programs (dates, tuples, NumPy scalars …) are taken for what they are; a datetime at midnight is a
 day, as its own clock shows it.
 """
 
@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime
 from typing import Any
 
 from omnigraph.language.json_values import (
     bool_of,
+    day_of,
     elements_of,
+    instant_of,
     integer_of,
     number_of,
     shown,
@@ -36,7 +38,6 @@ STORED_RANGES = {
     Scalar.U64: range(2**64),
 }
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_EPOCH = date(1970, 1, 1).toordinal()
 _TIMED = re.compile(
     r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})[T ](?P<time>[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?)(Z|[+-][0-9]{2}:[0-9]{2})?"
 )
@@ -44,13 +45,14 @@ _TIMED = re.compile(
 
 def from_json(value: object, kind: PropType) -> PlainValue | bytes:
     """The plain value of a property; ValueError says why there is none. Whether a text is in an enum is not asked here."""
+    value = unwrapped(value)
     if value is None:
         return None
     if kind.is_vector:
         return vector_of(value, kind)
     if kind.is_list:
         return tuple(_SCALARS[kind.scalar](item, kind.scalar) for item in elements_of(value))
-    found: PlainValue | bytes = _SCALARS[kind.scalar](unwrapped(value), kind.scalar)
+    found: PlainValue | bytes = _SCALARS[kind.scalar](value, kind.scalar)
     return found
 
 
@@ -59,7 +61,7 @@ def _text(value: object, scalar: Scalar) -> str:
 
 
 def _blob(value: object, scalar: Scalar) -> str | bytes:
-    return value if isinstance(value, bytes) else text_of(value)
+    return bytes(value) if isinstance(value, bytes | bytearray | memoryview) else text_of(value)
 
 
 def _bool(value: object, scalar: Scalar) -> bool:
@@ -80,10 +82,8 @@ def _float(value: object, scalar: Scalar) -> float:
 
 
 def _date(value: object, scalar: Scalar) -> int:
-    if isinstance(value, datetime) and (value.time() != time() or getattr(value, "nanosecond", False)):
-        raise ValueError(f"'{value.isoformat()}' is not a whole day")
     if isinstance(value, date):
-        return value.toordinal() - _EPOCH
+        return day_of(value)
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError(f"expected YYYY-MM-DD or days since 1970-01-01, got {shown(value)}")
     days = _day_of(value) if isinstance(value, str) else value
@@ -104,14 +104,7 @@ def _day_of(text: str) -> int:
 
 def _datetime(value: object, scalar: Scalar) -> int:
     if isinstance(value, datetime):
-        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        # The timestamps of pandas are datetimes with nanoseconds beside.
-        if aware.microsecond % 1000 or getattr(value, "nanosecond", False):
-            raise ValueError(f"'{value.isoformat()}' is finer than a millisecond")
-        whole = aware.astimezone(UTC)
-        days = whole.toordinal() - _EPOCH
-        seconds = (whole.hour * 60 + whole.minute) * 60 + whole.second
-        return (days * 86_400 + seconds) * 1000 + whole.microsecond // 1000
+        return instant_of(value)
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError(f"expected an ISO date and time or milliseconds since 1970-01-01, got {shown(value)}")
     instant = parse_datetime(value) if isinstance(value, str) else value

@@ -1,7 +1,8 @@
-"""Property values as plain JSON values: the one rendering of results, exports and change images.
+"""Property values taken out of columns: as plain JSON values, the one rendering of results, exports and change images, and as
+Python values for the rows of a result.
 
-Dates and instants are ISO texts, floats that are not finite are texts too, blobs are `base64:…` or their reference. A number
-that is stored in 32 bits is the shortest one that gives it back: 0.1, not 0.10000000149011612.
+In JSON dates and instants are ISO texts, floats that are not finite are texts too, blobs are `base64:…` or their reference.
+A number that is stored in 32 bits is the shortest one that gives it back: 0.1, not 0.10000000149011612.
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ from __future__ import annotations
 import math
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 from lance.blob import BlobType
 
+from omnigraph.language.json_values import BASE64
 from omnigraph.language.temporal import render_date, render_datetime
 from omnigraph.language.types import FLOATS, PropType, Scalar
-from omnigraph.values.blobs import BASE64
 from omnigraph.values.columns import SCALARS, whole
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
@@ -24,34 +26,48 @@ Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 def plain(column: Column, kind: PropType) -> list[Any]:
     """A column of a property type as JSON values. A blob column holds values, not Lance's descriptors."""
+    return _taken(column, kind, _JSON)
+
+
+def python_values(column: Column, kind: PropType) -> list[Any]:
+    """The same as Python values: a Date is a `date`, a DateTime an aware `datetime` in UTC, all floats are floats."""
+    return _taken(column, kind, _PYTHON)
+
+
+#: How values are shown, by their scalar; those that are not in it stay as Arrow gives them.
+_Form: TypeAlias = Mapping[Scalar, Callable[[Any], Any]]
+
+
+def _taken(column: Column, kind: PropType, form: _Form) -> list[Any]:
     if kind.scalar is Scalar.OBJECT:
-        return _objects(whole(column))
+        return _objects(whole(column), form)
     if kind.is_blob:
         return [_blob(value) for value in _storage(column).to_pylist()]
+    render = form.get(kind.scalar, _same)
+    transports = _TRANSPORT.get(kind.scalar, ())
     if kind.is_vector:
         vectors = column.cast(pa.list_(pa.string())).cast(pa.list_(pa.float64()))
-        return [None if row is None else [_number(value) for value in row] for row in vectors.to_pylist()]
-    render = _RENDER.get(kind.scalar, _same)
+        return [None if row is None else [render(value) for value in row] for row in vectors.to_pylist()]
     if kind.is_list:
         numbers = column
-        for transport in _TRANSPORT.get(kind.scalar, ()):
+        for transport in transports:
             numbers = numbers.cast(pa.list_(transport))
         return [
             None if row is None else [None if item is None else render(item) for item in row]
             for row in numbers.to_pylist()
         ]
-    for transport in _TRANSPORT.get(kind.scalar, ()):
+    for transport in transports:
         column = column.cast(transport)
     values = column.to_pylist()
     return values if render is _same else [None if value is None else render(value) for value in values]
 
 
-def _objects(column: pa.StructArray) -> list[Any]:
+def _objects(column: pa.StructArray, form: _Form) -> list[Any]:
     """Structs as dicts, each field as the column of its own that it is."""
     parts = {
-        field.name: _objects(column.field(place))
+        field.name: _objects(column.field(place), form)
         if pa.types.is_struct(field.type)
-        else plain(column.field(place), stored_kind(field.type))
+        else _taken(column.field(place), stored_kind(field.type), form)
         for place, field in enumerate(column.type)
     }
     rows = [dict(zip(parts, values, strict=True)) for values in zip(*parts.values(), strict=True)] if parts else []
@@ -96,14 +112,23 @@ def _blob(value: Mapping[str, Any] | None) -> str | None:
     return uri if uri is not None else f"{BASE64}{b64encode(value['data']).decode()}"
 
 
-_RENDER: Mapping[Scalar, Callable[[Any], Any]] = {
+def _day(days: int) -> date:
+    return date.fromordinal(_EPOCH_ORDINAL + days)
+
+
+def _instant(milliseconds: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=milliseconds)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_ORDINAL = _EPOCH.toordinal()
+_SHORTEST_F32 = (pa.string(), pa.float64())
+#: The types a column is cast to, one after the other, before its values are taken out.
+_TRANSPORT = {Scalar.DATE: (pa.int32(),), Scalar.DATETIME: (pa.int64(),), Scalar.F32: _SHORTEST_F32}
+_JSON: _Form = {
     Scalar.DATE: render_date,
     Scalar.DATETIME: render_datetime,
+    Scalar.VECTOR: _number,
     **dict.fromkeys(FLOATS, _number),
 }
-#: The types a column is cast to, one after the other, before its values are taken out.
-_TRANSPORT = {
-    Scalar.DATE: (pa.int32(),),
-    Scalar.DATETIME: (pa.int64(),),
-    Scalar.F32: (pa.string(), pa.float64()),
-}
+_PYTHON: _Form = {Scalar.DATE: _day, Scalar.DATETIME: _instant}

@@ -131,4 +131,6 @@ def test_types(catalog: Catalog, body: str, kind: str, reads: tuple[str, ...], w
     operation = described(catalog, f"query q() {{ {body} }}")
     assert (operation.name, operation.kind) == ("q", kind)
     assert (operation.reads, operation.writes) == (reads, writes)
-    assert operation.to_dict()["reads"] == list(reads)
+    assert operation.to_dict()["reads"] == [
+        dict(zip(("kind", "type_name"), key.split(":"), strict=True)) for key in reads
+    ]

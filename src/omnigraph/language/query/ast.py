@@ -560,6 +560,11 @@ class Query:
     span: Span = attribute(default=NOWHERE, compare=False)
 
     @property
+    def title(self) -> str:
+        """How messages name the query; one without a head has an empty name."""
+        return f"query '{self.name}'" if self.name else "the query"
+
+    @property
     def is_mutation(self) -> bool:
         return isinstance(self.body, Mutation)
 

@@ -12,10 +12,13 @@ from omnigraph.language.query.check import CheckedQuery, check_query
 from omnigraph.language.query.descriptor import OperationDescriptor, describe
 from omnigraph.language.query.ir import MutationPlan, Plan
 from omnigraph.language.query.lower import MOST_ROWS, bind_row_counts, lower, row_count_parameters
+from omnigraph.language.query.nameless import Given, declare
 from omnigraph.language.query.parser import find_query, parse_query_file
 from omnigraph.language.query.rewrite import rewrite, rewrite_mutation
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.language.source import Source
+
+NOTHING_GIVEN: Mapping[str, Given] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +66,22 @@ def _row_count(name: str, value: TypedValue) -> int | None:
     return min(count, MOST_ROWS)
 
 
-def compile_query(text: str, name: str | None, catalog: Catalog, file: str | None = None) -> CompiledQuery:
-    """Compile the query of this name, or the only one, of a `.gq` text."""
+def compile_query(
+    text: str, name: str | None, catalog: Catalog, file: str | None = None, given: Mapping[str, Given] = NOTHING_GIVEN
+) -> CompiledQuery:
+    """Compile the query of this name, or the only one, of a `.gq` text.
+
+    `given`: the types of the parameters of the call, which a query without a name has no place to declare.
+    """
     parsed = parse_query_file(text, file)
-    return compile_parsed(find_query(parsed, name), catalog, parsed.source)
+    return compile_parsed(find_query(parsed, name), catalog, parsed.source, given)
 
 
-def compile_parsed(query: Query, catalog: Catalog, source: Source) -> CompiledQuery:
+def compile_parsed(
+    query: Query, catalog: Catalog, source: Source, given: Mapping[str, Given] = NOTHING_GIVEN
+) -> CompiledQuery:
     """Compile a query of a parsed text."""
-    checked = check_query(query, catalog, source)
+    checked = check_query(query if query.name else declare(query, source, given), catalog, source)
     plan = lower(checked)
     operation = describe(checked, catalog)
     if isinstance(plan, MutationPlan):

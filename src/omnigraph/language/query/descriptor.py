@@ -75,10 +75,16 @@ class OperationDescriptor:
             "name": self.name,
             "kind": self.kind,
             "params": [param.to_dict() for param in self.params],
-            "columns": [column.to_dict() for column in self.columns],
-            "reads": list(self.reads),
-            "writes": list(self.writes),
+            "result": [column.to_dict() for column in self.columns],
+            "reads": list(map(_type_reference, self.reads)),
+            "writes": list(map(_type_reference, self.writes)),
         }
+
+
+def _type_reference(type_key: str) -> dict[str, str]:
+    """`node:Person` as clients take it."""
+    kind, _, name = type_key.partition(":")
+    return {"kind": kind, "type_name": name}
 
 
 def describe(checked: CheckedQuery, catalog: Catalog) -> OperationDescriptor:

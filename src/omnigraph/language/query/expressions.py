@@ -50,6 +50,7 @@ from omnigraph.language.query.ast import (
     When,
 )
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
+from omnigraph.language.query.hints import foreign_function
 from omnigraph.language.scanner import Mismatch, Scanner
 from omnigraph.language.schema.numbers import to_float
 from omnigraph.language.source import Span
@@ -256,9 +257,10 @@ def _block_aggregate(scanner: Scanner, call: Aggregate, start: int, depth: int) 
 
 def _unknown_function(scanner: Scanner, name: str, start: int) -> NoReturn:
     known = (*_CALLS, *FUNCTIONS)
-    suggestion = nearest_name(name, known)
+    hint = foreign_function(name)
+    suggestion = nearest_name(name, known) if hint is None else None
     scanner.source.grammar_error(
-        f"unknown function `{name}`{did_you_mean(suggestion)}",
+        f"unknown function `{name}`{did_you_mean(suggestion) if hint is None else f'; {hint}'}",
         Span(start, start + len(name)),
         expected=known,
         suggestion=suggestion,

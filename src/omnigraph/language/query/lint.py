@@ -4,7 +4,7 @@ Q000  the file does not parse
 L201  a nullable property that update queries never set: the file updates nodes of its type, but none of those
       queries assigns it, so a value once null can not be filled in. Embedded vectors are filled in by themselves.
 L202  a query whose name is taken by an earlier one, so that it can never be run
-L203  a mutation without parameters, which does the same thing every time
+L203  a mutation with a name and without parameters, which does the same thing every time
 T1 …  a query that does not fit the schema, with the checker's code (none for the uncoded ones)
 """
 
@@ -127,9 +127,9 @@ def _lint_query(query: Query, catalog: Catalog, source: Source, *, taken: bool) 
         code = error.code if isinstance(error, TypecheckError) else None
         findings.append(Finding("error", code, error.message, query_names=(query.name,), error=error))
     if taken:
-        message = f"query '{query.name}' is declared before; only the first one can be run"
+        message = f"{query.title} is declared before; only the first one can be run"
         findings.append(Finding("warning", "L202", message, query_names=(query.name,)))
-    if query.is_mutation and not query.params:
+    if query.name and query.is_mutation and not query.params:
         message = "mutation declares no parameters; it does the same thing every time"
         findings.append(Finding("warning", "L203", message, query_names=(query.name,)))
     return QueryReport(query, tuple(findings), compiled)

@@ -1,16 +1,20 @@
-"""Parameters: a JSON document → one typed value for each declared parameter."""
+"""Parameters: a JSON document, or what a Python program holds → one typed value for each declared parameter."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from datetime import date, datetime
 from typing import Any, Literal
 
 from omnigraph.errors import BadRequest
 from omnigraph.language.json_values import (
+    blob_text_of,
     bool_of,
+    day_of,
     elements_of,
+    instant_of,
     integer_of,
     items_of,
     number_of,
@@ -81,6 +85,10 @@ def _holds_object(value: object) -> bool:
 
 def _bind(name: str, kind: PropType, document: Mapping[str, object], declared: Container[str]) -> TypedValue:
     value = document.get(name)
+    try:
+        value = unwrapped(value)
+    except ValueError as problem:
+        raise BadRequest(f"parameter '{name}' ({kind}): {problem}") from None
     if value is None:
         if kind.nullable:
             return TypedValue(None, kind)
@@ -106,11 +114,15 @@ def _convert(value: object, kind: PropType) -> PlainValue:
         return vector if all(map(math.isfinite, vector)) else tuple(map(_finite, vector))
     if kind.is_list:
         return tuple(_SCALARS[kind.scalar](item, kind.scalar) for item in elements_of(value))
-    return _SCALARS[kind.scalar](unwrapped(value), kind.scalar)
+    return _SCALARS[kind.scalar](value, kind.scalar)
 
 
 def _text(value: object, scalar: Scalar) -> str:
     return text_of(value)
+
+
+def _blob(value: object, scalar: Scalar) -> str:
+    return blob_text_of(value)
 
 
 def _bool(value: object, scalar: Scalar) -> bool:
@@ -147,16 +159,16 @@ def _finite(number: float) -> float:
 
 
 def _date(value: object, scalar: Scalar) -> int:
-    return parse_date(text_of(value))
+    return day_of(value) if isinstance(value, date) else parse_date(text_of(value))
 
 
 def _datetime(value: object, scalar: Scalar) -> int:
-    return parse_datetime(text_of(value))
+    return instant_of(value) if isinstance(value, datetime) else parse_datetime(text_of(value))
 
 
 _SCALARS: dict[Scalar, Callable[[Any, Scalar], PlainValue]] = {
     Scalar.STRING: _text,
-    Scalar.BLOB: _text,
+    Scalar.BLOB: _blob,
     Scalar.BOOL: _bool,
     Scalar.I32: _integer,
     Scalar.I64: _integer,

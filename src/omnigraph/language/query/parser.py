@@ -25,11 +25,17 @@ _BASES = {scalar.value: scalar for scalar in DECLARED}
 
 
 def parse_query_file(text: str, file: str | None = None) -> QueryFile:
-    """Parse a `.gq` text; raises ParseError. `file` is only a name for messages."""
+    """Parse a `.gq` text; raises ParseError. `file` is only a name for messages.
+
+    A text that begins with `match` or a mutation word is one query without a name, which is then empty. Its parameters are
+    declared by the values of a call, see `nameless`.
+    """
     source = Source(text, file)
     scanner = Scanner(source)
     queries: list[Query] = []
     try:
+        if not _begins_with(scanner, "query") and _begins_with(scanner, "match", *STATEMENT_WORDS):
+            queries.append(_nameless(scanner))
         while not scanner.at_end():
             queries.append(_query(scanner))
     except Mismatch:
@@ -73,6 +79,25 @@ def _query(scanner: Scanner) -> Query:
         instruction=annotations.get("@instruction"),
         span=scanner.span_from(start),
     )
+
+
+def _begins_with(scanner: Scanner, *words: str) -> bool:
+    """Whether one of these words comes next; takes nothing, and notes them as wanted when none does."""
+    start = scanner.at
+    found = any(scanner.accept(word) for word in words)
+    scanner.at = start
+    return found
+
+
+def _nameless(scanner: Scanner) -> Query:
+    """The body of a query, up to the end of the text; a `;` may stand there."""
+    start = scanner.at
+    body = _body(scanner)
+    span = scanner.span_from(start)
+    scanner.accept(";")
+    if not scanner.at_end():
+        scanner.fail("the end of the text")
+    return Query("", (), body, span=span)
 
 
 def _body(scanner: Scanner) -> Read | Union | Mutation:

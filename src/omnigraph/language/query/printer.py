@@ -73,14 +73,17 @@ def print_query_file(file: QueryFile) -> str:
 
 
 def print_query(query: Query) -> str:
-    """One query, one clause, projection or assignment per line."""
+    """One query, one clause, projection or assignment per line; one without a name is its body alone."""
+    body = _body(query.body)
+    if not query.name:
+        return "\n".join([*body, ""])
     params = ", ".join(_param(param) for param in query.params)
     lines = [f"query {query.name}({params})"]
     for name, text in (("description", query.description), ("instruction", query.instruction)):
         if text is not None:
             lines.append(f"{_INDENT}@{name}({_string(text)})")
     lines[-1] += " {"
-    lines += _indented(_body(query.body))
+    lines += _indented(body)
     return "\n".join([*lines, "}", ""])
 
 

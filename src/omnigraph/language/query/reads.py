@@ -50,6 +50,7 @@ from omnigraph.language.query.expressions import (
     parse_variable,
     word,
 )
+from omnigraph.language.query.hints import foreign_operator
 from omnigraph.language.scanner import Mismatch, Scanner
 from omnigraph.language.suggest import did_you_mean, nearest_name
 
@@ -272,7 +273,12 @@ def _filter(scanner: Scanner, depth: int) -> Expr:
 
 def _refuse_misspelt_operator(scanner: Scanner, found: Ident) -> None:
     """`$s.name contian "x"`: the word behind a value was meant as an operator."""
-    meant = None if scanner.looking_at("{") else nearest_name(found.name, OPERATOR_WORDS)
+    if scanner.looking_at("{"):
+        return
+    hint = foreign_operator(found.name)
+    meant = nearest_name(found.name, OPERATOR_WORDS) if hint is None else None
+    if hint is not None:
+        scanner.source.grammar_error(f"`{found.name}` is no operator; {hint}", found.span, expected=OPERATOR_WORDS)
     if meant is not None:
         scanner.source.grammar_error(
             f"`{found.name}` is no operator{did_you_mean(meant)}", found.span, expected=OPERATOR_WORDS, suggestion=meant

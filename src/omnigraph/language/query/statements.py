@@ -24,12 +24,12 @@ STATEMENT_WORDS = ("insert", "upsert", "update", "delete")
 
 
 def parse_mutation(scanner: Scanner, clauses: tuple[Clause, ...] | None = None) -> Mutation:
-    """One or more statements, up to the closing brace or the end of the text.
+    """One or more statements, up to the closing brace, a `;` or the end of the text.
 
     `clauses` are those of the match block that the first statement begins with, when it was read already.
     """
     statements = [_statement(scanner) if clauses is None else _matched(scanner, clauses, scanner.at)]
-    while not scanner.looking_at("}") and not scanner.at_end():
+    while not scanner.looking_at("}") and not scanner.looking_at(";") and not scanner.at_end():
         statements.append(_statement(scanner))
     return Mutation(tuple(statements))
 

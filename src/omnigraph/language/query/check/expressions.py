@@ -13,6 +13,7 @@ from omnigraph.language.query.check.scope import Scope, is_several, path_column
 from omnigraph.language.query.check.search import search_call
 from omnigraph.language.query.check.values import literal_value
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS, common_type, number_type
+from omnigraph.language.query.hints import bare_word
 from omnigraph.language.query.ir import (
     DATE,
     DATETIME,
@@ -94,7 +95,7 @@ def _word(scope: Scope, word: ast.Ident) -> Expr:
         scope.no_word(word.name, word.span)
     if scope.place == "match":
         scope.error("T7", f"a filter needs scalar operands; `{word.name}` is a bare word", word.span)
-    return scope.error(None, f"`{word.name}` is not a value; a variable is written `${word.name}`", word.span)
+    return scope.error(None, f"`{word.name}` is not a value; {bare_word(word.name)}", word.span)
 
 
 def _variable(scope: Scope, variable: ast.Variable) -> Expr:
