@@ -27,8 +27,8 @@ ASKED = {
     "staff": "match { $s: Staff } return { $s.handle as a, $s.level as b, $s.badge as c }",
     "teams": "match { $t: Team } return { $t.code as a }",
     "notes": "match { $n: Note } return { $n.text as a }",
-    "mentors": "match { $s: Staff $s mentors $t } return { $s.handle as a, $t.handle as b }",
-    "members": "match { $s: Staff $s memberOf $t } return { $s.handle as a, $t.code as b }",
+    "mentors": "match { $s: Staff $s $e: mentors $t } return { $s.handle as a, $t.handle as b }",
+    "members": "match { $s: Staff $s $e: memberOf $t } return { $s.handle as a, $t.code as b }",
 }
 
 

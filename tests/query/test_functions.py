@@ -11,7 +11,7 @@ from omnigraph.query.functions import KERNELS
 
 ROOT = Path(__file__).parent.parent.parent
 #: Functions that are part of the plan instead of a kernel.
-OF_THE_PLAN = {"if", "id", "type"}
+OF_THE_PLAN = {"if", "id", "type", "nodes", "edges", "object"}
 
 
 def test_every_function_has_a_kernel() -> None:
