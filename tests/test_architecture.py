@@ -22,6 +22,8 @@ LAYERS: list[set[str]] = [
     {"changes"},
     {"evolution", "load", "maintenance", "merge", "mutation"},
     {"graph"},
+    {"wire"},
+    {"client", "server"},
     {"cli"},
     {"__main__"},
 ]

@@ -316,6 +316,26 @@ class Denied(OmnigraphError):
         self.actor = actor
 
 
+class Unauthorized(OmnigraphError):
+    """A server does not know the bearer token of a request, or the request has none."""
+
+
+class TooManyRequests(OmnigraphError):
+    """An actor has too many requests under way at a server. `seconds`: when to try again."""
+
+    def __init__(self, message: str, *, seconds: int) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class Unavailable(OmnigraphError):
+    """A server can not be reached, or can not do the work now. `seconds`: when to try again."""
+
+    def __init__(self, message: str, *, seconds: int) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
 # --- conflicts --------------------------------------------------------------------------------------------------------
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import omnigraph as og
 from omnigraph.cli.progress import shown_progress
-from omnigraph.cli.shapes import commit_output
 from omnigraph.load.model import Progress
+from omnigraph.wire.shapes import commit_output
 from tests.cli.calling import call, spawn
 from tests.mutation.org_graph import ids, pairs
 

@@ -12,9 +12,9 @@ from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Group
 from omnigraph.cli.options import branch_option, json_option, refuse_both, snapshot_option, together
 from omnigraph.cli.scope import READ
-from omnigraph.cli.shapes import blob_output
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, BlobRangeNotSatisfiable
+from omnigraph.wire.shapes import blob_output
 
 if TYPE_CHECKING:
     from omnigraph.graph.blobs import BlobValue

@@ -14,8 +14,8 @@ from omnigraph.cli.commit_filters import read_filters
 from omnigraph.cli.moments import iso
 from omnigraph.cli.options import branch_option, json_option, positional_uri, uri_option
 from omnigraph.cli.scope import READ
-from omnigraph.cli.shapes import commit_output
 from omnigraph.commit.model import MAIN
+from omnigraph.wire.shapes import commit_output
 
 if TYPE_CHECKING:
     from omnigraph.commit.model import Commit

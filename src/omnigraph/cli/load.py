@@ -18,11 +18,11 @@ from omnigraph.cli.options import branch_option, idempotency_option, json_option
 from omnigraph.cli.progress import shown_progress
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
-from omnigraph.cli.shapes import load_output
 from omnigraph.cli.writing import confirm_destruction, echo_write
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, BranchNotFound, LoadRejected
 from omnigraph.graph.loading import edges_again_text
+from omnigraph.wire.shapes import load_output
 
 if TYPE_CHECKING:
     from omnigraph.load.model import LoadResult

@@ -19,6 +19,7 @@ from omnigraph.cli.settings import Settings
 from omnigraph.cli.writing import echo_write
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import MergeConflicts
+from omnigraph.wire.shapes import merge_output
 
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph
@@ -77,8 +78,7 @@ def merge(
     refused = result.stats.get("branch_delete_error")
     if refused is not None:
         output.warn(f"branch {source} was merged and not deleted: {refused}")
-    shape = {"source": source, "target": into, "outcome": result.outcome, "actor_id": actor}
-    shape |= {name: result.stats[name] for name in ("branch_deleted", "branch_delete_error") if name in result.stats}
+    shape = merge_output(source, into, actor, result)
     _show(context, result, shape, f"{source} into {into}", "merged", as_json=as_json, dry_run=given["dry_run"])
 
 

@@ -12,10 +12,10 @@ from omnigraph.cli.commands import Command
 from omnigraph.cli.options import branch_option, idempotency_option, json_option
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
-from omnigraph.cli.shapes import change_output, precondition_output
 from omnigraph.cli.sources import QueryCall, naming, takes_queries
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import PreconditionFailed
+from omnigraph.wire.shapes import change_output, precondition_output
 
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph

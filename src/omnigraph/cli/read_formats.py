@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omnigraph.cli import output
 from omnigraph.errors import BadRequest
 from omnigraph.query.text_table import TableStyle, cell, table_lines
+from omnigraph.wire.shapes import read_output
 
 if TYPE_CHECKING:
     from omnigraph.query.result import Result
@@ -40,16 +41,6 @@ class ReadOutput:
         for row in self.result.to_dicts(json=True):
             yield [cell(value) for value in row.values()]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "query_name": self.query_name,
-            "target": self.target,
-            "row_count": len(self.result),
-            "columns": self.result.columns,
-            "rows": self.result.to_dicts(json=True),
-            "graph_commit_id": self.result.commit,
-        }
-
 
 def print_read(read: ReadOutput, format: str, style: TableStyle) -> None:
     """Print an answer in one of the formats."""
@@ -65,7 +56,7 @@ def _print_lines(lines: Iterable[str]) -> None:
 
 
 def _print_json(read: ReadOutput) -> None:
-    output.json(read.to_dict())
+    output.json(read_output(read.query_name, read.branch, read.snapshot, read.result))
 
 
 def _print_jsonl(read: ReadOutput) -> None:

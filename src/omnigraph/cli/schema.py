@@ -16,6 +16,7 @@ from omnigraph.cli.settings import Settings
 from omnigraph.cli.sources import naming, read_source, source_name
 from omnigraph.cli.writing import echo_write
 from omnigraph.errors import BadRequest
+from omnigraph.wire.shapes import schema_output
 
 if TYPE_CHECKING:
     from omnigraph.evolution.plan import Plan
@@ -90,7 +91,7 @@ def apply(context: click.Context, uri: str | None, schema_path: str, allow_data_
     with naming(schema_path):
         result = graph.apply_schema(wanted, allow_data_loss=allow_data_loss)
     if as_json:
-        output.json({"uri": target.uri} | result.to_dict())
+        output.json(schema_output(target.uri, result))
         return
     output.line(f"schema apply for {target.uri}")
     output.line(f"supported: {_yes(result.plan.supported)}")

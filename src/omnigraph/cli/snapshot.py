@@ -9,8 +9,8 @@ from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
 from omnigraph.cli.options import branch_option, json_option, positional_uri
 from omnigraph.cli.scope import WRITE
-from omnigraph.cli.shapes import snapshot_output
 from omnigraph.commit.model import MAIN
+from omnigraph.wire.shapes import snapshot_output
 
 
 @click.command(cls=Command, scope=WRITE)

@@ -1,4 +1,4 @@
-"""The JSON shapes of results, the same as over HTTP."""
+"""The JSON shapes of results: over HTTP, and what the command line prints with `--json`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from omnigraph.commit.model import MAIN, Commit
 
 if TYPE_CHECKING:
     from omnigraph.errors import PreconditionFailed
+    from omnigraph.evolution.apply import Applied
     from omnigraph.graph.blobs import BlobValue
     from omnigraph.graph.snapshot import Snapshot
+    from omnigraph.language.query.ast import Query
     from omnigraph.load.model import LoadResult
+    from omnigraph.merge.result import MergeResult
     from omnigraph.mutation.execute import MutationResult
+    from omnigraph.query.result import Result
 
 
 def commit_output(commit: Commit) -> dict[str, Any]:
@@ -24,6 +28,18 @@ def commit_output(commit: Commit) -> dict[str, Any]:
         "merged_parent_commit_id": commit.merged_parent,
         "actor_id": commit.actor,
         "created_at": commit.created_at,
+    }
+
+
+def read_output(query_name: str, branch: str | None, snapshot: str | None, result: Result) -> dict[str, Any]:
+    """The answer of a read query, and the branch or the snapshot that was asked for; the other one is null."""
+    return {
+        "query_name": query_name,
+        "target": {"branch": branch, "snapshot": snapshot},
+        "row_count": len(result),
+        "columns": result.columns,
+        "rows": result.rows,
+        "graph_commit_id": result.commit,
     }
 
 
@@ -40,7 +56,34 @@ def change_output(branch: str, query_name: str, actor: str | None, result: Mutat
 
 
 def load_output(uri: str, result: LoadResult) -> dict[str, Any]:
-    """What a load did; the lists are sorted by name."""
+    """What a load did, as the command line prints it."""
+    return {
+        "uri": uri,
+        "branch": result.branch,
+        "mode": result.mode,
+        **({} if result.base_branch is None else {"base_branch": result.base_branch}),
+        "branch_created": result.branch_created,
+        **_loaded(result),
+        "commit": commit_output(result.commit),
+    }
+
+
+def load_answer(uri: str | None, actor: str | None, result: LoadResult) -> dict[str, Any]:
+    """What a load did, as the server answers; without the URI where the route has none."""
+    return {
+        **({} if uri is None else {"uri": uri}),
+        "branch": result.branch,
+        "base_branch": result.base_branch,
+        "branch_created": result.branch_created,
+        "mode": result.mode,
+        **_loaded(result),
+        "actor_id": actor,
+        "commit": commit_output(result.commit),
+    }
+
+
+def _loaded(result: LoadResult) -> dict[str, Any]:
+    """How many entities of which types; the lists are sorted by name."""
     listed = {
         kind: [
             {"name": table.type, "entities_loaded": table.rows}
@@ -49,16 +92,34 @@ def load_output(uri: str, result: LoadResult) -> dict[str, Any]:
         ]
         for kind in ("node", "edge")
     }
+    total = result.nodes_loaded + result.edges_loaded
+    return {"nodes": listed["node"], "edges": listed["edge"], "total_entities": total}
+
+
+def merge_output(source: str, target: str, actor: str | None, result: MergeResult) -> dict[str, Any]:
+    """What a merge did; whether the source was deleted only where that was asked for."""
+    shape = {"source": source, "target": target, "outcome": result.outcome, "actor_id": actor}
+    return shape | {
+        name: result.stats[name] for name in ("branch_deleted", "branch_delete_error") if name in result.stats
+    }
+
+
+def schema_output(uri: str, applied: Applied) -> dict[str, Any]:
+    """What applying a schema did."""
+    return {"uri": uri} | applied.to_dict()
+
+
+def stored_query_output(query: Query) -> dict[str, Any]:
+    """A stored query as the catalogue lists it."""
+    from omnigraph.language.query.descriptor import describe_value
+
+    about = {"description": query.description, "instruction": query.instruction}
     return {
-        "uri": uri,
-        "branch": result.branch,
-        "mode": result.mode,
-        **({} if result.base_branch is None else {"base_branch": result.base_branch}),
-        "branch_created": result.branch_created,
-        "nodes": listed["node"],
-        "edges": listed["edge"],
-        "total_entities": result.nodes_loaded + result.edges_loaded,
-        "commit": commit_output(result.commit),
+        "name": query.name,
+        "tool_name": query.name,
+        "mutation": query.is_mutation,
+        **_known(about),
+        "params": [describe_value(param.name, param.type).to_dict() for param in query.params],
     }
 
 

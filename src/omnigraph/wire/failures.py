@@ -1,0 +1,238 @@
+"""Errors over HTTP: the status and JSON body of an error, and the error of a status and body.
+
+A body is `{error, code?, …details}`; details that are not known are absent. Clients that ask for the library's form
+(`LIBRARY_JSON`) also get the error's class and attributes, from which `rebuild_error` makes the same error again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from omnigraph import errors
+from omnigraph.errors import OmnigraphError
+from omnigraph.merge.result import Conflict as MergeConflict
+
+#: The media type that asks for the library's own form of results and errors beside the contract's.
+LIBRARY_JSON = "application/vnd.omnigraph+json"
+#: The field that carries the library's form.
+LIBRARY = "library"
+
+#: The word for a status; statuses that are not listed have none.
+CODES = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "bad_request",
+    409: "conflict",
+    412: "conflict",
+    413: "bad_request",
+    415: "bad_request",
+    416: "bad_request",
+    429: "too_many_requests",
+    500: "internal",
+}
+
+#: What a client is told of an error that is none of ours: its message may hold paths or values.
+INTERNAL_MESSAGE = "internal error; the log of the server has the details under this request id"
+
+#: Attributes that name places of the server, which are nobody else's business.
+_PRIVATE_ATTRIBUTES = frozenset({"path", "uri", "recorded", "actual_root", "file"})
+
+_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+class Refused(errors.BadRequest):
+    """A request that HTTP itself refuses, with a status that no other error has. `headers`: of the answer."""
+
+    def __init__(self, message: str, *, status: int, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = dict(headers or {})
+
+
+#: The first class that an error is an instance of decides its status.
+_STATUSES: tuple[tuple[type[OmnigraphError], int], ...] = (
+    (errors.Unauthorized, 401),
+    (errors.Denied, 403),
+    (errors.NotFound, 404),
+    (errors.PreconditionFailed, 412),
+    (errors.AlreadyExists, 409),
+    (errors.Conflict, 409),
+    (errors.ChangeFeedGap, 410),
+    (errors.HistoricalVersionReclaimed, 410),
+    (errors.ResourceLimit, 413),
+    (errors.BlobRangeNotSatisfiable, 416),
+    (errors.SchemaContractError, 500),
+    (errors.BadRequest, 400),
+    (errors.ExternalBlobSource, 424),
+    (errors.TooManyRequests, 429),
+    (errors.RecoveryRequired, 503),
+    (errors.CommitStateUnknown, 503),
+    (errors.Unavailable, 503),
+    (errors.EmbeddingError, 503),
+    (errors.DeadlineExceeded, 504),
+)
+
+
+def status_of(error: Exception) -> int:
+    """The HTTP status of an error."""
+    if isinstance(error, Refused):
+        return error.status
+    if isinstance(error, errors.StorageError):
+        return 503 if error.kind == "transient" else 500
+    return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
+
+
+def error_body(error: Exception, status: int, *, whole: bool = False) -> dict[str, Any]:
+    """The JSON body of an error; with `whole` also the library's form of it."""
+    if not isinstance(error, OmnigraphError):
+        return {"error": INTERNAL_MESSAGE, "code": CODES[500]}
+    body: dict[str, Any] = {"error": error.message}
+    # The contract gives a lost conditional write no code, but the failed If-Match of a blob one.
+    if status in CODES and not isinstance(error, errors.PreconditionFailed):
+        body["code"] = CODES[status]
+    body |= details_of(error)
+    if whole:
+        body[LIBRARY] = {name: value for name, value in error.to_dict().items() if name not in _PRIVATE_ATTRIBUTES}
+    return body
+
+
+def details_of(error: OmnigraphError) -> dict[str, Any]:
+    """The detail fields of an error, by its class."""
+    match error:
+        case errors.MergeConflicts():
+            return {"merge_conflicts": [merge_conflict(conflict) for conflict in error.conflicts]}
+        case errors.KeyConflict():
+            return {"key_conflict": _typed(error.type_key) | {"entity_id": error.entity_id}}
+        case errors.ExpectedVersionMismatch():
+            found = {"expected": error.expected, "actual": error.actual}
+            published = {f"{side}_published_dataset_version": version for side, version in found.items()}
+            return {
+                "manifest_conflict": _known({"table_key": error.table_key} | found),
+                "published_dataset_version_conflict": _known(_typed(error.table_key) | published),
+            }
+        case errors.ReadSetChanged():
+            return {"read_set_conflict": {"member": error.table_key}}
+        case errors.CommitHasNoParent():
+            return {"change_diff_refusal": {"reason": "parentless_commit", "graph_commit_id": error.commit}}
+        case errors.ChangeSchemaBoundary():
+            refusal = {"reason": "schema_boundary", "graph_commit_id": error.commit, "type_name": error.type_name}
+            return {"change_diff_refusal": _known(refusal)}
+        case errors.ChangeFeedGap():
+            gap = {"cursor": error.cursor, "first_unreadable_commit_id": error.first_unreadable_commit}
+            return {"change_feed_gap": _known(gap)}
+        case errors.PreconditionFailed():
+            return {"precondition_failure": _known({"expected": error.expected, "actual": error.actual})}
+        case errors.ResourceLimit():
+            limit = {"resource": error.resource, "limit": error.limit, "actual": error.actual}
+            return {"resource_limit": limit}
+        case errors.BlobRangeNotSatisfiable():
+            return {"blob_range": {"start": error.start, "end": error.end, "length": error.length}}
+        case errors.ExternalBlobSource():
+            return {"external_blob_source": {"uri": errors.redacted(error.uri), "reason": error.reason}}
+        case errors.RecoveryRequired():
+            return {"recovery_required": {"operation_id": error.operation_id}}
+        case errors.CommitStateUnknown():
+            return {"commit_state_unknown": {"graph_commit_id": error.commit_id}}
+        case errors.DeadlineExceeded():
+            return {"deadline_exceeded": {"seconds": error.seconds}}
+    return {}
+
+
+def merge_conflict(conflict: MergeConflict) -> dict[str, Any]:
+    """One conflict of a merge, its kind in snake_case."""
+    kind = _BOUNDARY.sub("_", conflict.kind).lower()
+    told = {"entity_kind": conflict.entity_kind, "type_name": conflict.type_name, "entity_id": conflict.entity_id}
+    return _known(told) | {"kind": kind, "message": conflict.message}
+
+
+def _typed(type_key: str) -> dict[str, str]:
+    kind, _, name = type_key.partition(":")
+    return {"entity_kind": kind, "type_name": name}
+
+
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+# --- the way back -----------------------------------------------------------------------------------------------------
+
+#: What a status means when the body does not say which error it was.
+_BY_STATUS: dict[int, type[OmnigraphError]] = {
+    400: errors.BadRequest,
+    401: errors.Unauthorized,
+    404: errors.NotFound,
+    405: errors.BadRequest,
+    408: errors.BadRequest,
+    409: errors.Conflict,
+    415: errors.BadRequest,
+}
+
+
+def rebuild_error(status: int, body: Mapping[str, Any]) -> OmnigraphError:
+    """The error that a server told: the same class with the same attributes where the body says it, else by status."""
+    message = str(body.get("error", f"the server answered with status {status}"))
+    told = body.get(LIBRARY)
+    if isinstance(told, Mapping):
+        cls = getattr(errors, str(told.get("error_type")), None)
+        if isinstance(cls, type) and issubclass(cls, OmnigraphError):
+            return _revived(cls, told)
+    return _from_details(body, message) or _by_status(status, message)
+
+
+def _revived(cls: type[OmnigraphError], told: Mapping[str, Any]) -> OmnigraphError:
+    attributes: dict[str, Any] = dict.fromkeys(_PRIVATE_ATTRIBUTES & _attribute_names(cls))
+    attributes |= {name: value for name, value in told.items() if name != "error_type"}
+    if issubclass(cls, errors.MergeConflicts):
+        attributes["conflicts"] = [conflict_of(conflict) for conflict in attributes["conflicts"]]
+    if issubclass(cls, errors.LoadRejected):
+        attributes["errors"] = [tuple(problem) for problem in attributes["errors"]]
+    if issubclass(cls, errors.LanguageError):
+        attributes["expected"] = tuple(attributes["expected"])
+    return errors._revive(cls, attributes)
+
+
+def _attribute_names(cls: type[OmnigraphError]) -> set[str]:
+    return set(cls.__init__.__code__.co_varnames)
+
+
+def conflict_of(told: Mapping[str, Any]) -> MergeConflict:
+    """A conflict of a merge from the library's form."""
+    names = ("kind", "type_key", "entity_id", "message", "base", "ours", "theirs")
+    return MergeConflict(**{name: told[name] for name in names if name in told})
+
+
+def _from_details(body: Mapping[str, Any], message: str) -> OmnigraphError | None:
+    """The error that a detail field of the contract stands for; None when there is none."""
+    if (limit := body.get("resource_limit")) is not None:
+        return errors.ResourceLimit(message, **limit)
+    if (failure := body.get("precondition_failure")) is not None:
+        return errors.PreconditionFailed(message, branch="", expected=failure["expected"], actual=failure.get("actual"))
+    if (found := body.get("manifest_conflict")) is not None:
+        versions = {side: found.get(side) for side in ("expected", "actual")}
+        return errors.ExpectedVersionMismatch(message, table_key=found["table_key"], **versions)
+    if (found := body.get("key_conflict")) is not None:
+        key = f"{found['entity_kind']}:{found['type_name']}"
+        return errors.KeyConflict(message, type_key=key, entity_id=found.get("entity_id", ""))
+    if (found := body.get("read_set_conflict")) is not None:
+        return errors.ReadSetChanged(message, table_key=found["member"])
+    if (gap := body.get("change_feed_gap")) is not None:
+        return errors.ChangeFeedGap(
+            message, cursor=gap.get("cursor"), first_unreadable_commit=gap["first_unreadable_commit_id"]
+        )
+    if (needed := body.get("recovery_required")) is not None:
+        return errors.RecoveryRequired(message, operation_id=needed["operation_id"])
+    return None
+
+
+def _by_status(status: int, message: str) -> OmnigraphError:
+    if status == 403:
+        return errors.Denied(message, action="", actor=None)
+    if status in (429, 503):
+        kind = errors.TooManyRequests if status == 429 else errors.Unavailable
+        return kind(message, seconds=1)
+    return _BY_STATUS.get(status, OmnigraphError)(message)

@@ -1,0 +1,122 @@
+"""The library's results from their plain data (`to_dict`), as they come over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from omnigraph.changes.commits import CommitChanges
+from omnigraph.changes.feed import Block, FeedPage
+from omnigraph.changes.model import Change, Endpoints
+from omnigraph.commit.model import Commit
+from omnigraph.evolution.apply import Applied
+from omnigraph.evolution.plan import Plan
+from omnigraph.evolution.steps import Step
+from omnigraph.load.model import LoadReport, LoadResult, TableLoad
+from omnigraph.load.parsed import Ignored
+from omnigraph.merge.result import Decision, MergeResult
+from omnigraph.mutation.execute import MutationResult
+from omnigraph.wire.failures import conflict_of
+
+Told = Mapping[str, Any]
+
+
+def commit_of(told: Told) -> Commit:
+    """A commit."""
+    return Commit(**told)
+
+
+def mutation_of(told: Told) -> MutationResult:
+    """What a mutation did."""
+    return MutationResult(**{**told, "commit": _optional_commit(told["commit"]), "ids": tuple(told["ids"])})
+
+
+def load_of(told: Told) -> LoadResult:
+    """What a load did."""
+    report = told["report"]
+    return LoadResult(
+        **{
+            **told,
+            "tables": tuple(TableLoad(**table) for table in told["tables"]),
+            "commit": commit_of(told["commit"]),
+            "report": LoadReport(
+                **{**report, "ignored": Ignored(**report["ignored"]), "edges_again": tuple(report["edges_again"])}
+            ),
+        }
+    )
+
+
+def merge_of(told: Told) -> MergeResult:
+    """What a merge, revert or cherry-pick did."""
+    return MergeResult(
+        outcome=told["outcome"],
+        commit=_optional_commit(told["commit"]),
+        conflicts=tuple(map(conflict_of, told["conflicts"])),
+        stats=told["stats"],
+        decided=tuple(Decision(**decision) for decision in told["decided"]),
+    )
+
+
+def commit_changes_of(told: Told, commit: Told) -> CommitChanges:
+    """The changes of one commit, or a page of them."""
+    changes = [change_of(change) for change in told["changes"]]
+    return CommitChanges(changes, commit_of(commit), told.get("next_page_token"))
+
+
+def feed_page_of(told: Told, commits: Mapping[str, Told]) -> FeedPage:
+    """A page of the change feed; `commits`: the commits of its blocks by id."""
+    blocks = [
+        Block(commit_of(commits[block["cause"]["graph_commit_id"]]), [change_of(change) for change in block["changes"]])
+        for block in told["blocks"]
+    ]
+    return FeedPage(blocks, told.get("cursor"), told.get("caught_up"), told.get("next_page_token"))
+
+
+def change_of(told: Told) -> Change:
+    """One changed entity."""
+    before, after = told.get("before"), told.get("after")
+    return Change(
+        op=told["op"],
+        kind=told["kind"],
+        type=told["type"]["name"],
+        id=told["id"],
+        before=None if before is None else before["properties"],
+        after=None if after is None else after["properties"],
+        endpoints=_endpoints(after if after is not None else before),
+        type_id=told["type"]["id"],
+        endpoints_before=_endpoints(before),
+    )
+
+
+def _endpoints(image: Told | None) -> Endpoints | None:
+    ends = None if image is None else image.get("endpoints")
+    return None if ends is None else Endpoints(ends["from"], ends["to"])
+
+
+def _optional_commit(told: Told | None) -> Commit | None:
+    return None if told is None else commit_of(told)
+
+
+# --- schema changes ---------------------------------------------------------------------------------------------------
+
+_STEPS: dict[str, type[Step]] = {step.kind: step for step in Step.__subclasses__()}
+
+
+def plan_of(told: Told) -> Plan:
+    """The plan of a schema change."""
+    return Plan(tuple(_step_of(step) for step in told["steps"]))
+
+
+def applied_of(told: Told, commit: Told | None) -> Applied:
+    """What applying a schema did."""
+    return Applied(plan_of(told), _optional_commit(commit), told["graph_manifest_version"])
+
+
+def _step_of(told: Told) -> Step:
+    spelled = {"from": "old", "to": "new"}
+    values = {spelled.get(name, name): value for name, value in told.items() if name != "kind"}
+    return _STEPS[told["kind"]](**{name: _tuple(value) for name, value in values.items()})
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
