@@ -94,6 +94,7 @@ SECTIONS = {
         "recovery": Lazy("omnigraph.cli.recovery", "recovery", "Look at recoveries and at what is waiting for one."),
     },
     "Servers and clusters": {
+        "serve": Lazy("omnigraph.cli.serve", "serve", "Serve graphs over HTTP."),
         "graphs": Lazy("omnigraph.cli.graphs", "graphs", "Look at the graphs of a server."),
         "cluster": Lazy("omnigraph.cli.cluster", "cluster", "Declare and apply the graphs of a cluster."),
         "policy": Lazy("omnigraph.cli.policy", "policy", "Check the policy of a cluster."),

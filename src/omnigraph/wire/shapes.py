@@ -38,7 +38,7 @@ def read_output(query_name: str, branch: str | None, snapshot: str | None, resul
         "target": {"branch": branch, "snapshot": snapshot},
         "row_count": len(result),
         "columns": result.columns,
-        "rows": result.rows,
+        "rows": result.to_dicts(json=True),
         "graph_commit_id": result.commit,
     }
 

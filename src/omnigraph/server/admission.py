@@ -1,0 +1,157 @@
+"""How much is let in at the same time: requests and bytes per actor, and streams per graph and process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+
+from omnigraph.errors import ResourceLimit, TooManyRequests
+from omnigraph.server.settings import Limits
+
+#: What a client that was refused is told to wait, in seconds.
+RETRY_AFTER = 60
+#: Seconds for which wrong tokens of an address are counted, and how many addresses are remembered.
+_FAILURE_WINDOW = 60.0
+_REMEMBERED_ADDRESSES = 10_000
+
+
+@dataclass
+class Admission:
+    """The requests that change something, by actor. Used from the event loop only."""
+
+    limits: Limits
+    _requests: Counter[str] = field(default_factory=Counter)
+    _bytes: Counter[str] = field(default_factory=Counter)
+
+    @contextmanager
+    def admit(self, actor: str | None, size: int) -> Iterator[None]:
+        """Let one request of an estimated size in, or raise `TooManyRequests`. Without tokens all callers are one actor."""
+        who = actor or ""
+        if self._requests[who] >= self.limits.actor_requests:
+            raise TooManyRequests(
+                f"{self.limits.actor_requests} writing requests of this actor are under way; try again later",
+                seconds=RETRY_AFTER,
+            )
+        if self._requests[who] and self._bytes[who] + size > self.limits.actor_bytes:
+            raise TooManyRequests(
+                f"writing requests of this actor may hold {self.limits.actor_bytes} bytes together; try again later",
+                seconds=RETRY_AFTER,
+            )
+        self._requests[who] += 1
+        self._bytes[who] += size
+        try:
+            yield
+        finally:
+            self._requests[who] -= 1
+            self._bytes[who] -= size
+            if not self._requests[who]:
+                del self._requests[who], self._bytes[who]
+
+
+class FailedTries:
+    """Wrong tokens by address: many within a minute are answered slowly."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._seen: OrderedDict[str, tuple[float, int]] = OrderedDict()
+
+    def delay(self, address: str, now: float) -> float:
+        """Count one failure; returns how many seconds its answer should wait."""
+        began, count = self._seen.pop(address, (now, 0))
+        if now - began > _FAILURE_WINDOW:
+            began, count = now, 0
+        self._seen[address] = (began, count + 1)
+        if len(self._seen) > _REMEMBERED_ADDRESSES:
+            self._seen.popitem(last=False)
+        return 0.0 if count < self._limits.free_failures else self._limits.failure_seconds
+
+
+class ExportSlots:
+    """One export per graph at a time, some in the process; the next one waits a moment for its turn."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._graphs: dict[str, asyncio.Semaphore] = {}
+        self._process = asyncio.Semaphore(limits.exports)
+
+    @asynccontextmanager
+    async def taken(self, graph_id: str) -> AsyncIterator[None]:
+        """Hold a slot, or raise `ResourceLimit` when none is free in time."""
+        own = self._graphs.setdefault(graph_id, asyncio.Semaphore(self._limits.graph_exports))
+        await self._acquire(own, self._limits.graph_exports, "of this graph")
+        try:
+            await self._acquire(self._process, self._limits.exports, "of this server")
+            try:
+                yield
+            finally:
+                self._process.release()
+        finally:
+            own.release()
+
+    async def _acquire(self, slots: asyncio.Semaphore, limit: int, whose: str) -> None:
+        try:
+            async with asyncio.timeout(self._limits.export_wait_seconds):
+                await slots.acquire()
+        except TimeoutError:
+            raise ResourceLimit(
+                f"{limit} export{'s' * (limit > 1)} {whose} may run at a time; try again when it has ended",
+                resource="stream_export_slots",
+                limit=limit,
+                actual=limit + 1,
+            ) from None
+
+
+class FairSlots:
+    """A number of slots that waiting actors get in turn, so that many requests of one do not hold up those of others."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait."""
+        return sum(map(len, self._waiting.values()))
+
+    async def acquire(self, actor: str, seconds: float) -> bool:
+        """Take a slot; False when none was free in time."""
+        if self._free and not self._waiting:
+            self._free -= 1
+            return True
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(actor, deque()).append(turn)
+        try:
+            async with asyncio.timeout(seconds):
+                await turn
+        except TimeoutError:
+            return self._given_up(actor, turn)
+        except asyncio.CancelledError:
+            if self._given_up(actor, turn):
+                self.release()
+            raise
+        return True
+
+    def release(self) -> None:
+        """Give a slot back: to the actor that has waited through most turns, else to nobody."""
+        while self._waiting:
+            actor, queue = self._waiting.popitem(last=False)
+            turn = queue.popleft()
+            if queue:
+                self._waiting[actor] = queue
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+    def _given_up(self, actor: str, turn: asyncio.Future[None]) -> bool:
+        """Leave the queue; True when the slot had been given at the last moment."""
+        if turn.done() and not turn.cancelled():
+            return True
+        with suppress(KeyError, ValueError):
+            self._waiting[actor].remove(turn)
+            if not self._waiting[actor]:
+                del self._waiting[actor]
+        return False

@@ -1,0 +1,180 @@
+"""The ASGI application: routes from the list of operations, request ids, one log line and some numbers per request."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from time import perf_counter
+from types import FrameType
+
+from starlette.exceptions import HTTPException
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from omnigraph.errors import NotFound
+from omnigraph.ids import new_ulid
+from omnigraph.server.dispatch import Endpoint, error_response
+from omnigraph.server.logs import log_request
+from omnigraph.server.operation import Call, Operation
+from omnigraph.server.routes import beyond, blobs, feeds, flat, jobs, loads, reads, stored, writes
+from omnigraph.server.settings import HEAD_TOO_LARGE
+from omnigraph.server.state import ServerState
+from omnigraph.wire.failures import error_body, status_of
+
+PREFIX = "/graphs/{graph_id}"
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+
+def operations(state: ServerState) -> list[Operation]:
+    """All operations of a server, in the order of the contract."""
+    of_graphs = [
+        *reads.OPERATIONS,
+        *blobs.OPERATIONS,
+        *writes.OPERATIONS,
+        *stored.OPERATIONS,
+        *loads.OPERATIONS,
+        *feeds.OPERATIONS,
+        *beyond.OPERATIONS,
+        *jobs.operations(state),
+    ]
+    return [*flat.operations(state, of_graphs), *of_graphs]
+
+
+def build_app(state: ServerState) -> ASGIApp:
+    """The application of a server."""
+    return Application(state, operations(state))
+
+
+class Application:
+    """The outermost layer: everything that every request has in common, also those that no route takes."""
+
+    def __init__(self, state: ServerState, served: Sequence[Operation]) -> None:
+        self._state = state
+        self._router = Router(
+            _routes(state, served), redirect_slashes=False, default=_unknown_path, lifespan=lambda _: _lifespan(state)
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._router(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        await self._request(scope, receive, send)
+
+    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = perf_counter()
+        request_id = _request_id(scope)
+        scope["omnigraph.request_id"] = request_id
+        # Routes see the path as it was sent, so that an escaped slash stays part of a name.
+        scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("latin-1").partition("?")[0]
+        scope["app"] = self
+        status, sent = 499, 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status, sent
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", []), (b"x-request-id", request_id.encode())]
+            else:
+                sent += len(message.get("body", b""))
+            await send(message)
+
+        self._state.metrics.began()
+        try:
+            await self._routed(scope, receive, send_with_id, request_id)
+        finally:
+            call: Call | None = scope.get("omnigraph.call")
+            name = "unknown" if call is None else call.operation.name
+            seconds = perf_counter() - started
+            self._state.metrics.ended(name, status, seconds)
+            log_request(
+                request_id=request_id,
+                method=scope["method"],
+                operation=name,
+                graph=None if call is None or call.served is None else call.served.graph_id,
+                actor=None if call is None else call.actor,
+                status=status,
+                milliseconds=round(seconds * 1000, 2),
+                bytes=sent,
+            )
+
+    async def _routed(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+        if _head_size(scope) > self._state.settings.limits.head_bytes:
+            body = {"error": HEAD_TOO_LARGE, "code": "bad_request"}
+            await error_response(400, body, request_id, {"Connection": "close"})(scope, receive, send)
+            return
+        try:
+            await self._router(scope, receive, send)
+        except HTTPException as error:
+            body = {"error": "method not allowed", "code": "method_not_allowed"}
+            response = error_response(error.status_code, body, request_id, dict(error.headers or {}))
+            await response(scope, receive, send)
+
+
+def _head_size(scope: Scope) -> int:
+    """The bytes of the target and the headers. The parser bounds only what it holds between two reads."""
+    return (
+        len(scope["path"])
+        + len(scope["query_string"])
+        + sum(len(name) + len(value) for name, value in scope["headers"])
+    )
+
+
+def _request_id(scope: Scope) -> str:
+    """The id that the client gave, when it can be shown; else a new one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            given = value.decode("latin-1")
+            if _REQUEST_ID.fullmatch(given):
+                return str(given)
+    return new_ulid()
+
+
+def _routes(state: ServerState, served: Sequence[Operation]) -> list[Route]:
+    """One route per path, with its methods; fixed paths before those with names in them."""
+    by_path: dict[str, dict[str, Operation]] = {}
+    for operation in served:
+        path = operation.path if operation.flat else PREFIX + operation.path
+        by_path.setdefault(path, {})[operation.method] = operation
+    routes = []
+    for path in sorted(by_path, key=lambda path: path.count("{")):
+        route = Route(path, Endpoint(by_path[path], state), methods=list(by_path[path]))
+        # Starlette adds HEAD to every GET; here a method is served only where an operation says so.
+        route.methods = set(by_path[path])
+        routes.append(route)
+    return routes
+
+
+async def _unknown_path(scope: Scope, receive: Receive, send: Send) -> None:
+    error = NotFound("there is nothing at this path")
+    status = status_of(error)
+    response = error_response(status, error_body(error, status), scope["omnigraph.request_id"])
+    await response(scope, receive, send)
+
+
+@asynccontextmanager
+async def _lifespan(state: ServerState) -> AsyncIterator[None]:
+    # A server in a thread of a larger process has no signals of its own.
+    with suppress(ValueError, RuntimeError, NotImplementedError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, state.reload_tokens)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _stopping(state, signal.getsignal(number)))
+    yield
+    if state.running_jobs:
+        await asyncio.wait(state.running_jobs, timeout=state.settings.drain_seconds)
+    state.close()
+
+
+def _stopping(state: ServerState, behind: object) -> Callable[[int, FrameType | None], None]:
+    """A signal handler that says that the server stops, and then does what the one before it did."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        state.is_stopping = True
+        if callable(behind):
+            behind(number, frame)
+
+    return handle

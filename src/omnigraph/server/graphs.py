@@ -1,0 +1,131 @@
+"""The graphs of a server: open handles by id, their stored queries, and whether they can be reached."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from omnigraph.commit.model import MAIN
+from omnigraph.errors import BadRequest, NotFound, OmnigraphError
+from omnigraph.graph.entry import open as open_graph
+from omnigraph.graph.graph import Graph
+from omnigraph.ids import now_micros
+from omnigraph.language.query.ast import Query
+from omnigraph.language.query.compile import compile_parsed
+from omnigraph.language.query.parser import parse_query_file
+from omnigraph.server.settings import GRAPH_ID, RESERVED_IDS, GraphSource, Settings
+
+_log = logging.getLogger("omnigraph.server")
+
+#: From this age on, a recovery record is taken for one of a dead writer.
+STUCK_MICROS = 60_000_000
+
+
+@dataclass(frozen=True)
+class StoredQuery:
+    """A query that is called by name: the text it stands in, and its declaration."""
+
+    source: str
+    query: Query
+
+
+@dataclass(frozen=True)
+class ServedGraph:
+    """One healthy graph."""
+
+    graph_id: str
+    graph: Graph
+    stored: Mapping[str, StoredQuery] = field(default_factory=dict)
+
+    def hidden(self, text: str) -> str:
+        """A message without the place where the graph lies, which is nobody's business."""
+        for place in {self.graph.uri, self.graph.uri.removeprefix("file://")}:
+            text = text.replace(place, f"<{self.graph_id}>")
+        return text
+
+
+@dataclass
+class ServedGraphs:
+    """All graphs that could be opened, by id; the others are quarantined: absent, as if they were not configured."""
+
+    healthy: dict[str, ServedGraph] = field(default_factory=dict)
+    quarantined: dict[str, str] = field(default_factory=dict)
+
+    def find(self, graph_id: str) -> ServedGraph:
+        """The graph of an id; BadRequest for what can not be one, NotFound for an unknown one."""
+        if not GRAPH_ID.fullmatch(graph_id) or graph_id in RESERVED_IDS:
+            raise BadRequest(
+                "a graph id has 1 to 64 letters, digits and `-`, and is none of " + ", ".join(sorted(RESERVED_IDS))
+            )
+        if graph_id not in self.healthy:
+            raise NotFound(f"graph '{graph_id}' not found")
+        return self.healthy[graph_id]
+
+    def listed(self) -> list[ServedGraph]:
+        """The graphs in the order of their ids."""
+        return [self.healthy[graph_id] for graph_id in sorted(self.healthy)]
+
+    def close(self) -> None:
+        for served in self.healthy.values():
+            served.graph.close()
+
+
+def open_graphs(settings: Settings) -> ServedGraphs:
+    """Open every graph. One that can not be opened is quarantined, or refused with `require_all_graphs`."""
+    graphs = ServedGraphs()
+    for source in settings.graphs:
+        try:
+            graphs.healthy[source.graph_id] = _opened(source, settings)
+        except OmnigraphError as error:
+            if settings.require_all_graphs:
+                raise
+            graphs.quarantined[source.graph_id] = error.message
+            _log.error("graph '%s' is quarantined: %s", source.graph_id, error.message)
+    if not graphs.healthy:
+        reasons = "; ".join(f"{graph_id}: {reason}" for graph_id, reason in graphs.quarantined.items())
+        raise BadRequest(f"no graph can be served ({reasons})")
+    return graphs
+
+
+def _opened(source: GraphSource, settings: Settings) -> ServedGraph:
+    graph = open_graph(source.uri, "ro" if settings.read_only else "rw")
+    return ServedGraph(source.graph_id, graph, _stored(source.queries, graph))
+
+
+def _stored(places: Sequence[str], graph: Graph) -> dict[str, StoredQuery]:
+    """The queries of files, and of the `.gq` files of folders; each must fit the schema."""
+    found: dict[str, StoredQuery] = {}
+    catalog = graph.contract().catalog
+    for path in _query_files(places):
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadRequest(f"cannot read the queries of '{path}': {error}") from None
+        parsed = parse_query_file(text, str(path))
+        for query in parsed.queries:
+            if query.name in found:
+                raise BadRequest(f"two stored queries are called '{query.name}', the second in '{path}'")
+            compile_parsed(query, catalog, parsed.source)
+            found[query.name] = StoredQuery(text, query)
+    return found
+
+
+def _query_files(places: Sequence[str]) -> list[Path]:
+    files: list[Path] = []
+    for place in map(Path, places):
+        files += sorted(place.glob("*.gq")) if place.is_dir() else [place]
+    return files
+
+
+def health_of(served: ServedGraph) -> str:
+    """`ready`, or why a graph can not be used now: its storage is asked, and whether a recovery is waiting."""
+    try:
+        served.graph.head(MAIN)
+        waiting = served.graph.pending_operations()
+    except OmnigraphError as error:
+        return served.hidden(error.message)
+    # The record of a writer at work is younger than this.
+    stuck = [record for record in waiting if now_micros() - record.created_at > STUCK_MICROS]
+    return "ready" if not stuck else f"{len(stuck)} operations wait for recovery"

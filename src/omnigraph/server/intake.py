@@ -1,0 +1,165 @@
+"""What a request brings: parameters, bodies and headers, with every limit checked before anything is parsed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from omnigraph.errors import BadRequest, ResourceLimit
+from omnigraph.server.operation import Call, Operation
+from omnigraph.server.settings import Limits
+from omnigraph.wire.failures import Refused
+
+Receive = Callable[[], Any]
+Parsed = TypeVar("Parsed")
+
+#: More parameters than any route has.
+_MOST_PARAMETERS = 256
+
+
+class ClientGone(Exception):
+    """The client has closed the connection; nobody waits for an answer."""
+
+
+def read_parameters(operation: Operation, query_string: bytes) -> Any:
+    """The query parameters as the operation's type; a repeated one only where a list is expected."""
+    try:
+        pairs = parse_qsl(
+            query_string.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS
+        )
+    except (UnicodeDecodeError, ValueError):
+        raise BadRequest(f"invalid {operation.parameters_called}: they are not readable") from None
+    lists = _list_fields(operation.parameters)
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in lists:
+            found.setdefault(name, []).append(value)
+        elif name in found:
+            raise BadRequest(f"invalid {operation.parameters_called}: '{name}' is given twice")
+        else:
+            found[name] = value
+    try:
+        return msgspec.convert(found, operation.parameters, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"invalid {operation.parameters_called}: {_lower(str(error))}") from None
+
+
+def _list_fields(parameters: type[msgspec.Struct]) -> set[str]:
+    about = msgspec.inspect.type_info(parameters)
+    assert isinstance(about, msgspec.inspect.StructType)
+    return {field.encode_name for field in about.fields if isinstance(field.type, msgspec.inspect.ListType)}
+
+
+def check_media_type(operation: Operation, call: Call) -> None:
+    """Refuse a body of another media type, where the operation takes only one."""
+    given = (call.header("content-type") or "").partition(";")[0].strip().lower()
+    if operation.body_type is not None and given != operation.body_type:
+        raise Refused(f"the Content-Type of this route is {operation.body_type}", status=415)
+
+
+def decode_body(operation: Operation, content: bytes) -> Any:
+    """A JSON body as the operation's type."""
+    assert operation.body is not None
+    if not content.strip() and operation.body_optional:
+        return operation.body()
+    try:
+        return msgspec.json.decode(content, type=operation.body)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"invalid {operation.body_called}: {_lower(str(error))}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else _lower(str(error))
+        raise BadRequest(f"invalid {operation.body_called}: {reason}") from None
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def body_limit(operation: Operation, limits: Limits) -> int:
+    """How many bytes a body of this operation may have."""
+    return limits.load_bytes if operation.large_body or operation.uploads else limits.body_bytes
+
+
+def announced_size(call: Call, limit: int) -> int | None:
+    """The Content-Length of a request, None when it is not known before; refused at once when it is too large."""
+    given = call.header("content-length")
+    if given is None:
+        return None
+    if not given.isdecimal() or len(given) > 18:
+        raise BadRequest("the Content-Length is no number")
+    if int(given) > limit:
+        raise _too_large(limit, int(given))
+    return int(given)
+
+
+async def body_parts(receive: Receive, limit: int, seconds: float) -> AsyncIterator[bytes]:
+    """The parts of a body as they arrive, counted; a sender that pauses too long is cut off."""
+    taken = 0
+    while True:
+        try:
+            async with asyncio.timeout(seconds):
+                message = await receive()
+        except TimeoutError:
+            raise Refused(f"no part of the body arrived within {seconds:g} s", status=408) from None
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        part: bytes = message.get("body", b"")
+        taken += len(part)
+        if taken > limit:
+            raise _too_large(limit, taken)
+        if part:
+            yield part
+        if not message.get("more_body", False):
+            return
+
+
+async def whole_body(receive: Receive, limit: int, seconds: float) -> bytes:
+    """All of a body."""
+    return b"".join([part async for part in body_parts(receive, limit, seconds)])
+
+
+async def spooled_body(receive: Receive, limit: int, seconds: float, folder: Path) -> Path:
+    """A body as a file, written as it arrives, so that memory does not follow its size."""
+    descriptor, name = tempfile.mkstemp(prefix="body-", suffix=".jsonl", dir=folder)
+    path = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            async for part in body_parts(receive, limit, seconds):
+                # A write goes to the page cache; a thread for each part would cost more than it saves.
+                file.write(part)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def timeout_of(call: Call, most: float) -> float:
+    """The seconds a request may take: `Omnigraph-Timeout-Ms`, at most what the server allows."""
+    given = call.header("omnigraph-timeout-ms")
+    if given is None:
+        return most
+    if not given.isdecimal() or not 0 < len(given) < 10 or int(given) == 0:
+        raise BadRequest(f"Omnigraph-Timeout-Ms is a whole number of milliseconds above 0, not '{given[:40]}'")
+    return min(int(given) / 1000, most)
+
+
+def check_idempotency_key(call: Call) -> None:
+    """An Idempotency-Key is one visible text of at most 255 characters."""
+    given = call.headers.get("idempotency-key", [])
+    if not given:
+        return
+    if len(given) > 1 or not 0 < len(given[0]) <= 255 or not given[0].isprintable():
+        raise BadRequest("an Idempotency-Key is given once and has 1 to 255 printable characters")
+
+
+def _too_large(limit: int, actual: int) -> ResourceLimit:
+    return ResourceLimit(
+        f"a body of this route has at most {limit} bytes", resource="request_body_bytes", limit=limit, actual=actual
+    )

@@ -1,0 +1,93 @@
+"""Prometheus metrics: requests and latencies by route, what is under way, what waits, commits and conflicts."""
+
+from __future__ import annotations
+
+import os
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from omnigraph.server.pool import Pool
+
+#: Where the processes of one server keep their numbers; the name is prometheus_client's.
+SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class Metrics:
+    """The numbers of one process; with several processes `text` adds them up."""
+
+    def __init__(self, readers: Pool, writers: Pool) -> None:
+        self._registry = CollectorRegistry()
+        labels = ("operation", "status")
+        self._requests = Counter(
+            "omnigraph_requests", "Requests by operation and status.", labels, registry=self._registry
+        )
+        self._seconds = Histogram(
+            "omnigraph_request_seconds",
+            "Seconds until the answer was sent, by operation.",
+            ("operation",),
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+        self._in_flight = Gauge(
+            "omnigraph_requests_in_flight",
+            "Requests under way.",
+            registry=self._registry,
+            multiprocess_mode="livesum",
+        )
+        self._commits = Counter(
+            "omnigraph_commits", "Commits that were acknowledged, by graph.", ("graph",), registry=self._registry
+        )
+        self._conflicts = Counter(
+            "omnigraph_conflicts",
+            "Writes that were refused with 409 or 412, by graph.",
+            ("graph",),
+            registry=self._registry,
+        )
+        self._pools = (readers, writers)
+        self._running = Gauge(
+            "omnigraph_pool_running",
+            "Threads at work, by pool.",
+            ("pool",),
+            registry=self._registry,
+            multiprocess_mode="livesum",
+        )
+        self._waiting = Gauge(
+            "omnigraph_pool_waiting",
+            "Requests that wait for a thread, by pool.",
+            ("pool",),
+            registry=self._registry,
+            multiprocess_mode="livesum",
+        )
+
+    def began(self) -> None:
+        """A request has come in."""
+        self._in_flight.inc()
+
+    def ended(self, operation: str, status: int, seconds: float) -> None:
+        """A request was answered."""
+        self._in_flight.dec()
+        self._requests.labels(operation, str(status)).inc()
+        self._seconds.labels(operation).observe(seconds)
+
+    def committed(self, graph_id: str) -> None:
+        """A commit was made."""
+        self._commits.labels(graph_id).inc()
+
+    def refused(self, graph_id: str) -> None:
+        """A write lost to another one."""
+        self._conflicts.labels(graph_id).inc()
+
+    def text(self) -> bytes:
+        """All numbers in Prometheus' text format."""
+        for pool in self._pools:
+            self._running.labels(pool.name).set(pool.running)
+            self._waiting.labels(pool.name).set(pool.waiting)
+        if SHARED_FOLDER not in os.environ:
+            return generate_latest(self._registry)
+        together = CollectorRegistry()
+        MultiProcessCollector(together)  # type: ignore[no-untyped-call]
+        return generate_latest(together)

@@ -1,0 +1,228 @@
+"""The server as a process: one that serves, or one that looks after several that do. Signals, sockets, an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import FrameType
+
+import h11
+import orjson
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
+
+from omnigraph.errors import BadRequest, OmnigraphError
+from omnigraph.ids import new_ulid
+from omnigraph.server.logs import log_to_stderr
+from omnigraph.server.metrics import SHARED_FOLDER
+from omnigraph.server.settings import HEAD_TOO_LARGE, Settings
+from omnigraph.storage.scratch import make_scratch
+
+#: Seconds between two looks of a worker at the process that looks after it.
+_PARENT_POLL = 1.0
+
+_log = logging.getLogger("omnigraph.server")
+
+
+def listen(settings: Settings) -> socket.socket:
+    """A socket at the address of the server; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except OSError as error:
+        listening.close()
+        raise BadRequest(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}; choose another --bind"
+        ) from None
+    listening.listen(2048)
+    listening.set_inheritable(True)
+    return listening
+
+
+def address_of(listening: socket.socket) -> str:
+    """`host:port` of a socket."""
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def run(settings: Settings, announce: Callable[[str], None]) -> None:
+    """Serve until a signal ends it. `announce` is called with the address once it is bound."""
+    log_to_stderr()
+    # Uvicorn raises the signal that ended it once more when it is done; by then everything has been finished.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _ignored)
+    if settings.workers > 1:
+        _run_workers(settings, announce)
+        return
+    app = build(settings)
+    listening = listen(settings)
+    announce(address_of(listening))
+    uvicorn.Server(server_config(app, settings)).run(sockets=[listening])
+    _end()
+
+
+def build(settings: Settings) -> ASGIApp:
+    """Open the graphs and make the application. The process that only looks after workers does not load all this."""
+    from omnigraph.server.app import build_app
+    from omnigraph.server.state import open_state
+
+    return build_app(open_state(settings))
+
+
+def _run_workers(settings: Settings, announce: Callable[[str], None]) -> None:
+    listening = listen(settings)
+    announce(address_of(listening))
+    shared = make_scratch("workers")
+    os.environ[SHARED_FOLDER] = str(shared.path)
+    try:
+        app = AppOf(replace(settings, shared_folder=str(shared.path)), os.getpid())
+        workers = Workers(server_config(app, settings), [listening])
+        workers.run()
+    finally:
+        shared.remove()
+    if workers.could_not_start:
+        raise BadRequest("the server could not start, for the reason above")
+
+
+def _end() -> None:
+    """End this process, which is drained: a call that is still running must not hold it up. A cut write heals by itself."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(0)
+
+
+def _ignored(number: int, frame: FrameType | None) -> None:
+    return None
+
+
+def server_config(app: AppOf | ASGIApp, settings: Settings) -> uvicorn.Config:
+    """How uvicorn serves an application, or what makes one in the serving process."""
+    return uvicorn.Config(
+        app,
+        factory=isinstance(app, AppOf),
+        workers=settings.workers,
+        http=Http,
+        h11_max_incomplete_event_size=settings.limits.head_bytes,
+        ws="none",
+        loop="uvloop",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=2048,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=settings.drain_seconds,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+    )
+
+
+class Http(H11Protocol):
+    """h11, which bounds the head of a request as faster parsers do not. Also what is no request gets the one error object."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer bytes that are no HTTP request, or one whose head is too large, and close the connection."""
+        request_id = new_ulid()
+        body = orjson.dumps({"error": HEAD_TOO_LARGE, "code": "bad_request", "request_id": request_id})
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"x-request-id", request_id.encode()),
+            (b"connection", b"close"),
+        ]
+        for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+
+@dataclass(frozen=True)
+class AppOf:
+    """Makes the application in a worker process. `parent`: the process that looks after it."""
+
+    settings: Settings
+    parent: int
+
+    def __call__(self) -> ASGIApp:
+        log_to_stderr()
+        try:
+            app = build(self.settings)
+        except OmnigraphError as error:
+            print(f"Error: {error.message}", file=sys.stderr, flush=True)
+            sys.exit(STARTUP_FAILURE)
+        return _Orphans(app, self.parent)
+
+
+class _Orphans:
+    """An application that ends its process when the one that looks after it is gone."""
+
+    def __init__(self, app: ASGIApp, parent: int) -> None:
+        self._app = app
+        self._parent = parent
+        self._watch: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._end_with_parent())
+        await self._app(scope, receive, send)
+
+    async def _end_with_parent(self) -> None:
+        while os.getppid() == self._parent:
+            await asyncio.sleep(_PARENT_POLL)
+        signal.raise_signal(signal.SIGTERM)
+
+
+class Worker(Process):
+    """One serving process."""
+
+    def target(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal ends it."""
+        super().target(sockets)
+        _end()
+
+
+class Workers(Multiprocess):
+    """Uvicorn's supervisor of worker processes, with other rules about when a worker is replaced."""
+
+    could_not_start = False
+
+    def init_processes(self) -> None:
+        """Start the workers."""
+        for _ in range(self.processes_num):
+            self.processes.append(Worker(self.config, self.sockets))
+            self.processes[-1].start()
+
+    def handle_hup(self) -> None:
+        """Let the workers read their tokens anew; they stay."""
+        for worker in self.processes:
+            if worker.pid is not None:
+                os.kill(worker.pid, signal.SIGHUP)
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace workers that have ended.
+
+        Uvicorn asks each worker for a sign of life and waits for it. One that is killed in between would never answer, and
+        signals would wait as long; the end of a process is known without asking.
+        """
+        for place, worker in enumerate(self.processes):
+            if self.should_exit.is_set() or worker.process.is_alive():
+                continue
+            worker.join()
+            if worker.exitcode == STARTUP_FAILURE:
+                self.could_not_start = True
+                self.should_exit.set()
+                return
+            _log.error("worker %s has ended with code %s; starting another one", worker.pid, worker.exitcode)
+            replacement = Worker(self.config, self.sockets)
+            replacement.start()
+            self.processes[place] = replacement

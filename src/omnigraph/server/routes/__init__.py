@@ -1,0 +1,1 @@
+"""The operations of the server, one module per family."""

@@ -1,0 +1,220 @@
+"""Operations beyond the contract of existing clients, for more verbs of the library: explain, entity, diff, tags, picks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from omnigraph.commit.model import MAIN
+from omnigraph.errors import BadRequest, NotFound
+from omnigraph.language.schema.build import compile_schema
+from omnigraph.merge.result import MergeResult
+from omnigraph.server import models
+from omnigraph.server.access import CHANGE, READ, Need
+from omnigraph.server.operation import Answer, Call, Operation
+from omnigraph.server.routes.reads import names_snapshot, read_main, read_target, snapshot_of
+from omnigraph.server.routes.sources import asked_read, named, refuse_both
+from omnigraph.server.routes.writes import WRITE_STATUSES, change_body_branch, merge_options
+
+
+def _explain(call: Call) -> Answer:
+    body: models.ExplainBody = call.body
+    asked = asked_read(call, body.query, body.name, body.params)
+    found = call.graph.explain(
+        asked.source,
+        asked.name,
+        asked.params,
+        branch=named(body.branch) if body.snapshot is None else None,
+        snapshot=body.snapshot,
+        analyze=bool(body.analyze),
+        timeout=call.timeout,
+        cancel=call.cancel,
+    )
+    return call.json(found.to_dict())
+
+
+def _entity_needs(call: Call) -> Iterable[Need]:
+    asked: models.EntityParameters = call.parameters
+    refuse_both(asked.branch, asked.snapshot)
+    if asked.snapshot is None:
+        return [Need(READ, named(asked.branch))]
+    return [Need(READ, snapshot_of(call, asked.snapshot).branch)]
+
+
+def _entity(call: Call) -> Answer:
+    asked: models.EntityParameters = call.parameters
+    branch = named(asked.branch) if asked.snapshot is None else None
+    return call.json(
+        {"entity": call.graph.entity(asked.entity, asked.type, asked.id, branch=branch, snapshot=asked.snapshot)}
+    )
+
+
+def _diff_needs(call: Call) -> Iterable[Need]:
+    body: models.DiffBody = call.body
+    branches = call.graph.branches()
+    return [Need(READ, _branch_of(call, target, branches)) for target in (body.before, body.after or MAIN)]
+
+
+def _branch_of(call: Call, target: str, branches: list[str]) -> str | None:
+    """The branch of a read target; None for one that is not there, as the comparison will say."""
+    if target in branches:
+        return target
+    try:
+        return snapshot_of(call, target).branch
+    except (BadRequest, NotFound):
+        return None
+
+
+def _diff(call: Call) -> Answer:
+    body: models.DiffBody = call.body
+    found = call.graph.diff(body.before, body.after or MAIN, kinds=body.kinds, types=body.types, ops=body.ops)
+    return call.json(found.to_dict())
+
+
+def _tags(call: Call) -> Answer:
+    return call.json({"tags": call.graph.tags()})
+
+
+def _tag(call: Call) -> Answer:
+    body: models.TagBody = call.body
+    commit = call.graph.tag(body.name, body.commit or MAIN, actor=call.actor)
+    return call.json({"name": body.name, "graph_commit_id": commit, "actor_id": call.actor})
+
+
+def _delete_tag(call: Call) -> Answer:
+    call.graph.delete_tag(call.path["tag"], actor=call.actor)
+    return call.json({"name": call.path["tag"], "actor_id": call.actor})
+
+
+def _change_main(call: Call) -> Iterable[Need]:
+    return [Need(CHANGE, MAIN)]
+
+
+def _revert(call: Call) -> Answer:
+    return _picked(call, call.graph.revert)
+
+
+def _cherry_pick(call: Call) -> Answer:
+    return _picked(call, call.graph.cherry_pick)
+
+
+def _picked(call: Call, verb: Callable[..., MergeResult]) -> Answer:
+    body: models.PickBody = call.body
+    branch = named(body.branch)
+    options = merge_options(body.options)
+    result = verb(body.commit, branch, actor=call.actor, idempotency_key=call.idempotency_key, **options)
+    call.committed = result.commit is not None
+    shape = {
+        "graph_commit_id": body.commit,
+        "target": branch,
+        "outcome": result.outcome,
+        "actor_id": call.actor,
+    }
+    return call.json(shape, result.to_dict())
+
+
+def _plan_schema(call: Call) -> Answer:
+    body: models.SchemaBody = call.body
+    compile_schema(body.schema_source)
+    planned = call.graph.plan_schema(body.schema_source, allow_data_loss=bool(body.allow_data_loss))
+    return call.json({"uri": call.graph.uri} | planned.to_dict())
+
+
+OPERATIONS = [
+    Operation(
+        "explain",
+        "POST",
+        "/explain",
+        "How a read query is answered.",
+        _explain,
+        read_target,
+        needs_look_up=names_snapshot,
+        body=models.ExplainBody,
+        answers=models.Explanation,
+        statuses=(404, 410, 413, 504),
+    ),
+    Operation(
+        "entity",
+        "GET",
+        "/entity",
+        "One entity by its id.",
+        _entity,
+        _entity_needs,
+        needs_look_up=lambda call: call.parameters.snapshot is not None,
+        parameters=models.EntityParameters,
+        answers=models.EntityAnswer,
+        statuses=(404, 410),
+    ),
+    Operation(
+        "diff",
+        "POST",
+        "/diff",
+        "What changed from one state to another.",
+        _diff,
+        _diff_needs,
+        needs_look_up=lambda call: True,
+        body=models.DiffBody,
+        answers=models.Difference,
+        statuses=(404, 409, 410, 413),
+    ),
+    Operation("list_tags", "GET", "/tags", "The tagged commits.", _tags, read_main, answers=models.Tags),
+    Operation(
+        "create_tag",
+        "POST",
+        "/tags",
+        "Name a commit.",
+        _tag,
+        _change_main,
+        body=models.TagBody,
+        answers=models.Tagged,
+        statuses=WRITE_STATUSES,
+        writes=True,
+        keeps_receipt=True,
+    ),
+    Operation(
+        "delete_tag",
+        "DELETE",
+        "/tags/{tag}",
+        "Forget a tag.",
+        _delete_tag,
+        _change_main,
+        answers=models.TagDeleted,
+        statuses=WRITE_STATUSES,
+        writes=True,
+        keeps_receipt=True,
+    ),
+    Operation(
+        "revert",
+        "POST",
+        "/revert",
+        "Take a commit back.",
+        _revert,
+        change_body_branch,
+        body=models.PickBody,
+        answers=models.Picked,
+        statuses=WRITE_STATUSES,
+        writes=True,
+    ),
+    Operation(
+        "cherry_pick",
+        "POST",
+        "/cherry-pick",
+        "Apply what one commit changed to a branch.",
+        _cherry_pick,
+        change_body_branch,
+        body=models.PickBody,
+        answers=models.Picked,
+        statuses=WRITE_STATUSES,
+        writes=True,
+    ),
+    Operation(
+        "plan_schema",
+        "POST",
+        "/schema/plan",
+        "What applying a schema would do.",
+        _plan_schema,
+        lambda call: [Need(READ)],
+        body=models.SchemaBody,
+        answers=models.SchemaPlanned,
+        statuses=(409, 413),
+    ),
+]

@@ -1,0 +1,91 @@
+"""Operations of the server itself: health, readiness, metrics, its OpenAPI document and its list of graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from omnigraph import __version__
+from omnigraph.commit.format import CURRENT
+from omnigraph.server import models
+from omnigraph.server.access import GRAPH_LIST, Need
+from omnigraph.server.graphs import health_of
+from omnigraph.server.metrics import CONTENT_TYPE
+from omnigraph.server.openapi import openapi_document
+from omnigraph.server.operation import JSON, Answer, Call, Operation
+from omnigraph.server.state import ServerState
+from omnigraph.server.tokens import bearer_token
+
+
+def _list_graphs(call: Call) -> Iterable[Need]:
+    return [Need(GRAPH_LIST)]
+
+
+def operations(state: ServerState, of_graphs: Sequence[Operation]) -> list[Operation]:
+    """The flat operations; the document describes them and those of the graphs."""
+
+    def health(call: Call) -> Answer:
+        return call.json({"status": "ok", "version": __version__, "internal_schema_version": CURRENT})
+
+    def ready(call: Call) -> Answer:
+        found = {served.graph_id: health_of(served) for served in state.graphs.listed()}
+        found |= dict.fromkeys(state.graphs.quarantined, "quarantined")
+        is_ready = all(health == "ready" for health in found.values())
+        shape: dict[str, object] = {"status": "ready" if is_ready else "unavailable"}
+        if _is_known(call):
+            shape["graphs"] = found
+        return call.json(shape, status=200 if is_ready else 503)
+
+    def _is_known(call: Call) -> bool:
+        """Whether the caller has a token, or needs none: others are not told which graphs there are."""
+        if state.settings.rights == "open":
+            return True
+        given = call.headers.get("authorization", [])
+        return bool(given) and state.tokens.actor_of(bearer_token(given)) is not None
+
+    def metrics(call: Call) -> Answer:
+        return Answer(state.metrics.text(), CONTENT_TYPE)
+
+    def graphs(call: Call) -> Answer:
+        listed = [{"graph_id": served.graph_id, "uri": served.graph.uri} for served in state.graphs.listed()]
+        return call.json({"graphs": listed})
+
+    def document(call: Call) -> Answer:
+        return Answer(content)
+
+    flat = [
+        Operation(
+            "health",
+            "GET",
+            "/healthz",
+            "Whether the process answers.",
+            health,
+            answers=models.Health,
+            flat=True,
+            public=True,
+        ),
+        Operation(
+            "ready",
+            "GET",
+            "/readyz",
+            "Whether the graphs can be used.",
+            ready,
+            answers=models.Ready,
+            statuses=(503,),
+            flat=True,
+            public=True,
+        ),
+        Operation("openapi", "GET", "/openapi.json", "This document.", document, answers=JSON, flat=True, public=True),
+        Operation("metrics", "GET", "/metrics", "Numbers for Prometheus.", metrics, answers="text/plain", flat=True),
+        Operation(
+            "list_graphs",
+            "GET",
+            "/graphs",
+            "The graphs of this server.",
+            graphs,
+            _list_graphs,
+            answers=models.Graphs,
+            flat=True,
+        ),
+    ]
+    content = openapi_document([*flat, *of_graphs], with_security=state.settings.rights != "open")
+    return flat

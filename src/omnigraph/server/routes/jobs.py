@@ -1,0 +1,51 @@
+"""Operations on jobs: how far one is, once or as server-sent events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from omnigraph.server import models
+from omnigraph.server.jobs import RUNNING, Jobs
+from omnigraph.server.operation import Answer, Call, Follow, Operation
+from omnigraph.server.routes.feeds import EVENTS
+from omnigraph.server.state import ServerState
+
+
+def operations(state: ServerState) -> list[Operation]:
+    """The operations on the jobs of a server. Whoever has started a job may ask about it, and nobody else."""
+
+    def find(call: Call) -> dict[str, Any]:
+        assert call.served is not None
+        jobs: Jobs = state.jobs
+        return jobs.find(call.served.graph_id, call.path["job_id"], call.actor)
+
+    def show(call: Call) -> Answer:
+        return call.json(find(call))
+
+    def follow(call: Call) -> Follow:
+        find(call)
+        shown: list[dict[str, Any]] = []
+
+        def poll() -> bytes | None:
+            told = find(call)
+            if shown and shown[-1] == told:
+                return None
+            shown[:] = [told]
+            return b"event: " + str(told["state"]).encode() + b"\ndata: " + orjson.dumps(told) + b"\n\n"
+
+        return Follow(poll, EVENTS, {"Cache-Control": "no-store"}, lambda: shown[-1]["state"] != RUNNING)
+
+    return [
+        Operation("job", "GET", "/jobs/{job_id}", "How far a job is.", show, answers=models.JobAnswer, statuses=(404,)),
+        Operation(
+            "job_events",
+            "GET",
+            "/jobs/{job_id}/events",
+            "How far a job is, as server-sent events until it has ended.",
+            follow,
+            answers=EVENTS,
+            statuses=(404,),
+        ),
+    ]

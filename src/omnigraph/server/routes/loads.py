@@ -1,0 +1,140 @@
+"""Operations that load rows: a JSON body read permissively, or a stream of lines read strictly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from omnigraph.errors import KeyConflict, LoadRejected, OmnigraphError
+from omnigraph.load.model import LoadResult
+from omnigraph.server import models
+from omnigraph.server.access import BRANCH_CREATE, CHANGE, Need
+from omnigraph.server.operation import Answer, Call, Operation
+from omnigraph.server.routes.sources import named
+from omnigraph.wire.shapes import load_answer
+
+#: How the library calls rows that it is given in memory.
+_IN_MEMORY = "<data>"
+#: Up to so many bytes a streamed body is read from memory, which needs no second look at the file.
+_SMALL = 8 * 2**20
+
+
+def _needs_of(call: Call, asked: models.LoadBody | models.LoadParameters) -> Iterable[Need]:
+    branch = named(asked.branch)
+    needs = [Need(CHANGE, branch)]
+    if asked.base is not None and branch not in call.graph.branches():
+        needs.insert(0, Need(BRANCH_CREATE, asked.base, branch))
+    return needs
+
+
+def _body_needs(call: Call) -> Iterable[Need]:
+    return _needs_of(call, call.body)
+
+
+def _parameter_needs(call: Call) -> Iterable[Need]:
+    return _needs_of(call, call.parameters)
+
+
+def _load(call: Call) -> Answer:
+    body: models.LoadBody = call.body
+    with _naming("record", _IN_MEMORY):
+        result = _loaded(call, body.data.encode(), body, lenient=True)
+    return call.json(load_answer(call.graph.uri, call.actor, result), result.to_dict())
+
+
+def _load_lines(call: Call) -> Answer:
+    assert call.upload is not None
+    path = call.upload
+    small = path.stat().st_size <= _SMALL
+    data: bytes | Path = path.read_bytes() if small else path
+    with _naming("record" if call.parameters.lenient else "line", _IN_MEMORY if small else str(path)):
+        result = _loaded(
+            call, data, call.parameters, lenient=call.parameters.lenient, if_commit=call.parameters.if_commit
+        )
+    return call.json(load_answer(None, call.actor, result), result.to_dict())
+
+
+def _loaded(
+    call: Call,
+    data: bytes | Path,
+    asked: models.LoadBody | models.LoadParameters,
+    *,
+    lenient: bool,
+    if_commit: str | None = None,
+) -> LoadResult:
+    call.committed = True
+    return call.graph.load(
+        data,
+        asked.mode or "merge",
+        branch=named(asked.branch),
+        base=asked.base,
+        actor=call.actor,
+        lenient=lenient,
+        format="jsonl",
+        if_commit=if_commit,
+        idempotency_key=call.idempotency_key,
+        progress=call.progress,
+    )
+
+
+@contextmanager
+def _naming(unit: str, name: str) -> Iterator[None]:
+    """Problems are told by line or record of the body, not by the name of the file that it was kept in."""
+    place = re.compile(re.escape(name) + r":([0-9]+):")
+    try:
+        yield
+    except (LoadRejected, KeyConflict) as error:
+        error.message = place.sub(rf"{unit} \1:", error.message).replace(f"{name}: ", "")
+        if isinstance(error, LoadRejected):
+            error.errors = [("body", line, message) for _, line, message in error.errors]
+        raise
+    except OmnigraphError as error:
+        error.message = error.message.replace(name, "the body")
+        raise
+
+
+_STATUSES = (404, 409, 410, 413, 424)
+
+
+def _json_load(name: str, path: str, summary: str, **more: Any) -> Operation:
+    return Operation(
+        name,
+        "POST",
+        path,
+        summary,
+        _load,
+        _body_needs,
+        needs_look_up=lambda call: call.body.base is not None,
+        body=models.LoadBody,
+        large_body=True,
+        answers=models.Loaded,
+        statuses=_STATUSES,
+        writes=True,
+        can_be_job=True,
+        **more,
+    )
+
+
+OPERATIONS = [
+    _json_load("load", "/load", "Load rows that are a text in a JSON body."),
+    Operation(
+        "load_ndjson",
+        "POST",
+        "/load/ndjson",
+        "Load rows that are streamed as JSON lines.",
+        _load_lines,
+        _parameter_needs,
+        needs_look_up=lambda call: call.parameters.base is not None,
+        parameters=models.LoadParameters,
+        body_type="application/x-ndjson",
+        uploads=True,
+        answers=models.StreamLoaded,
+        statuses=(*_STATUSES, 412, 415),
+        writes=True,
+        can_be_job=True,
+    ),
+    _json_load("ingest", "/ingest", "Load rows (older name).", successor="load"),
+]

@@ -1,0 +1,263 @@
+"""Operations that read: snapshot, queries, history, schema and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import orjson
+
+from omnigraph.commit.model import MAIN
+from omnigraph.errors import BadRequest, CommitNotFound
+from omnigraph.graph.handle import NOW, SchemaOf
+from omnigraph.graph.snapshot import Snapshot
+from omnigraph.query.limits import limits_from_environment
+from omnigraph.query.result import Result
+from omnigraph.server import models
+from omnigraph.server.access import READ, Need
+from omnigraph.server.operation import Answer, Call, Operation
+from omnigraph.server.routes.sources import Asked, asked_read, named, refuse_both
+from omnigraph.wire.arrow import ARROW_STREAM, arrow_bytes
+from omnigraph.wire.shapes import commit_output, read_output, snapshot_output
+
+Item = TypeVar("Item")
+ROWS = "application/x-ndjson"
+#: The largest page of commits or branches.
+MOST_LISTED = 10_000
+
+
+def read_main(call: Call) -> Iterable[Need]:
+    """Reading main."""
+    return [Need(READ, MAIN)]
+
+
+def read_nothing(call: Call) -> Iterable[Need]:
+    """Reading what belongs to no branch."""
+    return [Need(READ)]
+
+
+def read_parameter_branch(call: Call) -> Iterable[Need]:
+    """Reading the branch that the parameters name."""
+    return [Need(READ, named(call.parameters.branch))]
+
+
+def read_target(call: Call) -> Iterable[Need]:
+    """Reading the branch, or the branch of the snapshot, that the body names."""
+    asked = call.body
+    refuse_both(asked.branch, asked.snapshot)
+    if asked.snapshot is None:
+        return [Need(READ, named(asked.branch))]
+    return [Need(READ, snapshot_of(call, asked.snapshot).branch)]
+
+
+def names_snapshot(call: Call) -> bool:
+    """Whether the body names a snapshot, whose branch has to be looked up."""
+    return call.body.snapshot is not None
+
+
+def snapshot_of(call: Call, text: str) -> Snapshot:
+    """The snapshot that a caller names. What names none is a commit that is not there, as the contract has it."""
+    try:
+        return call.graph.snapshot(at=text)
+    except BadRequest:
+        if call.whole:
+            raise
+        raise CommitNotFound(f"commit '{text}' not found", commit=text) from None
+
+
+def _snapshot_needs(call: Call) -> Iterable[Need]:
+    return [Need(READ, _shown(call).branch)]
+
+
+def _shown(call: Call) -> Snapshot:
+    asked: models.SnapshotParameters = call.parameters
+    refuse_both(asked.branch, asked.snapshot)
+    return call.graph.snapshot(named(asked.branch)) if asked.snapshot is None else snapshot_of(call, asked.snapshot)
+
+
+def _snapshot(call: Call) -> Answer:
+    found = _shown(call)
+    return call.json(snapshot_output(found), found.to_dict())
+
+
+def _query(call: Call) -> Answer:
+    body: models.QueryBody = call.body
+    asked = asked_read(call, body.query, body.name, body.params)
+    schema = body.schema or NOW
+    result = run_query(call, asked, body.branch, body.snapshot, schema=schema, memory=body.memory_limit)
+    return answer_query(call, asked, body.branch, body.snapshot, result)
+
+
+def answer_query(call: Call, asked: Asked, branch: str | None, snapshot: str | None, result: Result) -> Answer:
+    """The rows of a query in the form that the client accepts: JSON, Arrow, or rows one by one."""
+    shown = None if snapshot is not None else named(branch)
+    headers = {"Omnigraph-Graph-Commit": result.commit, "Vary": "Accept"}
+    if ARROW_STREAM in call.accepts:
+        about = {"query_name": asked.name, "target": {"branch": shown, "snapshot": snapshot}}
+        return Answer(arrow_bytes(result, about), ARROW_STREAM, headers=headers)
+    if ROWS in call.accepts:
+        lines = b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in result.to_dicts(json=True))
+        return Answer(lines, f"{ROWS}; charset=utf-8", headers=headers)
+    return call.json(read_output(asked.name, shown, snapshot, result))
+
+
+def run_query(
+    call: Call,
+    asked: Asked,
+    branch: str | None,
+    snapshot: str | None,
+    *,
+    schema: SchemaOf = NOW,
+    memory: int | None = None,
+) -> Result:
+    """The rows of a read query, within the time of the request and while its client listens."""
+    return call.graph.query(
+        asked.source,
+        asked.name,
+        asked.params,
+        branch=named(branch) if snapshot is None else None,
+        snapshot=snapshot,
+        schema=schema,
+        # A request may take less memory than the server allows, never more.
+        memory_limit=None if memory is None else min(memory, limits_from_environment().memory),
+        timeout=call.timeout,
+        cancel=call.cancel,
+    )
+
+
+def _read(call: Call) -> Answer:
+    body: models.ReadBody = call.body
+    asked = asked_read(call, body.query_source, body.query_name, body.params)
+    result = run_query(call, asked, body.branch, body.snapshot)
+    shape = read_output(asked.name, None if body.snapshot is not None else named(body.branch), body.snapshot, result)
+    del shape["graph_commit_id"]
+    return call.json(shape)
+
+
+def _schema(call: Call) -> Answer:
+    return call.json({"schema_source": call.graph.schema()})
+
+
+def _branches(call: Call) -> Answer:
+    names, token = page(sorted(call.graph.branches()), call.parameters, lambda name: name)
+    return call.json({"branches": names} | token)
+
+
+def _commits(call: Call) -> Answer:
+    asked: models.CommitsParameters = call.parameters
+    branch = named(asked.branch)
+    if asked.limit == 1 and asked.page_token is None:
+        # The head alone costs the same however long the history is.
+        head = call.graph.head(branch)
+        commits, token = [head], {} if head.parent is None else {"next_page_token": head.id}
+    else:
+        commits, token = page(call.graph.commits(branch), asked, lambda found: found.id)
+    library = [found.to_dict() for found in commits] if call.whole else None
+    return call.json({"commits": [commit_output(found) for found in commits]} | token, library)
+
+
+def _commit(call: Call) -> Answer:
+    found = call.graph.commit(call.path["commit_id"])
+    return call.json(commit_output(found), found.to_dict())
+
+
+def page(
+    items: list[Item], asked: models.PageParameters | models.CommitsParameters, key: Callable[[Item], str]
+) -> tuple[list[Item], dict[str, str]]:
+    """A page of a list that is in memory: all of it unless a limit is given; the token is the last entry's key."""
+    start = 0
+    if asked.page_token is not None:
+        places = [place for place, item in enumerate(items) if key(item) == asked.page_token]
+        if not places:
+            raise BadRequest("the page token belongs to another list, or its entry is gone; start again without one")
+        start = places[0] + 1
+    if asked.limit is None:
+        return items[start:], {}
+    if not 0 < asked.limit <= MOST_LISTED:
+        raise BadRequest(f"limit is 1 to {MOST_LISTED}, not {asked.limit}")
+    shown = items[start : start + asked.limit]
+    more = start + asked.limit < len(items)
+    return shown, {"next_page_token": key(shown[-1])} if more else {}
+
+
+OPERATIONS = [
+    Operation(
+        "snapshot",
+        "GET",
+        "/snapshot",
+        "The tables of a branch and their published versions.",
+        _snapshot,
+        lambda call: (
+            [Need(READ, named(call.parameters.branch))] if call.parameters.snapshot is None else _snapshot_needs(call)
+        ),
+        needs_look_up=lambda call: call.parameters.snapshot is not None,
+        parameters=models.SnapshotParameters,
+        answers=models.SnapshotAnswer,
+        statuses=(404,),
+    ),
+    Operation(
+        "query",
+        "POST",
+        "/query",
+        "Run a read query.",
+        _query,
+        read_target,
+        needs_look_up=names_snapshot,
+        body=models.QueryBody,
+        answers=models.ReadOutput,
+        statuses=(404, 410, 413, 504),
+    ),
+    Operation(
+        "read",
+        "POST",
+        "/read",
+        "Run a read query (older form).",
+        _read,
+        read_target,
+        needs_look_up=names_snapshot,
+        body=models.ReadBody,
+        answers=models.OlderReadOutput,
+        statuses=(404, 410, 413, 504),
+        successor="query",
+    ),
+    Operation(
+        "get_schema",
+        "GET",
+        "/schema",
+        "The accepted schema.",
+        _schema,
+        read_nothing,
+        answers=models.SchemaAnswer,
+    ),
+    Operation(
+        "list_branches",
+        "GET",
+        "/branches",
+        "The names of the branches, sorted.",
+        _branches,
+        read_nothing,
+        parameters=models.PageParameters,
+        answers=models.Branches,
+    ),
+    Operation(
+        "list_commits",
+        "GET",
+        "/commits",
+        "The history of a branch, newest first.",
+        _commits,
+        read_parameter_branch,
+        parameters=models.CommitsParameters,
+        answers=models.Commits,
+        statuses=(404,),
+    ),
+    Operation(
+        "get_commit",
+        "GET",
+        "/commits/{commit_id}",
+        "One commit.",
+        _commit,
+        read_nothing,
+        answers=models.Commit,
+        statuses=(404,),
+    ),
+]

@@ -1,0 +1,232 @@
+"""Operations that write: mutations, branches, merges and schema changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from omnigraph.commit.model import MAIN
+from omnigraph.errors import BadRequest
+from omnigraph.language.schema.build import compile_schema
+from omnigraph.mutation.execute import MutationResult
+from omnigraph.server import models
+from omnigraph.server.access import BRANCH_CREATE, BRANCH_DELETE, BRANCH_MERGE, CHANGE, SCHEMA_APPLY, Need
+from omnigraph.server.operation import Answer, Call, Operation, Work
+from omnigraph.server.routes.sources import Asked, asked_mutation, named, one_of
+from omnigraph.wire.shapes import change_output, merge_output, schema_output
+
+IF_COMMIT = "omnigraph-if-graph-commit"
+IF_COMMIT_HEADER = {
+    "Omnigraph-If-Graph-Commit": "The id of the commit that must be the head of the branch, for the write to happen."
+}
+WRITE_STATUSES = (404, 409, 410, 413, 424)
+
+
+def change_body_branch(call: Call) -> Iterable[Need]:
+    """Changing the branch that the body names."""
+    return [Need(CHANGE, named(call.body.branch))]
+
+
+def refuse_condition(call: Call) -> None:
+    """The header of a conditional write has no meaning on a plain route, and must not be taken as if it had."""
+    if IF_COMMIT in call.headers:
+        raise BadRequest(
+            "Omnigraph-If-Graph-Commit is for the route that ends in /if-graph-commit; this one ignores no condition"
+        )
+
+
+def required_commit(call: Call) -> str:
+    """The commit of a conditional write: given once, as it is, without quotes, lists or `*`."""
+    given = call.headers.get(IF_COMMIT, [])
+    if len(given) != 1:
+        raise BadRequest("give Omnigraph-If-Graph-Commit exactly once: the id of the commit that must be the head")
+    value = given[0]
+    if not value or not value.isalnum():
+        raise BadRequest("Omnigraph-If-Graph-Commit is a commit id as it is: no `*`, no quotes, no `W/` and no list")
+    return value
+
+
+def _mutation_of(call: Call) -> Asked:
+    body: models.MutateBody = call.body
+    source = one_of("query", query=body.query, query_source=body.query_source)
+    if source is None:
+        raise BadRequest("invalid request body: object missing required field `query`")
+    return asked_mutation(call, source, one_of("name", name=body.name, query_name=body.query_name), body.params)
+
+
+def _mutate(call: Call) -> Answer:
+    refuse_condition(call)
+    return answer_mutation(call, _mutation_of(call), call.body.branch, None, call.body.message)
+
+
+def _mutate_if(call: Call) -> Answer:
+    return answer_mutation(call, _mutation_of(call), call.body.branch, required_commit(call), call.body.message)
+
+
+def answer_mutation(
+    call: Call, asked: Asked, branch: str | None, if_commit: str | None, message: str | None = None
+) -> Answer:
+    """Run a mutation and tell what it did."""
+    result: MutationResult = call.graph.mutate(
+        asked.source,
+        asked.name,
+        asked.params,
+        branch=named(branch),
+        actor=call.actor,
+        if_commit=if_commit,
+        idempotency_key=call.idempotency_key,
+        message=message,
+    )
+    call.committed = result.commit is not None
+    return call.json(change_output(named(branch), asked.name, call.actor, result), result.to_dict())
+
+
+# --- branches ---------------------------------------------------------------------------------------------------------
+
+
+def _create_needs(call: Call) -> Iterable[Need]:
+    return [Need(BRANCH_CREATE, named(call.body.base), call.body.name)]
+
+
+def _create_branch(call: Call) -> Answer:
+    base = named(call.body.base)
+    call.graph.create_branch(call.body.name, base, actor=call.actor)
+    return call.json({"uri": call.graph.uri, "from": base, "name": call.body.name, "actor_id": call.actor})
+
+
+def _delete_needs(call: Call) -> Iterable[Need]:
+    return [Need(BRANCH_DELETE, None, call.path["branch"])]
+
+
+def _delete_branch(call: Call) -> Answer:
+    name = call.path["branch"]
+    call.graph.delete_branch(name, actor=call.actor)
+    return call.json({"uri": call.graph.uri, "name": name, "actor_id": call.actor})
+
+
+def _merge_needs(call: Call) -> Iterable[Need]:
+    body: models.MergeBody = call.body
+    needs = [Need(BRANCH_MERGE, body.source, named(body.target))]
+    return [*needs, Need(BRANCH_DELETE, None, body.source)] if body.delete_branch else needs
+
+
+def merge_options(given: models.MergeOptions | None) -> dict[str, Any]:
+    """The options of a merge as the library takes them."""
+    return {} if given is None else msgspec.structs.asdict(given)
+
+
+def _merge(call: Call) -> Answer:
+    body: models.MergeBody = call.body
+    target = named(body.target)
+    result = call.graph.merge(
+        body.source,
+        target,
+        delete_branch=bool(body.delete_branch),
+        actor=call.actor,
+        idempotency_key=call.idempotency_key,
+        **merge_options(body.options),
+    )
+    call.committed = result.commit is not None
+    return call.json(merge_output(body.source, target, call.actor, result), result.to_dict())
+
+
+# --- schema -----------------------------------------------------------------------------------------------------------
+
+
+def _schema_needs(call: Call) -> Iterable[Need]:
+    return [Need(SCHEMA_APPLY, None, MAIN)]
+
+
+def _apply_schema(call: Call) -> Answer:
+    body: models.SchemaBody = call.body
+    # A text is never the path of a file, so it is compiled before the library looks at it.
+    compile_schema(body.schema_source)
+    applied = call.graph.apply_schema(body.schema_source, allow_data_loss=bool(body.allow_data_loss), actor=call.actor)
+    call.committed = applied.applied
+    library = None if applied.commit is None else applied.commit.to_dict()
+    return call.json(schema_output(call.graph.uri, applied), {"commit": library})
+
+
+def _mutation(name: str, path: str, summary: str, work: Work, **more: Any) -> Operation:
+    return Operation(
+        name,
+        "POST",
+        path,
+        summary,
+        work,
+        change_body_branch,
+        body=models.MutateBody,
+        answers=models.ChangeOutput,
+        writes=True,
+        **more,
+    )
+
+
+OPERATIONS = [
+    _mutation("mutate", "/mutate", "Run a mutation.", _mutate, statuses=WRITE_STATUSES),
+    _mutation(
+        "mutate_if_graph_commit",
+        "/mutate/if-graph-commit",
+        "Run a mutation while a commit is the head of the branch.",
+        _mutate_if,
+        statuses=(*WRITE_STATUSES, 412),
+        request_headers=IF_COMMIT_HEADER,
+        required_headers=frozenset(IF_COMMIT_HEADER),
+    ),
+    _mutation(
+        "change", "/change", "Run a mutation (older name).", _mutate, statuses=WRITE_STATUSES, successor="mutate"
+    ),
+    Operation(
+        "apply_schema",
+        "POST",
+        "/schema/apply",
+        "Make a schema the accepted one.",
+        _apply_schema,
+        _schema_needs,
+        body=models.SchemaBody,
+        answers=models.SchemaApplied,
+        statuses=WRITE_STATUSES,
+        writes=True,
+        keeps_receipt=True,
+    ),
+    Operation(
+        "create_branch",
+        "POST",
+        "/branches",
+        "Make a branch at the head of another one.",
+        _create_branch,
+        _create_needs,
+        body=models.BranchBody,
+        answers=models.BranchCreated,
+        statuses=WRITE_STATUSES,
+        writes=True,
+        keeps_receipt=True,
+    ),
+    Operation(
+        "delete_branch",
+        "DELETE",
+        "/branches/{branch}",
+        "Delete a branch that no other branch depends on.",
+        _delete_branch,
+        _delete_needs,
+        answers=models.BranchDeleted,
+        statuses=WRITE_STATUSES,
+        writes=True,
+        keeps_receipt=True,
+    ),
+    Operation(
+        "merge_branches",
+        "POST",
+        "/branches/merge",
+        "Merge a branch into another one.",
+        _merge,
+        _merge_needs,
+        body=models.MergeBody,
+        answers=models.Merged,
+        statuses=WRITE_STATUSES,
+        writes=True,
+        can_be_job=True,
+    ),
+]

@@ -1,0 +1,248 @@
+"""What one server is told: its graphs, its address and its limits. Everything here can be sent to a worker process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from ipaddress import ip_address
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+from omnigraph.errors import BadRequest
+from omnigraph.query.limits import parse_size
+
+MIB = 2**20
+GIB = 2**30
+
+GRAPH_ID = re.compile(r"[a-zA-Z0-9-]{1,64}")
+RESERVED_IDS = frozenset({"policies", "healthz", "openapi", "graphs"})
+
+#: What a client is told whose request can not be read, or is too large before its body.
+HEAD_TOO_LARGE = "this is no HTTP request, or its head is too large"
+
+#: Who may do what when there is no policy: a token reads only, or does everything; or there are no tokens at all.
+Rights = Literal["open", "default-deny", "full"]
+
+
+@dataclass(frozen=True)
+class GraphSource:
+    """A graph that is served. `queries`: files or folders of stored queries."""
+
+    graph_id: str
+    uri: str
+    queries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The bounds of a server; `OMNIGRAPH_…` variables and the configuration file change them."""
+
+    #: Bytes of a request body, and of one that is streamed into a load.
+    body_bytes: int = MIB
+    load_bytes: int = GIB
+    #: Requests that change something, per actor: at the same time, and their estimated bytes.
+    actor_requests: int = 16
+    actor_bytes: int = 4 * GIB
+    #: Seconds a read query may take.
+    query_seconds: float = 30.0
+    #: Threads for calls that read, and for calls that write.
+    read_threads: int = 16
+    write_threads: int = 8
+    #: Seconds a request waits for a thread.
+    queue_seconds: float = 10.0
+    #: Exports at the same time: of one graph, and in this process; and the seconds one waits for its turn.
+    graph_exports: int = 1
+    exports: int = 8
+    export_wait_seconds: float = 0.25
+    #: Seconds between two parts of a body, and until a part of an answer is taken.
+    receive_seconds: float = 30.0
+    send_seconds: float = 60.0
+    #: Wrong tokens from one address within a minute that are answered at once, and the seconds that later ones wait.
+    free_failures: int = 100
+    failure_seconds: float = 1.0
+    #: Bytes of the head of a request: the request line and all headers.
+    head_bytes: int = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that a server process is told."""
+
+    graphs: tuple[GraphSource, ...]
+    host: str = "127.0.0.1"
+    port: int = 8080
+    workers: int = 1
+    rights: Rights = "full"
+    #: The token that is made for one run of the server; None when tokens come from the environment, or are not needed.
+    one_time_token: str | None = None
+    read_only: bool = False
+    require_all_graphs: bool = False
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    drain_seconds: int = 30
+    #: A folder that the worker processes of this run share; None when there is one process.
+    shared_folder: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+def graph_source(text: str) -> GraphSource:
+    """A graph as the command line names it: a URI, whose file name gives the id, or `name=URI`."""
+    name, equals, rest = text.partition("=")
+    if equals and rest and GRAPH_ID.fullmatch(name):
+        return checked_source(GraphSource(name, rest))
+    return checked_source(GraphSource(PurePosixPath(text.rstrip("/")).name.removesuffix(".omni"), text))
+
+
+def checked_source(source: GraphSource) -> GraphSource:
+    """The source, when its id can be part of a path; else BadRequest."""
+    if not GRAPH_ID.fullmatch(source.graph_id) or source.graph_id in RESERVED_IDS:
+        raise BadRequest(
+            f"'{source.graph_id}' can not be the id of a graph: it has 1 to 64 letters, digits and `-`, and is none of "
+            f"{', '.join(sorted(RESERVED_IDS))}; give it as name={source.uri}"
+        )
+    return source
+
+
+def refuse_twice(sources: tuple[GraphSource, ...]) -> None:
+    """Two graphs may not have one id."""
+    seen: set[str] = set()
+    for source in sources:
+        if source.graph_id in seen:
+            raise BadRequest(f"two graphs have the id '{source.graph_id}'; name one of them with name={source.uri}")
+        seen.add(source.graph_id)
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """The host and port of `host:port` or `[v6]:port`."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise BadRequest(f"an address is host:port, such as 127.0.0.1:8080, not '{text}'")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def limits_of_environment(environment: Mapping[str, str], base: Limits) -> Limits:
+    """The limits with what the environment says."""
+    changes: dict[str, Any] = {}
+    for variable, name, read in (
+        ("OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX", "actor_requests", _whole),
+        ("OMNIGRAPH_PER_ACTOR_BYTES_MAX", "actor_bytes", parse_size),
+        ("OMNIGRAPH_QUERY_TIMEOUT", "query_seconds", _seconds),
+    ):
+        if environment.get(variable):
+            changes[name] = read(environment[variable], variable)
+    return _changed(base, changes)
+
+
+# --- the configuration file -------------------------------------------------------------------------------------------
+
+#: The keys of `server.yaml` that are flags too; `graphs` and `limits` are its own.
+FILE_KEYS = frozenset(
+    {
+        "bind",
+        "workers",
+        "read_only",
+        "unauthenticated",
+        "full_access",
+        "tls_cert",
+        "tls_key",
+        "drain_seconds",
+        "require_all_graphs",
+        "graphs",
+        "limits",
+    }
+)
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """The content of `server.yaml`; a key that nothing reads is refused. Relative paths are relative to the file."""
+    import yaml
+
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise BadRequest(f"cannot read '{path}': {error.strerror or error}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadRequest(f"{path} is not valid YAML: {str(error).splitlines()[0]}") from None
+    if not isinstance(content, dict):
+        raise BadRequest(f"{path} must be a mapping")
+    found = {str(key).replace("-", "_"): value for key, value in content.items()}
+    if unknown := sorted(found.keys() - FILE_KEYS):
+        raise BadRequest(f"{path}: unknown key '{unknown[0]}'; the keys are {', '.join(sorted(FILE_KEYS))}")
+    return found
+
+
+def graphs_of_config(given: object, folder: Path) -> tuple[GraphSource, ...]:
+    """`graphs:` of the file: ids with a URI, or with `{uri, queries}`."""
+    if not isinstance(given, dict):
+        raise BadRequest("`graphs` maps ids to a URI, or to {uri: …, queries: …}")
+    found = []
+    for graph_id, told in given.items():
+        about = {"uri": told} if isinstance(told, str) else told
+        if not isinstance(about, dict) or not isinstance(about.get("uri"), str) or about.keys() - {"uri", "queries"}:
+            raise BadRequest(f"graph '{graph_id}' needs a URI, or a mapping of `uri` and, if it has some, `queries`")
+        queries = about.get("queries", [])
+        listed = [queries] if isinstance(queries, str) else queries
+        if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
+            raise BadRequest(f"`queries` of graph '{graph_id}' is a folder, a file, or a list of them")
+        places = tuple(str(folder / item) for item in listed)
+        found.append(checked_source(GraphSource(str(graph_id), _placed(about["uri"], folder), places)))
+    return tuple(found)
+
+
+def _placed(uri: str, folder: Path) -> str:
+    return uri if "://" in uri else str(folder / uri)
+
+
+def limits_of_config(given: object) -> Limits:
+    """`limits:` of the file, by the names of `Limits`; sizes may be texts such as 512MiB."""
+    if not isinstance(given, dict):
+        raise BadRequest("`limits` is a mapping")
+    known = {limit.name: limit.type for limit in fields(Limits)}
+    changes: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in known:
+            raise BadRequest(f"unknown limit '{name}'; the limits are {', '.join(known)}")
+        if str(name).endswith("_bytes"):
+            changes[name] = parse_size(value, name)
+        elif known[name] == "float":
+            changes[name] = _seconds(value, name)
+        else:
+            changes[name] = _whole(value, name)
+    return _changed(Limits(), changes)
+
+
+def _changed(base: Limits, changes: Mapping[str, Any]) -> Limits:
+    return replace(base, **changes) if changes else base
+
+
+def _whole(value: object, name: str) -> int:
+    text = str(value)
+    if not text.isdecimal() or int(text) < 1:
+        raise BadRequest(f"{name} is a whole number above 0, not {value!r}")
+    return int(text)
+
+
+def _seconds(value: object, name: str) -> float:
+    try:
+        seconds = float(str(value))
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 2**31:
+        raise BadRequest(f"{name} is a number of seconds above 0, not {value!r}")
+    return seconds
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_set(environment: Mapping[str, str], variable: str) -> bool:
+    """Whether a switch of the environment is on."""
+    return environment.get(variable, "") == "1"

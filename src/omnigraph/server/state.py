@@ -1,0 +1,95 @@
+"""What all requests of one process share: graphs, tokens, rules, pools, slots and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from omnigraph.errors import BadRequest
+from omnigraph.server.access import Access, access_of
+from omnigraph.server.admission import Admission, ExportSlots, FailedTries
+from omnigraph.server.graphs import ServedGraphs, open_graphs
+from omnigraph.server.jobs import Jobs
+from omnigraph.server.metrics import Metrics
+from omnigraph.server.pool import Pool
+from omnigraph.server.receipts import Receipts
+from omnigraph.server.settings import Settings
+from omnigraph.server.tokens import Tokens, one_token, read_tokens
+from omnigraph.storage.scratch import ScratchFolder, make_scratch
+
+_log = logging.getLogger("omnigraph.server")
+
+
+@dataclass
+class ServerState:
+    """The shared state of one server process."""
+
+    settings: Settings
+    graphs: ServedGraphs
+    tokens: Tokens
+    access: Access
+    scratch: ScratchFolder
+    #: The server takes no new connections; what has no end ends itself.
+    is_stopping: bool = False
+    readers: Pool = field(init=False)
+    writers: Pool = field(init=False)
+    admission: Admission = field(init=False)
+    exports: ExportSlots = field(init=False)
+    failed_tries: FailedTries = field(init=False)
+    metrics: Metrics = field(init=False)
+    receipts: Receipts = field(init=False)
+    jobs: Jobs = field(init=False)
+    #: Jobs that run in this process; a stop waits for them.
+    running_jobs: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        limits = self.settings.limits
+        self.readers = Pool("reader", limits.read_threads, limits.queue_seconds)
+        self.writers = Pool("writer", limits.write_threads, limits.queue_seconds)
+        self.admission = Admission(limits)
+        self.exports = ExportSlots(limits)
+        self.failed_tries = FailedTries(limits)
+        self.metrics = Metrics(self.readers, self.writers)
+        shared = self.settings.shared_folder
+        folder = self.scratch.path if shared is None else Path(shared)
+        self.receipts, self.jobs = Receipts(folder), Jobs(folder)
+
+    @property
+    def spool(self) -> Path:
+        """The folder of bodies that are being received."""
+        return self.scratch.path
+
+    def reload_tokens(self) -> None:
+        """Read the tokens anew; when they can not be read, the old ones stay."""
+        try:
+            self.tokens = tokens_of(self.settings)
+        except BadRequest as error:
+            _log.error("the tokens were not reloaded: %s", error.message)
+        else:
+            _log.info("the tokens were reloaded")
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.readers.close()
+        self.writers.close()
+        self.graphs.close()
+        self.scratch.remove()
+
+
+def tokens_of(settings: Settings) -> Tokens:
+    """The tokens of a server: the one that was made for this run, or those of the environment."""
+    if settings.rights == "open":
+        return Tokens()
+    if settings.one_time_token is not None:
+        return one_token(settings.one_time_token)
+    return read_tokens(os.environ)
+
+
+def open_state(settings: Settings) -> ServerState:
+    """Open the graphs and read the tokens."""
+    tokens = tokens_of(settings)
+    access = access_of(settings.rights, read_only=settings.read_only)
+    return ServerState(settings, open_graphs(settings), tokens, access, make_scratch("server"))
