@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from omnigraph import errors
     from omnigraph.changes.model import Change, ChangeSet
+    from omnigraph.client.connect import connect
+    from omnigraph.client.graph import RemoteGraph
     from omnigraph.commit.model import Commit
     from omnigraph.errors import OmnigraphError
     from omnigraph.graph.entry import init, open
     from omnigraph.graph.graph import Graph
     from omnigraph.graph.snapshot import Snapshot
     from omnigraph.graph.transactions import Transaction
+    from omnigraph.graph.verbs import AnyGraph
     from omnigraph.graph.verification import verify
     from omnigraph.load.model import LoadResult
     from omnigraph.maintenance.verify_report import Damage, Restored, VerifyReport
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnyGraph",
     "Cancel",
     "Change",
     "ChangeSet",
@@ -37,11 +41,13 @@ __all__ = [
     "MergeResult",
     "MutationResult",
     "OmnigraphError",
+    "RemoteGraph",
     "Restored",
     "Snapshot",
     "Transaction",
     "VerifyReport",
     "__version__",
+    "connect",
     "errors",
     "init",
     "open",
@@ -49,6 +55,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AnyGraph": "omnigraph.graph.verbs",
     "Cancel": "omnigraph.query.limits",
     "Change": "omnigraph.changes.model",
     "ChangeSet": "omnigraph.changes.model",
@@ -59,10 +66,12 @@ _HOMES = {
     "MergeResult": "omnigraph.merge.result",
     "MutationResult": "omnigraph.mutation.execute",
     "OmnigraphError": "omnigraph.errors",
+    "RemoteGraph": "omnigraph.client.graph",
     "Restored": "omnigraph.maintenance.verify_report",
     "Snapshot": "omnigraph.graph.snapshot",
     "Transaction": "omnigraph.graph.transactions",
     "VerifyReport": "omnigraph.maintenance.verify_report",
+    "connect": "omnigraph.client.connect",
     "init": "omnigraph.graph.entry",
     "open": "omnigraph.graph.entry",
     "verify": "omnigraph.graph.verification",

@@ -50,6 +50,7 @@ from omnigraph.query.run import Run
 if TYPE_CHECKING:
     from omnigraph.commit.updates import SchemaIs
     from omnigraph.graph.contract import Contract
+    from omnigraph.graph.verbs import AnyGraph
     from omnigraph.mutation.execute import MutationResult
 
 Moment = datetime | int
@@ -333,3 +334,8 @@ def _micros(moment: Moment | None) -> int | None:
         raise BadRequest(f"a point in time is a datetime, or microseconds since the epoch, not {moment!r}")
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return (aware - _EPOCH) // timedelta(microseconds=1)
+
+
+def _has_every_verb(graph: Graph) -> AnyGraph:
+    """The type checker compares the class with the protocol here."""
+    return graph

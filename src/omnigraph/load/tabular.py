@@ -50,13 +50,18 @@ class Shape:
         return rules.catalog.nodes[name] if kind == "node" else rules.catalog.edges[name]
 
 
-def entity_of(catalog: Catalog, type_name: str | None, edge: str | None) -> Entity:
-    """The type that the rows of a table have, by the caller's word."""
+def require_one_type(type_name: str | None, edge: str | None) -> None:
+    """Raise unless the rows of a table are said to be nodes or edges of one type."""
     if (type_name is None) == (edge is None):
         raise BadRequest(
             "a table needs `type` (its rows are nodes) or `edge` (its rows are edges), and not both; only a Parquet file in "
             "`nodes/Type/` or `edges/Type/`, as an export writes them, needs neither"
         )
+
+
+def entity_of(catalog: Catalog, type_name: str | None, edge: str | None) -> Entity:
+    """The type that the rows of a table have, by the caller's word."""
+    require_one_type(type_name, edge)
     word, known = (type_name, catalog.nodes) if type_name is not None else (edge, catalog.edges)
     found: Entity | None = known.get(word or "") if type_name is not None else catalog.edge(word or "")
     if found is None:

@@ -1,0 +1,1 @@
+"""The verbs of a graph over HTTP: `omnigraph.connect`."""

@@ -1,0 +1,149 @@
+"""Rows for a load over HTTP: what `load` takes becomes one stream of JSON lines, and problems find their place again."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from omnigraph.errors import BadRequest, KeyConflict, LoadRejected, OmnigraphError
+from omnigraph.load.foreign import table_of
+from omnigraph.load.parsed import rejection
+from omnigraph.load.tabular import require_one_type
+from omnigraph.storage.files import find_files
+
+_PIECE = 1 << 20
+_ENDINGS = (".jsonl", ".ndjson", ".json")
+_PLACE = re.compile(r"^(?:line|record) ([0-9]+): ")
+
+#: Rows of one origin: what it is called, and its lines.
+Source = tuple[str, Iterable[bytes]]
+
+
+@dataclass
+class Upload:
+    """Lines of several sources, one after the other. `repeatable`: whether they can be sent a second time."""
+
+    sources: list[Source]
+    repeatable: bool
+    #: The number of the line before each source, and the source's name.
+    _begins: list[int] = field(default_factory=list)
+    _names: list[str] = field(default_factory=list)
+
+    def content(self) -> Iterator[bytes]:
+        """The stream; a source that does not end with a line end gets one."""
+        self._begins, self._names = [], []
+        lines = 0
+        for name, pieces in self.sources:
+            self._begins.append(lines)
+            self._names.append(name)
+            last = b"\n"
+            for piece in pieces:
+                if piece:
+                    lines += piece.count(b"\n")
+                    last = piece[-1:]
+                    yield piece
+            if last != b"\n":
+                lines += 1
+                yield b"\n"
+
+    def placed(self, error: OmnigraphError) -> OmnigraphError:
+        """The error of a load with the names and lines of the caller's own sources."""
+        if isinstance(error, LoadRejected):
+            return rejection([(*self._place(line), message) for _, line, message in error.errors], error.total)
+        if isinstance(error, KeyConflict) and (found := _PLACE.match(error.message)) is not None:
+            name, line = self._place(int(found[1]))
+            message = f"{name}:{line}: {error.message[found.end() :]}"
+            return KeyConflict(message, type_key=error.type_key, entity_id=error.entity_id)
+        return error
+
+    def _place(self, line: int) -> tuple[str, int]:
+        if not line or not self._begins:
+            return (self._names or ["<data>"])[0], line
+        number = bisect_right(self._begins, line - 1) - 1
+        return self._names[number], line - self._begins[number]
+
+
+def upload_of(
+    data: Any, format: str | None, type_name: str | None, edge: str | None, mapping: Mapping[str, str] | None
+) -> Upload:
+    """What a caller gives to `load`, as lines."""
+    if format not in (None, "jsonl"):
+        raise BadRequest(f"a served load takes JSON lines; open the graph with og.open to load {format} files")
+    table = table_of(data)
+    if table is not None:
+        require_one_type(type_name, edge)
+        return Upload([("<table>", _table_lines(table, type_name, edge, mapping or {}))], repeatable=False)
+    if type_name is not None or edge is not None or mapping:
+        raise BadRequest("`type`, `edge` and a mapping are for tables: Parquet, CSV, or a table in memory")
+    if isinstance(data, bytes | bytearray):
+        return Upload([("<data>", [bytes(data)])], repeatable=True)
+    if hasattr(data, "read"):
+        return Upload([(str(getattr(data, "name", "<stream>")), _read(data))], repeatable=False)
+    if isinstance(data, str | os.PathLike):
+        return _of_paths([os.fspath(data)])
+    if isinstance(data, Mapping):
+        raise BadRequest("give the entities as a list of dicts, not a single dict")
+    if not isinstance(data, Iterable):
+        raise BadRequest(f"can not load a {type(data).__name__}; give a path, dicts, or a table with type= or edge=")
+    items = iter(data)
+    first = next(items, None)
+    if isinstance(first, str | os.PathLike):
+        return _of_paths([os.fspath(first), *map(os.fspath, items)])
+    listed = chain([] if first is None else [first], items)
+    return Upload([("<rows>", map(_line, listed))], repeatable=False)
+
+
+def _of_paths(paths: list[str]) -> Upload:
+    sources: list[Source] = []
+    for path in paths:
+        if path == "-":
+            sources.append(("<stdin>", _read(sys.stdin.buffer)))
+        else:
+            sources += [(file.name, _Pieces(file)) for file in find_files(path, _ENDINGS)]
+    return Upload(sources, repeatable="-" not in paths)
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """The bytes of a file, each time anew."""
+
+    file: Any
+
+    def __iter__(self) -> Iterator[bytes]:
+        for start in range(0, self.file.size, _PIECE):
+            yield self.file.read(start, start + _PIECE)
+
+
+def _read(stream: Any) -> Iterator[bytes]:
+    while piece := stream.read(_PIECE):
+        yield piece.encode() if isinstance(piece, str) else piece
+
+
+def _line(row: object) -> bytes:
+    try:
+        return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY)
+    except TypeError as error:
+        raise BadRequest(f"a row can not be sent as JSON: {error}") from None
+
+
+def _table_lines(
+    table: pa.Table, type_name: str | None, edge: str | None, mapping: Mapping[str, str]
+) -> Iterator[bytes]:
+    """The rows of a table as lines of one type."""
+    renamed = table.rename_columns([mapping.get(name, name) for name in table.column_names])
+    for batch in renamed.to_batches(max_chunksize=10_000):
+        for row in batch.to_pylist():
+            if type_name is not None:
+                yield _line({"type": type_name, "data": row})
+            else:
+                ends = {"from": row.pop("from", None), "to": row.pop("to", None)}
+                yield _line({"edge": edge, **ends, "data": row})
