@@ -6,6 +6,7 @@ import base64
 import io
 import tempfile
 from collections.abc import Callable
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,13 @@ TYPED_PARAMS = {
 
 READS: dict[str, Scenario] = {
     "query": lambda g: g.query(ALL),
+    "query without a name": lambda g: g.query(
+        "match { $p: Person { name: $n } } return { $p.name, $p.day }", params={"n": "ada"}
+    ),
+    "query with Python values": lambda g: g.query(
+        TYPED, params=TYPED_PARAMS | {"d": date(2026, 1, 1), "t": datetime(2026, 1, 1, tzinfo=UTC)}
+    ),
+    "query rows as Python values": lambda g: [repr(row) for row in g.query(TYPED, params=TYPED_PARAMS).rows],
     "query by name": lambda g: g.query(ALL + ADD, "q"),
     "query on main": lambda g: g.query(ALL, branch="main"),
     "query with typed parameters": lambda g: g.query(TYPED, params=TYPED_PARAMS),

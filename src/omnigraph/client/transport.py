@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -184,9 +185,16 @@ def _passes(failure: OmnigraphError) -> bool:
 def encoded(body: Any) -> bytes:
     """A body as JSON."""
     try:
-        return orjson.dumps(body, option=orjson.OPT_NON_STR_KEYS)
+        return orjson.dumps(body, _plain, orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     except TypeError as error:
         raise BadRequest(f"this can not be sent as JSON: {error}") from None
+
+
+def _plain(value: object) -> object:
+    """A value that Python programs hold, as JSON has it: bytes are a blob's text."""
+    if isinstance(value, bytes | bytearray):
+        return f"base64:{b64encode(value).decode()}"
+    raise TypeError(f"a {type(value).__name__} has no form in JSON")
 
 
 def _known(params: Mapping[str, Any] | None) -> dict[str, Any]:

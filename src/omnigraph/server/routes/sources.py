@@ -33,14 +33,18 @@ class Asked:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _parsed(source: str) -> QueryFile:
-    return parse_query_file(source)
+    parsed = parse_query_file(source)
+    if "{" not in source and source.strip().endswith(".gq"):
+        # The library would take such a text for the name of a file.
+        raise BadRequest("a query is sent as its text, not as the name of a file")
+    return parsed
 
 
 def asked_read(call: Call, source: str, name: str | None, params: Mapping[str, Any] | None) -> Asked:
     """The read query of a text; a mutation is refused with where to send it."""
     query = find_query(_parsed(source), name)
     if query.is_mutation and not call.whole:
-        raise BadRequest(f"query '{query.name}' contains mutations; send it to POST /mutate")
+        raise BadRequest(f"{query.title} contains mutations; send it to POST /mutate")
     return Asked(source, query, declared(call, query, params))
 
 
@@ -48,13 +52,14 @@ def asked_mutation(call: Call, source: str, name: str | None, params: Mapping[st
     """The mutation of a text; a read query is refused with where to send it."""
     query = find_query(_parsed(source), name)
     if not query.is_mutation and not call.whole:
-        raise BadRequest(f"query '{query.name}' is a read; send it to POST /query")
+        raise BadRequest(f"{query.title} is a read; send it to POST /query")
     return Asked(source, query, declared(call, query, params))
 
 
 def declared(call: Call, query: Query, params: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The parameters that a query declares. Others are ignored, unless the client asks for the library's rules."""
-    if params is None or call.whole:
+    # The parameters of a query without a name are declared by what is given.
+    if params is None or call.whole or not query.name:
         return params
     names = {param.name for param in query.params}
     if params.keys() <= names:
