@@ -1,4 +1,4 @@
-"""The rows about patterns, blocks, paths, `with`, `union` and results: engine and naive interpreter give what they say."""
+"""The rows about patterns, blocks, paths, `with`, `union` and results, on the engine and on the naive interpreter."""
 
 from __future__ import annotations
 

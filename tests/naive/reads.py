@@ -102,7 +102,7 @@ class Reading:
         if read.having is not None:
             kept = [place for place in kept if self.value(read.having, self.with_words(scopes[place])) is True]
         if read.distinct:
-            kept = list({values[place]: place for place in reversed(kept)}.values())[::-1]
+            kept = list({_known_by(values[place]): place for place in reversed(kept)}.values())[::-1]
         chosen = self.ordered([scopes[place] for place in kept], read.orderings, read.limit, read.offset)
         return names, [values[kept[place]] for place in chosen]
 
@@ -132,7 +132,7 @@ class Reading:
         keys = [expr for expr in exprs if not _aggregates(expr)]
         found: dict[tuple[Any, ...], list[Row]] = {} if keys else {(): []}
         for row in rows:
-            found.setdefault(tuple(self.value(key, Scope(row)) for key in keys), []).append(row)
+            found.setdefault(_known_by(self.value(key, Scope(row)) for key in keys), []).append(row)
         return [Scope(members[0] if members else {}, members) for members in found.values()]
 
     def ordered(
@@ -472,6 +472,11 @@ class Reading:
 
 
 # --- looking at trees -------------------------------------------------------------------------------------------------
+
+
+def _known_by(values: Iterable[Any]) -> tuple[Any, ...]:
+    """What tells rows of a result apart: a node is shown as its id."""
+    return tuple(value.id if isinstance(value, Entity) else value for value in values)
 
 
 def _ids(entities: Iterable[Entity]) -> tuple[str, ...]:

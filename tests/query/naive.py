@@ -1,4 +1,4 @@
-"""The same random data twice: in a real graph and in the memory of a naive interpreter of the IR."""
+"""The same random data twice: in a real graph and in the memory of the naive interpreters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 import omnigraph as og
 from omnigraph.query.limits import Limits
-from tests.language.query.interpreter import Graph as Memory
+from tests.naive.graph import World as Memory
+from tests.naive.graph import make_world as remember
 from tests.query.loading import append
 
 STAFF = tuple(f"s{number}" for number in range(1, 7))
@@ -18,6 +19,10 @@ STAFF = tuple(f"s{number}" for number in range(1, 7))
 TEAMS = ("s1", "s2", "t1")
 NUMBERS = ("I32", "I64", "U32", "U64", "F32", "F64")
 VECTORS = (None, (0.0, 1.0), (1.0, 0.0), (2.0, 2.0), (-1.0, 0.5))
+LABELS = (None, "x", "y", "s1")
+NOTES = (None, "", "s1", "a s2", "Xy", "ys")
+DAYS = (None, "2020-02-29", "1999-12-31", "2024-06-01", "1968-03-07")
+MOMENTS = (None, "2024-02-29T23:30:00Z", "2020-02-29T00:15:30.250Z", "1969-12-31T23:59:59.999Z")
 BRANCH = "work"
 #: As queries run, and in batches so small that every operator gets several.
 BATCHES = (Limits(), Limits(batch_rows=3))
@@ -30,6 +35,8 @@ class World:
     graph: og.Graph
     main: Memory
     branch: Memory
+    #: The types of the properties that are numbers.
+    types: dict[str, str]
     modes: tuple[str, ...] = ("indexed", "csr", "auto")
     branches: dict[str, Memory] = field(init=False)
 
@@ -37,73 +44,84 @@ class World:
         self.branches = {"main": self.main, BRANCH: self.branch}
 
 
-def make_schema(random: Random) -> str:
-    """The types of a test with other number types each time, indexed or not."""
-    level, size, weight = (random.choice(NUMBERS) for _ in range(3))
-    index = random.choice(("", " @index"))
+def make_schema(types: dict[str, str], index: str) -> str:
+    """The types of a test, with these types of numbers, indexed or not."""
     return f"""
-node Staff {{ handle: String @key level: {level}?{index} emb: Vector(2)? }}
-node Team {{ code: String @key size: {size}{index} }}
-edge Mentors: Staff -> Staff {{ weight: {weight}? }}
+interface Named {{ label: String? }}
+node Staff implements Named {{
+  handle: String @key
+  level: {types["level"]}?{index}
+  emb: Vector(2)?
+  note: String?{index}
+  born: Date?{index}
+  seen: DateTime?
+  active: Bool?
+  tags: [String]?
+}}
+node Team implements Named {{ code: String @key size: {types["size"]}{index} }}
+edge Mentors: Staff -> Staff {{ weight: {types["weight"]}? since: Date? }}
+edge Likes: Staff -> Staff {{ weight: {types["weight"]}? }}
 edge MemberOf: Staff -> Team
 """
 
 
 def make_world(random: Random, path: Path, limits: Limits) -> World:
     """Nulls, self-loops, parallel edges and cycles; the branch has more edges than main."""
-    graph = og.init(path, make_schema(random))
+    types = {name: random.choice(NUMBERS) for name in ("level", "size", "weight")}
+    graph = og.init(path, make_schema(types, random.choice(("", " @index"))))
     graph._limits = limits
-    main = Memory({"Staff": [], "Team": []}, {"Mentors": [], "MemberOf": []})
-    _add(graph, "main", list(_nodes(random, graph)), main)
-    _add(graph, "main", list(_edges(random, graph, 0)), main)
+    catalog = graph.contract().catalog
+    documents = list(_nodes(random, types))
+    append(graph, documents)
+    documents += _add(graph, "main", list(_edges(random, types, 0)))
     if random.random() < 0.6:
         graph.ensure_indices()
     graph.create_branch(BRANCH)
-    branch = Memory(
-        {name: list(rows) for name, rows in main.nodes.items()}, {name: list(rows) for name, rows in main.edges.items()}
-    )
-    _add(graph, BRANCH, list(_edges(random, graph, 100)), branch)
+    added = _add(graph, BRANCH, list(_edges(random, types, 100)))
+    branch = remember(catalog, [*documents, *added])
     # Newer than the indexes.
-    _add(graph, "main", list(_edges(random, graph, 200)), main)
-    return World(graph, main, branch)
+    documents += _add(graph, "main", list(_edges(random, types, 200)))
+    return World(graph, remember(catalog, documents), branch, types)
 
 
-def _add(graph: og.Graph, branch: str, documents: list[dict[str, Any]], memory: Memory) -> None:
+def _add(graph: og.Graph, branch: str, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
     append(graph, documents, branch)
-    for document in documents:
-        if "type" in document:
-            memory.nodes[document["type"]].append(document["data"] | {"id": document["id"]})
-        else:
-            ends = {"id": document["id"], "src": document["from"], "dst": document["to"]}
-            memory.edges[document["edge"]].append(document["data"] | ends)
+    return documents
 
 
-def _number(
-    random: Random, graph: og.Graph, kind: str, type_name: str, name: str, nullable: bool
-) -> int | float | None:
+def _number(random: Random, kind: str, nullable: bool) -> int | float | None:
     if nullable and random.random() < 0.25:
         return None
-    catalog = graph.contract().catalog
-    entity = catalog.nodes[type_name] if kind == "node" else catalog.edges[type_name]
-    is_float = str(entity.properties[name].type).startswith("F")
-    return random.choice((0.0, 0.5, 1.0, 2.0, 2.5, 3.0)) if is_float else random.randint(0, 3)
+    return random.choice((0.0, 0.5, 1.0, 2.0, 2.5, 3.0)) if kind.startswith("F") else random.randint(0, 3)
 
 
-def _nodes(random: Random, graph: og.Graph) -> Iterator[dict[str, Any]]:
+def _nodes(random: Random, types: dict[str, str]) -> Iterator[dict[str, Any]]:
     for name in STAFF:
-        level = _number(random, graph, "node", "Staff", "level", True)
-        data = {"handle": name, "level": level, "emb": random.choice(VECTORS)}
+        data = {
+            "handle": name,
+            "level": _number(random, types["level"], True),
+            "emb": random.choice(VECTORS),
+            "label": random.choice(LABELS),
+            "note": random.choice(NOTES),
+            "born": random.choice(DAYS),
+            "seen": random.choice(MOMENTS),
+            "active": random.choice((None, True, False)),
+            "tags": random.choice((None, [], ["a"], ["a", "b"], ["b", "c"])),
+        }
         yield {"type": "Staff", "id": name, "data": data}
     for name in TEAMS:
-        size = _number(random, graph, "node", "Team", "size", False)
-        yield {"type": "Team", "id": name, "data": {"code": name, "size": size}}
+        data = {"code": name, "size": _number(random, types["size"], False), "label": random.choice(LABELS)}
+        yield {"type": "Team", "id": name, "data": data}
 
 
-def _edges(random: Random, graph: og.Graph, first: int) -> Iterator[dict[str, Any]]:
-    for number in range(first, first + random.randint(1, 8)):
-        weight = _number(random, graph, "edge", "Mentors", "weight", True)
-        ends = {"from": random.choice(STAFF), "to": random.choice(STAFF)}
-        yield {"edge": "Mentors", "id": f"e{number}", **ends, "data": {"weight": weight}}
+def _edges(random: Random, types: dict[str, str], first: int) -> Iterator[dict[str, Any]]:
+    for kind, prefix, most in (("Mentors", "e", 8), ("Likes", "l", 4)):
+        for number in range(first, first + random.randint(1, most)):
+            data: dict[str, Any] = {"weight": _number(random, types["weight"], True)}
+            if kind == "Mentors":
+                data["since"] = random.choice(DAYS)
+            ends = {"from": random.choice(STAFF), "to": random.choice(STAFF)}
+            yield {"edge": kind, "id": f"{prefix}{number}", **ends, "data": data}
     for number in range(first, first + random.randint(1, 5)):
         ends = {"from": random.choice(STAFF), "to": random.choice(TEAMS)}
         yield {"edge": "MemberOf", "id": f"m{number}", **ends, "data": {}}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from omnigraph.language.query import ir
-from omnigraph.language.query.check import CheckedRead
+from omnigraph.language.query.check import CheckedMutation
 from omnigraph.language.query.compile import compile_query
 from omnigraph.query.limits import Limits
 from tests.language.query.interpreter import Row, run_plan
@@ -35,7 +35,7 @@ def check(world: World, text: str, mode: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", mode)
     compiled = compile_query(text, None, world.graph.contract().catalog)
     read, plan = compiled.checked.body, compiled.plan
-    assert isinstance(read, CheckedRead)
+    assert not isinstance(read, CheckedMutation)
     assert not isinstance(plan, ir.MutationPlan)
     found = 0
     for branch, memory in world.branches.items():

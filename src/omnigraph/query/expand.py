@@ -53,6 +53,10 @@ def _with_starts(step: Expand, batches: Iterator[Rows], run: Run, first: int | N
     further = replace(step, edge=replace(step.edge, min_hops=1))
     for rows in batches:
         starts = rows.column(step.source, "id")
+        if starts.null_count:
+            # What stands for nothing leads nowhere.
+            rows = rows.filter(as_mask(pc.is_valid(whole(starts))))
+            starts = rows.column(step.source, "id")
         if step.closing:
             staying = _equal(starts, rows.column(step.target.variable, "id"))
             yield rows.filter(staying)

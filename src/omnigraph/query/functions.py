@@ -315,7 +315,8 @@ def _matches(given: Arguments) -> pa.Array:
 
 
 def _concat(given: Arguments) -> pa.Array:
-    return pc.binary_join_element_wise(*given.columns, "", null_handling="skip")
+    # With `skip` Arrow leaves out the rows in which all texts are null.
+    return pc.binary_join_element_wise(*given.columns, "", null_handling="replace", null_replacement="")
 
 
 # --- dates ------------------------------------------------------------------------------------------------------------

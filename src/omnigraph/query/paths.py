@@ -215,16 +215,16 @@ class _Weighted:
         """The lightest path, in a list; of equally light ones the smallest. None when no path has few enough edges."""
         least, most = max(self.edge.min_hops, 1), self.edge.max_hops
         best = self._to(target, most)
-        hops = len(best) - 1
         if source == target and self.edge.min_hops == 0:
             return [(source,)]
-        if not np.isfinite(best[hops][source]) or (source == target and least > 0):
+        if source == target:
+            # As without weights: only an edge to oneself leads there.
+            own = self.heads[self.starts[source] : self.starts[source + 1]]
+            return [(source, source)] if least == 1 and source in own else []
+        if not np.isfinite(best[-1][source]):
             return []
-        path = [source]
-        while path[-1] != target:
-            path.append(self._next(path[-1], best, hops))
-            hops -= 1
-        return [tuple(path)] if len(path) > least else []
+        path = self._smallest((source,), target, best, min(most, len(self.domain.ids)))
+        return [path] if path is not None and len(path) > least else []
 
     def _to(self, target: int, most: int) -> list[Floats]:
         """For each number of edges the lightest way from every position to the target with at most so many."""
@@ -243,12 +243,25 @@ class _Weighted:
             levels.append(longer)
         return levels
 
-    def _next(self, position: int, best: list[Floats], hops: int) -> int:
-        """The smallest position from which the rest of the way is as light as can be."""
-        own = slice(self.starts[position], self.starts[position + 1])
-        ways = self.weights[own] + best[hops - 1][self.heads[own]]
-        ends = self.heads[own][ways == best[hops][position]]
-        return int(ends.min())
+    def _smallest(self, path: Path, target: int, best: list[Floats], hops: int) -> Path | None:
+        """The smallest of the lightest ways on, by the positions of its nodes; None when all of them come back to the path.
+
+        Only edges of no weight can come back, so that without them the first way is the one.
+        """
+        waiting = [(path, hops)]
+        while waiting:
+            path, hops = waiting.pop()
+            if path[-1] == target:
+                return path
+            self.budget.check()
+            if not hops:
+                continue
+            own = slice(self.starts[path[-1]], self.starts[path[-1] + 1])
+            # With more edges than there are levels, nothing is lighter.
+            here, there = (best[min(left, len(best) - 1)] for left in (hops, hops - 1))
+            ends = self.heads[own][self.weights[own] + there[self.heads[own]] == here[path[-1]]]
+            waiting += [((*path, end), hops - 1) for end in sorted(ends.tolist(), reverse=True) if end not in path]
+        return None
 
 
 def _weighted(plan: ShortestPaths, run: Run) -> _Weighted:

@@ -1,22 +1,26 @@
-"""Two naive ways to run a query over a graph in memory, to compare plans by what they mean.
+"""A naive interpreter of plans, which shows that lowering and every rule keep the meaning of a query.
 
-`run_plan` executes a plan operator by operator. `run_clauses` does not know about plans: it tries every combination of
-nodes and edges against the checked clauses.
+What a query means is said by `tests.naive.reads`, on the tree as it was parsed; values are computed by the same operators and
+functions here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query import ir
-from omnigraph.language.query.check import Block, CheckedRead, Step
+from omnigraph.language.query.ir import OPEN_END, VALUE, Direction
+from tests.naive import values
+from tests.naive.graph import Entity, World, plain
+from tests.naive.reads import Reading
 
-Entity = Mapping[str, Any]
+#: What the variables of a row stand for, or the columns of a result.
 Row = dict[str, Any]
 Params = Mapping[str, Any]
 
@@ -24,91 +28,82 @@ Params = Mapping[str, Any]
 WEIGHT = "#weight"
 
 
-@dataclass
-class Graph:
-    """Nodes and edges by type; each is its properties with `id` (and `src`, `dst`)."""
-
-    nodes: dict[str, list[Entity]] = field(default_factory=dict)
-    edges: dict[str, list[Entity]] = field(default_factory=dict)
-
-    def node(self, type_name: str, node_id: str) -> Entity:
-        return next(node for node in self.nodes[type_name] if node["id"] == node_id)
-
-    def neighbours(self, edge: str, direction: ir.Direction, node_id: str) -> Iterator[tuple[Entity, str]]:
-        """Each edge at a node, once, with the id of its other end."""
-        for row in self.edges.get(edge, []):
-            if row["src"] == node_id and direction is not ir.Direction.IN:
-                yield row, row["dst"]
-            elif row["dst"] == node_id and direction is not ir.Direction.OUT:
-                yield row, row["src"]
-
-    def reached(self, edge: str, direction: ir.Direction, least: int, most: int, start: str) -> list[str]:
-        """The ids whose shortest distance lies within the bounds; the start only through a self-loop."""
-        distance = {start: 0}
-        frontier = [start]
-        found: list[str] = []
-        loops = any(end == start for _, end in self.neighbours(edge, direction, start))
-        if loops and least == 1:
-            found.append(start)
-        for hops in range(1, most + 1):
-            frontier = list(
-                dict.fromkeys(
-                    end for node in frontier for _, end in self.neighbours(edge, direction, node) if end not in distance
-                )
-            )
-            distance.update(dict.fromkeys(frontier, hops))
-            found += frontier if hops >= least else []
-        return found
-
-
 # --- expressions ------------------------------------------------------------------------------------------------------
-
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-}
 
 
 def evaluate(expr: ir.Expr | ir.UnknownAlias, row: Row, params: Params) -> Any:
+    """The value of an expression for a row."""
+
     def value(operand: ir.Expr) -> Any:
         return evaluate(operand, row, params)
 
     match expr:
         case ir.Column():
-            return row[expr.variable][expr.property]
+            entity = row[expr.variable]
+            if entity is None or expr.property == VALUE:
+                return entity
+            # A node that a `with` hands on is its id, as long as nothing else is read of it.
+            return entity.read(expr.property) if isinstance(entity, Entity) else entity
         case ir.ResultColumn():
             return row[expr.name]
         case TypedValue():
-            return expr.value
+            return plain(expr.value, expr.type)
         case ir.Parameter():
             return params[expr.name]
         case ir.Compare():
-            return _known(_COMPARE[expr.operator], value(expr.left), value(expr.right))
+            return values.compare(value(expr.left), expr.operator, value(expr.right))
         case ir.Prefix():
-            return _known(str.startswith, value(expr.text), value(expr.prefix))
+            return values.compare(value(expr.text), "starts_with", value(expr.prefix))
+        case ir.Suffix():
+            return values.compare(value(expr.text), "ends_with", value(expr.suffix))
         case ir.Substring():
-            return _known(str.__contains__, value(expr.text), value(expr.part))
+            text = value(expr.text)
+            return None if text is None else values.compare(text, "contains", value(expr.part))
         case ir.Member():
-            return _known(tuple.__contains__, value(expr.items), value(expr.item))
+            return values.member(value(expr.item), value(expr.items))
+        case ir.IsNull():
+            return value(expr.operand) is None
+        case ir.Not():
+            return values.negate(value(expr.operand))
+        case ir.And():
+            return _joined(expr.operands, row, params, decided=False)
+        case ir.Or():
+            return _joined(expr.operands, row, params, decided=True)
+        case ir.Call():
+            return _called(expr, [value(argument) for argument in expr.arguments])
+        case ir.Conditional():
+            pairs = zip(expr.conditions, expr.values, strict=True)
+            return value(next((chosen for asked, chosen in pairs if value(asked) is True), expr.otherwise))
         case ir.AnyToken():
-            return _known(lambda text, query: bool({*text.split()} & {*query.split()}), *map(value, ir.operands(expr)))
+            return Reading.search(value(expr.field), value(expr.query))
         case ir.Nearest():
             vector = value(expr.field)
             return None if vector is None else math.dist(vector, value(expr.query))
     raise NotImplementedError(expr)
 
 
-def _known(test: Callable[[Any, Any], bool], left: Any, right: Any) -> bool:
-    """Null satisfies nothing."""
-    return left is not None and right is not None and test(left, right)
+def _joined(operands: Iterable[ir.Expr], row: Row, params: Params, *, decided: bool) -> bool | None:
+    truths = []
+    for operand in operands:
+        truths.append(evaluate(operand, row, params))
+        if truths[-1] is decided:
+            break
+    return values.any_of(truths) if decided else values.all_of(truths)
+
+
+def _called(expr: ir.Call, arguments: list[Any]) -> Any:
+    if expr.function == "negative":
+        return None if arguments[0] is None else values.bounded(-arguments[0])
+    if expr.function not in ("+", "-", "*", "/", "%"):
+        return values.call(expr.function, arguments)
+    left, right = arguments
+    if isinstance(left, datetime) and isinstance(right, int):
+        right = timedelta(milliseconds=right)
+    return values.arithmetic(left, expr.function, right)
 
 
 def _holds(predicates: Iterable[ir.Predicate], row: Row, params: Params) -> bool:
-    return all(evaluate(predicate, row, params) for predicate in predicates)
+    return all(evaluate(predicate, row, params) is True for predicate in predicates)
 
 
 # --- plans ------------------------------------------------------------------------------------------------------------
@@ -122,9 +117,9 @@ def _operators(plan: ir.Plan) -> Iterator[ir.Plan]:
 
 @dataclass
 class _Run:
-    graph: Graph
+    world: World
     params: Params
-    outer: list[Row]
+    outer: Row
 
     def rows(self, plan: ir.Plan) -> list[Row]:
         match plan:
@@ -133,7 +128,9 @@ class _Run:
             case ir.RankedScan():
                 return self.ranked(plan)
             case ir.Outer():
-                return self.outer if plan.variables else [{}]
+                return [{name: self.outer[name] for name in plan.variables}]
+            case ir.Empty():
+                return []
             case ir.CrossJoin():
                 return [{**left, **right} for left, right in product(self.rows(plan.left), self.rows(plan.right))]
             case ir.Expand():
@@ -141,7 +138,23 @@ class _Run:
             case ir.Filter():
                 return [row for row in self.rows(plan.input) if _holds(plan.predicates, row, self.params)]
             case ir.AntiJoin():
-                return [row for row in self.rows(plan.input) if not self.inner_rows(plan, row)]
+                return [row for row in self.rows(plan.input) if not self.inside(plan.inner, row)]
+            case ir.SemiJoin():
+                return [row for row in self.rows(plan.input) if self.inside(plan.inner, row)]
+            case ir.OptionalJoin():
+                return [joined for row in self.rows(plan.input) for joined in self.optional(plan, row)]
+            case ir.Attach():
+                return [{**row, plan.column.variable: self.attached(plan, row)} for row in self.rows(plan.input)]
+            case ir.ShortestPaths():
+                return [found for row in self.rows(plan.input) for found in self.shortest(plan, row)]
+            case ir.With():
+                return [self.named(plan, row) for row in self.rows(plan.input)]
+            case ir.Fetch():
+                return [fetched for row in self.rows(plan.input) for fetched in self.fetch(plan.node, row)]
+            case ir.Tag():
+                return self.rows(plan.input)
+            case ir.Union():
+                return self.united(plan)
             case ir.CountPaths():
                 counted = [
                     {**row, WEIGHT: row.get(WEIGHT, 1) * self.paths(plan.hops, row)} for row in self.rows(plan.input)
@@ -155,9 +168,65 @@ class _Run:
             case ir.Order():
                 return order(self.enough(plan), plan.keys, plan.ties, self.params)[: plan.limit]
             case ir.Limit():
-                return self.rows(plan.input)[: plan.count]
+                start, most = self.number(plan.offset) or 0, self.number(plan.count)
+                return self.rows(plan.input)[start : None if most is None else start + most]
             case ir.Project():
                 return [project(plan.columns, row, self.params) for row in self.rows(plan.input)]
+        raise NotImplementedError(plan)
+
+    def number(self, written: int | ir.Parameter | None) -> int | None:
+        found: int | None = self.params[written.name] if isinstance(written, ir.Parameter) else written
+        return found
+
+    def inside(self, inner: ir.Plan, row: Row) -> list[Row]:
+        """The rows of a nested plan for a row."""
+        return _Run(self.world, self.params, row).rows(inner)
+
+    def optional(self, plan: ir.OptionalJoin, row: Row) -> list[Row]:
+        found = [{**row, **inner} for inner in self.inside(plan.inner, row)]
+        return found or [{**dict.fromkeys(ir.bound_variables(plan.inner)), **row}]
+
+    def attached(self, plan: ir.Attach, row: Row) -> Any:
+        found = self.inside(plan.inner, row)
+        return bool(found) if plan.call.function == "exists" else aggregate(plan.call, found, self.params)
+
+    def shortest(self, plan: ir.ShortestPaths, row: Row) -> list[Row]:
+        ends = (row[plan.source], row[plan.target])
+        if None in ends:
+            return []
+        known = self.world.nodes[plan.node_type]
+        source, target = (end if isinstance(end, Entity) else known[end] for end in ends)
+        edge = self.world.catalog.edges[plan.edge.edge_type]
+        most = None if plan.edge.max_hops == OPEN_END else plan.edge.max_hops
+        way = str(plan.edge.direction)
+        found = self.world.paths(edge, (source, target), plan.edge.min_hops, most, way, plan.weight)
+        return [
+            {
+                **row,
+                plan.columns["length"]: len(path.edges),
+                plan.columns["nodes"]: tuple(node.id for node in path.nodes),
+                plan.columns["edges"]: tuple(step.id for step in path.edges),
+            }
+            for path in (found if plan.every else found[:1])
+        ]
+
+    def named(self, plan: ir.With, row: Row) -> Row:
+        """What a `with` names; a node is its id until it is fetched."""
+        return {name: row[f"{name}.{VALUE if ir.is_value(name) else 'id'}"] for name in plan.variables}
+
+    def fetch(self, node: ir.NodePattern, row: Row) -> list[Row]:
+        id_ = row[node.variable]
+        if id_ is None:
+            return [] if node.predicates or node.lookup is not None else [row]
+        entity = id_ if isinstance(id_, Entity) else self.world.nodes[node.node_type][id_]
+        return [{**row, node.variable: entity}] if self.fits(node, entity) else []
+
+    def united(self, plan: ir.Union) -> list[Row]:
+        found = [row for part in plan.inputs for row in self.rows(part)]
+        if plan.columns is None:
+            return found
+        names = frozenset().union(*map(ir.bound_variables, plan.inputs))
+        return [{**dict.fromkeys(names), **row} for row in found]
 
     def enough(self, plan: ir.Order) -> list[Row]:
         """A best-first scan is asked for more when too few of its rows are left."""
@@ -165,7 +234,7 @@ class _Run:
         scans = [part for part in _operators(below) if isinstance(part, ir.RankedScan)]
         if plan.limit is None or not scans:
             return rows
-        for limit in range(plan.limit, len(self.graph.nodes[scans[0].node.node_type]) + 1):
+        for limit in range(plan.limit, len(self.world.nodes[scans[0].node.node_type]) + 1):
             below = ir.transform(
                 below, lambda part, limit=limit: replace(part, limit=limit) if isinstance(part, ir.RankedScan) else part
             )
@@ -174,17 +243,14 @@ class _Run:
                 break
         return rows
 
-    def inner_rows(self, plan: ir.AntiJoin, row: Row) -> list[Row]:
-        return _Run(self.graph, self.params, [{name: row[name] for name in plan.on}]).rows(plan.inner)
-
     def matching(self, node: ir.NodePattern) -> list[Entity]:
-        return [entity for entity in self.graph.nodes[node.node_type] if self.fits(node, entity)]
+        return [entity for entity in self.world.of_types((node.node_type,)) if self.fits(node, entity)]
 
     def fits(self, node: ir.NodePattern, entity: Entity) -> bool:
         if node.lookup is not None:
             wanted = [evaluate(value, {}, self.params) for value in node.lookup]
             names = ("id",) if node.lookup_by_id else node.key
-            if wanted != [entity[name] for name in names]:
+            if wanted != [entity.read(name) for name in names]:
                 return False
         return _holds(node.predicates, {node.variable: entity}, self.params)
 
@@ -200,24 +266,54 @@ class _Run:
         return [row for row in rows if distance(row) <= last] if plan.limit else []
 
     def expand(self, plan: ir.Expand, row: Row) -> Iterator[Row]:
-        for edge, end in self.steps(plan.edge, row[plan.source]["id"]):
+        source = row[plan.source]
+        if source is None:
+            return
+        if not isinstance(source, Entity):
+            source = self.world.nodes[self.starting_type(plan.edge)][source]
+        for edge, end in self.steps(plan.edge, source):
             added: Row = {} if plan.edge.variable is None else {plan.edge.variable: edge}
             if not _holds(plan.edge.predicates, added, self.params):
                 continue
             if plan.closing:
-                if row[plan.target.variable]["id"] == end:
+                if row[plan.target.variable] in (end, end.id):
                     yield {**row, **added}
-            else:
-                target = self.graph.node(plan.target.node_type, end)
-                if self.fits(plan.target, target):
-                    yield {**row, **added, plan.target.variable: target}
+            elif end.type == plan.target.node_type and self.fits(plan.target, end):
+                yield {**row, **added, plan.target.variable: end}
 
-    def steps(self, edge: ir.EdgePattern, start: str) -> Iterator[tuple[Entity, str]]:
+    def starting_type(self, edge: ir.EdgePattern) -> str:
+        """The type of the nodes that a step starts from."""
+        declared = self.world.catalog.edges[edge.edge_type]
+        if edge.ends is not None:
+            return edge.ends[0]
+        return declared.to_type if edge.direction is Direction.IN else declared.from_type
+
+    def steps(self, edge: ir.EdgePattern, start: Entity) -> Iterator[tuple[Entity | None, Entity]]:
+        """The ends of a step, each once; with an edge variable once for each edge."""
+        followed = edge.alternatives or ((edge.edge_type, edge.direction),)
+
+        def next_to(node: Entity) -> list[tuple[Entity, Entity]]:
+            edges = self.world.catalog.edges
+            return [found for name, way in followed for found in self.world.following(edges[name], node, _way(way))]
+
         if edge.variable is not None:
-            yield from self.graph.neighbours(edge.edge_type, edge.direction, start)
+            yield from next_to(start)
             return
-        for end in self.graph.reached(edge.edge_type, edge.direction, edge.min_hops, edge.max_hops, start):
-            yield {}, end
+        distance = {start: 0}
+        frontier = [start]
+        if edge.min_hops == 1 and any(end == start for _, end in next_to(start)):
+            distance[start] = 1
+        seen = {start}
+        hops = 0
+        while frontier and hops < edge.max_hops:
+            hops += 1
+            reached = dict.fromkeys(end for node in frontier for _, end in next_to(node))
+            frontier = [node for node in reached if node not in seen]
+            seen.update(frontier)
+            distance |= dict.fromkeys(frontier, hops)
+        for node, far in distance.items():
+            if edge.min_hops <= far <= edge.max_hops:
+                yield None, node
 
     def paths(self, hops: tuple[ir.Hop, ...], row: Row) -> int:
         total = 1
@@ -238,20 +334,21 @@ class _Run:
         ]
 
 
+def _way(direction: Direction) -> str:
+    return str(direction)
+
+
 def aggregate(call: ir.AggregateCall, rows: list[Row], params: Params) -> Any:
+    """An aggregate over rows, each of which counts as often as it says."""
+    weights = [row.get(WEIGHT, 1) for row in rows]
     if call.argument is None:
-        return sum(row.get(WEIGHT, 1) for row in rows)
-    argument = call.argument
-    values = [(evaluate(argument, row, params), row.get(WEIGHT, 1)) for row in rows]
-    known = [(value, weight) for value, weight in values if value is not None]
-    if call.function == "count":
-        return sum(weight for _, weight in known)
-    if not known:
-        return None
-    assert all(weight == 1 for _, weight in known), "only counts are weighted"
-    numbers = [value for value, _ in known]
-    total = {"sum": sum, "min": min, "max": max, "avg": lambda values: sum(values) / len(values)}
-    return total[call.function](numbers)
+        return sum(weights)
+    found = [evaluate(call.argument, row, params) for row in rows]
+    if call.counts_rows:
+        return sum(weight for value, weight in zip(found, weights, strict=True) if value is not None)
+    assert call.distinct or all(weight == 1 for weight in weights), "only counts are weighted"
+    fraction = None if call.fraction is None else evaluate(call.fraction, {}, params)
+    return values.aggregate(call.function, found, distinct=call.distinct, fraction=fraction)
 
 
 def project(columns: Iterable[ir.OutputColumn], row: Row, params: Params) -> Row:
@@ -262,83 +359,19 @@ def order(
     rows: list[Row], keys: tuple[ir.OrderKey, ...], ties: tuple[ir.Column | ir.ResultColumn, ...], params: Params
 ) -> list[Row]:
     """Sort by the last key first; each sort is stable."""
-    for tie in reversed(ties):
-        rows = _sorted(rows, ir.OrderKey(tie, descending=False, nulls_first=True), params)
-    for key in reversed(keys):
+    for key in reversed((*keys, *(ir.OrderKey(tie, descending=False, nulls_first=True) for tie in ties))):
         rows = _sorted(rows, key, params)
     return rows
 
 
 def _sorted(rows: list[Row], key: ir.OrderKey, params: Params) -> list[Row]:
-    known = [row for row in rows if evaluate(key.expr, row, params) is not None]
-    unknown = [row for row in rows if evaluate(key.expr, row, params) is None]
-    known = sorted(known, key=lambda row: evaluate(key.expr, row, params), reverse=False)
-    if key.descending:
-        # `reverse=True` keeps equal rows in place, which is what is wanted here.
-        known = sorted(known, key=lambda row: evaluate(key.expr, row, params), reverse=True)
-    return unknown + known if key.nulls_first else known + unknown
+    found = [(evaluate(key.expr, row, params), row) for row in rows]
+    unknown = [row for value, row in found if value is None]
+    known = sorted((pair for pair in found if pair[0] is not None), key=lambda pair: pair[0], reverse=key.descending)
+    ordered = [row for _, row in known]
+    return [*unknown, *ordered] if key.nulls_first else [*ordered, *unknown]
 
 
-def run_plan(plan: ir.Plan, graph: Graph, params: Params) -> list[Row]:
+def run_plan(plan: ir.Plan, world: World, params: Params) -> list[Row]:
     """The result of a plan."""
-    return _Run(graph, params, [{}]).rows(plan)
-
-
-# --- clauses ----------------------------------------------------------------------------------------------------------
-
-
-def run_clauses(read: CheckedRead, graph: Graph, params: Params) -> list[Row]:
-    """The result of checked clauses, by trying everything."""
-    rows = list(_assignments(read.block, graph, params, {}))
-    if not read.aggregates:
-        named = [name for name in (*read.block.nodes, *read.block.edges) if name.isidentifier()]
-        ties = tuple(ir.Column(name, "id", ir.STRING) for name in named)
-        if read.order:
-            rows = order(rows, read.order, ties, params)
-        return [project(read.columns, row, params) for row in rows[: read.limit]]
-    keys = [column for column in read.columns if not isinstance(column.expr, ir.AggregateCall)]
-    groups: dict[tuple[Any, ...], list[Row]] = {} if keys else {(): []}
-    for row in rows:
-        groups.setdefault(tuple(evaluate(column.expr, row, params) for column in keys), []).append(row)
-    return [
-        {
-            column.name: aggregate(column.expr, members, params)
-            if isinstance(column.expr, ir.AggregateCall)
-            else evaluate(column.expr, members[0], params)
-            for column in read.columns
-        }
-        for members in groups.values()
-    ]
-
-
-def _assignments(block: Block, graph: Graph, params: Params, outer: Row) -> Iterator[Row]:
-    names = (*block.nodes, *block.edges)
-    choices = [graph.nodes[kind.name] for kind in block.nodes.values()]
-    choices += [graph.edges.get(kind.name, []) for kind in block.edges.values()]
-    for chosen in product(*choices):
-        row = {**outer, **dict(zip(names, chosen, strict=True))}
-        if (
-            all(_holds(predicates, row, params) for predicates in block.patterns.values())
-            and all(_connects(step, graph, row) for step in block.steps)
-            and _holds(block.filters, row, params)
-            and not any(
-                any(True for _ in _assignments(negated.block, graph, params, row)) for negated in block.negations
-            )
-        ):
-            yield row
-
-
-def _connects(step: Step, graph: Graph, row: Row) -> bool:
-    source, target = row[step.source]["id"], row[step.target]["id"]
-    if step.edge_variable is not None:
-        edge = row[step.edge_variable]
-        return any(
-            found["id"] == edge["id"] and end == target
-            for found, end in graph.neighbours(step.edge_type, step.direction, source)
-        )
-    if step.source_type != step.target_type:
-        # Ids of different types may be equal texts; one hop is all such an edge has.
-        return step.min_hops == 1 and any(
-            end == target for _, end in graph.neighbours(step.edge_type, step.direction, source)
-        )
-    return target in graph.reached(step.edge_type, step.direction, step.min_hops, step.max_hops, source)
+    return _Run(world, params, {}).rows(plan)

@@ -31,9 +31,11 @@ from omnigraph.language.query.ir import (
     EdgePattern,
     Empty,
     Filter,
+    IsNull,
     NodePattern,
     NodeScan,
     OptionalJoin,
+    Or,
     Outer,
     Plan,
     Predicate,
@@ -89,7 +91,10 @@ def _parts(block: Block, number: int, plan: Plan | None, types: dict[str, tuple[
         start = plan
         for name, kind in assigned.items():
             if name not in part.nodes and start is not None:
-                start = Filter(start, (Compare(Column(name, "@type", STRING), "=", TypedValue(kind, STRING)),))
+                column = Column(name, "@type", STRING.as_nullable())
+                named: Predicate = Compare(column, "=", TypedValue(kind, STRING))
+                # What stands for nothing goes with one of the types, whose steps it does not take.
+                start = Filter(start, (Or((named, IsNull(column))) if kind == types[name][0] else named,))
         tags = tuple((name, kind) for name, kind in assigned.items() if name in part.nodes)
         decided = types | {name: (kind,) for name, kind in assigned.items()}
         found.append(_from(block, number, start, decided, tags))

@@ -60,7 +60,8 @@ _ANY = re.compile(r"\*(?![A-Za-z0-9_])")
 _PATH = re.compile(r"=\s*(?:all_)?shortest\s*\(")
 _EDGE_WORD = re.compile(r"(?!not(?![A-Za-z0-9]))[a-z_][A-Za-z0-9_]*")
 #: What goes on with an expression behind its first two variables, so that they are no traversal.
-_GOES_ON = re.compile(rf"\.|[=!<>+*/%-]|(?:{'|'.join(OPERATOR_WORDS)})(?![A-Za-z0-9_])(?!\s*\{{)")
+_JOINING = "|".join(word for word in OPERATOR_WORDS if word != "not")
+_GOES_ON = re.compile(rf"\.|[=!<>+*/%-]|not\s+in(?![A-Za-z0-9_])|(?:{_JOINING})(?![A-Za-z0-9_])(?!\s*\{{)")
 
 
 def parse_read(scanner: Scanner, clauses: tuple[Clause, ...]) -> Read | Union:
