@@ -10,7 +10,7 @@ SCHEMAS = (
     """\
 node Staff { handle: String @key level: I32? @index note: String? @default("a\\n\\"b\\"") }
 node Team @description("a team") { code: String @key }
-edge Mentors: Staff -> Staff @card(0..3) { began: Date? @unique(src, dst) }
+edge Mentors: Staff -> Staff @card(0..3) { began: Date? cost: F64? @unique(src, dst) }
 edge MemberOf: Staff -> Team
 """,
     """\
@@ -54,16 +54,50 @@ query books($v: Vector(3), $x: String, $t: [Date]?) @instruction("search") {
 query near() { match { $b: Book } return { $b } order { nearest($b.emb, [0.1, 0.2, 3]) } limit 5 }
 query pages() { match { $b: Book } return { $b.kind, avg($b.pages), max($b.label) as m } order { m } }
 """,
+    """\
+query blocks($n: I64?, $c: [String]) {
+  match {
+    $a: Staff|Team $b: * $s: Staff
+    optional { $s $e:mentors|memberOf $x optional { $x mentors{0,} $y } $e.@type != "Mentors" }
+    exists { $s mentors $z $z.level + 1 >= 2 or not $z.note is null } not exists { $s * $b }
+    count { $s mentors{2,} $w } > 1 and sum($w.level) { $s mentors $w } in [1, -2.5e3, null]
+    $p = shortest($s $k:<mentors>{1,6} $s by $k.cost)
+    case when $s.level % 2 = 0 then true else $s.note ends_with "x" end
+    if($s.level is not null, lower($s.note), "a" + "b") not in $c
+  }
+  return distinct { $a.*, round(avg($s.level), 1) as m, count(distinct $s.note), [$s.level, 2][0], -$s.level as q }
+  having m > 1 order { m desc nulls last } offset 2 limit $n
+}
+query parts() {
+  match { $s: Staff } with distinct { $s.note as note, collect($s.handle) as hs, $s } where note != "" order { note } limit 3
+  match { $t: Staff { note: $note } $t in $hs } with { count(*) as n }
+  return { $n } union all { match { $t: Team } return { 1 as n } } union { match { $t: Team } return { 2 as n } } order { n }
+}
+query change() {
+  upsert Staff { handle: "a", level: 1 }
+  update Mentors set { began: null } where from = "a" and to = "b" or @id in ["x"]
+  match { $s: Staff $s mentors $t } update $s set { level: $t.level + 1, note: coalesce($s.note, "x") }
+  match { $s: Staff not { $s memberOf $_ } } insert MemberOf { from: $s, to: "t" }
+}
+query objects() { match { $s: Staff $s $e:mentors $t } return { object($s) as o, object($e) as e, $e.* } }
+query drop_edges() { match { $s: Staff $s $e:mentors $s } delete $e delete Staff where level * 2 > 3 or note is null }
+""",
 )
 _VISIBLE_TOKENS = r"""
     { } ( ) [ ] , : ? @ $ . .. -> = != >= <= < > - ! # // /* */ " \ ' * ; & 0 7 1.5 -3 2147483648 18446744073709551616
     true false null not match return order limit query insert update delete set where as asc desc {1,3} {1,} {2} ..9 3..
     node edge interface implements enum Vector String Blob Bool I32 I64 U32 U64 F32 F64 DateTime Date
     @key @unique @index @range @check @card @embed @default @metric @description @instruction @rename_from
+    optional exists with union all having distinct offset upsert case when then else end is in and or not nulls first last by
+    shortest all_shortest $a.* {0,} {0,2} | || % + / * ( ) [0] -1e5 if( coalesce( nullif( collect( object( nodes( @id @type
     count sum avg min max search fuzzy match_text bm25 nearest rrf now date datetime contains starts_with
     $a $b $_ $Foo Staff Team Mentors mentors handle level "text" "\n" "\q" ü 漢 🙂
 """
-_OTHER_TOKENS = ("\n", "\t", "\r\n", "\x00", "\ufeff", "\u2028", "\ud800", "9" * 5000, "[" * 200, "not {" * 200)
+_OTHER_TOKENS = (
+    *("\n", "\t", "\r\n", "\x00", "\ufeff", "\u2028", "\ud800", "9" * 5000),
+    *("[" * 200, "not {" * 200, "(" * 200, "-" * 200, "not " * 200, "optional {" * 200, "exists {" * 200, "if(" * 200),
+    *("1 + " * 500, "[" + "1, " * 10_000 + "1]"),
+)
 TOKENS = (*_VISIBLE_TOKENS.split(), *_OTHER_TOKENS)
 
 #: Half of the mixtures begin like a source, so that they are read further than their first word.
@@ -78,6 +112,11 @@ _BEGINNINGS = (
     "query q() { match { $a: A } return { ",
     "query q() { match { $a: A } return { $a } order { ",
     "query q() { update A set { ",
+    "query q() { match { $a: Staff optional { ",
+    "query q() { match { $a: Staff ",
+    "query q() { match { $a: Staff } with { ",
+    "query q() { match { $a: Staff } return { $a } union { ",
+    "query q() { match { $a: Staff } update $a set { ",
 )
 
 

@@ -78,6 +78,6 @@ def test_the_undamaged_schemas_are_valid(text: str) -> None:
     run_schema(text)
 
 
-@pytest.mark.parametrize("text", QUERIES, ids=["queries-1", "queries-2"])
+@pytest.mark.parametrize("text", QUERIES, ids=["queries-1", "queries-2", "queries-3"])
 def test_the_undamaged_queries_are_valid(text: str) -> None:
     run_queries(text)

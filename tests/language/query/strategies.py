@@ -11,6 +11,7 @@ from omnigraph.language.query.ast import (
     Arithmetic,
     Assignment,
     Binding,
+    BlockCall,
     Bm25,
     BoolLit,
     Call,
@@ -32,7 +33,10 @@ from omnigraph.language.query.ast import (
     ListLit,
     Literal,
     Logical,
+    MatchDelete,
+    MatchInsert,
     MatchText,
+    MatchUpdate,
     Mutation,
     Nearest,
     Negation,
@@ -40,8 +44,10 @@ from omnigraph.language.query.ast import (
     Not,
     Now,
     NullLit,
+    Optional,
     Ordering,
     Param,
+    PathMatch,
     Projection,
     PropertyMatch,
     Query,
@@ -51,6 +57,7 @@ from omnigraph.language.query.ast import (
     Search,
     StringLit,
     Traversal,
+    Union,
     Update,
     Upsert,
     Variable,
@@ -118,6 +125,16 @@ def _calls(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
         st.builds(Case, _tuples(st.builds(When, inner, inner), 1), st.none() | inner),
         st.builds(Item, inner, inner),
         _conditions(inner, inner),
+        _block_calls(inner),
+    )
+
+
+def _block_calls(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    """Values found over the matches of a block."""
+    block = st.deferred(lambda: _some(plain_clauses))
+    return st.one_of(
+        st.builds(BlockCall, st.sampled_from(["exists", "count"]), st.none(), block),
+        st.builds(BlockCall, st.sampled_from(["sum", "min", "max", "avg"]), inner, block),
     )
 
 
@@ -154,9 +171,14 @@ expressions: st.SearchStrategy[Expr] = st.recursive(simple_expressions, _calls, 
 
 # --- clauses ----------------------------------------------------------------------------------------------------------
 
-bindings = st.builds(
-    Binding, names, type_names, st.lists(st.builds(PropertyMatch, names, expressions), max_size=3).map(tuple)
-)
+
+@st.composite
+def bindings(draw: st.DrawFn) -> Binding:
+    type_name, *others = draw(st.just(["*"]) | st.lists(type_names, min_size=1, max_size=3))
+    matches = draw(st.lists(st.builds(PropertyMatch, names, expressions), max_size=3).map(tuple))
+    return Binding(draw(names), type_name, matches, others=tuple(others))
+
+
 # A clause that begins with a bare word or a variable could be read as the end of the clause before it.
 filters = _conditions(accesses, expressions).filter(lambda clause: not isinstance(clause, Not))
 
@@ -165,21 +187,27 @@ filters = _conditions(accesses, expressions).filter(lambda clause: not isinstanc
 def traversals(draw: st.DrawFn) -> Traversal:
     has_bounds = draw(st.booleans())
     hops = st.integers(0, 5)
+    edge_word, *others = draw(st.just(["*"]) | st.lists(edge_words, min_size=1, max_size=3))
     return Traversal(
         source=draw(names),
         edge_variable=draw(st.none() | names),
-        edge_word=draw(edge_words),
+        edge_word=edge_word,
         undirected=draw(st.booleans()),
         min_hops=draw(hops) if has_bounds else 1,
         max_hops=draw(st.none() | hops) if has_bounds else 1,
         target=draw(names),
         has_bounds=has_bounds,
+        others=tuple(others),
     )
 
 
+paths = st.builds(PathMatch, names, st.booleans(), traversals(), st.none() | st.builds(Access, names, names))
+plain_clauses: st.SearchStrategy[Clause] = st.one_of(bindings(), traversals(), paths, filters)
 clauses: st.SearchStrategy[Clause] = st.recursive(
-    st.one_of(bindings, traversals(), filters),
-    lambda inner: st.lists(inner, min_size=1, max_size=3).map(lambda items: Negation(tuple(items))),
+    st.one_of(plain_clauses, _block_calls(simple_expressions).map(lambda call: Comparison(call, "=", IntLit(1)))),
+    lambda inner: st.lists(inner, min_size=1, max_size=3).flatmap(
+        lambda items: st.sampled_from([Negation(tuple(items)), Optional(tuple(items))])
+    ),
     max_leaves=4,
 )
 
@@ -206,15 +234,31 @@ def _some(items: st.SearchStrategy[object], least: int = 1) -> st.SearchStrategy
     return st.lists(items, min_size=least, max_size=3).map(tuple)
 
 
-reads = st.builds(
-    Read,
-    _some(clauses),
-    _some(st.builds(Projection, expressions, st.none() | names) | st.builds(AllProperties, names)),
-    _some(st.builds(_ordering, expressions, st.none() | st.booleans(), st.none() | st.booleans()), least=0),
-    st.none() | st.integers(0, MAX_U64) | variables,
-    st.booleans(),
-    st.none() | expressions,
-    st.none() | st.integers(0, MAX_U64) | variables,
+_row_counts = st.none() | st.integers(0, MAX_U64) | variables
+_orderings = _some(st.builds(_ordering, expressions, st.none() | st.booleans(), st.none() | st.booleans()), least=0)
+
+
+def _reads(block: st.SearchStrategy[object], before: st.SearchStrategy[Read | None]) -> st.SearchStrategy[Read]:
+    """Reads whose clauses come from `block` and that go on from `before`."""
+    return st.builds(
+        Read,
+        block,
+        _some(st.builds(Projection, expressions, st.none() | names) | st.builds(AllProperties, names)),
+        _orderings,
+        _row_counts,
+        st.booleans(),
+        st.none() | expressions,
+        _row_counts,
+        before,
+    )
+
+
+_first_reads = _reads(_some(clauses), st.none())
+reads = st.one_of(_first_reads, _reads(_some(clauses, least=0), _first_reads))
+unions = st.recursive(
+    reads,
+    lambda left: st.builds(Union, left, reads, st.booleans(), _orderings, _row_counts, _row_counts),
+    max_leaves=3,
 )
 _assignments = _some(st.builds(Assignment, names, expressions))
 mutations = st.builds(
@@ -225,6 +269,10 @@ mutations = st.builds(
             st.builds(Upsert, type_names, _assignments),
             st.builds(Update, type_names, _assignments, expressions),
             st.builds(Delete, type_names, expressions),
+            st.builds(MatchInsert, _some(clauses), st.builds(Insert, type_names, _assignments)),
+            st.builds(MatchInsert, _some(clauses), st.builds(Upsert, type_names, _assignments)),
+            st.builds(MatchUpdate, _some(clauses), variables, _assignments),
+            st.builds(MatchDelete, _some(clauses), variables),
         )
     ),
 )
@@ -233,7 +281,7 @@ queries = st.builds(
     Query,
     names,
     _some(st.builds(Param, names, param_types), least=0),
-    st.one_of(reads, mutations),
+    st.one_of(unions, mutations),
     description=_annotation_texts,
     instruction=_annotation_texts,
 )
