@@ -647,7 +647,8 @@ class Generator:
             case "collect":
                 value = self.one((self.text, self.date))(scope, 1)
                 sql = f"coalesce(list_sort(list({distinct}{value.sql}) filter ({value.sql} is not null)), [])"
-                return Typed(f"sort_list(collect({distinct}{value.gq}))", sql, "list")
+                kind = "list" if value.kind == "text" else "dates"
+                return Typed(f"sort_list(collect({distinct}{value.gq}))", sql, kind)
             case _:
                 value = self.number(scope, 1)
                 sql = f"(max({value.sql})::double - min({value.sql})::double + count(*)::double)"
@@ -663,7 +664,7 @@ class Generator:
         if kind == "whole":
             values = []
         if kind == "groups":
-            values = [value for value in values if "$" in value[1].gq and value[1].kind != "list"]
+            values = [value for value in values if "$" in value[1].gq and value[1].kind not in ("list", "dates")]
             group = f" group by {', '.join(value.sql for _, value in values)}" if values else ""
         if kind in ("groups", "whole"):
             values += [(self.new("g"), self.aggregate(relation.variables)) for _ in range(self.random.randint(1, 2))]
@@ -684,7 +685,7 @@ class Generator:
 
     def ordered(self, gq: str, sql: str, columns: list[tuple[str, str]]) -> tuple[str, str, bool]:
         """Ordered by every column, so that no two rows can change places; the first rows of it, or some."""
-        if self.often(0.5) or any(kind == "list" for _, kind in columns):
+        if self.often(0.5) or any(kind in ("list", "dates") for _, kind in columns):
             return gq, sql, False
         keys, sorts = [], []
         for name, _ in columns:
