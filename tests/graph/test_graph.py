@@ -493,6 +493,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "ingest": ([], "b"),
     "load": ([],),
     "merge": ("b",),
+    "mutate_many": ([ALL_STAFF],),
     "mutate": ('query q() { insert Staff { handle: "eve" } }',),
     "plan_schema": (SCHEMA,),
     "apply_schema": (SCHEMA,),

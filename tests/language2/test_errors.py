@@ -12,7 +12,6 @@ import pytest
 from omnigraph.errors import LanguageError
 from omnigraph.language.query.compile import compile_query
 from omnigraph.language.schema.build import compile_schema
-from omnigraph.language.source import render_error
 from tests.language2.graphs import SCHEMA
 
 CATALOG = compile_schema(SCHEMA)
@@ -37,5 +36,5 @@ def test_an_error_and_its_place(query: str, error: str, at: str) -> None:
     assert caught.value.line == 2
     assert caught.value.start is not None
     assert text.encode()[caught.value.start : caught.value.end].decode() == at
-    _, shown, caret = render_error(caught.value).split("\n")
+    _, shown, caret = caught.value.rendered().split("\n")
     assert shown[caret.index("^") :].startswith(at)

@@ -51,7 +51,7 @@ def test_the_engine(graph: og.Graph, mutation: str, query: str, expected: list[l
     branch = f"row-{next(_BRANCHES)}"
     graph.create_branch(branch)
     graph.mutate(mutation, branch=branch)
-    found = [list(row.values()) for row in graph.query(query, branch=branch).rows]
+    found = [list(row.values()) for row in graph.query(query, branch=branch).to_dicts(json=True)]
     assert sorted(found, key=json.dumps) == sorted(expected, key=json.dumps)
 
 

@@ -92,7 +92,7 @@ def run(seed: int, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", random.choice(world.modes))
         branch = ("main", BRANCH)[number % 2]
         expected = answers(question.gq, world.branches[branch])
-        actual = [tuple(row.values()) for row in world.graph.query(question.gq, branch=branch).rows]
+        actual = [tuple(row.values()) for row in world.graph.query(question.gq, branch=branch).to_dicts(json=True)]
         assert same(question, actual, expected), (question.gq, branch, actual, expected)
         if question.sql is not None:
             other = connections[branch].execute(question.sql).fetchall()
