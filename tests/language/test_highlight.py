@@ -17,7 +17,7 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 @pytest.mark.parametrize(
     ("lexer", "text"),
     [(PgLexer, text) for text in SCHEMAS] + [(GqLexer, text) for text in QUERIES],
-    ids=["schema-1", "schema-2", "queries-1", "queries-2"],
+    ids=["schema-1", "schema-2", "queries-1", "queries-2", "queries-3"],
 )
 def test_a_valid_source_has_no_unknown_token(lexer: type[PgLexer | GqLexer], text: str) -> None:
     tokens = list(lexer(stripnl=False, ensurenl=False).get_tokens(text))

@@ -85,8 +85,12 @@ class GqLexer(RegexLexer):  # type: ignore[misc]  # Pygments has no types
             include("literals"),
             (r"@[a-z_]\w*", Name.Decorator),
             (r"(query)(\s+)([a-z_]\w*)", bygroups(Keyword.Declaration, Whitespace, Name.Function)),
-            (r"(?:match|return|order|limit|not|insert|update|delete|set|where|as|asc|desc)\b", Keyword),
-            (r"(?:contains|starts_with)\b", Operator.Word),
+            (
+                r"(?:match|return|order|limit|offset|not|optional|exists|with|union|all|having|distinct|insert|upsert|update"
+                r"|delete|set|where|as|asc|desc|nulls|by|case|when|then|else|end|null)\b",
+                Keyword,
+            ),
+            (r"(?:contains|starts_with|ends_with|and|or|in|is)\b", Operator.Word),
             (r"[a-z_]\w*(?=\s*\()", Name.Builtin),
             (_TYPES, Keyword.Type),
             (r"\$[a-z_]\w*", Name.Variable),
@@ -94,7 +98,7 @@ class GqLexer(RegexLexer):  # type: ignore[misc]  # Pygments has no types
             (r"([a-z_]\w*)(\s*)(:)", bygroups(Name.Property, Whitespace, Punctuation)),
             (r"[A-Z]\w*", Name.Class),
             (r"[a-z_]\w*", Name),
-            (r">=|<=|!=|[<>=?]", Operator),
+            (r">=|<=|!=|[<>=?+\-*/%|]", Operator),
             (r"[{}()\[\],:.]", Punctuation),
         ],
     }

@@ -79,7 +79,7 @@ edge_words = st.one_of(
     st.sampled_from(["contains", "starts_with", "note", "knows"]),
     st.from_regex(r"[a-mo-z_][A-Za-z0-9_]{0,8}", fullmatch=True),
 )
-bare_words = names.filter(lambda name: name not in ("true", "false", "null", "not"))
+bare_words = names.map(lambda name: f"{name}_" if name in ("true", "false", "null", "not") else name)
 texts = st.text(max_size=12)
 
 
@@ -147,11 +147,15 @@ def _tuples(items: st.SearchStrategy[Expr], least: int) -> st.SearchStrategy[tup
 
 
 def _conditions(first: st.SearchStrategy[Expr], inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
-    """Conditions whose first operand comes from `first`."""
+    """Conditions whose first operand comes from `first`, or that begin with `not`."""
+    return st.one_of(_conditions_on(first, inner), st.builds(Not, inner))
+
+
+def _conditions_on(first: st.SearchStrategy[Expr], inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    """Conditions that begin with an operand from `first`."""
     return st.one_of(
         st.builds(Comparison, first, st.sampled_from(COMPARISONS), inner),
         st.builds(IsNull, first, st.booleans()),
-        st.builds(Not, inner),
         st.builds(_logical, st.sampled_from(["and", "or"]), st.builds(IsNull, first), inner),
     )
 
@@ -180,7 +184,7 @@ def bindings(draw: st.DrawFn) -> Binding:
 
 
 # A clause that begins with a bare word or a variable could be read as the end of the clause before it.
-filters = _conditions(accesses, expressions).filter(lambda clause: not isinstance(clause, Not))
+filters = _conditions_on(accesses, expressions)
 
 
 @st.composite
@@ -276,7 +280,7 @@ mutations = st.builds(
         )
     ),
 )
-_annotation_texts = st.none() | texts.filter(lambda text: bool(text.strip()))
+_annotation_texts = st.none() | texts.map(lambda text: text if text.strip() else f"{text}x")
 queries = st.builds(
     Query,
     names,
