@@ -14,7 +14,7 @@ from tests.naive.reads import answers
 from tests.naive.values import Failure
 from tests.naive.writes import changed
 
-ROWS = [row for row in rows("expressions.md")]
+ROWS = list(rows("expressions.md"))
 #: Errors of values; the others are found before a query runs.
 COMPUTED = ("division by zero", "outside the range", "no square root", "logarithm", "is not a whole number")
 
