@@ -27,7 +27,7 @@ def outcome(scenario: Callable[[Any], Any], graph: Any) -> Any:
         found = plain(scenario(graph))
     except og.OmnigraphError as error:
         told = {name: value for name, value in error.to_dict().items() if name not in ("file", "path")}
-        found = {"raised": plain(told)}
+        found = {"raised": plain(told), "shown": str(error)}
     return _Names(graph.uri).named(found)
 
 

@@ -197,7 +197,9 @@ def _revived(cls: type[OmnigraphError], told: Mapping[str, Any]) -> OmnigraphErr
 
 
 def _attribute_names(cls: type[OmnigraphError]) -> set[str]:
-    return set(cls.__init__.__code__.co_varnames)
+    """What the errors of a class are made with, also by the classes that it comes from."""
+    made = [base.__init__ for base in cls.__mro__ if "__init__" in vars(base) and issubclass(base, OmnigraphError)]
+    return {name for function in made for name in function.__code__.co_varnames}
 
 
 def conflict_of(told: Mapping[str, Any]) -> MergeConflict:
