@@ -23,11 +23,13 @@ from omnigraph.language.query.ast import (
     Now,
     Ordering,
     Projection,
+    Read,
     Rrf,
     Search,
     StringLit,
     Variable,
 )
+from omnigraph.language.query.parser import parse_query_file
 from tests.language.query.parsing import read, refused
 
 EMB, ISBN = Access("b", "emb"), Access("b", "isbn")
@@ -194,3 +196,18 @@ def test_refused_order_and_limit(tail: str, fragment: str, semantic: bool) -> No
     error = refused(f"query q() {{ match {{ $b: Book }} return {{ $b.isbn }} {tail} }}")
     assert fragment in error.message
     assert error.semantic is semantic
+
+
+def test_plain_items_of_a_list_keep_their_places() -> None:
+    """Numbers and texts at the beginning of a list are read at once; what they are and where they stand is the same."""
+    text = 'query q() { match { $p: P $p.x in [1, "a, 2,", -30 , "", 4.5, 6, "\\n", null, 7] } return { $p.x } }'
+    body = parse_query_file(text).queries[0].body
+    assert isinstance(body, Read)
+    condition = body.clauses[1]
+    assert isinstance(condition, Comparison)
+    items = condition.right
+    assert isinstance(items, ListLit)
+    shown = [text[item.span.start : item.span.end] for item in items.items]
+    assert shown == ["1", '"a, 2,"', "-30", '""', "4.5", "6", '"\\n"', "null", "7"]
+    values = [item.value for item in items.items if isinstance(item, IntLit | StringLit | FloatLit)]
+    assert values == [1, "a, 2,", -30, "", 4.5, 6, "\n", 7]

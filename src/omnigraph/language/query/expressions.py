@@ -10,7 +10,7 @@ are bounded: `order` does not begin with `or`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from omnigraph.language.query.ast import (
@@ -67,6 +67,9 @@ _VARIABLE = re.compile(r"\$[a-z_][A-Za-z0-9_]*")
 _FLOAT = re.compile(r"[0-9]+(?:\.[0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)")
 _DIGIT = re.compile(r"[0-9]")
 _META = re.compile(r"@(?:id|type|src|dst)(?![A-Za-z0-9_])")
+#: Numbers and texts without escapes, each with the comma behind it: long lists are made of them.
+_PLAIN_ITEM = re.compile(r'(?P<number>-?[0-9]{1,18}+)(?=[ \t\r\n]*+,)|"(?P<text>[^"\\\n]*+)"(?=[ \t\r\n]*+,)')
+_PLAIN_ITEMS = re.compile(r'(?:(?:-?[0-9]{1,18}+|"[^"\\\n]*+")[ \t\r\n]*+,[ \t\r\n]*+)++')
 _OPERATOR_SYMBOL = re.compile(r">=|<=|!=|[><=+*/%-]")
 _CASE = re.compile(r"case\s+when(?![A-Za-z0-9_])")
 
@@ -309,8 +312,8 @@ def _literal(scanner: Scanner, depth: int, wanted: str) -> Expr:
 def _list(scanner: Scanner, start: int, depth: int) -> ListLit | Call:
     """A list of literals, or one that is made for each row."""
     scanner.expect("[")
-    items: list[Expr] = []
-    if not scanner.looking_at("]"):
+    items: list[Expr] = [*_plain_items(scanner)]
+    if items or not scanner.looking_at("]"):
         items.append(parse_expr(scanner, depth))
         while scanner.accept(","):
             items.append(parse_expr(scanner, depth))
@@ -318,6 +321,17 @@ def _list(scanner: Scanner, start: int, depth: int) -> ListLit | Call:
     span = scanner.span_from(start)
     literals = [item for item in items if isinstance(item, Literal)]
     return ListLit(tuple(literals), span) if len(literals) == len(items) else Call("list", tuple(items), span)
+
+
+def _plain_items(scanner: Scanner) -> Iterator[IntLit | StringLit]:
+    """The items that a list begins with, as long as they are plain and others follow; reading them one by one takes long."""
+    if not scanner.peek(_PLAIN_ITEMS):
+        return
+    start = scanner.at
+    for found in _PLAIN_ITEM.finditer(scanner.take_pattern(_PLAIN_ITEMS, "a value")):
+        span = Span(start + found.start(), start + found.end())
+        number = found["number"]
+        yield StringLit(found["text"], span) if number is None else IntLit(int(number), span)
 
 
 def _number(scanner: Scanner, start: int, *, negative: bool) -> IntLit | FloatLit:
