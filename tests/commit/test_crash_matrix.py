@@ -72,6 +72,7 @@ EXERCISED_ELSEWHERE = {
     "migration.v3_to_v4.legacy_open": "commit/test_migrations.py",
     "migration.v3_to_v4.before_overwrite": "commit/test_migrations.py",
     "migration.v4_stamp.force_incompatible": "commit/test_migrations.py",
+    "transaction.between_queries": "mutation/test_transaction_crashes.py",
 }
 LIFECYCLE_DEATHS = {
     "init.after_claim",
