@@ -21,6 +21,7 @@ import pytest
 
 from omnigraph import failpoints
 from omnigraph.commit import audit
+from omnigraph.commit import layout as _layout_declares_its_failpoints  # noqa: F401
 from omnigraph.commit.branches import branch_names, create_branch, delete_branch
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import RECOVERY_ACTOR
@@ -32,9 +33,11 @@ from omnigraph.errors import AlreadyInitialized, GraphNotFound
 from omnigraph.evolution import apply as _declares_of_evolution  # noqa: F401
 from omnigraph.graph.lifecycle import connect, create, open_for_writing
 from omnigraph.load import execute as _declares_failpoints_of_loads  # noqa: F401
+from omnigraph.maintenance import index_building as _indexes_declare_theirs  # noqa: F401
 from omnigraph.maintenance import reclaim as _cleanup_declares_its_failpoints  # noqa: F401
 from omnigraph.merge import execute as _merges_declare_theirs  # noqa: F401
 from omnigraph.mutation import execute as _declares_its_failpoints  # noqa: F401
+from omnigraph.mutation import transaction as _transactions_declare_theirs  # noqa: F401
 from omnigraph.storage import outputs as _exports_declare_theirs  # noqa: F401
 from omnigraph.storage.tables.staged import stage_delete
 from tests.commit.crash_cases import COMPACTING, Case, Death, Outcome, is_representative, matrix
