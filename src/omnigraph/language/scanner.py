@@ -19,7 +19,6 @@ _BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
 _TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*")
 _IDENT = re.compile(r"[a-z_][A-Za-z0-9_]*")
 _DIGITS = re.compile(r"[0-9]+")
-_FLOAT = re.compile(r"[0-9]+\.[0-9]+")
 _STRING = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _FOUND = re.compile(r"@?\w{1,40}|.", re.DOTALL)
@@ -135,9 +134,6 @@ class Scanner:
 
     def take_digits(self) -> str:
         return self._take(_DIGITS, "an integer")
-
-    def take_float_text(self) -> str:
-        return self._take(_FLOAT, "a number")
 
     def take_string(self) -> str:
         """A double-quoted string, decoded; an unknown escape is a semantic error at once."""

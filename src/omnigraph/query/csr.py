@@ -210,11 +210,7 @@ def mixed_graph(key: Key, parts: list[tuple[str, pa.ChunkedArray, str, pa.Chunke
     """The graph of edges between several types, given as the type and the ids of both ends."""
     tails = [_qualified(kind, ids) for kind, ids, _, _ in parts]
     heads = [_qualified(kind, ids) for _, _, kind, ids in parts]
-    joined = [
-        pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
-        for columns in (tails, heads)
-    ]
-    graph = edge_graph(key, joined[0], joined[1], same_type=True)
+    graph = edge_graph(key, _one_column(tails), _one_column(heads), same_type=True)
     types: dict[str, tuple[int, SortedIds]] = {}
     for kind in sorted({kind for first, _, last, _ in parts for kind in (first, last)}):
         prefix = kind + _SEPARATOR

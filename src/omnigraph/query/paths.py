@@ -214,28 +214,32 @@ class _Weighted:
     def paths(self, source: int, target: int, *, every: bool) -> list[Path]:
         """The lightest path, in a list; of equally light ones the smallest. None when no path has few enough edges."""
         least, most = max(self.edge.min_hops, 1), self.edge.max_hops
-        best = self._to(target, most)
-        if source == target and self.edge.min_hops == 0:
-            return [(source,)]
         if source == target:
             # As without weights: only an edge to oneself leads there.
             own = self.heads[self.starts[source] : self.starts[source + 1]]
             return [(source, source)] if least == 1 and source in own else []
-        if not np.isfinite(best[-1][source]):
-            return []
-        path = self._smallest((source,), target, best, min(most, len(self.domain.ids)))
-        return [path] if path is not None and len(path) > least else []
+        held = self.budget.held
+        try:
+            best = self._to(target, most)
+            if not np.isfinite(best[-1][source]):
+                return []
+            path = self._smallest((source,), target, best, min(most, len(self.domain.ids)))
+            return [path] if path is not None and len(path) > least else []
+        finally:
+            self.budget.release(self.budget.held - held)
 
     def _to(self, target: int, most: int) -> list[Floats]:
-        """For each number of edges the lightest way from every position to the target with at most so many."""
+        """For each number of edges the lightest way from every position to the target with at most so many.
+
+        The bytes of all of them stay charged.
+        """
         distances = np.full(len(self.domain.ids), np.inf)
         distances[target] = 0.0
         levels = [distances]
         owners = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
         while len(levels) <= most:
             self.budget.check()
-            held = self.budget.charge(distances.nbytes)
-            self.budget.release(held)
+            self.budget.charge(distances.nbytes)
             longer = levels[-1].copy()
             np.minimum.at(longer, owners, self.weights + levels[-1][self.heads])
             if np.array_equal(longer, levels[-1]):

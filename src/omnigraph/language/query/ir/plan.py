@@ -89,11 +89,6 @@ class EdgePattern:
     ends: tuple[str, str] | None = None
 
     @property
-    def edge_types(self) -> tuple[str, ...]:
-        """All edge types that may be followed."""
-        return tuple(name for name, _ in self.alternatives) or (self.edge_type,)
-
-    @property
     def reversed(self) -> EdgePattern:
         """The same edges seen from the other end."""
         return replace(
