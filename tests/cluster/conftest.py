@@ -43,15 +43,15 @@ class Running:
         if self._cluster.mend():
             # Its executors may all have gone to the other worker, and stay there.
             stop_session()
-        found = spark_session(master=self._cluster.url, conf=CONF)
-        while not self._is_whole():
+        while True:
+            found = spark_session(master=self._cluster.url, conf=CONF)
+            hosts = sorted(one.host for one in active_executors(found.context))
+            if hosts == sorted(HOSTS):
+                return found
+            if len(hosts) == len(HOSTS):
+                # Both are on one worker and stay there. Spark copies a slow task to another host only.
+                stop_session()
             time.sleep(0.1)
-        return found
-
-    def _is_whole(self) -> bool:
-        """Whether there is one executor on each worker: Spark copies a slow task to another host only."""
-        executors = active_executors(spark_session().context)
-        return sorted(one.host for one in executors) == sorted(HOSTS)
 
 
 @pytest.fixture(scope="package")

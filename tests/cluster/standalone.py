@@ -54,6 +54,9 @@ class Cluster:
         self.private.mkdir()
         master = ["org.apache.spark.deploy.master.Master", "--host", HOSTS[0], "--port", str(self.port)]
         self._launch("master", [*master, "--webui-port", "0"], HOSTS[0])
+        # A master takes no worker before it leads; one that asks earlier is sent away and comes again seconds later.
+        while "New state: ALIVE" not in self._log("master"):
+            self._wait()
         for number in range(len(HOSTS)):
             self.start_worker(number)
         while self._registered() < len(HOSTS):
