@@ -38,7 +38,7 @@ from tests.s3 import running_server
 #: The largest ratio of new to old that is good enough.
 SLOWER = 1.05
 COMMITS_A_ROUND = 20
-QUERIES_A_ROUND = 5
+QUERIES_A_ROUND = 20
 LOOKUPS_A_ROUND = 60
 REQUESTS_A_ROUND = 12
 CHILD = Path(__file__).with_name("compare_child.py")

@@ -452,7 +452,9 @@ def columns_of(expr: Expr | UnknownAlias) -> frozenset[Column]:
     """Every column an expression reads."""
     if isinstance(expr, Column):
         return frozenset((expr,))
-    return frozenset().union(*(columns_of(operand) for operand in operands(expr)))
+    if isinstance(expr, Constant):
+        return frozenset()
+    return frozenset().union(*map(columns_of, operands(expr)))
 
 
 def variables_of(expr: Expr | UnknownAlias) -> frozenset[str]:
