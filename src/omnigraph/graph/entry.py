@@ -16,6 +16,7 @@ from omnigraph.graph.handle import Connection, Door
 from omnigraph.graph.lifecycle import connect, create, open_for_reading, open_for_writing
 from omnigraph.graph.schema_watch import SchemaWatch
 from omnigraph.graph.sources import read_source
+from omnigraph.policy.actions import Guard
 from omnigraph.spark.options import SparkArgument, spark_options
 
 
@@ -56,10 +57,12 @@ def open(
     external_blobs: Sequence[str] = (),
     embedding: EmbeddingArgument | None = None,
     spark: SparkArgument | None = None,
+    guard: Guard | None = None,
 ) -> Graph:
     """Open a graph. "rw" heals what a dead writer left, "ro" writes nothing at all. The options are those of `init`.
 
-    Works in a `with` statement, which closes it at the end.
+    Works in a `with` statement, which closes it at the end. `guard`: a policy that every write is checked against; what it does
+    not allow raises `Denied` before anything happens.
     """
     if mode not in ("rw", "ro"):
         raise BadRequest(f'mode is "rw" or "ro", not {mode!r}')
@@ -67,7 +70,7 @@ def open(
     context = connect(_text(uri), storage_options=storage_options, durability=_durability(durability))
     contract = open_for_writing(context) if mode == "rw" else open_for_reading(context)
     watch = SchemaWatch(context, contract)
-    connection = Connection(context, watch, embedder, spark_options(spark), tuple(external_blobs))
+    connection = Connection(context, watch, embedder, spark_options(spark), tuple(external_blobs), guard)
     return Graph(Door(connection), mode=mode, actor=actor)
 
 

@@ -14,6 +14,7 @@ from omnigraph.graph.sources import read_source
 from omnigraph.ids import new_incarnation, new_ulid, now_micros
 from omnigraph.language.schema.accept import accept_schema
 from omnigraph.language.schema.build import compile_schema
+from omnigraph.policy.actions import SCHEMA_APPLY, Need
 
 if TYPE_CHECKING:
     from omnigraph.evolution.apply import Applied, Change
@@ -36,7 +37,7 @@ class Evolution(Handle):
         """
         from omnigraph.evolution.apply import apply
 
-        self._refuse_read_only()
+        self._allow_write(actor, Need(SCHEMA_APPLY, None, MAIN))
         source, _ = read_source(schema, ".pg")
         compile_schema(source)
         if list_sidecars(self._context.store):

@@ -41,6 +41,7 @@ from omnigraph.graph.transactions import Transactions
 from omnigraph.graph.upkeep import Upkeep
 from omnigraph.language.query.compile import CompiledQuery
 from omnigraph.language.query.params import bind_params
+from omnigraph.policy.actions import ADMIN, BRANCH_CREATE, BRANCH_DELETE, CHANGE, Need
 from omnigraph.query.execute import Request, answer, explain, refuse_engine, start
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import Cancel
@@ -90,12 +91,12 @@ class Graph(Transactions, Loading, Merging, History, Upkeep, Evolution, Exportin
 
         `actor` is taken as by every call that writes; a branch is no commit, so nothing keeps it.
         """
-        self._refuse_read_only()
+        self._allow_write(actor, Need(BRANCH_CREATE, self._named(base), name))
         return self._snapshot(create_branch(self._context, name, self._named(base)))
 
     def delete_branch(self, name: str, *, actor: str | None = None) -> None:
         """Remove a branch that no other branch depends on; `actor` as in `create_branch`."""
-        self._refuse_read_only()
+        self._allow_write(actor, Need(BRANCH_DELETE, None, name))
         if name == self.branch and name != MAIN:
             raise Conflict(f"cannot delete branch '{name}': it is the currently active branch of this handle")
         delete_branch(self._context, name)
@@ -191,7 +192,7 @@ class Graph(Transactions, Loading, Merging, History, Upkeep, Evolution, Exportin
         # The writers are loaded when something is written: a reader starts faster without them.
         from omnigraph.mutation import execute as mutation
 
-        self._refuse_read_only()
+        self._allow_write(actor, Need(CHANGE, self._named(branch)))
 
         def attempt(contract: Contract, accepted: SchemaIs) -> MutationResult:
             compiled = self._queries.get(source, name, contract, params)
@@ -221,7 +222,8 @@ class Graph(Transactions, Loading, Merging, History, Upkeep, Evolution, Exportin
         anew, at most `attempts` times in all; the last conflict is raised. `work` makes one mutation, and should have no other
         effects.
         """
-        self._refuse_read_only()
+        # What `work` writes is checked when it does.
+        self._allow_write(None)
         if attempts < 1:
             raise BadRequest(f"attempts is at least 1, not {attempts}")
         for number in range(1, attempts + 1):
@@ -322,7 +324,7 @@ class Graph(Transactions, Loading, Merging, History, Upkeep, Evolution, Exportin
 
     def discard_operation(self, operation_id: str) -> str:
         """Set a recovery record aside that can not be settled; returns where it went. Nothing is destroyed."""
-        self._refuse_read_only()
+        self._allow_write(None, Need(ADMIN))
         return discard_sidecar(self._context.store, operation_id)
 
 

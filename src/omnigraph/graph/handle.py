@@ -17,6 +17,7 @@ from omnigraph.graph.contract import Contract
 from omnigraph.graph.schema_watch import SchemaWatch
 from omnigraph.graph.snapshot import Reference, Snapshot, resolve
 from omnigraph.graph.sources import CompiledQueries
+from omnigraph.policy.actions import Guard, Need
 from omnigraph.query.caches import Caches
 from omnigraph.query.limits import Limits, limits_from_environment
 from omnigraph.spark.options import SparkOptions
@@ -40,6 +41,8 @@ class Connection:
     embedder: Embedder
     spark: SparkOptions
     external_blobs: tuple[str, ...] = ()
+    #: What every write is checked against; None: everybody who reaches the storage may write.
+    guard: Guard | None = None
     caches: Caches = field(default_factory=Caches)
     queries: CompiledQueries = field(default_factory=CompiledQueries)
 
@@ -214,6 +217,19 @@ class Handle:
                     heal(self._context, holding={MAIN})
         return write(*self._watch.captured())
 
-    def _refuse_read_only(self) -> None:
+    @property
+    def _is_guarded(self) -> bool:
+        """Whether writes are checked against a policy."""
+        return self._door.connection().guard is not None
+
+    def _allow_write(self, actor: str | None, *needs: Need) -> None:
+        """The one door of everything that writes: refuses a read-only handle, and what the policy of the graph denies.
+
+        `actor`: who asks, None for the actor of this handle. `needs`: what the write has to be allowed.
+        """
         if self.mode != "rw":
             raise BadRequest('this handle is read-only; open the graph with mode="rw" to write')
+        guard = self._door.connection().guard
+        if guard is not None:
+            for need in needs:
+                guard.check(actor or self.actor, need)

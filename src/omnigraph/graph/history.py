@@ -9,6 +9,7 @@ from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.errors import BadRequest, BranchNotFound
 from omnigraph.graph.handle import NOW, Handle
 from omnigraph.graph.snapshot import Reference, Snapshot, named_state
+from omnigraph.policy.actions import CHANGE, Need
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -162,7 +163,7 @@ class History(Handle):
         """Name a commit, the head of this handle's branch unless given; returns its id. Cleanup keeps what is tagged."""
         from omnigraph.commit.tags import set_tag
 
-        self._refuse_read_only()
+        self._allow_write(actor, Need(CHANGE, MAIN))
         commit_id = self._target(commit).head
         set_tag(self._context, name, commit_id, actor or self.actor)
         return commit_id
@@ -177,5 +178,5 @@ class History(Handle):
         """Forget a tag. The commit stays, until cleanup may take it. A tag is no commit, so nothing keeps `actor`."""
         from omnigraph.commit.tags import drop_tag
 
-        self._refuse_read_only()
+        self._allow_write(actor, Need(CHANGE, MAIN))
         drop_tag(self._context, name)

@@ -6,9 +6,12 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from omnigraph.commit.branch_refs import read_ref
+from omnigraph.commit.model import MAIN
 from omnigraph.commit.updates import SchemaIs
 from omnigraph.graph.contract import Contract
 from omnigraph.graph.handle import Handle
+from omnigraph.policy.actions import BRANCH_CREATE, CHANGE, Need
 
 if TYPE_CHECKING:
     from omnigraph.load.model import LoadResult, Progress
@@ -70,7 +73,7 @@ class Loading(Handle):
         from omnigraph.load.scratch import Scratch
         from omnigraph.load.tabular import Columns
 
-        self._refuse_read_only()
+        self._allow_write(actor, *self._needs_of_load(self._named(branch), base))
         scratch = Scratch(self._context.root, self._named(branch))
         try:
             given = Given(
@@ -123,3 +126,11 @@ class Loading(Handle):
         Takes the options of `load`.
         """
         return self.load(data, mode, branch=branch, base=self._named(base), **options)
+
+    def _needs_of_load(self, branch: str, base: str | None) -> list[Need]:
+        """What a load has to be allowed: changing its branch and, when it makes that, making it."""
+        needs = [Need(CHANGE, branch)]
+        # The branch is looked up only where somebody asks for permission.
+        if base is not None and branch != MAIN and self._is_guarded and read_ref(self._context.store, branch) is None:
+            needs.insert(0, Need(BRANCH_CREATE, base, branch))
+        return needs

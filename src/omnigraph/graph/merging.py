@@ -12,6 +12,7 @@ from omnigraph.commit.updates import SchemaIs
 from omnigraph.errors import Conflict, OmnigraphError
 from omnigraph.graph.contract import Contract
 from omnigraph.graph.handle import Handle
+from omnigraph.policy.actions import BRANCH_DELETE, BRANCH_MERGE, CHANGE, Need
 from omnigraph.spark.options import refuse_unknown_engine
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class Merging(Handle):
         """
         from omnigraph.merge.execute import merge
 
-        self._check(asked)
+        needs = [Need(BRANCH_MERGE, source, self._named(into))]
+        self._check(asked, *needs, *([Need(BRANCH_DELETE, None, source)] if delete_branch else []))
 
         def attempt(contract: Contract, schema: SchemaIs) -> MergeResult:
             options = self._options(asked, contract, schema)
@@ -70,7 +72,7 @@ class Merging(Handle):
         """Publish the inverse of a commit on a branch; conflicts as in a merge, where later commits built on it."""
         from omnigraph.merge.pick import revert
 
-        self._check(asked)
+        self._check(asked, Need(CHANGE, self._named(branch)))
 
         def attempt(contract: Contract, schema: SchemaIs) -> MergeResult:
             options = self._options(asked, contract, schema)
@@ -82,7 +84,7 @@ class Merging(Handle):
         """Apply to a branch what one commit changed against its first parent; conflicts as in a merge."""
         from omnigraph.merge.pick import cherry_pick
 
-        self._check(asked)
+        self._check(asked, Need(CHANGE, self._named(onto)))
 
         def attempt(contract: Contract, schema: SchemaIs) -> MergeResult:
             options = self._options(asked, contract, schema)
@@ -90,12 +92,12 @@ class Merging(Handle):
 
         return self._under_schema(attempt)
 
-    def _check(self, asked: Asked) -> None:
-        """Refuse what can not be asked, before anything is looked at."""
+    def _check(self, asked: Asked, *needs: Need) -> None:
+        """Refuse what can not be asked, before anything is looked at; `needs`: what a write has to be allowed."""
         if unknown := sorted(asked.keys() - Asked.__annotations__.keys()):
             raise TypeError(f"unexpected keyword argument '{unknown[0]}'")
         if not asked.get("dry_run"):
-            self._refuse_read_only()
+            self._allow_write(asked.get("actor"), *needs)
         refuse_unknown_engine(asked.get("engine", "auto"))
 
     def _options(self, asked: Asked, contract: Contract, schema: SchemaIs) -> Options:

@@ -11,6 +11,7 @@ from omnigraph.errors import BadRequest
 from omnigraph.graph.handle import Handle
 from omnigraph.ids import now_micros
 from omnigraph.language.query.params import bind_params
+from omnigraph.policy.actions import CHANGE, Need
 from omnigraph.query.entities import View
 from omnigraph.query.execute import Request as QueryRequest
 from omnigraph.query.execute import answer, read_plan, start
@@ -45,7 +46,7 @@ class Transactions(Handle):
         it is now; `ReadSetChanged` or another `Conflict` at the end when someone has changed what the transaction has read or
         written. `message`: kept with the commit. `if_commit`, `idempotency_key`: as in `mutate`.
         """
-        self._refuse_read_only()
+        self._allow_write(actor, Need(CHANGE, self._named(branch)))
         self._refuse_second_write()
         contract, accepted = self._watch.captured()
         request = self._write_request(
@@ -74,7 +75,7 @@ class Transactions(Handle):
         Each is a source, or a tuple of a source, the name of its query and its parameters. The options are those of
         `transaction`.
         """
-        self._refuse_read_only()
+        self._allow_write(actor, Need(CHANGE, self._named(branch)))
         self._refuse_second_write()
         asked = [_given(mutation) for mutation in mutations]
 

@@ -1,51 +1,53 @@
-"""Who may do what. The dispatcher asks here after it knows the actor, the graph and the request, and before any work.
+"""Who may do what at the HTTP boundary. The dispatcher asks here after it knows the actor, the graph and the request, and
+before any work.
 
-Without a policy there are three ways: `Open` (no tokens), `DefaultDeny` (tokens read only) and `Full` (a token may do
-everything). A policy is one more class with the same method.
+A graph with a policy asks that (`omnigraph.policy.decide.Policy`). One without asks the server's rule: `Open` (no tokens),
+`DefaultDeny` (tokens read only) or `Full` (a token may do everything).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from omnigraph.errors import Denied
+from omnigraph.policy.actions import (
+    ADMIN,
+    BRANCH_CREATE,
+    BRANCH_DELETE,
+    BRANCH_MERGE,
+    CHANGE,
+    EXPORT,
+    GRAPH_LIST,
+    INVOKE_QUERY,
+    READ,
+    READING,
+    SCHEMA_APPLY,
+    Guard,
+    Need,
+)
 from omnigraph.server.settings import Rights
 
-READ, EXPORT, CHANGE = "read", "export", "change"
-SCHEMA_APPLY, BRANCH_CREATE, BRANCH_DELETE, BRANCH_MERGE = (
-    "schema_apply",
-    "branch_create",
-    "branch_delete",
-    "branch_merge",
-)
-INVOKE_QUERY, ADMIN, GRAPH_LIST = "invoke_query", "admin", "graph_list"
+__all__ = [
+    "ADMIN",
+    "BRANCH_CREATE",
+    "BRANCH_DELETE",
+    "BRANCH_MERGE",
+    "CHANGE",
+    "EXPORT",
+    "GRAPH_LIST",
+    "INVOKE_QUERY",
+    "READ",
+    "SCHEMA_APPLY",
+    "Access",
+    "DefaultDeny",
+    "Full",
+    "Need",
+    "Open",
+    "ReadOnly",
+    "access_of",
+]
 
-#: What a server that only reads still does.
-READING = frozenset({READ, EXPORT, INVOKE_QUERY, GRAPH_LIST})
-
-
-@dataclass(frozen=True)
-class Need:
-    """One permission that a request needs: the action, the branch it is checked on, and the branch it is aimed at."""
-
-    action: str
-    branch: str | None = None
-    target: str | None = None
-
-    @property
-    def words(self) -> str:
-        """The need as denials name it."""
-        on = "" if self.branch is None else f" on branch '{self.branch}'"
-        aim = "" if self.target is None else f" targeting branch '{self.target}'"
-        return f"action '{self.action}'{on}{aim}"
-
-
-class Access(Protocol):
-    """Decides about needs; `actor` is None where there are no tokens."""
-
-    def check(self, actor: str | None, need: Need) -> None:
-        """Return when the actor may do it; raise `Denied` otherwise."""
+Access = Guard
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class DefaultDeny:
     def check(self, actor: str | None, need: Need) -> None:
         if need.action != READ:
             raise Denied(
-                f"policy denied {need.words} for actor '{actor}': this server has no policy, so default-deny allows "
+                f"policy denied {need.words} for actor '{actor}': there is no policy here, so default-deny allows "
                 "`read` only",
                 action=need.action,
                 actor=actor,
@@ -93,7 +95,8 @@ class ReadOnly:
         self.behind.check(actor, need)
 
 
-def access_of(rights: Rights, *, read_only: bool) -> Access:
-    """The rule of a server without a policy."""
+def access_of(rights: Rights, policy: Guard | None, *, read_only: bool) -> Access:
+    """Who may do what with a graph, or with the server as a whole; `policy` is its own one, None when it has none."""
     rules: dict[Rights, Access] = {"open": Open(), "default-deny": DefaultDeny(), "full": Full()}
-    return ReadOnly(rules[rights]) if read_only else rules[rights]
+    rule = rules[rights] if policy is None else policy
+    return ReadOnly(rule) if read_only else rule

@@ -52,7 +52,7 @@ class Endpoint:
         headers: dict[str, list[str]] = {}
         for name, value in Headers(scope=scope).items():
             headers.setdefault(name, []).append(value)
-        call = Call(operation, scope["omnigraph.request_id"], headers, self._state.access)
+        call = Call(operation, scope["omnigraph.request_id"], headers, self._state.graphs.access)
         scope["omnigraph.call"] = call
         async with AsyncExitStack() as held:
             try:
@@ -103,6 +103,7 @@ class Endpoint:
         call.path = {name: _segment(value) for name, value in scope["path_params"].items()}
         if not operation.flat:
             call.served = state.graphs.find(call.path["graph_id"])
+            call.access = call.served.access
         call.parameters = intake.read_parameters(operation, scope["query_string"])
         call.timeout = intake.timeout_of(call, state.settings.limits.query_seconds)
         intake.check_idempotency_key(call)

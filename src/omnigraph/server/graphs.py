@@ -15,6 +15,9 @@ from omnigraph.ids import now_micros
 from omnigraph.language.query.ast import Query
 from omnigraph.language.query.compile import compile_parsed
 from omnigraph.language.query.parser import parse_query_file
+from omnigraph.policy.bundle import Bundle
+from omnigraph.policy.decide import Policy
+from omnigraph.server.access import Access, access_of
 from omnigraph.server.settings import GRAPH_ID, RESERVED_IDS, GraphSource, Settings
 
 _log = logging.getLogger("omnigraph.server")
@@ -37,6 +40,7 @@ class ServedGraph:
 
     graph_id: str
     graph: Graph
+    access: Access
     stored: Mapping[str, StoredQuery] = field(default_factory=dict)
 
     def hidden(self, text: str) -> str:
@@ -50,6 +54,8 @@ class ServedGraph:
 class ServedGraphs:
     """All graphs that could be opened, by id; the others are quarantined: absent, as if they were not configured."""
 
+    #: Who may do what with the server as a whole.
+    access: Access
     healthy: dict[str, ServedGraph] = field(default_factory=dict)
     quarantined: dict[str, str] = field(default_factory=dict)
 
@@ -74,7 +80,7 @@ class ServedGraphs:
 
 def open_graphs(settings: Settings) -> ServedGraphs:
     """Open every graph. One that can not be opened is quarantined, or refused with `require_all_graphs`."""
-    graphs = ServedGraphs()
+    graphs = ServedGraphs(_access(settings, settings.policy, None))
     for source in settings.graphs:
         try:
             graphs.healthy[source.graph_id] = _opened(source, settings)
@@ -90,8 +96,16 @@ def open_graphs(settings: Settings) -> ServedGraphs:
 
 
 def _opened(source: GraphSource, settings: Settings) -> ServedGraph:
-    graph = open_graph(source.uri, "ro" if settings.read_only else "rw")
-    return ServedGraph(source.graph_id, graph, _stored(source.queries, graph))
+    access = _access(settings, source.policy, source.graph_id)
+    guard = None if source.policy is None else access
+    graph = open_graph(source.uri, "ro" if settings.read_only else "rw", guard=guard)
+    return ServedGraph(source.graph_id, graph, access, _stored(source.queries, graph))
+
+
+def _access(settings: Settings, bundle: Bundle | None, graph_id: str | None) -> Access:
+    """Who may do what with a graph, or with the server (`graph_id` None); its policy is compiled here, once."""
+    policy = None if bundle is None else Policy(bundle, graph_id)
+    return access_of(settings.rights, policy, read_only=settings.read_only)
 
 
 def _stored(places: Sequence[str], graph: Graph) -> dict[str, StoredQuery]:

@@ -127,7 +127,7 @@ Needs = Callable[[Call], Iterable[Need]]
 
 
 def no_needs(call: Call) -> Iterable[Need]:
-    """Nothing has to be allowed."""
+    """Nothing has to be allowed: what is told is the same for everybody who may ask at all."""
     return ()
 
 
@@ -140,7 +140,8 @@ class Operation:
     path: str
     summary: str
     work: Work
-    needs: Needs = no_needs
+    #: Every operation says what must be allowed; `no_needs` only where no policy has a say.
+    needs: Needs
     #: Whether `needs` of a call asks the storage, so that it is called in a thread.
     needs_look_up: Callable[[Call], bool] = lambda call: False
     parameters: type[msgspec.Struct] = NoParameters

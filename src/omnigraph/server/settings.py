@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from omnigraph.errors import BadRequest
+from omnigraph.policy.bundle import Bundle
 from omnigraph.query.limits import parse_size
 
 MIB = 2**20
@@ -27,11 +28,12 @@ Rights = Literal["open", "default-deny", "full"]
 
 @dataclass(frozen=True)
 class GraphSource:
-    """A graph that is served. `queries`: files or folders of stored queries."""
+    """A graph that is served. `queries`: files or folders of stored queries. `policy`: its own rules about who may do what."""
 
     graph_id: str
     uri: str
     queries: tuple[str, ...] = ()
+    policy: Bundle | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class Settings:
     port: int = 8080
     workers: int = 1
     rights: Rights = "full"
+    #: Who may do what with the server as a whole.
+    policy: Bundle | None = None
     #: The token that is made for one run of the server; None when tokens come from the environment, or are not needed.
     one_time_token: str | None = None
     read_only: bool = False

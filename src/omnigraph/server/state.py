@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from omnigraph.errors import BadRequest
-from omnigraph.server.access import Access, access_of
 from omnigraph.server.admission import Admission, ExportSlots, FailedTries
 from omnigraph.server.graphs import ServedGraphs, open_graphs
 from omnigraph.server.jobs import Jobs
@@ -30,7 +29,6 @@ class ServerState:
     settings: Settings
     graphs: ServedGraphs
     tokens: Tokens
-    access: Access
     scratch: ScratchFolder
     #: The server takes no new connections; what has no end ends itself.
     is_stopping: bool = False
@@ -91,5 +89,4 @@ def tokens_of(settings: Settings) -> Tokens:
 def open_state(settings: Settings) -> ServerState:
     """Open the graphs and read the tokens."""
     tokens = tokens_of(settings)
-    access = access_of(settings.rights, read_only=settings.read_only)
-    return ServerState(settings, open_graphs(settings), tokens, access, make_scratch("server"))
+    return ServerState(settings, open_graphs(settings), tokens, make_scratch("server"))

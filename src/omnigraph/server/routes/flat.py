@@ -11,7 +11,7 @@ from omnigraph.server.access import GRAPH_LIST, Need
 from omnigraph.server.graphs import health_of
 from omnigraph.server.metrics import CONTENT_TYPE
 from omnigraph.server.openapi import openapi_document
-from omnigraph.server.operation import JSON, Answer, Call, Operation
+from omnigraph.server.operation import JSON, Answer, Call, Operation, no_needs
 from omnigraph.server.state import ServerState
 from omnigraph.server.tokens import bearer_token
 
@@ -59,6 +59,7 @@ def operations(state: ServerState, of_graphs: Sequence[Operation]) -> list[Opera
             "/healthz",
             "Whether the process answers.",
             health,
+            no_needs,
             answers=models.Health,
             flat=True,
             public=True,
@@ -69,13 +70,33 @@ def operations(state: ServerState, of_graphs: Sequence[Operation]) -> list[Opera
             "/readyz",
             "Whether the graphs can be used.",
             ready,
+            no_needs,
             answers=models.Ready,
             statuses=(503,),
             flat=True,
             public=True,
         ),
-        Operation("openapi", "GET", "/openapi.json", "This document.", document, answers=JSON, flat=True, public=True),
-        Operation("metrics", "GET", "/metrics", "Numbers for Prometheus.", metrics, answers="text/plain", flat=True),
+        Operation(
+            "openapi",
+            "GET",
+            "/openapi.json",
+            "This document.",
+            document,
+            no_needs,
+            answers=JSON,
+            flat=True,
+            public=True,
+        ),
+        Operation(
+            "metrics",
+            "GET",
+            "/metrics",
+            "Numbers for Prometheus.",
+            metrics,
+            no_needs,
+            answers="text/plain",
+            flat=True,
+        ),
         Operation(
             "list_graphs",
             "GET",

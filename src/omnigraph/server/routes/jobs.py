@@ -8,7 +8,7 @@ import orjson
 
 from omnigraph.server import models
 from omnigraph.server.jobs import RUNNING, Jobs
-from omnigraph.server.operation import Answer, Call, Follow, Operation
+from omnigraph.server.operation import Answer, Call, Follow, Operation, no_needs
 from omnigraph.server.routes.feeds import EVENTS
 from omnigraph.server.state import ServerState
 
@@ -38,13 +38,23 @@ def operations(state: ServerState) -> list[Operation]:
         return Follow(poll, EVENTS, {"Cache-Control": "no-store"}, lambda: shown[-1]["state"] != RUNNING)
 
     return [
-        Operation("job", "GET", "/jobs/{job_id}", "How far a job is.", show, answers=models.JobAnswer, statuses=(404,)),
+        Operation(
+            "job",
+            "GET",
+            "/jobs/{job_id}",
+            "How far a job is.",
+            show,
+            no_needs,
+            answers=models.JobAnswer,
+            statuses=(404,),
+        ),
         Operation(
             "job_events",
             "GET",
             "/jobs/{job_id}/events",
             "How far a job is, as server-sent events until it has ended.",
             follow,
+            no_needs,
             answers=EVENTS,
             statuses=(404,),
         ),

@@ -1,0 +1,62 @@
+"""YAML files that people write by hand: read as plain data, with every key that is there twice refused."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import yaml
+
+from omnigraph.errors import BadRequest
+
+
+class DuplicateKey(BadRequest):
+    """A mapping of a YAML file has one key twice; `key` is its text, `line` counts from 1."""
+
+    def __init__(self, message: str, *, key: str, line: int) -> None:
+        super().__init__(message)
+        self.key = key
+        self.line = line
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader, which would let the last of two equal keys win."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Hashable] = set()
+        for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a text", key_node.start_mark)
+            if key in seen:
+                line = key_node.start_mark.line + 1
+                raise DuplicateKey(f"duplicate key '{key}' in line {line}", key=str(key), line=line)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(text: str) -> object:
+    """The plain data of a YAML text; BadRequest says in one line what is wrong with it and where."""
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.MarkedYAMLError as error:
+        place = "" if error.problem_mark is None else f" in line {error.problem_mark.line + 1}"
+        raise BadRequest(f"not valid YAML{place}: {error.problem or error.context}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise BadRequest(
+            f"not valid YAML: {str(error).splitlines()[0] if str(error) else 'nested too deeply'}"
+        ) from None
+
+
+def mapping_of(value: object, what: str, known: tuple[str, ...]) -> dict[str, Any]:
+    """A mapping whose keys are all known; BadRequest names the first one that is not."""
+    if not isinstance(value, dict):
+        raise BadRequest(f"{what} must be a mapping")
+    for key in value:
+        if key not in known:
+            raise BadRequest(
+                f"{what}: unknown field `{key}`, expected one of {', '.join(f'`{name}`' for name in known)}"
+            )
+    return value
