@@ -23,6 +23,7 @@ MODULES = (
     "bench.query",
     "bench.query_limits",
     "bench.search",
+    "bench.serve",
     "bench.storage",
     "bench.storage_s3",
 )

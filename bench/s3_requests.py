@@ -72,9 +72,10 @@ class Recording:
 
 
 class Recorder:
-    """Collects the requests of the block that is being recorded, if any."""
+    """Collects the requests of the block that is being recorded, if any. `latency`: seconds added to each of the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, latency: float = 0.0) -> None:
+        self._latency = latency
         self._requests: list[Request] | None = None
         self._lock = threading.Lock()
 
@@ -93,16 +94,16 @@ class Recorder:
         """One request on its way through the proxy."""
         requests, started = self._requests, time.monotonic()
         yield
+        time.sleep(self._latency if requests is None else LATENCY_SECONDS)
         if requests is not None:
-            time.sleep(LATENCY_SECONDS)
             with self._lock:
                 requests.append(Request(verb, path, started, time.monotonic()))
 
 
 @contextmanager
-def recorded(server: S3Server) -> Iterator[tuple[S3Server, Recorder]]:
-    """The same server, reached through a proxy that records."""
-    recorder = Recorder()
+def recorded(server: S3Server, latency: float = 0.0) -> Iterator[tuple[S3Server, Recorder]]:
+    """The same server, reached through a proxy that records; `latency`: seconds added to requests that it does not record."""
+    recorder = Recorder(latency)
     proxy = ThreadingHTTPServer(("127.0.0.1", 0), _handler(recorder, urlsplit(server.endpoint).netloc))
     thread = threading.Thread(target=proxy.serve_forever, name="recording proxy", daemon=True)
     thread.start()
