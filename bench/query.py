@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 
 import omnigraph
 from bench.measure import Floor, Measure, Row, benchmark, in_turn
+from bench.query_forms import form_rows
 from bench.query_texts import QUESTIONS, Question
 from bench.social import Social, load_social, make_social
 
@@ -34,7 +36,7 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 
 @benchmark("query.social")
 def social_queries() -> Iterator[Row]:
-    """The nine questions, then neighbourhoods and point look-ups."""
+    """The nine questions, neighbourhoods and point look-ups, then the ten forms."""
     missing = [name for name in ("duckdb", "kuzu") if find_spec(name) is None]
     if missing:
         print(f"query.social needs its peers: pip install {' '.join(missing)}", file=sys.stderr)
@@ -43,10 +45,12 @@ def social_queries() -> Iterator[Row]:
     try:
         social = make_social()
         graph = load_social(social, folder / "graph")
-        kuzu, duck = _kuzu(social, folder), _duckdb(social)
+        cypher, sql = _kuzu(social, folder), _duckdb(social)
+        kuzu, duck = _rows_of_kuzu(cypher), _rows_of_duckdb(sql)
         yield from _nine(graph, kuzu, duck)
         yield from _neighbourhoods(graph, kuzu)
         yield _lookup(graph)
+        yield from form_rows(graph, cypher, sql)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -124,18 +128,28 @@ def _lookup(graph: omnigraph.Graph) -> Row:
 # --- peers ------------------------------------------------------------------------------------------------------------
 
 
-def _duckdb(social: Social) -> Ask:
+def _rows_of_duckdb(connection: Any) -> Ask:
+    return lambda text: connection.execute(text).fetchall()
+
+
+def _rows_of_kuzu(connection: Any) -> Ask:
+    return lambda text: [tuple(row) for row in connection.execute(text).get_all()]
+
+
+def _duckdb(social: Social) -> Any:
+    """An open connection with the tables, and as many threads as there are cores."""
     import duckdb
 
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": os.cpu_count() or 1})
     for name, table in {**social.nodes, **social.edges}.items():
         connection.register("arrow_table", table)
         connection.execute(f"create table {name} as select * from arrow_table")
-    return lambda text: connection.execute(text).fetchall()
+    return connection
 
 
 _ENDS = {
     "Follows": ("Person", "Person"),
+    "WorksWith": ("Person", "Person"),
     "LivesIn": ("Person", "City"),
     "HasInterest": ("Person", "Interest"),
     "CityIn": ("City", "State"),
@@ -143,11 +157,12 @@ _ENDS = {
 }
 
 
-def _kuzu(social: Social, folder: Path) -> Ask:
+def _kuzu(social: Social, folder: Path) -> Any:
+    """The same in Kuzu."""
     import kuzu
     import pyarrow.parquet as parquet
 
-    connection = kuzu.Connection(kuzu.Database(str(folder / "kuzu")))
+    connection = kuzu.Connection(kuzu.Database(str(folder / "kuzu")), num_threads=os.cpu_count() or 1)
     for name, table in social.nodes.items():
         more = ", gender STRING, age INT32" if name == "Person" else ""
         connection.execute(f"create node table {name} (key STRING primary key{more})")
@@ -156,7 +171,7 @@ def _kuzu(social: Social, folder: Path) -> Ask:
         source, target = _ENDS[name]
         connection.execute(f"create rel table {name} (from {source} to {target})")
         _copy(connection, parquet, name, table, folder)
-    return lambda text: [tuple(row) for row in connection.execute(text).get_all()]
+    return connection
 
 
 def _copy(connection: Any, parquet: Any, name: str, table: pa.Table, folder: Path) -> None:

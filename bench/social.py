@@ -20,6 +20,7 @@ node State { key: String @key }
 node Country { key: String @key }
 node Interest { key: String @key }
 edge Follows: Person -> Person
+edge WorksWith: Person -> Person
 edge LivesIn: Person -> City
 edge HasInterest: Person -> Interest
 edge CityIn: City -> State
@@ -28,6 +29,8 @@ edge StateIn: State -> Country
 CITIES, STATES, COUNTRIES, INTERESTS = 7_000, 270, 3, 41
 #: Very popular persons, who get half of all followers.
 POPULAR = 0.005
+#: How many others a person works with, on average.
+COLLEAGUES = 3
 
 Numbers = npt.NDArray[np.int64]
 
@@ -60,9 +63,14 @@ def make_social(persons: int = 100_000, follows: int = 2_400_000, seed: int = 7)
     places = {"City": ("c", CITIES), "State": ("s", STATES), "Country": ("n", COUNTRIES), "Interest": ("i", INTERESTS)}
     nodes = {name: pa.table({"key": _keys(prefix, np.arange(count))}) for name, (prefix, count) in places.items()}
     cities, states = np.arange(CITIES), np.arange(STATES)
+    lives_in = random.integers(0, CITIES, persons)
+    # Nobody works with somebody they follow: a pair has one edge, and counts the same for every engine.
+    colleagues = np.setdiff1d(random.integers(0, persons * persons, persons * COLLEAGUES), pairs)
+    colleagues = colleagues[colleagues // persons != colleagues % persons]
     edges = {
         "Follows": _edges("p", pairs // persons, "p", pairs % persons),
-        "LivesIn": _edges("p", np.arange(persons), "c", random.integers(0, CITIES, persons)),
+        "WorksWith": _edges("p", colleagues // persons, "p", colleagues % persons),
+        "LivesIn": _edges("p", np.arange(persons), "c", lives_in),
         "HasInterest": _edges("p", interests // INTERESTS, "i", interests % INTERESTS),
         "CityIn": _edges("c", cities, "s", cities % STATES),
         "StateIn": _edges("s", states, "n", states % COUNTRIES),
