@@ -149,7 +149,7 @@ def form_rows(graph: omnigraph.Graph, kuzu: Any, duckdb: Any) -> Iterator[Row]:
         "DuckDB": lambda form: duckdb.sql(form.sql, params=dict(form.params)).to_arrow_table(),
     }
     for form in FORMS:
-        _check_equal(form, engines)
+        check_equal(form, engines)
         yield from _rows(form, _fastest(form, list(engines.values())))
 
 
@@ -183,7 +183,8 @@ def _seconds(answer: Answer, form: Form) -> float:
     return CLOCK() - start
 
 
-def _check_equal(form: Form, engines: Mapping[str, Answer]) -> None:
+def check_equal(form: Form, engines: Mapping[str, Answer]) -> None:
+    """Raise unless the engines give the same rows, of which there is one at least."""
     ours, *others = ((name, _plain(form, answer(form))) for name, answer in engines.items())
     for name, theirs in others:
         if ours[1] != theirs:

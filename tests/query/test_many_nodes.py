@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from random import Random
@@ -12,7 +13,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.language.query.ir import Direction
-from omnigraph.query import bfs, csr
+from omnigraph.query import bfs, count_paths, csr
 from omnigraph.query.limits import Budget, Limits
 from omnigraph.query.loops import compiled
 from tests.query.loading import append
@@ -86,6 +87,34 @@ def test_groups_across_types(large: Large, mode: str) -> None:
     source = "query q() { match { $a: N $a to $b $b in $c } return { $c.k, count($a) as n, sum($a.age) as s } }"
     found = {row["c.k"]: (row["n"], row["s"]) for row in large.graph.query(source).rows}
     assert found == {club: (expected[club], float(total[club])) for club in expected}
+
+
+COUNTED_BACK = [
+    ('$a: N exists { $a in $c $c.k = "c3" }', lambda large, key: "c3" in large.clubs[key]),
+    ('$a: N not { $a to $b $b in $c $c.k = "c3" }', lambda large, key: not _followed_in(large, key, "c3")),
+    ('$a: N count { $a to $b $b in $c $c.k = "c3" } = 2', lambda large, key: len(_followed_in(large, key, "c3")) == 2),
+]
+
+
+def _followed_in(large: Large, key: str, club: str) -> list[str]:
+    return [end for end in large.ends.get(key, ()) if club in large.clubs[end]]
+
+
+@pytest.mark.parametrize(("block", "holds"), COUNTED_BACK, ids=["exists", "not", "count"])
+def test_few_ends_are_counted_from_their_side(
+    large: Large, block: str, holds: Callable[[Large, str], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The adjacency of the other direction is there at once, and any number of edges is many."""
+    monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", "csr")
+    monkeypatch.setattr(count_paths, "_PER_EDGE_TURNED", 0.0)
+    monkeypatch.setattr(count_paths, "_MANY_EDGES", 1)
+    taken = []
+    back = count_paths._Edges._back
+    monkeypatch.setattr(count_paths._Edges, "_back", lambda *given: taken.append(1) or back(*given))
+    expected = sorted(key for key in large.ages if holds(large, key))
+    found = large.graph.query(f"match {{ {block} }} return {{ $a.k }} order {{ $a.k }}").rows
+    assert [row["a.k"] for row in found] == expected
+    assert taken
 
 
 def test_the_most_followed_are_ordered(large: Large) -> None:

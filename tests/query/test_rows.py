@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.query.domain import SortedIds
-from omnigraph.query.rows import Attributes, Rows, concatenated
+from omnigraph.query.rows import Attributes, Rows, concatenated, order_by_code
 
 IDS = SortedIds(("test",), pa.array(["a", "b", "c", "d"]))
 #: What is known of the nodes stands in another order than the nodes.
@@ -73,3 +73,9 @@ def test_what_was_read() -> None:
     assert [found.has("x", name) for name in ("id", "age", "name")] == [True, True, False]
     assert [found.has("p", name) for name in ("name", "id")] == [True, False]
     assert found.addresses("x") is None
+
+
+@given(st.lists(st.sampled_from([0, 1, 2, 2**16 - 1, 2**16, 2**31 + 5, 2**48 + 1, 2**62])))
+def test_the_order_by_code_is_the_stable_one(codes: list[int]) -> None:
+    given_codes = np.array(codes, np.int64)
+    assert order_by_code(given_codes).tolist() == np.argsort(given_codes, kind="stable").tolist()

@@ -20,6 +20,7 @@ from omnigraph.values.compare import (
     OPERATORS,
     Comparison,
     coerce,
+    coerce_items,
     condition,
     matches,
     scan_filter,
@@ -156,3 +157,32 @@ def test_conditions_can_be_combined(tmp_path: Path) -> None:
     dataset = lance.write_dataset(pa.table({"n": pa.array([1, 2, 3, None], pa.int32())}), tmp_path / "d")
     above, below = (condition("n", coerce(I32, operator, 2)) for operator in (">=", "<="))
     assert dataset.to_table(filter=above & below)["n"].to_pylist() == [2]
+
+
+#: Lists as a query may hold them: all of the column's own kind, too large or too small, of other kinds, with null.
+LISTS: list[list[str | int | float | bool | None]] = [
+    [],
+    [3, 2, 3],
+    [2**31, 3],
+    [-(2**63) - 1, 2**64],
+    [2, 2.0, 2.5],
+    [2.0, -0.0, math.inf, math.nan],
+    [None, 3],
+]
+
+
+@pytest.mark.parametrize("scalar", [*INTEGER_VALUES, Scalar.F32, Scalar.F64], ids=str)
+@pytest.mark.parametrize("values", LISTS, ids=str)
+def test_items_are_coerced_as_each_of_them_is(scalar: Scalar, values: list[str | int | float | bool | None]) -> None:
+    kind = PropType(scalar)
+    each = [coerce(kind, "=", value) for value in values]
+    expected = [found.value.as_py() for found in each if isinstance(found, Comparison)]
+    items = coerce_items(kind, values)
+    assert items.type == arrow_type(kind)
+    assert items.to_pylist() == expected
+
+
+def test_items_of_other_types_are_what_the_column_holds() -> None:
+    assert coerce_items(PropType(Scalar.STRING), ["a", "", "a"]).equals(pa.array(["a", "", "a"]))
+    assert coerce_items(PropType(Scalar.DATE), [0, 19723]).equals(pa.array([0, 19723], pa.int32()).cast(pa.date32()))
+    assert coerce_items(PropType(Scalar.BOOL), [True, None]).equals(pa.array([True]))

@@ -107,8 +107,11 @@ def items_of(value: object) -> Sequence[object]:
 
 def elements_of(value: object) -> Sequence[object]:
     """The elements of a list, of which none may be null."""
-    found = [unwrapped(item) for item in items_of(value)]
-    if any(item is None for item in found):
+    items = items_of(value)
+    # Long lists nearly always hold plain values of one kind.
+    kinds = set(map(type, items))
+    found = items if kinds <= _PLAIN else [unwrapped(item) for item in items]
+    if type(None) in kinds or (found is not items and any(item is None for item in found)):
         raise ValueError("null is not accepted as an element")
     return found
 
@@ -136,6 +139,19 @@ def text_of(value: object) -> str:
     except UnicodeEncodeError:
         raise ValueError("the text holds half of a surrogate pair") from None
     return value
+
+
+def texts_of(values: Sequence[object]) -> tuple[str, ...]:
+    """Texts that can be stored, each as `text_of` gives it."""
+    if set(map(type, values)) == {str}:
+        texts = cast("Sequence[str]", values)
+        try:
+            "".join(texts).encode()
+        except UnicodeEncodeError:
+            pass
+        else:
+            return tuple(texts)
+    return tuple(map(text_of, values))
 
 
 def bool_of(value: object) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from omnigraph.errors import ResourceLimit
 from omnigraph.language.query.ir import CountPaths, Hop
 from omnigraph.query.bfs import count_reached
-from omnigraph.query.csr import Adjacency
+from omnigraph.query.csr import Adjacency, EdgeGraph
 from omnigraph.query.domain import SortedIds
 from omnigraph.query.edges import counted_adjacency, read_edges
 from omnigraph.query.expand import ends_of
-from omnigraph.query.points import Points, points_at, points_of
-from omnigraph.query.reach import distinct, marked, one_hop, reaching, slots_of
+from omnigraph.query.points import Points, is_passing, points_at, points_of
+from omnigraph.query.reach import Reached, distinct, marked, one_hop, reaching, slots_of
 from omnigraph.query.rows import WEIGHT, Integers, Rows
 from omnigraph.query.run import Run
 from omnigraph.query.targets import fitting_targets, is_any
@@ -68,7 +70,7 @@ def _paths_from(rows: Rows, hop: Hop, run: Run) -> Integers:
 
 def _paths(hop: Hop, sources: Points, run: Run) -> Integers:
     """How many paths the hop and those behind it have from each source."""
-    adjacency, domain, positions = _adjacency(hop, sources, run)
+    adjacency, domain, positions, graph = _adjacency(hop, sources, run)
     edge = hop.edge
     # With an edge variable parallel edges are different paths.
     each_edge = edge.variable is not None and adjacency.parallel is not None
@@ -79,15 +81,7 @@ def _paths(hop: Hop, sources: Points, run: Run) -> Integers:
     if ends_here:
         return count_reached(adjacency, starts, edge.min_hops, edge.max_hops, run.budget)[inverse]
     if edge.max_hops == 1:
-        reached = one_hop(adjacency, starts)
-        everything = reached.ends is adjacency.indices
-        weights = _weights(hop, domain, adjacency.ends if everything else marked(reached.ends, adjacency.size), run)
-        values = weights[reached.ends]
-        if each_edge:
-            assert adjacency.parallel is not None
-            values = _product(values, adjacency.parallel if everything else adjacency.parallel[slots_of(reached)])
-        refuse_too_many(values)
-        return reached.sums(values)[inverse]
+        return _Edges(hop, adjacency, domain, graph, each_edge).paths(starts, run)[inverse]
     sums = np.zeros(len(starts), np.int64)
     each_end: Integers | None = None
     for piece in reaching(adjacency, edge, starts, run.budget):
@@ -114,14 +108,83 @@ def _weights(hop: Hop, domain: SortedIds, positions: Integers, run: Run) -> Inte
     return weights
 
 
-def _adjacency(hop: Hop, sources: Points, run: Run) -> tuple[Adjacency, SortedIds, Integers]:
-    """The adjacency of a hop, where it leads, and the sources in it. Conditions on edges need the edges themselves."""
+#: From so many edges for each node they lead to on, nearly all of these nodes are reached.
+_MANY_EDGES = 4
+#: How many times fewer edges must lead to the ends that count for the way back to be worth it.
+_FEWER = 8
+#: Milliseconds to turn an edge around, measured.
+_PER_EDGE_TURNED = 0.00005
+
+
+@dataclass(frozen=True)
+class _Edges:
+    """The edges of a hop of one step: `graph` holds them where they are kept in memory.
+
+    `each_edge`: parallel edges are different paths.
+    """
+
+    hop: Hop
+    adjacency: Adjacency
+    domain: SortedIds
+    graph: EdgeGraph | None
+    each_edge: bool
+
+    def paths(self, starts: Integers, run: Run) -> Integers:
+        """For each start how many paths lead over its edges and on from their ends."""
+        adjacency = self.adjacency
+        if int(adjacency.degrees(starts).sum()) < _MANY_EDGES * adjacency.size:
+            reached = one_hop(adjacency, starts)
+            return self._along(reached, _weights(self.hop, self.domain, marked(reached.ends, adjacency.size), run))
+        weights = _weights(self.hop, self.domain, adjacency.ends, run)
+        ends = np.flatnonzero(weights)
+        if self.graph is None or len(ends) * _FEWER > len(adjacency.ends):
+            return self._along(one_hop(adjacency, starts), weights)
+        turned, key = self.hop.edge.direction.reversed, ("turned", *self.domain.key)
+        if not self.graph.is_made(turned) and run.caches.spending.of(key) < _PER_EDGE_TURNED * len(self.graph.tails):
+            with run.caches.spending.measured(key):
+                return self._along(one_hop(adjacency, starts), weights)
+        back = self.graph.adjacency(turned)
+        if int(back.degrees(ends).sum()) * _FEWER > len(adjacency.indices):
+            return self._along(one_hop(adjacency, starts), weights)
+        return self._back(back, ends, weights, starts)
+
+    def _along(self, reached: Reached, weights: Integers) -> Integers:
+        """Each edge of a start brings the paths of its end."""
+        values = weights[reached.ends]
+        if self.each_edge:
+            parallel = self.adjacency.parallel
+            assert parallel is not None
+            everything = reached.ends is self.adjacency.indices
+            values = _product(values, parallel if everything else parallel[slots_of(reached)])
+        refuse_too_many(values)
+        return reached.sums(values)
+
+    def _back(self, back: Adjacency, ends: Integers, weights: Integers, starts: Integers) -> Integers:
+        """The same from the few ends that have paths: each brings them to those whose neighbour it is."""
+        counts, slots = back.slots(ends)
+        values = weights[ends].repeat(counts)
+        if self.each_edge:
+            assert back.parallel is not None
+            values = _product(values, back.parallel[slots])
+        refuse_too_many(values)
+        sums = np.zeros(self.adjacency.sources, np.int64)
+        np.add.at(sums, back.indices[slots], values)
+        return np.where(starts < 0, 0, sums[starts])
+
+
+def _adjacency(hop: Hop, sources: Points, run: Run) -> tuple[Adjacency, SortedIds, Integers, EdgeGraph | None]:
+    """The adjacency of a hop, where it leads, the sources in it, and the graph it belongs to when that is kept.
+
+    Conditions on edges need the edges themselves.
+    """
     if hop.edge.predicates:
         found = read_edges(hop.edge, (), sources, run)
-        return counted_adjacency(found), found.targets, sources.within(found.sources, run)
+        return counted_adjacency(found), found.targets, sources.within(found.sources, run), None
     graph = graph_for(hop.edge, sources, run)
     direction = hop.edge.direction
-    return graph.adjacency(direction), graph.domain_to(direction), sources.within(graph.domain_from(direction), run)
+    positions = sources.within(graph.domain_from(direction), run)
+    kept = None if is_passing(graph.sources) else graph
+    return graph.adjacency(direction), graph.domain_to(direction), positions, kept
 
 
 def _product(one: Integers, other: Integers) -> Integers:

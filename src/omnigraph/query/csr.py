@@ -116,6 +116,10 @@ class EdgeGraph:
                 self._made[direction] = self._make(direction)
             return self._made[direction]
 
+    def is_made(self, direction: Direction) -> bool:
+        """Whether the adjacency of a direction is there already."""
+        return direction in self._made
+
     def _make(self, direction: Direction) -> Adjacency:
         size, reach = len(self.domain_from(direction).ids), len(self.domain_to(direction).ids)
         match direction:

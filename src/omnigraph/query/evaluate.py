@@ -51,7 +51,7 @@ from omnigraph.query.search.scores import scores
 from omnigraph.query.search.text import matches_text
 from omnigraph.values.build import repeated
 from omnigraph.values.columns import arrow_type, whole
-from omnigraph.values.compare import EXCHANGED, Comparison, Nothing, coerce
+from omnigraph.values.compare import EXCHANGED, Nothing, coerce, coerce_items
 
 #: Steps of a loop that computing something for a row, such as a text in lower case, takes about as long as.
 _STEPS_PER_ROW = 200
@@ -382,22 +382,15 @@ def _is_one_of(item: Expr, listed: tuple[PlainValue, ...], rows: Rows, run: Run)
         return mask
     column = evaluate(item, rows, run)
     wanted = listed_values(item.type, listed)
-    if wanted is None:
-        return mask
     if pa.types.is_floating(column.type):
         # By value: 0 equals -0.
         column = pc.add(column, pa.scalar(0, column.type))
     return as_mask(pc.is_in(column, value_set=wanted, skip_nulls=True))
 
 
-def listed_values(kind: PropType, listed: tuple[PlainValue, ...]) -> pa.Array | None:
-    """The values of a list that a column of this type can be equal to, in its own type; None when there is none."""
-    coerced = (coerce(kind, "=", plain(value)) for value in listed)
-    values = [found.value for found in coerced if isinstance(found, Comparison)]
-    if not values:
-        return None
-    array = pa.array([value.as_py() for value in values], values[0].type)
-    return pc.add(array, pa.scalar(0, array.type)) if pa.types.is_floating(array.type) else array
+def listed_values(kind: PropType, listed: tuple[PlainValue, ...]) -> pa.Array:
+    """The values of a list that a column of this type can be equal to, in its own type."""
+    return coerce_items(kind, [plain(value) for value in listed])
 
 
 # --- text -------------------------------------------------------------------------------------------------------------

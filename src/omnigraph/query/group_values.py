@@ -19,7 +19,7 @@ from omnigraph.language.types import FLOATS
 from omnigraph.query.compare import as_mask
 from omnigraph.query.evaluate import constant_value, evaluate
 from omnigraph.query.limits import Budget
-from omnigraph.query.rows import Integers, Rows, Values
+from omnigraph.query.rows import Integers, Rows, Values, order_by_code
 from omnigraph.query.run import Run
 from omnigraph.values.columns import arrow_type, whole
 
@@ -47,21 +47,24 @@ def aggregate_whole(plan: Aggregate, rows: Rows, run: Run) -> Rows:
 def _groups(keys: list[pa.Array], count: int, budget: Budget) -> tuple[Integers, Integers]:
     """The number of each row's group, and the first row of each group; groups are numbered by their first rows."""
     codes = np.zeros(count, np.int64)
-    for key in keys:
+    for number, key in enumerate(keys):
         own = _codes(key)
         budget.check()
-        width = int(own.max()) + 1 if len(own) else 1
-        _, codes = np.unique(codes * width + own, return_inverse=True)
+        # A product of two numbers below the number of rows, which are renumbered before the next.
+        codes = own if not number else _codes(pa.array(codes * (int(own.max(initial=0)) + 1) + own))
     budget.check()
-    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.arange(len(order))
-    return numbers[inverse], first[order]
+    return codes, _firsts(codes)
+
+
+def _firsts(codes: Integers) -> Integers:
+    """The rows with a code that is above all before it; of codes numbered by their first rows, these are those rows."""
+    above = np.ones(len(codes), np.bool_)
+    np.greater(codes[1:], np.maximum.accumulate(codes)[:-1], out=above[1:])
+    return np.flatnonzero(above)
 
 
 def _codes(key: pa.Array) -> Integers:
-    """Equal numbers for equal values; null is a value of its own, and 0 is -0."""
+    """Equal numbers for equal values, in the order in which they first appear; null is one of them, and 0 is -0."""
     if pa.types.is_list(key.type) or pa.types.is_fixed_size_list(key.type):
         seen: dict[object, int] = {}
         items = (None if value is None else tuple(value) for value in key.to_pylist())
@@ -109,7 +112,7 @@ def _first_of_each(codes: Integers, values: pa.Array, budget: Budget) -> Integer
 
 
 def _collected(call: AggregateCall, values: pa.Array, codes: Integers, count: int) -> pa.Array:
-    order = np.argsort(codes, kind="stable")
+    order = order_by_code(codes)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=count))]).astype(np.int32)
     items = values.take(pa.array(order)).cast(arrow_type(call.type.element()))
     return pa.ListArray.from_arrays(pa.array(offsets), items, type=arrow_type(call.type))
@@ -133,7 +136,7 @@ def _at(values: pa.Array, codes: Integers, count: int, *, last: bool, sort: bool
     if sort:
         order, starts, sizes = _sorted(values, codes)
     else:
-        order = np.argsort(codes, kind="stable")
+        order = order_by_code(codes)
         starts, sizes = _runs(codes)
     sizes = np.pad(sizes, (0, count - len(sizes)))
     starts = np.pad(starts, (0, count - len(starts)))

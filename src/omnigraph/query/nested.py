@@ -27,7 +27,7 @@ from omnigraph.language.query.ir import (
 )
 from omnigraph.query.aggregate import aggregate
 from omnigraph.query.reach import Reached, Sizes
-from omnigraph.query.rows import Integers, Mask, Rows, Values, column_name, gathered
+from omnigraph.query.rows import Integers, Mask, Rows, Values, column_name, gathered, order_by_code
 from omnigraph.query.run import Run
 from omnigraph.values.columns import arrow_type, whole
 
@@ -36,6 +36,8 @@ Inner = Callable[[Rows], Iterator[Rows]]
 
 #: Numbers the combinations that a nested plan is started with. A plan inside has its own, under its own name.
 _COMBINATION = "#combination"
+#: From so many times as many codes as rows on, sorting the rows costs less than a place for each code.
+_SPARSE = 16
 #: The owner and the place of each joined row.
 _BYTES_PER_PAIR = 16
 
@@ -54,8 +56,19 @@ def semi_join(plan: AntiJoin | SemiJoin, rows: Rows, depth: int, inner: Inner) -
 
 def _distinct(rows: Rows, on: tuple[str, ...]) -> tuple[Integers, Integers]:
     """Where each combination comes first, and for each row the number of its combination."""
-    _, first, inverse = np.unique(combinations(rows, on), return_index=True, return_inverse=True)
-    return first, inverse
+    codes = combinations(rows, on)
+    if (codes[1:] > codes[:-1]).all():
+        # The rows of a scan: each has a combination of its own.
+        return np.arange(len(codes)), np.arange(len(codes))
+    if int(codes.max()) > _SPARSE * len(codes):
+        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        return first, inverse
+    # A place for each code that there could be costs less than sorting them.
+    places = np.full(int(codes.max()) + 1, -1, np.int64)
+    places[codes[::-1]] = np.arange(len(codes))[::-1]
+    first = places[places >= 0]
+    places[places >= 0] = np.arange(len(first))
+    return first, places[codes]
 
 
 def _matched(rows: Rows, first: Integers, name: str, inner: Inner) -> Mask:
@@ -119,7 +132,7 @@ def _columns_of(rows: Rows, variables: tuple[str, ...]) -> dict[str, Values]:
 
 def _pairs(combination: Integers, count: int) -> Reached:
     """For each combination the places of its rows, in their order; -1 once for one that has none."""
-    order = np.argsort(combination, kind="stable")
+    order = order_by_code(combination)
     real = np.bincount(combination, minlength=count).astype(np.int64)
     counts = np.maximum(real, 1)
     ends = np.full(int(counts.sum()), -1, np.int64)
@@ -164,10 +177,13 @@ def outer_rows(plan: Outer, outer: Rows | None) -> Rows:
 
 def combinations(rows: Rows, variables: tuple[str, ...]) -> Integers:
     """Equal numbers for rows with equal nodes or values in these variables."""
-    codes = np.zeros(rows.count, np.int64)
-    for variable in variables:
-        own = rows.codes(variable)
-        width = int(own.max()) + 1 if len(own) else 1
+    codes: Integers = np.zeros(rows.count, np.int64)
+    for number, variable in enumerate(variables):
+        own = rows.codes(variable).astype(np.int64)
+        if not number:
+            codes = own
+            continue
         # Renumbering keeps the product small however many variables there are.
-        _, codes = np.unique(codes * width + own, return_inverse=True)
+        encoded = pc.dictionary_encode(pa.array(codes * (int(own.max(initial=0)) + 1) + own))
+        codes = encoded.indices.to_numpy().astype(np.int64)
     return codes

@@ -19,11 +19,12 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequest
 from omnigraph.language.query.ir import VALUE, Direction, EdgePattern, ShortestPaths
-from omnigraph.query.csr import Adjacency, EdgeGraph, edge_graph
+from omnigraph.query.csr import Adjacency, EdgeGraph, edge_graph, sums_of
 from omnigraph.query.domain import SortedIds, passing_key
 from omnigraph.query.limits import Budget
 from omnigraph.query.points import points_of
-from omnigraph.query.rows import Integers, Rows, Values, column_name
+from omnigraph.query.reach import marked
+from omnigraph.query.rows import Integers, Mask, Rows, Values, column_name
 from omnigraph.query.run import Run
 from omnigraph.query.scan import Request, read
 from omnigraph.query.traversal import CSR
@@ -116,66 +117,82 @@ class _Unweighted:
         along = self.graph.adjacency(self.edge.direction)
         if source == target:
             # One is as near as can be to oneself: only an edge to oneself leads there.
-            return [(source, source)] if least == 1 and source in _neighbours(along, np.array([source])) else []
-        levels = self._levels(along, source, target, most)
-        if levels is None or len(levels) - 1 < least:
+            return [(source, source)] if least == 1 and len(_next(along, source, np.array([source]))) else []
+        found = self._levels(along, source, target, most)
+        if found is None or len(found) - 1 < least:
             return []
-        return list(_every(along, levels, self.budget)) if every else [_smallest(along, levels)]
+        return list(_every(along, found, self.budget)) if every else [_smallest(along, found)]
 
     def _levels(self, along: Adjacency, source: int, target: int, most: int) -> list[Integers] | None:
-        """The positions on shortest paths by their distance from the source; None when there is no path of `most` edges."""
+        """For each distance from the source positions from which shortest paths go on to the target, ascending.
+
+        The first level is the source, the last the target; every neighbour in the next level continues a shortest path. None
+        when there is no path of at most `most` edges.
+        """
         against = self.graph.adjacency(self.edge.direction.reversed)
+        adjacent = (along, against)
         sides = [[np.array([source])], [np.array([target])]]
         seen = [np.zeros(along.size, np.bool_) for _ in sides]
         for marks, side in zip(seen, sides, strict=True):
             marks[side[0]] = True
-        adjacent = (along, against)
+        ahead = [_degrees(adjacency, side[0]) for adjacency, side in zip(adjacent, sides, strict=True)]
         while len(sides[0]) + len(sides[1]) - 2 < most:
             self.budget.check()
-            turn = 0 if _degrees(along, sides[0][-1]) <= _degrees(against, sides[1][-1]) else 1
-            reached = _neighbours(adjacent[turn], sides[turn][-1])
-            fresh = reached[~seen[turn][reached]]
+            turn = 0 if ahead[0] <= ahead[1] else 1
+            fresh = _fresh(adjacent[turn], sides[turn][-1], seen[turn])
             if not len(fresh):
                 return None
-            seen[turn][fresh] = True
             sides[turn].append(fresh)
+            ahead[turn] = _degrees(adjacent[turn], fresh)
             meeting = fresh[seen[1 - turn][fresh]]
             if len(meeting):
-                return _joined(sides, turn, meeting, adjacent)
+                # They meet at the last level of the other search: had it been an earlier one, they would have met before.
+                return [*_leading_to(meeting, sides[0][:-1], adjacent), *sides[1][-2::-1]]
         return None
 
 
-def _joined(
-    sides: list[list[Integers]], turn: int, meeting: Integers, adjacent: tuple[Adjacency, Adjacency]
-) -> list[Integers]:
-    """The levels of both searches that lie on paths through the positions where they met.
+def _leading_to(middle: Integers, levels: list[Integers], adjacent: tuple[Adjacency, Adjacency]) -> list[Integers]:
+    """Of each level of a search from the source the positions that lead on to the middle, and the middle itself."""
+    along, against = adjacent
+    kept = [middle]
+    marks = np.zeros(along.size, np.bool_)
+    for level in reversed(levels):
+        marks[:] = False
+        if _degrees(along, level) <= _degrees(against, kept[-1]):
+            marks[kept[-1]] = True
+            counts, slots = along.slots(level)
+            leads = sums_of(marks[along.indices[slots]].view(np.int8), counts) > 0
+        else:
+            marks[against.indices[against.slots(kept[-1])[1]]] = True
+            leads = marks[level]
+        kept.append(level[leads])
+    return kept[::-1]
 
-    The last level of one search met the other at its last level too: had it met an earlier one, it would have before.
-    """
-    middle = np.intersect1d(meeting, sides[1 - turn][-1])
-    halves: list[list[Integers]] = []
-    for side, way_back in zip(sides, (adjacent[1], adjacent[0]), strict=True):
-        kept = [middle]
-        for level in reversed(side[:-1]):
-            kept.append(np.intersect1d(level, _neighbours(way_back, kept[-1])))
-        halves.append(kept)
-    return [*reversed(halves[0]), *halves[1][1:]]
 
-
-def _neighbours(adjacency: Adjacency, positions: Integers) -> Integers:
-    """The distinct neighbours of some positions, ascending."""
-    _, slots = adjacency.slots(positions)
-    return np.unique(adjacency.indices[slots]).astype(np.int64)
+def _fresh(adjacency: Adjacency, positions: Integers, seen: Mask) -> Integers:
+    """The neighbours of some positions that were not seen before, each once, ascending; they are marked as seen."""
+    reached = adjacency.indices[adjacency.slots(positions)[1]]
+    fresh = marked(reached[~seen[reached]].astype(np.int64), adjacency.size)
+    seen[fresh] = True
+    return fresh
 
 
 def _degrees(adjacency: Adjacency, positions: Integers) -> int:
     return int(adjacency.degrees(positions).sum())
 
 
+def _next(along: Adjacency, position: int, level: Integers) -> Integers:
+    """The neighbours of a position that lie in a level, ascending as the level is."""
+    neighbours = along.indices[along.starts[position] : along.starts[position + 1]]
+    places = np.minimum(np.searchsorted(level, neighbours), len(level) - 1)
+    here: Mask = level[places] == neighbours
+    return neighbours[here]
+
+
 def _smallest(along: Adjacency, levels: list[Integers]) -> Path:
     path = [int(levels[0][0])]
     for level in levels[1:]:
-        path.append(int(np.intersect1d(level, _neighbours(along, np.array([path[-1]])))[0]))
+        path.append(int(_next(along, path[-1], level)[0]))
     return tuple(path)
 
 
@@ -188,7 +205,7 @@ def _every(along: Adjacency, levels: list[Integers], budget: Budget) -> Iterator
             longer: list[Path] = []
             for path in partial:
                 budget.check()
-                ends = np.intersect1d(level, _neighbours(along, np.array([path[-1]])))
+                ends = _next(along, path[-1], level)
                 longer += [(*path, end) for end in ends.tolist()]
                 held += budget.charge(_BYTES_PER_STEP * len(ends) * (len(path) + 1))
             partial = longer

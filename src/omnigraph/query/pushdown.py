@@ -150,7 +150,7 @@ def _one_of(column: Column, listed: PlainValue, entities: Entities) -> Filter | 
     """`column in list`; an index answers it."""
     name = entities.stored[column.property]
     values = None if not isinstance(listed, tuple) else listed_values(column.type, listed)
-    if name is None or values is None:
+    if name is None or not values:
         return NEVER
     if pa.types.is_unsigned_integer(values.type):
         return None

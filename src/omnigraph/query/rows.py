@@ -356,3 +356,20 @@ def position_name(variable: str) -> str:
 def is_all_in_order(positions: Integers, size: int) -> bool:
     """Whether these are all positions of a domain of this size, one after the other."""
     return len(positions) == size and bool((positions == np.arange(size)).all())
+
+
+def order_by_code(codes: Integers) -> Integers:
+    """The places of codes of at least 0 in ascending order; those of equal codes in the order in which they stand.
+
+    As `np.argsort(codes, kind="stable")`, which only counts numbers of 16 bits instead of comparing them: so the codes are
+    sorted by their low bits first, then by those above.
+    """
+    order = np.argsort((codes & _LOW_BITS).astype(np.uint16), kind="stable")
+    high = codes >> 16
+    while high.any():
+        order = order[np.argsort((high & _LOW_BITS).astype(np.uint16)[order], kind="stable")]
+        high = high >> 16
+    return order
+
+
+_LOW_BITS = 0xFFFF

@@ -9,6 +9,7 @@ different from every value and neither above nor below one. Null matches nothing
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -63,6 +64,30 @@ def coerce(column: PropType, operator: str, value: str | int | float | bool | No
     if column.scalar in FLOATS and not isinstance(value, (bool, str)):
         return _float(column, operator, value)
     return Comparison(operator, pa.scalar(value, arrow_type(column)))
+
+
+def coerce_items(column: PropType, values: Sequence[str | int | float | bool | None]) -> pa.Array:
+    """The values that a column of this type can be equal to, in its own Arrow type; the others are left out.
+
+    Each is what `coerce` makes of `column = value`; -0 is 0.
+    """
+    if _are_of_column(column, values):
+        return pa.array(values, arrow_type(column))
+    coerced = (coerce(column, "=", value) for value in values)
+    array = pa.array([found.value.as_py() for found in coerced if isinstance(found, Comparison)], arrow_type(column))
+    return pc.add(array, pa.scalar(0, array.type)) if pa.types.is_floating(array.type) else array
+
+
+def _are_of_column(column: PropType, values: Sequence[str | int | float | bool | None]) -> bool:
+    """Whether values, of which a list may have many thousands, are what the column holds, so that none has to be changed."""
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return True
+    if kinds != {int} or column.scalar in FLOATS:
+        return False
+    low, high = _RANGES.get(column.scalar, (-math.inf, math.inf))
+    numbers = [value for value in values if isinstance(value, int)]
+    return low <= min(numbers) and max(numbers) <= high
 
 
 def _integer(column: PropType, operator: str, value: int | float) -> Coerced:

@@ -207,3 +207,27 @@ def test_refused_values(kind: str, value: object, message: str) -> None:
     assert message in caught.value.message
     assert "'x'" in caught.value.message
     assert len(caught.value.message) < 250
+
+
+@pytest.mark.parametrize(
+    ("kind", "items", "problem"),
+    [
+        ("[String]", ["a", "\ud800"], "half of a surrogate pair"),
+        ("[String]", ["\ud83d", "\ude00"], "half of a surrogate pair"),
+        ("[String]", ["a", 1], "expected a text, got 1"),
+        ("[String]", ["a", None], "null is not accepted as an element"),
+        ("[I32]", [1, True], "expected an integer, got true"),
+        ("[I32]", [1, 2**31], "outside the range of I32"),
+        ("[I32]", [-(2**31) - 1, 1], "outside the range of I32"),
+        ("[I64]", [1, 2.0], "expected an integer"),
+    ],
+)
+def test_one_bad_element_among_plain_ones_is_found(kind: str, items: list[object], problem: str) -> None:
+    with pytest.raises(BadRequest, match=problem):
+        bind_one(kind, [*items[:1] * 1000, *items[1:]])
+
+
+def test_long_lists_are_taken_as_they_are() -> None:
+    assert bind_one("[String]", ["a", "ü", ""] * 1000) == ("a", "ü", "") * 1000
+    assert bind_one("[I32]", [-(2**31), 2**31 - 1] * 1000) == (-(2**31), 2**31 - 1) * 1000
+    assert bind_one("[I64]", ["9007199254740993", 1]) == (9007199254740993, 1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from omnigraph.errors import BadRequest
 from omnigraph.language.json_values import (
@@ -20,6 +20,7 @@ from omnigraph.language.json_values import (
     number_of,
     shown,
     text_of,
+    texts_of,
     unwrapped,
     vector_of,
 )
@@ -28,7 +29,7 @@ from omnigraph.language.query.ast import Param
 from omnigraph.language.query.check.query import NOW_PARAMETER
 from omnigraph.language.suggest import did_you_mean, nearest_name
 from omnigraph.language.temporal import parse_date, parse_datetime
-from omnigraph.language.types import PropType, Scalar
+from omnigraph.language.types import INTEGERS, PropType, Scalar
 
 _DECIMAL = re.compile(r"-?[0-9]+")
 #: Longer than any 64-bit number; Python refuses to convert thousands of digits.
@@ -113,8 +114,20 @@ def _convert(value: object, kind: PropType) -> PlainValue:
         vector = vector_of(value, kind)
         return vector if all(map(math.isfinite, vector)) else tuple(map(_finite, vector))
     if kind.is_list:
-        return tuple(_SCALARS[kind.scalar](item, kind.scalar) for item in elements_of(value))
+        return _elements(elements_of(value), kind.scalar)
     return _SCALARS[kind.scalar](value, kind.scalar)
+
+
+def _elements(items: Sequence[object], scalar: Scalar) -> tuple[PlainValue, ...]:
+    """The elements of a list. Texts and integers are judged all at once: a list may have many thousands."""
+    if scalar is Scalar.STRING:
+        return texts_of(items)
+    if scalar in INTEGERS and set(map(type, items)) == {int}:
+        numbers = cast("Sequence[int]", items)
+        allowed = INTEGER_RANGES[scalar]
+        if min(numbers) in allowed and max(numbers) in allowed:
+            return tuple(numbers)
+    return tuple(_SCALARS[scalar](item, scalar) for item in items)
 
 
 def _text(value: object, scalar: Scalar) -> str:
