@@ -8,7 +8,7 @@ BENCH_STAMP := $(VENV)/.installed-bench
 # Test scratch files stay inside the project folder.
 export TMPDIR := $(CURDIR)/.tmp
 
-.PHONY: demo test test-long lint format bench soak clean
+.PHONY: demo test test-long lint format bench soak docs dist coverage clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
@@ -35,6 +35,23 @@ bench: $(BENCH_STAMP)
 bench-%: $(BENCH_STAMP)
 	@$(BIN)/python -m bench $*
 
+# The docs site. Links that lead nowhere and names that do not exist are errors.
+docs: $(VENV)/.installed-docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "docs: build/site/quickstart.html"
+
+# The sdist and the wheel, and a try of the wheel in an empty environment.
+dist: $(VENV)/.installed-dist
+	@rm -rf dist
+	@$(BIN)/python -m build --outdir dist
+	@$(PYTHON) scripts/try_wheel.py dist
+
+coverage: $(VENV)/.installed-coverage
+	@$(BIN)/python -m coverage run -m pytest -m "not long"
+	@$(BIN)/python -m coverage combine --quiet
+	@$(BIN)/python -m coverage html --quiet
+	@$(BIN)/python -m coverage report
+
 $(STAMP): pyproject.toml
 	@$(PYTHON) scripts/setup_venv.py $(VENV)
 	@mkdir -p .tmp
@@ -49,6 +66,11 @@ $(BENCH_STAMP): pyproject.toml
 	@$(PYTHON) scripts/setup_venv.py $(VENV) test,bench
 	@mkdir -p .tmp
 	@touch $@ $(STAMP) $(TEST_STAMP)
+
+$(VENV)/.installed-%: pyproject.toml
+	@$(PYTHON) scripts/setup_venv.py $(VENV) test,$*
+	@mkdir -p .tmp
+	@touch $@
 
 # Random operations in four processes that are killed at random, against a model: on local disk, then on a faulty S3.
 MINUTES ?= 20

@@ -11,7 +11,7 @@ from tests.docs.page import FILES, RUN, Block, Reader, blocks, pieces, table_lin
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Pages that describe and have nothing to run.
-REFERENCE = {"cli.md", "format.md", "lance-facts.md"}
+REFERENCE = {"cli.md", "format.md", "lance-facts.md", "reference.md", "why.md"}
 PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in REFERENCE)]
 
 
@@ -73,3 +73,8 @@ def test_the_environment_is_documented() -> None:
     read = set(re.findall(r"\bOMNIGRAPH_[A-Z_]+", source)) - {"OMNIGRAPH_COMPLETE"}
     page = set(re.findall(r"\bOMNIGRAPH_[A-Z_]+", (ROOT / "docs" / "configuration.md").read_text()))
     assert page == read
+
+
+def test_every_page_is_in_the_site() -> None:
+    listed = set(re.findall(r"^ +- (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert listed == {path.name for path in (ROOT / "docs").glob("*.md")}
