@@ -58,7 +58,7 @@ def test_every_command_and_option_has_help(path: str) -> None:
 def test_the_page_documents_nothing_else() -> None:
     assert set(re.findall(r"^### `omnigraph (.+)`$", PAGE, re.MULTILINE)) == set(ALL)
     for path, command in ALL.items():
-        known = {opt for option in own_options(command) for opt in option.opts}
+        known = {opt for option in own_options(command) for opt in (*option.opts, *option.secondary_opts)}
         documented = set(re.findall(r"`(--[a-z-]+)", "\n".join(re.findall(r"^\| `-.*", section(path), re.MULTILINE))))
         assert documented <= known | GLOBAL, path
 

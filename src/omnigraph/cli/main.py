@@ -95,6 +95,7 @@ SECTIONS = {
     },
     "Servers and clusters": {
         "serve": Lazy("omnigraph.cli.serve", "serve", "Serve graphs over HTTP."),
+        "studio": Lazy("omnigraph.cli.studio", "studio", "Look at one graph in the browser."),
         "graphs": Lazy("omnigraph.cli.graphs", "graphs", "Look at the graphs of a server."),
         "cluster": Lazy("omnigraph.cli.cluster", "cluster", "Declare and apply the graphs of a cluster."),
         "policy": Lazy("omnigraph.cli.policy", "policy", "Check the policy of a cluster."),

@@ -26,6 +26,7 @@ _DEFAULTS: dict[str, Any] = {
     "tls_cert": None,
     "tls_key": None,
     "drain_seconds": 30,
+    "studio": True,
 }
 
 
@@ -44,6 +45,7 @@ _DEFAULTS: dict[str, Any] = {
 @click.option(
     "--drain-seconds", type=click.IntRange(min=0), metavar="N", help="How long requests may take to end at a stop; 30."
 )
+@click.option("--studio/--no-studio", default=None, help="Whether the web page is served at `/`; it is.")
 @click.option("--config", metavar="FILE", help="A YAML file with the same names, `graphs` and `limits`.")
 def serve(graphs: tuple[str, ...], config: str | None, **flags: Any) -> None:
     """Serve graphs over HTTP.
@@ -98,6 +100,7 @@ def _settings(graphs: tuple[str, ...], config: str | None, flags: dict[str, Any]
         tls_cert=chosen["tls_cert"],
         tls_key=chosen["tls_key"],
         drain_seconds=chosen["drain_seconds"],
+        studio=bool(chosen["studio"]),
         limits=told.limits_of_environment(os.environ, limits),
     )
 

@@ -5,18 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
+from omnigraph.language.query.words import WORDS
 from omnigraph.language.schema.catalog import Catalog, EntityType
-
-_READING = ("query", "match", "return", "distinct", "having", "order", "limit", "offset", "asc", "desc", "nulls", "as")
-_CONDITIONS = ("and", "or", "not", "in", "is", "null", "true", "false", "contains", "starts_with", "ends_with")
-_BLOCKS = ("optional", "exists", "with", "union", "shortest(", "all_shortest(")
-_CHOICES = ("case", "when", "then", "else", "end")
-_WRITING = ("insert", "upsert", "update", "delete", "set", "where")
-_RANKING = ("search(", "match_text(", "fuzzy(", "bm25(", "nearest(", "rrf(")
-_FUNCTIONS = tuple(f"{name}(" for name in ("now", "duration", *FUNCTIONS, *AGGREGATES))
-#: The words of the language; a function with its parenthesis.
-WORDS = (*_READING, *_BLOCKS, *_CONDITIONS, *_CHOICES, *_WRITING, *_RANKING, *_FUNCTIONS)
 
 _WORD = re.compile(r"[$:.]?\w*\Z")
 _BOUND = re.compile(r"\$([a-z_]\w*)\s*:\s*([A-Z]\w*)")

@@ -29,6 +29,7 @@ from omnigraph.errors import (
 from omnigraph.graph.blobs import BlobValue, find_blob
 from omnigraph.graph.entities import read_entity
 from omnigraph.graph.evolution import Evolution
+from omnigraph.graph.exploring import Exploring
 from omnigraph.graph.exporting import Exporting
 from omnigraph.graph.handle import NOW, Handle, SchemaOf
 from omnigraph.graph.history import History
@@ -72,7 +73,9 @@ _SETTLED_BY_REPEATING = (
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Graph(Transactions, Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables, Pictures, Handle):
+class Graph(
+    Transactions, Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables, Pictures, Exploring, Handle
+):
     """An open graph. `mode` "ro" writes nothing at all; "rw" heals what a dead writer left before it writes."""
 
     def at(self, branch: str) -> Graph:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from omnigraph.changes.baseline import Baseline, Sink
     from omnigraph.changes.commits import CommitChanges
+    from omnigraph.changes.comparison import Comparison
     from omnigraph.changes.feed import FeedPage
     from omnigraph.changes.filter import Names
     from omnigraph.changes.model import ChangeSet
@@ -46,6 +47,30 @@ class History(Handle):
         from omnigraph.changes.filter import read_filter
 
         return diff(self._context, self._target(before), self._target(after), read_filter(kinds, types, ops))
+
+    def compare(
+        self,
+        before: ReadTarget,
+        after: ReadTarget = None,
+        *,
+        kinds: Names = None,
+        types: Names = None,
+        ops: Names = None,
+        limit: int = 100,
+        page_token: str | None = None,
+    ) -> Comparison:
+        """What changed from one read target to another: counts of each type, then changes in pages of `limit`.
+
+        With `limit` 0 there are only counts. A page token of an earlier answer gives the next page of the same two states,
+        also when a branch has moved on meanwhile.
+        """
+        from omnigraph.changes.comparison import compare, read_token
+        from omnigraph.changes.filter import read_filter
+
+        wanted = read_filter(kinds, types, ops)
+        token = None if page_token is None else read_token(page_token, wanted)
+        first, second = (before, after) if token is None else (token.before, token.after)
+        return compare(self._context, self._target(first), self._target(second), wanted, limit, behind=token)
 
     def commit_changes(
         self,

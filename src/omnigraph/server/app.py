@@ -19,9 +19,10 @@ from omnigraph.ids import new_ulid
 from omnigraph.server.dispatch import Endpoint, error_response
 from omnigraph.server.logs import log_request
 from omnigraph.server.operation import Call, Operation
-from omnigraph.server.routes import beyond, blobs, feeds, flat, jobs, loads, reads, stored, writes
+from omnigraph.server.routes import beyond, blobs, exploring, feeds, flat, jobs, loads, reads, stored, upkeep, writes
 from omnigraph.server.settings import HEAD_TOO_LARGE
 from omnigraph.server.state import ServerState
+from omnigraph.server.studio import is_studio_path, serve_studio
 from omnigraph.wire.failures import error_body, status_of
 
 PREFIX = "/graphs/{graph_id}"
@@ -38,6 +39,8 @@ def operations(state: ServerState) -> list[Operation]:
         *loads.OPERATIONS,
         *feeds.OPERATIONS,
         *beyond.OPERATIONS,
+        *exploring.OPERATIONS,
+        *upkeep.OPERATIONS,
         *jobs.operations(state),
     ]
     return [*flat.operations(state, of_graphs), *of_graphs]
@@ -54,7 +57,7 @@ class Application:
     def __init__(self, state: ServerState, served: Sequence[Operation]) -> None:
         self._state = state
         self._router = Router(
-            _routes(state, served), redirect_slashes=False, default=_unknown_path, lifespan=lambda _: _lifespan(state)
+            _routes(state, served), redirect_slashes=False, default=self._elsewhere, lifespan=lambda _: _lifespan(state)
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,7 +91,7 @@ class Application:
             await self._routed(scope, receive, send_with_id, request_id)
         finally:
             call: Call | None = scope.get("omnigraph.call")
-            name = "unknown" if call is None else call.operation.name
+            name = scope.get("omnigraph.served", "unknown") if call is None else call.operation.name
             seconds = perf_counter() - started
             self._state.metrics.ended(name, status, seconds)
             log_request(
@@ -101,6 +104,14 @@ class Application:
                 milliseconds=round(seconds * 1000, 2),
                 bytes=sent,
             )
+
+    async def _elsewhere(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A path that no operation has: one of Studio's, or nothing."""
+        if self._state.settings.studio and scope["method"] in ("GET", "HEAD") and is_studio_path(scope["path"]):
+            scope["omnigraph.served"] = "studio"
+            await serve_studio(scope, receive, send)
+        else:
+            await _unknown_path(scope, receive, send)
 
     async def _routed(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
         if _head_size(scope) > self._state.settings.limits.head_bytes:

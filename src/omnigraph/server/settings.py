@@ -82,6 +82,9 @@ class Settings:
     one_time_token: str | None = None
     read_only: bool = False
     require_all_graphs: bool = False
+    #: Whether Studio is served at `/`, and the one-time key of the browser that is opened for it.
+    studio: bool = False
+    studio_key: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
     drain_seconds: int = 30
@@ -152,6 +155,7 @@ FILE_KEYS = frozenset(
         "tls_key",
         "drain_seconds",
         "require_all_graphs",
+        "studio",
         "graphs",
         "limits",
     }

@@ -16,6 +16,7 @@ from omnigraph.server.metrics import Metrics
 from omnigraph.server.pool import Pool
 from omnigraph.server.receipts import Receipts
 from omnigraph.server.settings import Settings
+from omnigraph.server.studio import OneTimeKey
 from omnigraph.server.tokens import Tokens, one_token, read_tokens
 from omnigraph.storage.scratch import ScratchFolder, make_scratch
 
@@ -40,6 +41,7 @@ class ServerState:
     metrics: Metrics = field(init=False)
     receipts: Receipts = field(init=False)
     jobs: Jobs = field(init=False)
+    studio_key: OneTimeKey = field(init=False)
     #: Jobs that run in this process; a stop waits for them.
     running_jobs: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -51,6 +53,7 @@ class ServerState:
         self.exports = ExportSlots(limits)
         self.failed_tries = FailedTries(limits)
         self.metrics = Metrics(self.readers, self.writers)
+        self.studio_key = OneTimeKey(self.settings.studio_key)
         shared = self.settings.shared_folder
         folder = self.scratch.path if shared is None else Path(shared)
         self.receipts, self.jobs = Receipts(folder), Jobs(folder)

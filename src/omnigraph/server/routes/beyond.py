@@ -10,6 +10,7 @@ from omnigraph.language.schema.build import compile_schema
 from omnigraph.merge.result import MergeResult
 from omnigraph.server import models
 from omnigraph.server.access import CHANGE, READ, Need
+from omnigraph.server.exploring_models import CompareBody
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.reads import names_snapshot, read_main, read_target, snapshot_of
 from omnigraph.server.routes.sources import asked_read, named, refuse_both
@@ -48,8 +49,9 @@ def _entity(call: Call) -> Answer:
     )
 
 
-def _diff_needs(call: Call) -> Iterable[Need]:
-    body: models.DiffBody = call.body
+def compared_needs(call: Call) -> Iterable[Need]:
+    """Reading both targets that the body compares."""
+    body: models.DiffBody | CompareBody = call.body
     branches = call.graph.branches()
     return [Need(READ, _branch_of(call, target, branches)) for target in (body.before, body.after or MAIN)]
 
@@ -150,7 +152,7 @@ OPERATIONS = [
         "/diff",
         "What changed from one state to another.",
         _diff,
-        _diff_needs,
+        compared_needs,
         needs_look_up=lambda call: True,
         body=models.DiffBody,
         answers=models.Difference,

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from omnigraph import __version__
 from omnigraph.commit.format import CURRENT
+from omnigraph.errors import Unauthorized
 from omnigraph.server import models
 from omnigraph.server.access import GRAPH_LIST, Need
+from omnigraph.server.exploring_models import StudioKeyBody, StudioSession
 from omnigraph.server.graphs import health_of
 from omnigraph.server.metrics import CONTENT_TYPE
 from omnigraph.server.openapi import openapi_document
@@ -48,6 +50,12 @@ def operations(state: ServerState, of_graphs: Sequence[Operation]) -> list[Opera
     def graphs(call: Call) -> Answer:
         listed = [{"graph_id": served.graph_id, "uri": served.graph.uri} for served in state.graphs.listed()]
         return call.json({"graphs": listed})
+
+    def studio_session(call: Call) -> Answer:
+        body: StudioKeyBody = call.body
+        if state.settings.one_time_token is None or not state.studio_key.is_taken(body.key):
+            raise Unauthorized("this key was used before, or is none; enter the token that the server has shown")
+        return call.json({"token": state.settings.one_time_token}, headers={"Cache-Control": "no-store"})
 
     def document(call: Call) -> Answer:
         return Answer(content)
@@ -108,5 +116,20 @@ def operations(state: ServerState, of_graphs: Sequence[Operation]) -> list[Opera
             flat=True,
         ),
     ]
+    if state.settings.studio:
+        flat.append(
+            Operation(
+                "studio_session",
+                "POST",
+                "/studio/session",
+                "The token that a one-time key of `omnigraph studio` stands for.",
+                studio_session,
+                body=StudioKeyBody,
+                answers=StudioSession,
+                statuses=(401,),
+                flat=True,
+                public=True,
+            )
+        )
     content = openapi_document([*flat, *of_graphs], with_security=state.settings.rights != "open")
     return flat

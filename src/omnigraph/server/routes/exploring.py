@@ -1,0 +1,221 @@
+"""Operations for who looks around: the schema as data, checks while typing, neighbours, branches, comparisons, permissions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from omnigraph.commit.model import MAIN
+from omnigraph.errors import Denied, LanguageError
+from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
+from omnigraph.language.query.lint import Finding, lint_queries
+from omnigraph.language.query.words import WORDS
+from omnigraph.language.schema.catalog import EdgeType, NodeType, Property
+from omnigraph.server import exploring_models as models
+from omnigraph.server.access import (
+    ADMIN,
+    BRANCH_CREATE,
+    BRANCH_DELETE,
+    BRANCH_MERGE,
+    CHANGE,
+    EXPORT,
+    INVOKE_QUERY,
+    READ,
+    SCHEMA_APPLY,
+    Need,
+    ReadOnly,
+)
+from omnigraph.server.operation import Answer, Call, Operation
+from omnigraph.server.routes.beyond import compared_needs
+from omnigraph.server.routes.reads import read_nothing, snapshot_of
+from omnigraph.server.routes.sources import named, refuse_both
+
+
+def _catalog(call: Call) -> Answer:
+    catalog = call.graph.contract().catalog
+    types = [*map(_type, catalog.nodes.values()), *map(_type, catalog.edges.values())]
+    functions = [
+        {"name": function.name, "usage": function.usage(), "help": function.help} for function in FUNCTIONS.values()
+    ]
+    functions += [
+        {"name": function.name, "usage": f"{function.name}(value)", "help": function.help}
+        for function in AGGREGATES.values()
+    ]
+    return call.json({"types": types, "functions": functions, "words": list(WORDS)})
+
+
+def _type(entity: NodeType | EdgeType) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "name": entity.name,
+        "kind": "edge" if isinstance(entity, EdgeType) else "node",
+        "key": None if entity.key is None else list(entity.key),
+        "indexes": [list(index) for index in entity.indexes],
+        "description": entity.description,
+        "properties": [_property(declared) for declared in entity.properties.values()],
+    }
+    return told | {"from": entity.from_type, "to": entity.to_type} if isinstance(entity, EdgeType) else told
+
+
+def _property(declared: Property) -> dict[str, Any]:
+    return {
+        "name": declared.name,
+        "type": str(declared.type),
+        "kind": declared.type.scalar.value,
+        "nullable": declared.type.nullable,
+        "is_list": declared.type.is_list,
+        "enum": None if declared.type.enum is None else list(declared.type.enum),
+        "description": declared.description,
+    }
+
+
+def _lint(call: Call) -> Answer:
+    body: models.LintBody = call.body
+    report = lint_queries(body.query, call.graph.contract().catalog)
+    told = report.to_dict()
+    found = [_diagnostic(finding) for finding in report.all_findings()]
+    return call.json({"status": told["status"], "results": told["results"], "diagnostics": found})
+
+
+def _diagnostic(finding: Finding) -> dict[str, Any]:
+    error = finding.error
+    place = error if isinstance(error, LanguageError) else None
+    return {"severity": finding.severity, "code": finding.code, "message": finding.message} | {
+        name: getattr(place, name, None) for name in ("line", "column", "start", "end")
+    }
+
+
+def _neighbour_needs(call: Call) -> Iterable[Need]:
+    asked: models.NeighbourParameters = call.parameters
+    refuse_both(asked.branch, asked.snapshot)
+    if asked.snapshot is None:
+        return [Need(READ, named(asked.branch))]
+    return [Need(READ, snapshot_of(call, asked.snapshot).branch)]
+
+
+def _neighbours(call: Call) -> Answer:
+    asked: models.NeighbourParameters = call.parameters
+    found = call.graph.neighbours(
+        asked.type,
+        asked.id,
+        edge=asked.edge,
+        direction=asked.direction,
+        limit=25 if asked.limit is None else asked.limit,
+        skip=asked.skip or 0,
+        branch=named(asked.branch) if asked.snapshot is None else None,
+        snapshot=asked.snapshot,
+    )
+    return call.json(found.to_dict())
+
+
+def _branch_states(call: Call) -> Answer:
+    return call.json({"branches": [state.to_dict() for state in call.graph.branch_states()]})
+
+
+def _compare(call: Call) -> Answer:
+    body: models.CompareBody = call.body
+    found = call.graph.compare(
+        body.before,
+        body.after or MAIN,
+        kinds=body.kinds,
+        types=body.types,
+        ops=body.ops,
+        limit=100 if body.limit is None else body.limit,
+        page_token=body.page_token,
+    )
+    return call.json(found.to_dict())
+
+
+def _permissions(call: Call) -> Answer:
+    branch = named(call.parameters.branch)
+    needs = {
+        READ: Need(READ, branch),
+        EXPORT: Need(EXPORT, branch),
+        CHANGE: Need(CHANGE, branch),
+        INVOKE_QUERY: Need(INVOKE_QUERY),
+        BRANCH_CREATE: Need(BRANCH_CREATE, branch, "new"),
+        BRANCH_DELETE: Need(BRANCH_DELETE, None, branch),
+        BRANCH_MERGE: Need(BRANCH_MERGE, branch, MAIN),
+        SCHEMA_APPLY: Need(SCHEMA_APPLY, None, MAIN),
+        ADMIN: Need(ADMIN),
+    }
+    may = {action: _is_allowed(call, need) for action, need in needs.items()}
+    shape = {
+        "actor_id": call.actor,
+        "read_only": isinstance(call.access, ReadOnly),
+        "branch": branch,
+        "may": may,
+    }
+    return call.json(shape)
+
+
+def _is_allowed(call: Call, need: Need) -> bool:
+    try:
+        call.check(need)
+    except Denied:
+        return False
+    return True
+
+
+OPERATIONS = [
+    Operation(
+        "catalog",
+        "GET",
+        "/catalog",
+        "The accepted schema as data, and the words of the query language.",
+        _catalog,
+        read_nothing,
+        answers=models.CatalogAnswer,
+    ),
+    Operation(
+        "lint",
+        "POST",
+        "/lint",
+        "Check a text of queries against the schema.",
+        _lint,
+        read_nothing,
+        body=models.LintBody,
+        answers=models.LintAnswer,
+    ),
+    Operation(
+        "neighbours",
+        "GET",
+        "/neighbours",
+        "A node with its edges and what is at their other ends.",
+        _neighbours,
+        _neighbour_needs,
+        needs_look_up=lambda call: call.parameters.snapshot is not None,
+        parameters=models.NeighbourParameters,
+        answers=models.Neighbourhood,
+        statuses=(404, 410),
+    ),
+    Operation(
+        "branch_states",
+        "GET",
+        "/branches/status",
+        "All branches with their newest commits, ahead of main and behind it.",
+        _branch_states,
+        read_nothing,
+        answers=models.BranchStandings,
+    ),
+    Operation(
+        "compare",
+        "POST",
+        "/compare",
+        "What changed from one state to another: counts, then pages.",
+        _compare,
+        compared_needs,
+        needs_look_up=lambda call: True,
+        body=models.CompareBody,
+        answers=models.Compared,
+        statuses=(404, 409, 410, 413),
+    ),
+    Operation(
+        "permissions",
+        "GET",
+        "/permissions",
+        "Who asks, and what they may do on a branch.",
+        _permissions,
+        parameters=models.BranchParameters,
+        answers=models.Permissions,
+    ),
+]

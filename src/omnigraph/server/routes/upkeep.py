@@ -1,0 +1,113 @@
+"""Operations on the storage of a graph: statistics, indexes, optimize, cleanup, recoveries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from omnigraph.server import exploring_models as models
+from omnigraph.server.access import ADMIN, Need
+from omnigraph.server.operation import Answer, Call, Operation
+from omnigraph.server.routes.reads import read_nothing, read_parameter_branch
+from omnigraph.server.routes.sources import named
+from omnigraph.server.routes.writes import WRITE_STATUSES
+
+
+def _admin(call: Call) -> Iterable[Need]:
+    return [Need(ADMIN)]
+
+
+def _is_run(call: Call) -> bool:
+    return not call.body.dry_run
+
+
+def _stats(call: Call) -> Answer:
+    return call.json(call.graph.stats(named(call.parameters.branch)).to_dict())
+
+
+def _recoveries(call: Call) -> Answer:
+    found = [recovery.to_dict() for recovery in call.graph.recoveries()]
+    return call.json({"recoveries": found, "waiting": len(call.graph.pending_operations())})
+
+
+def _ensure_indices(call: Call) -> Answer:
+    body: models.UpkeepBody = call.body
+    report = call.graph.ensure_indices(named(body.branch), actor=call.actor, dry_run=body.dry_run)
+    return call.json({"dry_run": body.dry_run, "report": report.to_dict()})
+
+
+def _optimize(call: Call) -> Answer:
+    body: models.UpkeepBody = call.body
+    report = call.graph.optimize(named(body.branch), actor=call.actor, dry_run=body.dry_run)
+    return call.json({"dry_run": body.dry_run, "report": report.to_dict()})
+
+
+def _cleanup(call: Call) -> Answer:
+    body: models.CleanupBody = call.body
+    report = call.graph.cleanup(keep=body.keep, older_than=body.older_than, dry_run=body.dry_run, actor=call.actor)
+    return call.json({"dry_run": body.dry_run, "report": report.to_dict()})
+
+
+OPERATIONS = [
+    Operation(
+        "stats",
+        "GET",
+        "/stats",
+        "The size and the state of each type's table.",
+        _stats,
+        read_parameter_branch,
+        parameters=models.BranchParameters,
+        answers=models.StatsAnswer,
+        statuses=(404,),
+    ),
+    Operation(
+        "recoveries",
+        "GET",
+        "/recoveries",
+        "What dead writers left and was settled.",
+        _recoveries,
+        read_nothing,
+        answers=models.Recoveries,
+    ),
+    Operation(
+        "ensure_indices",
+        "POST",
+        "/ensure-indices",
+        "Build the indexes that are declared and missing.",
+        _ensure_indices,
+        _admin,
+        body=models.UpkeepBody,
+        answers=models.UpkeepAnswer,
+        statuses=WRITE_STATUSES,
+        writes=True,
+        writes_now=_is_run,
+        can_be_job=True,
+    ),
+    Operation(
+        "optimize",
+        "POST",
+        "/optimize",
+        "Compact the tables of a branch and complete their indexes.",
+        _optimize,
+        _admin,
+        body=models.UpkeepBody,
+        answers=models.UpkeepAnswer,
+        statuses=WRITE_STATUSES,
+        writes=True,
+        writes_now=_is_run,
+        can_be_job=True,
+    ),
+    Operation(
+        "cleanup",
+        "POST",
+        "/cleanup",
+        "Remove old versions and what nothing refers to.",
+        _cleanup,
+        _admin,
+        body=models.CleanupBody,
+        answers=models.UpkeepAnswer,
+        statuses=WRITE_STATUSES,
+        writes=True,
+        writes_now=_is_run,
+        can_be_job=True,
+    ),
+]

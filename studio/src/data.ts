@@ -1,0 +1,127 @@
+// Data of a view: asked when what it depends on changes, cancelled when the view goes, asked again after a lost connection.
+import { signal } from "@preact/signals";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { ApiError, ask, cameBack, token, type BranchStanding, type Catalog, type Permissions } from "./api";
+import { base, branch, route } from "./route";
+
+export interface Data<T> {
+  data: T | null;
+  error: Error | null;
+  isLoading: boolean;
+  reload: () => void;
+}
+
+/** Counts what this tab has changed, so that everything that shows the graph looks again. */
+export const changed = signal(0);
+
+export function useData<T>(load: (signal: AbortSignal) => Promise<T>, depends: unknown[]): Data<T> {
+  const [state, set] = useState<{ data: T | null; error: Error | null; isLoading: boolean }>({
+    data: null,
+    error: null,
+    isLoading: true,
+  });
+  const [turn, again] = useState(0);
+  const failed = useRef(false);
+  const back = cameBack.value;
+  useEffect(() => {
+    if (failed.current) again((n) => n + 1);
+  }, [back]);
+  useEffect(() => {
+    const stop = new AbortController();
+    set((was) => ({ ...was, isLoading: true }));
+    load(stop.signal).then(
+      (data) => {
+        failed.current = false;
+        if (!stop.signal.aborted) set({ data, error: null, isLoading: false });
+      },
+      (error) => {
+        if (stop.signal.aborted || error.name === "AbortError") return;
+        failed.current = error instanceof ApiError && error.status === 0;
+        set((was) => ({ data: failed.current ? was.data : null, error, isLoading: false }));
+      },
+    );
+    return () => stop.abort();
+  }, [...depends, turn, changed.value, token.value]);
+  return { ...state, reload: useCallback(() => again((n) => n + 1), []) };
+}
+
+export const catalog = signal<Catalog | null>(null);
+export const branches = signal<BranchStanding[]>([]);
+export const tags = signal<Record<string, string>>({});
+export const permissions = signal<Permissions | null>(null);
+export const graphs = signal<string[]>([]);
+
+export function may(action: string): boolean {
+  return permissions.value?.may[action] ?? false;
+}
+
+/** What all views of a graph share. */
+export function useGraph(): Data<boolean> {
+  const graph = route.value.graph;
+  return useData(
+    async (signal) => {
+      if (!graph) return false;
+      const [about, standing, named] = await Promise.all([
+        ask<Catalog>("GET", `${base.value}/catalog`, { signal }),
+        ask<{ branches: BranchStanding[] }>("GET", `${base.value}/branches/status`, { signal }),
+        ask<{ tags: Record<string, string> }>("GET", `${base.value}/tags`, { signal }).catch(() => ({ tags: {} })),
+      ]);
+      catalog.value = about;
+      branches.value = standing.branches;
+      tags.value = named.tags;
+      return true;
+    },
+    [graph],
+  );
+}
+
+export function usePermissions(): void {
+  const graph = route.value.graph;
+  const on = branch.value ?? "main";
+  useData(
+    async (signal) => {
+      if (graph) permissions.value = await ask<Permissions>("GET", `${base.value}/permissions`, { query: { branch: on }, signal });
+      return true;
+    },
+    [graph, on],
+  );
+}
+
+export async function loadGraphs(): Promise<void> {
+  const told = await ask<{ graphs?: Record<string, string> }>("GET", "/readyz").catch((problem: ApiError) => {
+    if (problem.status === 503 && problem.body.graphs) return { graphs: problem.body.graphs as Record<string, string> };
+    throw problem;
+  });
+  graphs.value = Object.entries(told.graphs ?? {})
+    .filter(([, health]) => health !== "quarantined")
+    .map(([name]) => name)
+    .sort();
+}
+
+// --- history of one's own queries, in this browser only ---------------------------------------------------------------
+
+export interface Past {
+  text: string;
+  at: number;
+  rows: number;
+}
+
+const HISTORY = () => `omnigraph.queries.${route.value.graph}`;
+
+export function pastQueries(): Past[] {
+  try {
+    return JSON.parse(localStorage.getItem(HISTORY()) ?? "[]");
+  } catch {
+    return [];
+  }
+}
+
+export function remember(text: string, rows: number): void {
+  const others = pastQueries().filter((past) => past.text !== text);
+  const kept = [{ text, rows, at: Date.now() }, ...others].slice(0, 50);
+  try {
+    localStorage.setItem(HISTORY(), JSON.stringify(kept));
+  } catch {
+    // A full store forgets; nothing else depends on it.
+  }
+}

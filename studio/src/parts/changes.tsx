@@ -1,0 +1,62 @@
+// Changed entities: types with counts first, then each entity with its properties before and after.
+import { useState } from "preact/hooks";
+import type { Change } from "../api";
+import { text } from "../format";
+import { address } from "../route";
+import { Badge, Link, TypeName, Value } from "./ui";
+
+const WORDS = { insert: "new", update: "changed", delete: "gone" } as const;
+
+export function ChangeItem({ change }: { change: Change }) {
+  const [isOpen, setOpen] = useState(change.op === "update");
+  const before = { ...change.before?.properties, ...ends(change.before) };
+  const after = { ...change.after?.properties, ...ends(change.after) };
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  const shown = change.op === "update" ? names.filter((name) => text(before[name]) !== text(after[name])) : names;
+  return (
+    <li class={`change ${change.op}`}>
+      <div class="change-head">
+        <button type="button" class="fold" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} aria-label={`${isOpen ? "Hide" : "Show"} the properties of ${change.id}`}>
+          <span aria-hidden="true">{isOpen ? "▾" : "▸"}</span>
+        </button>
+        <Badge kind={change.op}>{WORDS[change.op]}</Badge>
+        {change.kind === "node" ? <TypeName name={change.type.name} /> : <span>{change.type.name}</span>}
+        {change.kind === "node" && change.op !== "delete" ? (
+          <Link to={address("explore", { type: change.type.name, id: change.id })}><bdi>{change.id}</bdi></Link>
+        ) : (
+          <bdi class="change-id">{change.id}</bdi>
+        )}
+      </div>
+      {isOpen && (
+        <table class="before-after">
+          <thead>
+            <tr><th>Property</th>{change.op !== "insert" && <th>Before</th>}{change.op !== "delete" && <th>After</th>}</tr>
+          </thead>
+          <tbody>
+            {shown.map((name) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                {change.op !== "insert" && <td class="was"><Value value={before[name]} /></td>}
+                {change.op !== "delete" && <td class="is"><Value value={after[name]} /></td>}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </li>
+  );
+}
+
+function ends(image: Change["before"]): Record<string, unknown> {
+  return image?.endpoints ? { from: image.endpoints.from, to: image.endpoints.to } : {};
+}
+
+export function ChangeList({ changes }: { changes: Change[] }) {
+  return (
+    <ul class="changes">
+      {changes.map((change) => (
+        <ChangeItem key={`${change.kind} ${change.type.id} ${change.id} ${change.op}`} change={change} />
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,219 @@
+// The picture of nodes and edges, drawn by sigma with WebGL. It is loaded when it is first shown.
+import Graph from "graphology";
+import forceAtlas2 from "graphology-layout-forceatlas2";
+import noverlap from "graphology-layout-noverlap";
+import Sigma from "sigma";
+import { EdgeArrowProgram } from "sigma/rendering";
+import { useEffect, useRef } from "preact/hooks";
+import { short } from "../format";
+
+export interface Mark {
+  key: string;
+  label: string;
+  colour: string;
+  size?: number;
+}
+export interface Line {
+  key: string;
+  from: string;
+  to: string;
+  label: string;
+}
+export interface Handle {
+  layout: () => void;
+  fit: () => void;
+  zoom: (by: number) => void;
+  picture: () => Promise<Blob | null>;
+  frames: () => number;
+}
+interface Given {
+  marks: Mark[];
+  lines: Line[];
+  chosen?: string | null;
+  pinned?: Set<string>;
+  pick: (key: string | null) => void;
+  expand?: (key: string) => void;
+  ready?: (handle: Handle) => void;
+}
+
+function ink(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+export default function GraphView({ marks, lines, chosen, pinned, pick, expand, ready }: Given) {
+  const place = useRef<HTMLDivElement>(null);
+  const graph = useRef<Graph>(new Graph({ multi: true }));
+  const sigma = useRef<Sigma | null>(null);
+  const stopLayout = useRef<() => void>(() => {});
+  const now = useRef({ chosen, pinned, pick, expand });
+  now.current = { chosen, pinned, pick, expand };
+
+  const layout = (rounds: number) => {
+    stopLayout.current();
+    const own = graph.current;
+    if (own.order < 2) {
+      sigma.current?.refresh();
+      return;
+    }
+    let left = rounds;
+    let isStopped = false;
+    stopLayout.current = () => {
+      isStopped = true;
+    };
+    const settings = { ...forceAtlas2.inferSettings(own), gravity: 1.2, adjustSizes: own.order < 400, barnesHutOptimize: own.order > 300 };
+    const step = () => {
+      if (isStopped || !sigma.current) return;
+      // So many rounds as fit into a frame: a picture of thousands of nodes can be moved while it is laid out.
+      const until = performance.now() + 12;
+      do {
+        forceAtlas2.assign(own, { iterations: own.order > 2000 ? 1 : 4, settings });
+        left -= own.order > 2000 ? 1 : 4;
+      } while (performance.now() < until && left > 0);
+      if (left > 0) requestAnimationFrame(step);
+      else if (own.order < 600) noverlap.assign(own, { maxIterations: 60, settings: { margin: 6, ratio: 1.6 } });
+    };
+    requestAnimationFrame(step);
+  };
+
+  useEffect(() => {
+    const renderer = new Sigma(graph.current, place.current!, {
+      defaultEdgeType: "arrow",
+      edgeProgramClasses: { arrow: EdgeArrowProgram },
+      allowInvalidContainer: true,
+      labelFont: "system-ui, sans-serif",
+      labelSize: 12,
+      labelDensity: 0.8,
+      labelRenderedSizeThreshold: 5,
+      renderEdgeLabels: true,
+      edgeLabelSize: 10,
+      zIndex: true,
+      stagePadding: 56,
+      nodeReducer: (node, about) => ({
+        ...about,
+        highlighted: node === now.current.chosen,
+        forceLabel: node === now.current.chosen,
+        zIndex: node === now.current.chosen ? 1 : 0,
+      }),
+    });
+    sigma.current = renderer;
+    const colours = () => {
+      renderer.setSetting("labelColor", { color: ink("--ink") });
+      renderer.setSetting("edgeLabelColor", { color: ink("--dim") });
+      renderer.setSetting("defaultEdgeColor", ink("--thread"));
+      renderer.setSetting("defaultDrawNodeHover", (context, about, settings) => {
+        // The ring around the chosen node, and its label on the colour of the page.
+        context.beginPath();
+        context.arc(about.x, about.y, about.size + 3, 0, Math.PI * 2);
+        context.lineWidth = 2;
+        context.strokeStyle = ink("--accent");
+        context.stroke();
+        if (!about.label) return;
+        context.font = `600 ${settings.labelSize}px ${settings.labelFont}`;
+        const width = context.measureText(about.label).width;
+        context.fillStyle = ink("--card");
+        context.fillRect(about.x + about.size + 4, about.y - 10, width + 8, 20);
+        context.fillStyle = ink("--ink");
+        context.fillText(about.label, about.x + about.size + 8, about.y + 4);
+      });
+      renderer.refresh();
+    };
+    colours();
+    addEventListener("themechange", colours);
+    let dragged: string | null = null;
+    let moved = false;
+    renderer.on("clickNode", ({ node }) => !moved && now.current.pick(node));
+    renderer.on("clickStage", () => now.current.pick(null));
+    renderer.on("doubleClickNode", (event) => {
+      event.preventSigmaDefault();
+      now.current.expand?.(event.node);
+    });
+    renderer.on("downNode", ({ node }) => {
+      dragged = node;
+      moved = false;
+      if (!renderer.getCustomBBox()) renderer.setCustomBBox(renderer.getBBox());
+    });
+    renderer.on("moveBody", ({ event }) => {
+      if (!dragged) return;
+      stopLayout.current();
+      const where = renderer.viewportToGraph(event);
+      graph.current.mergeNodeAttributes(dragged, where);
+      moved = true;
+      event.preventSigmaDefault();
+      event.original.preventDefault();
+    });
+    const drop = () => {
+      dragged = null;
+    };
+    renderer.on("upNode", drop);
+    renderer.on("upStage", drop);
+    let frames = 0;
+    renderer.on("afterRender", () => frames++);
+    ready?.({
+      layout: () => layout(400),
+      fit: () => {
+        renderer.setCustomBBox(null);
+        void renderer.getCamera().animatedReset({ duration: 200 });
+        renderer.refresh();
+      },
+      zoom: (by) => void (by > 0 ? renderer.getCamera().animatedZoom({ duration: 150 }) : renderer.getCamera().animatedUnzoom({ duration: 150 })),
+      frames: () => frames,
+      picture: async () => {
+        renderer.refresh();
+        const sheets = Object.entries(renderer.getCanvases()).filter(([name]) => name !== "mouse").map(([, sheet]) => sheet);
+        const sheet = document.createElement("canvas");
+        sheet.width = sheets[0].width;
+        sheet.height = sheets[0].height;
+        const pen = sheet.getContext("2d")!;
+        pen.fillStyle = ink("--card");
+        pen.fillRect(0, 0, sheet.width, sheet.height);
+        for (const each of sheets) pen.drawImage(each, 0, 0);
+        return new Promise((done) => sheet.toBlob(done, "image/png"));
+      },
+    });
+    return () => {
+      removeEventListener("themechange", colours);
+      stopLayout.current();
+      renderer.kill();
+      sigma.current = null;
+    };
+  }, []);
+
+  useEffect(() => {
+    const own = graph.current;
+    const wanted = new Set(marks.map((mark) => mark.key));
+    for (const key of own.nodes()) if (!wanted.has(key)) own.dropNode(key);
+    const near = new Map<string, string>();
+    for (const line of lines) {
+      near.set(line.to, near.get(line.to) ?? line.from);
+      near.set(line.from, near.get(line.from) ?? line.to);
+    }
+    let isNew = false;
+    marks.forEach((mark, number) => {
+      const label = short(mark.label, 40);
+      if (own.hasNode(mark.key)) {
+        own.mergeNodeAttributes(mark.key, { label, color: mark.colour, size: mark.size ?? 8 });
+        return;
+      }
+      isNew = true;
+      const beside = near.get(mark.key);
+      const origin = beside && own.hasNode(beside) ? own.getNodeAttributes(beside) : { x: 0, y: 0 };
+      const angle = number * 2.4;
+      const far = 4 + Math.sqrt(number);
+      own.addNode(mark.key, { label, color: mark.colour, size: mark.size ?? 8, x: origin.x + Math.cos(angle) * far, y: origin.y + Math.sin(angle) * far });
+    });
+    const known = new Set(lines.map((line) => line.key));
+    for (const key of own.edges()) if (!known.has(key)) own.dropEdge(key);
+    for (const line of lines)
+      if (!own.hasEdge(line.key) && own.hasNode(line.from) && own.hasNode(line.to))
+        own.addEdgeWithKey(line.key, line.from, line.to, { label: line.label, size: 1.5 });
+    sigma.current?.setSetting("renderEdgeLabels", lines.length <= 60);
+    if (isNew) layout(own.order > 2000 ? 60 : 300);
+  }, [marks, lines]);
+
+  useEffect(() => {
+    for (const key of graph.current.nodes()) graph.current.setNodeAttribute(key, "fixed", pinned?.has(key) ?? false);
+    sigma.current?.refresh();
+  }, [chosen, pinned]);
+
+  return <div class="graph-canvas" ref={place} role="img" aria-label={`A picture of ${marks.length} nodes and ${lines.length} edges; the list beside it has the same nodes`} />;
+}
