@@ -87,6 +87,21 @@ TABLE: dict[str, tuple[str, str, Any, list[tuple[str, str | None, str | None]]]]
     "revert": ("POST", "/revert", {"commit": "COMMIT", "branch": "topic"}, [("change", "topic", None)]),
     "cherry_pick": ("POST", "/cherry-pick", {"commit": "COMMIT"}, CHANGE_MAIN),
     "plan_schema": ("POST", "/schema/plan", {"schema_source": SCHEMA}, READ_NONE),
+    "catalog": ("GET", "/catalog", None, READ_NONE),
+    "lint": ("POST", "/lint", {"query": ALL}, READ_NONE),
+    "neighbours": ("GET", "/neighbours?type=Person&id=ada&branch=topic", None, [("read", "topic", None)]),
+    "branch_states": ("GET", "/branches/status", None, READ_NONE),
+    "compare": (
+        "POST",
+        "/compare",
+        {"before": "main", "after": "topic"},
+        [("read", "main", None), ("read", "topic", None)],
+    ),
+    "stats": ("GET", "/stats?branch=topic", None, [("read", "topic", None)]),
+    "recoveries": ("GET", "/recoveries", None, READ_NONE),
+    "ensure_indices": ("POST", "/ensure-indices", {}, [("admin", None, None)]),
+    "optimize": ("POST", "/optimize", {"branch": "topic"}, [("admin", None, None)]),
+    "cleanup": ("POST", "/cleanup", {"keep": 100}, [("admin", None, None)]),
     "list_graphs": ("GET", "//graphs", None, [("graph_list", None, None)]),
 }
 #: Operations about which no policy decides, with the reason.
@@ -95,6 +110,7 @@ UNDECIDED = {
     "ready": "graphs are named only to those who have a token",
     "openapi": "the document is the same for everybody",
     "metrics": "needs a token; numbers of the process, nothing of a graph",
+    "permissions": "everybody is told what they themselves may do",
     "job": "only who started the job finds it",
     "job_events": "only who started the job finds it",
 }

@@ -25,7 +25,7 @@ from omnigraph.server.access import (
     Need,
     ReadOnly,
 )
-from omnigraph.server.operation import Answer, Call, Operation
+from omnigraph.server.operation import Answer, Call, Operation, no_needs
 from omnigraph.server.routes.beyond import compared_needs
 from omnigraph.server.routes.reads import read_nothing, snapshot_of
 from omnigraph.server.routes.sources import named, refuse_both
@@ -215,6 +215,7 @@ OPERATIONS = [
         "/permissions",
         "Who asks, and what they may do on a branch.",
         _permissions,
+        no_needs,
         parameters=models.BranchParameters,
         answers=models.Permissions,
     ),

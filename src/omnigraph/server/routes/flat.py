@@ -124,6 +124,7 @@ def operations(state: ServerState, of_graphs: Sequence[Operation]) -> list[Opera
                 "/studio/session",
                 "The token that a one-time key of `omnigraph studio` stands for.",
                 studio_session,
+                no_needs,
                 body=StudioKeyBody,
                 answers=StudioSession,
                 statuses=(401,),
