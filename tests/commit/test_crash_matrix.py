@@ -20,6 +20,7 @@ import orjson
 import pytest
 
 from omnigraph import failpoints
+from omnigraph.cluster import apply as _clusters_declare_theirs  # noqa: F401
 from omnigraph.commit import audit
 from omnigraph.commit import layout as _layout_declares_its_failpoints  # noqa: F401
 from omnigraph.commit.branches import branch_names, create_branch, delete_branch
@@ -62,6 +63,17 @@ EXERCISED_ELSEWHERE = {
     "load.prepared": "load",
     "branch_merge.prepared": "merge",
     "schema_apply.prepared": "evolution",
+    # The steps of `omnigraph cluster apply`.
+    "cluster.locked": "clusters/test_crash.py",
+    "cluster.record_written": "clusters/test_crash.py",
+    "cluster.recovery_settled": "clusters/test_crash.py",
+    "cluster.graph_created": "clusters/test_crash.py",
+    "cluster.schema_applied": "clusters/test_crash.py",
+    "cluster.payload_written": "clusters/test_crash.py",
+    "cluster.graph_deleted": "clusters/test_crash.py",
+    "cluster.before_state": "clusters/test_crash.py",
+    "cluster.state_written": "clusters/test_crash.py",
+    "cluster.records_removed": "clusters/test_crash.py",
     "cleanup.after_record": "maintenance/test_cleanup.py",
     "cleanup.mid_versions": "maintenance/test_cleanup.py",
     "cleanup.after_versions": "maintenance/test_cleanup.py",

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
 
+from omnigraph.cli import output
 from omnigraph.cli.commands import Group
 from omnigraph.cli.options import json_option, together
 from omnigraph.cli.scope import CLUSTER_ACTOR, CLUSTER_CONTROL
-from omnigraph.cli.served import no_cluster
+from omnigraph.cli.settings import Settings
+from omnigraph.errors import BadRequest
+
+if TYPE_CHECKING:
+    from omnigraph.cluster.commands import Outcome
 
 _options = together(
     click.option("--config", metavar="DIR", default=".", show_default=True, help="The folder with cluster.yaml."),
     json_option,
+    click.pass_context,
 )
 
 
@@ -22,57 +31,168 @@ def cluster() -> None:
 
 @cluster.command(scope=CLUSTER_CONTROL)
 @_options
-def validate(config: str, as_json: bool) -> None:
+def validate(context: click.Context, config: str, as_json: bool) -> None:
     """Check the declaration by itself."""
-    raise no_cluster("cluster validate")
+    from omnigraph.cluster import commands
+
+    outcome = commands.validate(Path(config))
+    told = outcome.data
+    lines = ["cluster config invalid"]
+    if outcome.ok:
+        count, edges = len(told["resources"]), len(told["dependencies"])
+        lines = [f"cluster config valid: {count} resource(s), {edges} dependency edge(s)"]
+        lines += [f"  {resource['address']}  {_short(resource['digest'])}" for resource in told["resources"]]
+    _end(context, outcome, as_json, lines)
 
 
 @cluster.command(scope=CLUSTER_CONTROL)
 @_options
-def plan(config: str, as_json: bool) -> None:
+def plan(context: click.Context, config: str, as_json: bool) -> None:
     """Show what applying the declaration would change."""
-    raise no_cluster("cluster plan")
+    from omnigraph.cluster import commands
+
+    outcome = commands.plan(Path(config))
+    told = outcome.data
+    lines = ["cluster plan failed"]
+    if "changes" in told:
+        gates = told["approvals_required"]
+        lines = [f"cluster plan: {len(told['changes'])} change(s), {len(gates)} approval gate(s)"]
+        affected = {entry["resource"]: entry["affected"] for entry in told["blast_radius"]}
+        for change in told["changes"]:
+            lines += _change_lines(change)
+            if affected[change["resource"]]:
+                lines.append(f"      affects {', '.join(affected[change['resource']])}")
+        lines += [
+            f"  gate {gate['resource']} ({gate['reason']}): {'approved' if gate['satisfied'] else 'waits for approval'}"
+            for gate in gates
+        ]
+    _end(context, outcome, as_json, lines)
 
 
 @cluster.command(scope=CLUSTER_ACTOR)
 @_options
-def apply(config: str, as_json: bool) -> None:
+def apply(context: click.Context, config: str, as_json: bool) -> None:
     """Make the cluster what the declaration says."""
-    raise no_cluster("cluster apply")
+    from omnigraph.cluster import commands
+
+    outcome = commands.apply(Path(config), context.ensure_object(Settings).actor)
+    told = outcome.data
+    lines = ["cluster apply failed"]
+    if "changes" in told:
+        lines = [f"cluster apply: {told['applied_count']} applied, {told['deferred_count']} deferred/blocked"]
+        for change in told["changes"]:
+            lines += _change_lines(change)
+        revision = told["state_observations"]["state_revision"]
+        lines.append(
+            f"  state: revision {revision}, converged: {_word(told['converged'])}, written: {_word(told['state_written'])}"
+        )
+    _end(context, outcome, as_json, lines)
 
 
 @cluster.command(scope=CLUSTER_ACTOR)
 @click.argument("resource")
 @_options
-def approve(resource: str, config: str, as_json: bool) -> None:
+def approve(context: click.Context, resource: str, config: str, as_json: bool) -> None:
     """Approve the change of RESOURCE that waits for it."""
-    raise no_cluster("cluster approve")
+    from omnigraph.cluster import commands
+
+    actor = context.ensure_object(Settings).actor
+    if actor is None:
+        raise BadRequest("an approval needs somebody who gives it: pass --as ACTOR, or set operator.actor")
+    outcome = commands.approve(Path(config), resource, actor)
+    lines = ["cluster approve failed"]
+    if outcome.ok:
+        told = outcome.data
+        lines = [f"approved {told['operation']} of {resource} by {actor} (approval {told['approval_id']})"]
+    _end(context, outcome, as_json, lines)
 
 
 @cluster.command(scope=CLUSTER_CONTROL)
 @_options
-def status(config: str, as_json: bool) -> None:
+def status(context: click.Context, config: str, as_json: bool) -> None:
     """Show the state of the cluster."""
-    raise no_cluster("cluster status")
+    from omnigraph.cluster import commands
+
+    outcome = commands.status(Path(config))
+    _end(context, outcome, as_json, _state_lines(outcome, "cluster state:", "cluster status failed"))
 
 
 @cluster.command(scope=CLUSTER_CONTROL)
 @_options
-def refresh(config: str, as_json: bool) -> None:
+def refresh(context: click.Context, config: str, as_json: bool) -> None:
     """Compare the state with what there is, and write it down."""
-    raise no_cluster("cluster refresh")
+    from omnigraph.cluster import commands
+
+    outcome = commands.refresh(Path(config))
+    _end(context, outcome, as_json, _state_lines(outcome, "cluster refresh:", "cluster refresh failed"))
 
 
 @cluster.command("import", scope=CLUSTER_CONTROL)
 @_options
-def import_(config: str, as_json: bool) -> None:
+def import_(context: click.Context, config: str, as_json: bool) -> None:
     """Make a first state from what there is."""
-    raise no_cluster("cluster import")
+    from omnigraph.cluster import commands
+
+    outcome = commands.import_(Path(config))
+    _end(context, outcome, as_json, _state_lines(outcome, "cluster import:", "cluster import failed"))
 
 
 @cluster.command("force-unlock", scope=CLUSTER_CONTROL)
 @click.argument("lock_id", metavar="ID")
 @_options
-def force_unlock(lock_id: str, config: str, as_json: bool) -> None:
+def force_unlock(context: click.Context, lock_id: str, config: str, as_json: bool) -> None:
     """Remove the lock ID that a dead process left."""
-    raise no_cluster("cluster force-unlock")
+    from omnigraph.cluster import commands
+
+    outcome = commands.force_unlock(Path(config), lock_id)
+    removed = outcome.data.get("lock_removed", False)
+    _end(context, outcome, as_json, [f"removed lock {lock_id}" if removed else "the lock was not removed"])
+
+
+# --- what people see --------------------------------------------------------------------------------------------------
+
+
+def _end(context: click.Context, outcome: Outcome, as_json: bool, lines: list[str]) -> None:
+    """Show an outcome, and fail the command when it failed."""
+    if as_json:
+        output.json(outcome.to_dict())
+    else:
+        for line in lines:
+            output.line(line)
+        for found in outcome.findings.listed:
+            output.note(found.line)
+    if not outcome.ok:
+        context.exit(1)
+
+
+def _change_lines(change: dict[str, Any]) -> list[str]:
+    reason = f": {change['reason']}" if "reason" in change else ""
+    lines = [f"  {change['operation']:<6} {change['resource']}  [{change['disposition']}{reason}]"]
+    for step in change.get("migration", {}).get("steps", ()):
+        told = ", ".join(
+            f"{name} {value}" for name, value in step.items() if name != "kind" and value not in (None, [], {})
+        )
+        lines.append(f"      {step.get('kind', 'step')}: {told}")
+    return lines
+
+
+def _state_lines(outcome: Outcome, head: str, failed: str) -> list[str]:
+    told = outcome.data
+    if "resource_statuses" not in told:
+        return [failed]
+    seen = told["state_observations"]
+    lines = [f"{head} revision {seen['state_revision']}, {seen['resource_count']} resource(s)"]
+    if seen["locked"]:
+        lines.append(f"  locked by {seen.get('lock_operation', 'somebody')} (lock {seen.get('lock_id', 'unknown')})")
+    for address, about in told["resource_statuses"].items():
+        message = f": {about['message']}" if "message" in about else ""
+        lines.append(f"  {about['status']:<8} {address}{message}")
+    return lines
+
+
+def _word(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _short(digest: str) -> str:
+    return digest[:12]

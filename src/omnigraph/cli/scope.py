@@ -36,6 +36,8 @@ CLUSTER_ACTOR = Scope("cluster control", frozenset({"as"}))
 CLUSTER_GRAPH = Scope("cluster control", frozenset({"cluster", "graph", "profile"}))
 #: Works on this machine only, with no graph.
 LOCAL = Scope("local")
+#: Serves graphs, or those of a cluster.
+SERVING = Scope("local", frozenset({"cluster"}))
 #: Shows what the flags and the configuration come to.
 EFFECTIVE = Scope("local", _ADDRESS | {"cluster", "as"})
 

@@ -10,7 +10,8 @@ import click
 
 from omnigraph.cli import output
 from omnigraph.cli.commands import Command
-from omnigraph.cli.scope import LOCAL
+from omnigraph.cli.scope import SERVING
+from omnigraph.cli.settings import Settings as Told
 from omnigraph.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-@click.command(cls=Command, scope=LOCAL)
+@click.command(cls=Command, scope=SERVING)
 @click.argument("graphs", metavar="[NAME=]GRAPH", nargs=-1)
 @click.option("--bind", metavar="HOST:PORT", help="The address; 127.0.0.1:8080 unless given. Port 0 takes a free one.")
 @click.option("--workers", type=click.IntRange(1, 64), metavar="N", help="How many processes serve; 1 unless given.")
@@ -47,15 +48,19 @@ _DEFAULTS: dict[str, Any] = {
 )
 @click.option("--studio/--no-studio", default=None, help="Whether the web page is served at `/`; it is.")
 @click.option("--config", metavar="FILE", help="A YAML file with the same names, `graphs` and `limits`.")
-def serve(graphs: tuple[str, ...], config: str | None, **flags: Any) -> None:
-    """Serve graphs over HTTP.
+@click.pass_context
+def serve(context: click.Context, /, graphs: tuple[str, ...], config: str | None, **flags: Any) -> None:
+    """Serve graphs over HTTP, or with --cluster the applied revision of a cluster.
 
     Each graph is served under NAME, or the name of its folder. Prints the address on stdout. Without tokens in the environment,
     a token for this run is made and shown.
     """
     from omnigraph.server.process import run
 
-    settings = _settings(graphs, config, flags)
+    told = context.ensure_object(Told)
+    address = told.flags.get("cluster")
+    cluster = None if address is None else told.config.clusters.get(address, address)
+    settings = _settings(graphs, config, flags, cluster)
 
     def announce(address: str) -> None:
         if settings.one_time_token is not None:
@@ -67,7 +72,7 @@ def serve(graphs: tuple[str, ...], config: str | None, **flags: Any) -> None:
     run(settings, announce)
 
 
-def _settings(graphs: tuple[str, ...], config: str | None, flags: dict[str, Any]) -> Settings:
+def _settings(graphs: tuple[str, ...], config: str | None, flags: dict[str, Any], cluster: str | None) -> Settings:
     """What the flags say, then the configuration file, then the environment, then the defaults."""
     from omnigraph.server import settings as told
 
@@ -77,7 +82,9 @@ def _settings(graphs: tuple[str, ...], config: str | None, flags: dict[str, Any]
     sources = tuple(map(told.graph_source, graphs))
     if "graphs" in file:
         sources += told.graphs_of_config(file["graphs"], folder)
-    if not sources:
+    if cluster is not None and sources:
+        raise BadRequest("a cluster says itself which graphs it has: give --cluster, or graphs, not both")
+    if not sources and cluster is None:
         raise BadRequest("name a graph to serve: omnigraph serve GRAPH.omni, or name=URI")
     told.refuse_twice(sources)
     host, port = told.split_address(str(chosen["bind"]))
@@ -86,10 +93,11 @@ def _settings(graphs: tuple[str, ...], config: str | None, flags: dict[str, Any]
     for name in ("tls_cert", "tls_key"):
         if chosen[name] is not None and not Path(chosen[name]).is_file():
             raise BadRequest(f"there is no file '{chosen[name]}' for --{name.replace('_', '-')}")
-    rights, token = _rights(chosen, host)
+    rights, token = _rights(chosen, host) if cluster is None else (_cluster_rights(chosen), None)
     limits = told.limits_of_config(file.get("limits", {}))
     return told.Settings(
         graphs=sources,
+        cluster=cluster,
         host=host,
         port=port,
         workers=chosen["workers"],
@@ -121,6 +129,23 @@ def _rights(chosen: dict[str, Any], host: str) -> tuple[Rights, str | None]:
             "OMNIGRAPH_SERVER_BEARER_TOKEN), or pass --unauthenticated to let everybody in"
         )
     return "full", new_token()
+
+
+def _cluster_rights(chosen: dict[str, Any]) -> Rights:
+    """Who may do what with graphs of a cluster that have no policy; nobody gets in by accident."""
+    from omnigraph.server.settings import is_set
+    from omnigraph.server.tokens import read_tokens
+
+    if chosen["full_access"]:
+        raise BadRequest("--full-access is for single graphs; who may do what in a cluster is declared in its policies")
+    if read_tokens(os.environ):
+        return "default-deny"
+    if chosen["unauthenticated"] or is_set(os.environ, "OMNIGRAPH_UNAUTHENTICATED"):
+        return "open"
+    raise BadRequest(
+        "a cluster is served to callers with tokens: set OMNIGRAPH_SERVER_BEARER_TOKENS_FILE, …_JSON or "
+        "OMNIGRAPH_SERVER_BEARER_TOKEN, or pass --unauthenticated to let everybody in"
+    )
 
 
 def _first(*values: Any) -> Any:

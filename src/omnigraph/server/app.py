@@ -171,7 +171,7 @@ async def _unknown_path(scope: Scope, receive: Receive, send: Send) -> None:
 async def _lifespan(state: ServerState) -> AsyncIterator[None]:
     # A server in a thread of a larger process has no signals of its own.
     with suppress(ValueError, RuntimeError, NotImplementedError):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, state.reload_tokens)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, state.reload)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _stopping(state, signal.getsignal(number)))
     yield

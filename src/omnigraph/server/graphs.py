@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from omnigraph.cluster.applied import AppliedCluster, AppliedGraph, ClusterError, StoredFile, read_applied
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, NotFound, OmnigraphError
 from omnigraph.graph.entry import open as open_graph
@@ -14,11 +16,12 @@ from omnigraph.graph.graph import Graph
 from omnigraph.ids import now_micros
 from omnigraph.language.query.ast import Query
 from omnigraph.language.query.compile import compile_parsed
-from omnigraph.language.query.parser import parse_query_file
+from omnigraph.language.query.parser import find_query, parse_query_file
+from omnigraph.language.schema.catalog import Catalog
 from omnigraph.policy.bundle import Bundle
 from omnigraph.policy.decide import Policy
 from omnigraph.server.access import Access, access_of
-from omnigraph.server.settings import GRAPH_ID, RESERVED_IDS, GraphSource, Settings
+from omnigraph.server.settings import GRAPH_ID, RESERVED_IDS, GraphSource, Settings, checked_source
 
 _log = logging.getLogger("omnigraph.server")
 
@@ -42,6 +45,8 @@ class ServedGraph:
     graph: Graph
     access: Access
     stored: Mapping[str, StoredQuery] = field(default_factory=dict)
+    #: Its schema is declared in a cluster, and changed by `omnigraph cluster apply` alone.
+    is_declared: bool = False
 
     def hidden(self, text: str) -> str:
         """A message without the place where the graph lies, which is nobody's business."""
@@ -58,6 +63,8 @@ class ServedGraphs:
     access: Access
     healthy: dict[str, ServedGraph] = field(default_factory=dict)
     quarantined: dict[str, str] = field(default_factory=dict)
+    #: The applied revision of the cluster that is served, None when it is none.
+    revision: int | None = None
 
     def find(self, graph_id: str) -> ServedGraph:
         """The graph of an id; BadRequest for what can not be one, NotFound for an unknown one."""
@@ -79,20 +86,73 @@ class ServedGraphs:
 
 
 def open_graphs(settings: Settings) -> ServedGraphs:
-    """Open every graph. One that can not be opened is quarantined, or refused with `require_all_graphs`."""
-    graphs = ServedGraphs(_access(settings, settings.policy, None))
-    for source in settings.graphs:
+    """Open every graph of the settings, or of the cluster that they name."""
+    if settings.cluster is not None:
+        return open_cluster(settings, read_applied(settings.cluster))
+    ways = {source.graph_id: partial(_opened, source, settings) for source in settings.graphs}
+    return _all_opened(ServedGraphs(_access(settings, settings.policy, None)), ways, settings)
+
+
+def open_cluster(settings: Settings, cluster: AppliedCluster) -> ServedGraphs:
+    """Open every graph of the applied revision of a cluster."""
+    if settings.rights == "open" and cluster.policies:
+        raise BadRequest(
+            f"cluster {cluster.address} has policies, and a policy needs to know who asks: set tokens "
+            "(OMNIGRAPH_SERVER_BEARER_TOKENS_FILE, …_JSON or OMNIGRAPH_SERVER_BEARER_TOKEN)"
+        )
+    ways = {graph_id: partial(_opened_declared, graph, settings) for graph_id, graph in cluster.graphs.items()}
+    graphs = ServedGraphs(_access(settings, cluster.policy, None), revision=cluster.revision)
+    return _all_opened(graphs, ways, settings)
+
+
+def _all_opened(
+    graphs: ServedGraphs, ways: Mapping[str, Callable[[], ServedGraph]], settings: Settings
+) -> ServedGraphs:
+    """Open graphs. One that can not be opened is quarantined, or refused with `require_all_graphs`."""
+    for graph_id, opened in ways.items():
         try:
-            graphs.healthy[source.graph_id] = _opened(source, settings)
+            graphs.healthy[graph_id] = opened()
         except OmnigraphError as error:
             if settings.require_all_graphs:
+                graphs.close()
                 raise
-            graphs.quarantined[source.graph_id] = error.message
-            _log.error("graph '%s' is quarantined: %s", source.graph_id, error.message)
+            graphs.quarantined[graph_id] = error.message
+            _log.error("graph '%s' is quarantined: %s", graph_id, error.message)
     if not graphs.healthy:
         reasons = "; ".join(f"{graph_id}: {reason}" for graph_id, reason in graphs.quarantined.items())
-        raise BadRequest(f"no graph can be served ({reasons})")
+        raise ClusterError(f"no graph can be served ({reasons})", code="cluster_no_healthy_graphs")
     return graphs
+
+
+def _opened_declared(declared: AppliedGraph, settings: Settings) -> ServedGraph:
+    """A graph of a cluster, with the queries, policy and embedding provider that were applied."""
+    graph_id = declared.graph_id
+    if declared.fault is not None:
+        raise ClusterError(declared.fault.message, code=declared.fault.code)
+    checked_source(GraphSource(graph_id, declared.uri))
+    access = _access(settings, declared.policy, graph_id)
+    graph = open_graph(
+        declared.uri,
+        "ro" if settings.read_only else "rw",
+        storage_options=declared.storage_options or None,
+        external_blobs=declared.external_blobs,
+        embedding=declared.embedding,
+        guard=None if declared.policy is None else access,
+    )
+    try:
+        catalog = graph.contract().catalog
+        stored = {file.name: _declared_query(file, catalog) for file in declared.queries}
+    except OmnigraphError:
+        graph.close()
+        raise
+    return ServedGraph(graph_id, graph, access, stored, is_declared=True)
+
+
+def _declared_query(file: StoredFile, catalog: Catalog) -> StoredQuery:
+    parsed = parse_query_file(file.text, f"{file.name}.gq")
+    query = find_query(parsed, file.name)
+    compile_parsed(query, catalog, parsed.source)
+    return StoredQuery(file.text, query)
 
 
 def _opened(source: GraphSource, settings: Settings) -> ServedGraph:

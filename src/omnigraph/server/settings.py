@@ -71,7 +71,9 @@ class Limits:
 class Settings:
     """All that a server process is told."""
 
-    graphs: tuple[GraphSource, ...]
+    graphs: tuple[GraphSource, ...] = ()
+    #: The cluster whose applied revision is served, instead of `graphs`.
+    cluster: str | None = None
     host: str = "127.0.0.1"
     port: int = 8080
     workers: int = 1

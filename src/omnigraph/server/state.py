@@ -8,9 +8,10 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from omnigraph.errors import BadRequest
+from omnigraph.cluster.applied import read_applied
+from omnigraph.errors import BadRequest, OmnigraphError
 from omnigraph.server.admission import Admission, ExportSlots, FailedTries
-from omnigraph.server.graphs import ServedGraphs, open_graphs
+from omnigraph.server.graphs import ServedGraphs, open_cluster, open_graphs
 from omnigraph.server.jobs import Jobs
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.pool import Pool
@@ -63,8 +64,30 @@ class ServerState:
         """The folder of bodies that are being received."""
         return self.scratch.path
 
-    def reload_tokens(self) -> None:
-        """Read the tokens anew; when they can not be read, the old ones stay."""
+    def reload(self) -> None:
+        """Read the tokens anew and, of a cluster, a newer applied revision. What can not be read stays as it was."""
+        self._reload_tokens()
+        if self.settings.cluster is not None:
+            task = asyncio.ensure_future(self._reload_cluster(self.settings.cluster))
+            self.running_jobs.add(task)
+            task.add_done_callback(self.running_jobs.discard)
+
+    async def _reload_cluster(self, address: str) -> None:
+        """Serve the applied revision of a cluster when it is another one. Requests under way end on the graphs they have."""
+        try:
+            cluster = await asyncio.to_thread(read_applied, address)
+            if cluster.revision == self.graphs.revision:
+                _log.info("revision %s of the cluster is served already", cluster.revision)
+                return
+            opened = await asyncio.to_thread(open_cluster, self.settings, cluster)
+        except OmnigraphError as error:
+            _log.error("the cluster was not reloaded: %s", error.message)
+            return
+        before, self.graphs = self.graphs, opened
+        _log.info("revision %s of the cluster is served", cluster.revision)
+        asyncio.get_running_loop().call_later(self.settings.drain_seconds, before.close)
+
+    def _reload_tokens(self) -> None:
         try:
             self.tokens = tokens_of(self.settings)
         except BadRequest as error:

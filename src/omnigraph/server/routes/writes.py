@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from omnigraph.commit.model import MAIN
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, Conflict
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.mutation.execute import MutationResult
 from omnigraph.server import models
@@ -141,6 +141,12 @@ def _schema_needs(call: Call) -> Iterable[Need]:
 
 def _apply_schema(call: Call) -> Answer:
     body: models.SchemaBody = call.body
+    assert call.served is not None
+    if call.served.is_declared:
+        raise Conflict(
+            f"the schema of graph '{call.served.graph_id}' is declared in its cluster; change it there and run "
+            "`omnigraph cluster apply`"
+        )
     # A text is never the path of a file, so it is compiled before the library looks at it.
     compile_schema(body.schema_source)
     applied = call.graph.apply_schema(body.schema_source, allow_data_loss=bool(body.allow_data_loss), actor=call.actor)

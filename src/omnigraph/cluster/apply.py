@@ -1,0 +1,322 @@
+"""Making a cluster what is declared: create graphs, change schemas, store contents, delete graphs, then write the state.
+
+Everything that is done to a graph is fenced by a recovery record, and the state is replaced once, at the end. So a death anywhere
+leaves either nothing, stored contents that nobody names yet, or records from which the next command finds out what was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from omnigraph import failpoints
+from omnigraph.cluster.desired import Desired
+from omnigraph.cluster.diagnostics import Findings
+from omnigraph.cluster.layout import Place
+from omnigraph.cluster.live import Live, look_at, opened, put_payload, remove_graph
+from omnigraph.cluster.plan import (
+    DEPENDENCY_NOT_APPLIED,
+    RECOVERY_PENDING,
+    Change,
+    Gates,
+    blocked_by_gates,
+    changes_between,
+    gates_of,
+)
+from omnigraph.cluster.recovery import (
+    Record,
+    Swept,
+    forget_graph,
+    new_record,
+    recomputed_graph,
+    remove_records,
+    with_schema,
+    write_record,
+)
+from omnigraph.cluster.state import Entry, Read, State, write_state
+from omnigraph.errors import OmnigraphError
+from omnigraph.failpoints import FailpointError
+from omnigraph.graph.lifecycle import connect, create
+
+failpoints.declare(
+    "cluster.graph_created",
+    "cluster.schema_applied",
+    "cluster.payload_written",
+    "cluster.graph_deleted",
+    "cluster.before_state",
+    "cluster.state_written",
+    "cluster.records_removed",
+)
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What an apply came to."""
+
+    changes: tuple[Change, ...]
+    read: Read
+    converged: bool
+    state_written: bool
+
+    @property
+    def applied_count(self) -> int:
+        return sum(change.disposition == "applied" for change in self.changes)
+
+    @property
+    def deferred_count(self) -> int:
+        return sum(change.disposition in ("deferred", "blocked") for change in self.changes)
+
+
+def apply_changes(
+    place: Place, desired: Desired, read: Read, swept: Swept, actor: str | None, findings: Findings
+) -> Applied:
+    """Carry out what differs between the declaration and the ledger; `swept` is what recovery came to before."""
+    changes = changes_between(desired, swept.state)
+    gates = gates_of(place, desired, changes, findings)
+    run = _Run(place, desired, swept, gates, actor, findings, swept.state, list(swept.settled))
+    run.changes = {change.resource: change for change in blocked_by_gates(changes, gates)}
+    run.block_waiting_graphs()
+    run.create_graphs()
+    run.change_schemas()
+    run.store_contents()
+    run.delete_graphs()
+    return run.finish(read)
+
+
+@dataclass
+class _Run:
+    """One apply while it runs: the state so far, and what became of each change."""
+
+    place: Place
+    desired: Desired
+    swept: Swept
+    gates: Gates
+    actor: str | None
+    findings: Findings
+    state: State
+    #: Records whose outcome `state` holds; they go when it is written.
+    records: list[Record]
+    changes: dict[str, Change] = field(default_factory=dict)
+    #: A graph could not be moved; no other one is.
+    has_failed: bool = False
+
+    # --- graphs -------------------------------------------------------------------------------------------------------
+
+    def block_waiting_graphs(self) -> None:
+        """Leave graphs alone whose recovery record could not be settled."""
+        for address, change in self.changes.items():
+            if self.swept.is_blocked(change.graph_id):
+                self.changes[address] = change.blocked(RECOVERY_PENDING)
+
+    def create_graphs(self) -> None:
+        """Create the graphs that the ledger does not have."""
+        for change in self._open("graph", "create"):
+            graph_id = change.graph_id or ""
+            schema = self.desired.resources[f"schema.{graph_id}"]
+            live = look_at(self.place, graph_id)
+            if live.exists and not self.has_failed:
+                self._fail_existing(change, live)
+                continue
+            record = new_record("graph_create", graph_id, after_digest=schema.digest, actor=self.actor)
+            if self._moved(change, record, "graph_create", partial(self._create, graph_id, schema.content)):
+                self.state = with_schema(self.state, graph_id, schema.digest)
+
+    def _fail_existing(self, change: Change, live: Live) -> None:
+        """Something is where a graph should be made. A whole graph is taken over by a refresh, never by an apply."""
+        self.has_failed = True
+        if live.problem is not None:
+            self.findings.error("graph_create_incomplete", change.resource, live.problem)
+        else:
+            self.findings.error(
+                "graph_create_failed",
+                change.resource,
+                "there is a graph already that the state does not know; run `omnigraph cluster refresh` to take it over",
+            )
+        self._block(change, "graph_create_failed")
+
+    def _create(self, graph_id: str, content: bytes | None) -> None:
+        assert content is not None
+        root = self.place.graph_root(graph_id)
+        context = connect(root.uri, storage_options=root.storage_options or None)
+        create(context, content.decode(), actor=self.actor)
+        failpoints.hit("cluster.graph_created")
+
+    def change_schemas(self) -> None:
+        """Bring the schemas of existing graphs to what is declared; what they drop stays in older snapshots."""
+        for change in self._open("schema", "create", "update"):
+            graph_id = change.graph_id or ""
+            if change.operation == "create" and self._is_created(graph_id):
+                # It came with its graph.
+                continue
+            resource = self.desired.resources[change.resource]
+            before = look_at(self.place, graph_id).schema_digest
+            record = new_record(
+                "schema_apply", graph_id, before_digest=before, after_digest=resource.digest, actor=self.actor
+            )
+            text = (resource.content or b"").decode()
+            if self._moved(change, record, "schema_apply", partial(self._apply_schema, graph_id, text)):
+                self.state = with_schema(self.state, graph_id, resource.digest)
+
+    def _is_created(self, graph_id: str) -> bool:
+        entry = self.state.resources.get(f"schema.{graph_id}")
+        return entry is not None and entry.digest == self.desired.resources[f"schema.{graph_id}"].digest
+
+    def _apply_schema(self, graph_id: str, text: str) -> None:
+        with opened(self.place, graph_id, "rw") as graph:
+            graph.apply_schema(text, actor=self.actor)
+        failpoints.hit("cluster.schema_applied")
+
+    def delete_graphs(self) -> None:
+        """Delete the graphs that are no longer declared and whose deletion is approved."""
+        for change in self._open("graph", "delete"):
+            graph_id = change.graph_id or ""
+            approval = self.gates.open.get(change.resource)
+            if approval is None:
+                self.findings.error(
+                    "apply_approval_invariant_violation", change.resource, "a deletion came so far without an approval"
+                )
+                continue
+            record = new_record("graph_delete", graph_id, approval_id=approval.approval_id, actor=self.actor)
+            if self._moved(change, record, "graph_delete", partial(self._delete, graph_id)):
+                self.state = forget_graph(self.place, self.state, record)
+
+    def _delete(self, graph_id: str) -> None:
+        remove_graph(self.place, graph_id)
+        failpoints.hit("cluster.graph_deleted")
+
+    def _moved(self, change: Change, record: Record, operation: str, move: Callable[[], None]) -> bool:
+        """Do something to a graph behind its record; whether it is done. After a failure no other graph is touched."""
+        if self.has_failed:
+            self.findings.warn(f"{operation}_skipped", change.resource, "another graph could not be changed before")
+            self._block(change, f"{operation}_skipped")
+            return False
+        try:
+            write_record(self.place, record)
+        except OmnigraphError as error:
+            self._fail(change, _code(error, "recovery_sidecar_write_error"), error, f"{operation}_failed")
+            return False
+        try:
+            move()
+        except OmnigraphError as error:
+            self._fail(change, _code(error, f"{operation}_failed"), error, f"{operation}_failed")
+            self._forget_if_untouched(record)
+            return False
+        self.records.append(record)
+        return True
+
+    def _forget_if_untouched(self, record: Record) -> None:
+        """Remove the record of a move that has changed nothing; otherwise the next command looks into it."""
+        try:
+            live = look_at(self.place, record.graph_id)
+        except OmnigraphError:
+            return
+        untouched = {
+            "graph_create": live.schema_digest != record.after_digest,
+            "schema_apply": live.problem is None and live.schema_digest == record.before_digest,
+            "graph_delete": False,
+        }
+        if untouched[record.operation]:
+            remove_records(self.place, [record], self.findings)
+        elif record.operation == "graph_delete":
+            self.findings.warn(
+                "graph_delete_incomplete",
+                f"graph.{record.graph_id}",
+                "a part of the graph is gone; the next apply ends it",
+            )
+
+    def _fail(self, change: Change, code: str, error: OmnigraphError, reason: str) -> None:
+        self.has_failed = True
+        self.findings.error(code, change.resource, error.message)
+        self._block(change, reason)
+
+    def _block(self, change: Change, reason: str) -> None:
+        """Block a change and everything of the same graph that builds on it."""
+        self.changes[change.resource] = change.blocked(reason)
+        self.state = self.state.with_status(change.resource, "blocked", reason)
+        dependents = {dependent for dependent, needed in self.desired.dependencies if needed == change.resource}
+        if change.kind == "schema":
+            dependents.add(f"graph.{change.graph_id}")
+        for address in sorted(dependents):
+            found = self.changes.get(address)
+            if found is not None and found.disposition in ("applied", "derived"):
+                self.findings.warn(
+                    "apply_dependency_blocked", address, f"it needs {change.resource}, which is not applied"
+                )
+                self._block(found, DEPENDENCY_NOT_APPLIED)
+
+    def _open(self, kind: str, *operations: str) -> list[Change]:
+        """The changes of a kind that nothing blocks so far."""
+        return [
+            change
+            for change in self.changes.values()
+            if change.kind == kind and change.operation in operations and change.disposition == "applied"
+        ]
+
+    # --- the rest -----------------------------------------------------------------------------------------------------
+
+    def store_contents(self) -> None:
+        """Store the contents of queries and policies, and write down what providers are."""
+        for kind in ("provider", "query", "policy"):
+            for change in self._open(kind, "create", "update", "delete"):
+                if change.operation == "delete":
+                    self.state = self.state.with_entry(change.resource, None)
+                    continue
+                resource = self.desired.resources[change.resource]
+                try:
+                    if resource.content is not None:
+                        put_payload(self.place, resource.address, resource.digest, resource.content)
+                        failpoints.hit("cluster.payload_written")
+                except OmnigraphError as error:
+                    code = _code(error, "resource_payload_write_error")
+                    self.findings.error(code, change.resource, error.message)
+                    self._block(change, "resource_payload_write_error")
+                    continue
+                entry = Entry.of(resource)
+                self.state = self.state.with_entry(change.resource, entry).with_status(change.resource, "applied")
+
+    def finish(self, read: Read) -> Applied:
+        """Write the state once, if it is another one, and clear away what it makes superfluous."""
+        self._settle_graphs()
+        remaining = changes_between(self.desired, self.state)
+        converged = not remaining and not self.swept.blocked and not self.swept.blocks_all and self.findings.ok
+        kept = self.desired.resources.keys() | self.state.resources.keys()
+        state = replace(
+            self.state,
+            config_digest=self.desired.config_digest if converged else self.state.config_digest,
+            statuses={address: status for address, status in self.state.statuses.items() if address in kept},
+        )
+        if state == read.state:
+            # What is left of a command that had died after it wrote the state.
+            remove_records(self.place, self.records, self.findings)
+            return Applied(tuple(self.changes.values()), read, converged, False)
+        try:
+            failpoints.hit("cluster.before_state")
+        except FailpointError as error:
+            self.findings.error("injected_failpoint", "__cluster/state.json", error.message)
+            return Applied(tuple(self.changes.values()), read, False, False)
+        written = write_state(self.place, read, replace(state, revision=read.state.revision + 1), self.findings)
+        failpoints.hit("cluster.state_written")
+        remove_records(self.place, self.records, self.findings)
+        failpoints.hit("cluster.records_removed")
+        return Applied(tuple(self.changes.values()), written, converged, True)
+
+    def _settle_graphs(self) -> None:
+        """Write down of every graph that exists what it is bound to, and the digest that follows."""
+        for address, resource in self.desired.resources.items():
+            if resource.kind != "graph" or address not in self.state.resources:
+                continue
+            if self.swept.is_blocked(resource.graph_id):
+                continue
+            if address in self.changes and self.changes[address].disposition == "blocked":
+                self.state = recomputed_graph(self.state, resource.graph_id or "")
+                continue
+            self.state = self.state.with_entry(address, Entry.of(resource))
+            self.state = recomputed_graph(self.state, resource.graph_id or "").with_status(address, "applied")
+        for address, change in self.changes.items():
+            if change.disposition == "blocked" and address in self.state.resources:
+                self.state = self.state.with_status(address, "blocked", change.reason)
+
+
+def _code(error: OmnigraphError, otherwise: str) -> str:
+    return "injected_failpoint" if isinstance(error, FailpointError) else otherwise

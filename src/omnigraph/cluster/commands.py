@@ -1,0 +1,248 @@
+"""The commands on a cluster. Each returns an `Outcome`: whether it succeeded, its data, and what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec
+
+from omnigraph.cluster.apply import apply_changes
+from omnigraph.cluster.approvals import new_approval, write_approval
+from omnigraph.cluster.config import read_config
+from omnigraph.cluster.desired import Desired, read_desired
+from omnigraph.cluster.diagnostics import Findings, Stop
+from omnigraph.cluster.layout import STATE, Place, place_at
+from omnigraph.cluster.lock import force_unlock as remove_lock
+from omnigraph.cluster.lock import held_lock, state_observations
+from omnigraph.cluster.observe import observed
+from omnigraph.cluster.plan import (
+    blast_radius,
+    blocked_by_gates,
+    blocked_by_recovery,
+    changes_between,
+    gates_of,
+    with_migrations,
+)
+from omnigraph.cluster.recovery import remove_records, sweep, warn_of_pending
+from omnigraph.cluster.state import Read, State, read_state, write_state
+from omnigraph.errors import OmnigraphError, StorageError
+from omnigraph.failpoints import FailpointError
+
+_Given = ParamSpec("_Given")
+
+
+@dataclass
+class Outcome:
+    """What a command came to. `data` holds its fields besides those that every command has."""
+
+    folder: Path
+    findings: Findings = field(default_factory=Findings)
+    data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        return self.findings.ok
+
+    def to_dict(self) -> dict[str, Any]:
+        found = [diagnostic.to_dict() for diagnostic in self.findings.listed]
+        return {"ok": self.ok, "config_dir": str(self.folder), **self.data, "diagnostics": found}
+
+
+def _command(
+    work: Callable[Concatenate[Outcome, _Given], None],
+) -> Callable[Concatenate[Path, _Given], Outcome]:
+    """A command from what it does: a stop, and an error of the storage, end it with what was found so far."""
+
+    @wraps(work)
+    def run(folder: Path, /, *args: _Given.args, **options: _Given.kwargs) -> Outcome:
+        outcome = Outcome(folder)
+        try:
+            work(outcome, *args, **options)
+        except Stop:
+            pass
+        except FailpointError as error:
+            outcome.findings.error("injected_failpoint", STATE, error.message)
+        except StorageError as error:
+            outcome.findings.error("state_read_error", STATE, error.message)
+        return outcome
+
+    return run
+
+
+@_command
+def validate(outcome: Outcome) -> None:
+    """Check a declaration by itself."""
+    outcome.data["config_file"] = str(outcome.folder / "cluster.yaml")
+    desired = read_desired(outcome.folder, outcome.findings)
+    outcome.data |= {
+        "resource_digests": desired.digests(),
+        "resources": [desired.resources[address].to_dict() for address in sorted(desired.resources)],
+        "dependencies": _dependencies(desired),
+    }
+
+
+@_command
+def plan(outcome: Outcome) -> None:
+    """Compare a declaration with what is applied; nothing is written."""
+    desired, place = _declared(outcome)
+    with held_lock(place, "plan", is_locking=desired.config.is_locking, findings=outcome.findings) as lock_id:
+        read = read_state(place, outcome.findings)
+        _tell(outcome, place, read, lock_id)
+        if not read.found:
+            outcome.findings.warn("state_missing", STATE, "nothing was applied yet; everything will be created")
+        waiting = warn_of_pending(place, outcome.findings)
+    changes = changes_between(desired, read.state)
+    gates = gates_of(place, desired, changes, outcome.findings)
+    changes = blocked_by_recovery(blocked_by_gates(changes, gates), waiting)
+    changes = with_migrations(place, desired, changes, outcome.findings)
+    outcome.data = {
+        "desired_revision": {"config_digest": desired.config_digest},
+        "resource_digests": desired.digests(),
+        "dependencies": _dependencies(desired),
+        "state_observations": outcome.data["state_observations"],
+        "changes": [change.to_dict() for change in changes],
+        "blast_radius": blast_radius(desired, changes),
+        "approvals_required": gates.to_list(),
+    }
+
+
+@_command
+def apply(outcome: Outcome, actor: str | None) -> None:
+    """Make the cluster what is declared."""
+    desired, place = _declared(outcome)
+    findings = outcome.findings
+    with held_lock(place, "apply", is_locking=desired.config.is_locking, findings=findings) as lock_id:
+        read = _required_state(place, outcome, lock_id)
+        swept = sweep(place, read.state, findings)
+        applied = apply_changes(place, desired, read, swept, actor, findings)
+        observations = state_observations(place, applied.read, lock_id, findings)
+    outcome.data = {} if actor is None else {"actor": actor}
+    outcome.data |= {
+        "desired_revision": {"config_digest": desired.config_digest},
+        "state_observations": observations,
+        "changes": [change.to_dict() for change in applied.changes],
+        "applied_count": applied.applied_count,
+        "deferred_count": applied.deferred_count,
+        "converged": applied.converged,
+        "state_written": applied.state_written,
+        "resource_statuses": applied.read.state.statuses,
+    }
+
+
+@_command
+def import_(outcome: Outcome) -> None:
+    """Make a first state from the graphs that are there."""
+    desired, place = _declared(outcome)
+    with held_lock(place, "import", is_locking=desired.config.is_locking, findings=outcome.findings) as lock_id:
+        read = read_state(place, outcome.findings)
+        _tell(outcome, place, read, lock_id)
+        if read.found:
+            outcome.findings.error("state_already_exists", STATE, "there is a state already; use refresh")
+            raise Stop
+        _observe(outcome, "import", desired, place, read, lock_id)
+
+
+@_command
+def refresh(outcome: Outcome) -> None:
+    """Compare the state with what is there, and write down what is different."""
+    desired, place = _declared(outcome)
+    with held_lock(place, "refresh", is_locking=desired.config.is_locking, findings=outcome.findings) as lock_id:
+        read = _required_state(place, outcome, lock_id)
+        _observe(outcome, "refresh", desired, place, read, lock_id)
+
+
+@_command
+def status(outcome: Outcome) -> None:
+    """Show the state; nothing is locked or written."""
+    place = place_at(read_config(outcome.folder, outcome.findings).root)
+    read = read_state(place, outcome.findings)
+    _tell(outcome, place, read, None)
+    if not read.found:
+        outcome.findings.warn("state_missing", STATE, "nothing was applied yet; run `omnigraph cluster import`")
+    warn_of_pending(place, outcome.findings)
+    outcome.data |= _shown(read.state)
+
+
+@_command
+def approve(outcome: Outcome, resource: str, actor: str) -> None:
+    """Allow the change of a resource that waits for it."""
+    desired, place = _declared(outcome)
+    findings = outcome.findings
+    with held_lock(place, "approve", is_locking=desired.config.is_locking, findings=findings) as lock_id:
+        read = _required_state(place, outcome, lock_id)
+        # An approval that went stale is replaced by this one, so nobody has to be told of it.
+        gates = gates_of(place, desired, changes_between(desired, read.state), Findings())
+        gate = next((gate for gate in gates.listed if gate.resource == resource), None)
+        if gate is None:
+            findings.error("approval_not_required", resource, "no change of this resource waits for an approval")
+            raise Stop
+        approval = new_approval(gate, actor)
+        try:
+            write_approval(place, approval)
+        except StorageError as error:
+            findings.error("approval_write_error", resource, error.message)
+            raise Stop from None
+    outcome.data = {
+        "approval_id": approval.approval_id,
+        "resource": resource,
+        "operation": gate.operation,
+        "approved_by": actor,
+    }
+
+
+@_command
+def force_unlock(outcome: Outcome, lock_id: str) -> None:
+    """Remove the lock that a dead command left."""
+    place = place_at(read_config(outcome.folder, outcome.findings).root)
+    removed = remove_lock(place, lock_id, outcome.findings)
+    outcome.data["lock_removed"] = removed
+    _tell(outcome, place, read_state(place, Findings()) if removed else Read(State()), None)
+
+
+# --- shared -----------------------------------------------------------------------------------------------------------
+
+
+def _declared(outcome: Outcome) -> tuple[Desired, Place]:
+    desired = read_desired(outcome.folder, outcome.findings)
+    return desired, place_at(desired.config.root)
+
+
+def _required_state(place: Place, outcome: Outcome, lock_id: str | None) -> Read:
+    read = read_state(place, outcome.findings)
+    _tell(outcome, place, read, lock_id)
+    if not read.found:
+        outcome.findings.error("state_missing", STATE, "there is no state; run `omnigraph cluster import` first")
+        raise Stop
+    return read
+
+
+def _tell(outcome: Outcome, place: Place, read: Read, lock_id: str | None) -> None:
+    outcome.data["state_observations"] = state_observations(place, read, lock_id, outcome.findings)
+
+
+def _observe(outcome: Outcome, operation: str, desired: Desired, place: Place, read: Read, lock_id: str | None) -> None:
+    findings = outcome.findings
+    try:
+        swept = sweep(place, read.state, findings)
+        seen = observed(place, desired, swept, findings)
+    except OmnigraphError as error:
+        findings.error("graph_observation_error", STATE, error.message)
+        raise Stop from None
+    written = write_state(place, read, replace(seen, revision=read.state.revision + 1), findings)
+    remove_records(place, list(swept.settled), findings)
+    _tell(outcome, place, written, lock_id)
+    outcome.data = {"operation": operation, **outcome.data, **_shown(written.state)}
+
+
+def _shown(state: State) -> dict[str, Any]:
+    return {
+        "resource_digests": state.digests(),
+        "resource_statuses": state.statuses,
+        "observations": state.observations,
+    }
+
+
+def _dependencies(desired: Desired) -> list[dict[str, str]]:
+    return [{"from": dependent, "to": needed} for dependent, needed in desired.dependencies]

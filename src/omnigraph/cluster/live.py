@@ -1,0 +1,88 @@
+"""What is really there: the graphs of a cluster as their storage shows them, and the stored contents of queries and policies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from omnigraph.cluster.digests import file_digest
+from omnigraph.cluster.layout import Place, payload_path
+from omnigraph.errors import GraphNotFound, OmnigraphError, StorageError
+from omnigraph.graph.entry import open as open_graph
+from omnigraph.graph.lifecycle import CLAIM
+
+if TYPE_CHECKING:
+    from omnigraph.graph.graph import Graph
+
+
+@dataclass(frozen=True)
+class Live:
+    """A graph as it is. `problem`: why it can not be opened, although something is there."""
+
+    exists: bool
+    manifest_version: int | None = None
+    schema_digest: str | None = None
+    problem: str | None = None
+
+    def observation(self, desired_schema: str | None) -> dict[str, Any]:
+        """What the ledger keeps of it."""
+        told: dict[str, Any] = {"exists": self.exists}
+        if self.manifest_version is not None:
+            told["manifest_version"] = self.manifest_version
+        if self.schema_digest is not None:
+            told["schema_digest"] = self.schema_digest
+        if desired_schema is not None:
+            told["desired_schema_digest"] = desired_schema
+        if self.problem is not None:
+            told["error"] = self.problem
+        return told
+
+
+def opened(place: Place, graph_id: str, mode: Literal["ro", "rw"]) -> Graph:
+    """A handle of a graph of the cluster."""
+    root = place.graph_root(graph_id)
+    return open_graph(root.uri, mode, storage_options=root.storage_options or None)
+
+
+def look_at(place: Place, graph_id: str, mode: Literal["ro", "rw"] = "ro") -> Live:
+    """What is at the place of a graph. `rw` also settles what a dead writer left of it."""
+    try:
+        with opened(place, graph_id, mode) as graph:
+            return Live(True, graph.snapshot().version, file_digest(graph.schema().encode()))
+    except GraphNotFound as error:
+        path = place.graph_path(graph_id)
+        if not place.store.exists(path) or place.store.exists(f"{path}/{CLAIM}"):
+            # Nothing, or what a dead creator left, which the next one clears away.
+            return Live(False)
+        return Live(True, problem=error.message)
+    except OmnigraphError as error:
+        return Live(True, problem=error.message)
+
+
+PayloadState = Literal["whole", "missing", "mismatch"]
+
+
+def payload_state(place: Place, address: str, digest: str) -> PayloadState:
+    """Whether the stored content of a query or policy is there and is the one of the digest; StorageError when unknown."""
+    content = place.store.get_or_none(payload_path(address, digest))
+    if content is None:
+        return "missing"
+    return "whole" if file_digest(content) == digest else "mismatch"
+
+
+def put_payload(place: Place, address: str, digest: str, content: bytes) -> None:
+    """Store the content of a query or policy, if it is not there as it should be."""
+    if payload_state(place, address, digest) == "whole":
+        return
+    path = payload_path(address, digest)
+    place.store.put(path, content)
+    place.store.sync(path)
+
+
+def remove_graph(place: Place, graph_id: str) -> None:
+    """Remove everything at the place of a graph. Its manifest goes first, so that nothing takes the rest for a graph."""
+    path = place.graph_path(graph_id)
+    place.store.delete_prefix(f"{path}/__manifest")
+    place.store.delete_prefix(path)
+    if place.store.exists(path):
+        raise StorageError(f"something is left at {place.shown(path)}", kind="transient", path=place.shown(path))

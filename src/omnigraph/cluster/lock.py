@@ -1,0 +1,155 @@
+"""The lock of a cluster: a file that is made exclusively. It never expires; one that a dead process left is removed by hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from omnigraph import failpoints
+from omnigraph.cluster.diagnostics import Findings, Stop
+from omnigraph.cluster.layout import LOCK, Place
+from omnigraph.cluster.state import Read
+from omnigraph.errors import StorageError
+from omnigraph.ids import new_ulid
+
+failpoints.declare("cluster.locked")
+
+
+@dataclass(frozen=True)
+class Lock:
+    """Who holds the lock, as its file says."""
+
+    lock_id: str
+    operation: str
+    created_at: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A lock file that says nothing usable; whoever meets it treats the lock as held."""
+
+    code: str
+    message: str
+
+
+def now_text() -> str:
+    """The time as the files of a cluster have it."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def read_lock(place: Place) -> Lock | Unreadable | None:
+    """The lock that is held, None when there is none."""
+    try:
+        content = place.store.get_or_none(LOCK)
+    except StorageError as error:
+        return Unreadable("state_lock_read_error", error.message)
+    if content is None:
+        return None
+    try:
+        told = orjson.loads(content)
+        version = told.pop("version")
+        lock = Lock(**told)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return Unreadable("invalid_state_lock", "the lock file is not valid; look at it, and remove it by hand")
+    if version != 1:
+        return Unreadable("unsupported_state_lock_version", f"version {version!r} of the lock is not supported")
+    return lock
+
+
+@contextmanager
+def held_lock(place: Place, operation: str, *, is_locking: bool, findings: Findings) -> Iterator[str | None]:
+    """Hold the lock while the block runs; gives its id, None when the cluster works without. Stop when somebody has it."""
+    if not is_locking:
+        findings.warn("state_lock_disabled", "state.lock", "the state is not locked; never run two commands at once")
+        yield None
+        return
+    lock = Lock(new_ulid(), operation, now_text(), os.getpid())
+    content = orjson.dumps({"version": 1, **lock.__dict__})
+    try:
+        place.store.create(LOCK, content)
+    except StorageError as error:
+        _refuse(place, error, findings)
+    try:
+        failpoints.hit("cluster.locked")
+        yield lock.lock_id
+    finally:
+        # Somebody may have taken the lock away by force; what is there then is not ours to remove.
+        with suppress(StorageError):
+            if place.store.get_or_none(LOCK) == content:
+                place.store.delete(LOCK)
+
+
+def _refuse(place: Place, error: StorageError, findings: Findings) -> None:
+    if error.kind != "precondition":
+        findings.error("state_lock_error", LOCK, error.message)
+        raise Stop from None
+    holder = read_lock(place)
+    if isinstance(holder, Unreadable):
+        findings.error(holder.code, LOCK, holder.message)
+    elif holder is None:
+        findings.error("state_lock_held", LOCK, "the lock was given back just now; run it again")
+    else:
+        findings.error(
+            "state_lock_held",
+            LOCK,
+            f"`{holder.operation}` (process {holder.pid}, since {holder.created_at}) holds the lock; if it is dead, run "
+            f"`omnigraph cluster force-unlock {holder.lock_id}`",
+        )
+    raise Stop from None
+
+
+def force_unlock(place: Place, lock_id: str, findings: Findings) -> bool:
+    """Remove the lock with exactly this id; whether it was removed."""
+    holder = read_lock(place)
+    if isinstance(holder, Unreadable):
+        findings.error(holder.code, LOCK, holder.message)
+    elif holder is None:
+        findings.error("state_lock_missing", LOCK, "nobody holds the lock")
+    elif holder.lock_id != lock_id:
+        findings.error("state_lock_id_mismatch", LOCK, f"the lock that is held is {holder.lock_id}, not {lock_id}")
+    else:
+        try:
+            place.store.delete(LOCK)
+        except StorageError as error:
+            findings.error("state_lock_error", LOCK, error.message)
+        else:
+            return True
+    return False
+
+
+def state_observations(place: Place, read: Read, acquired: str | None, findings: Findings) -> dict[str, Any]:
+    """What a command saw of the state and its lock. `acquired`: the lock that it held itself."""
+    state = read.state
+    told: dict[str, Any] = {"state_path": place.shown("__cluster/state.json"), "lock_path": place.shown(LOCK)}
+    told["state_found"] = read.found
+    if state.config_digest is not None:
+        told["applied_config_digest"] = state.config_digest
+    told["state_revision"] = state.revision
+    if read.cas is not None:
+        told["state_cas"] = read.cas
+    told["resource_count"] = len(state.resources)
+    holder = read_lock(place) if acquired is None else None
+    told["locked"] = holder is not None
+    told["lock_acquired"] = acquired is not None
+    if acquired is not None:
+        told["acquired_lock_id"] = acquired
+    if isinstance(holder, Unreadable):
+        findings.warn(holder.code, LOCK, holder.message)
+    elif holder is not None:
+        told |= {
+            "lock_id": holder.lock_id,
+            "lock_operation": holder.operation,
+            "lock_created_at": holder.created_at,
+            "lock_pid": holder.pid,
+        }
+        with suppress(ValueError):
+            age = datetime.now(UTC) - datetime.fromisoformat(holder.created_at)
+            told["lock_age_seconds"] = max(0, int(age.total_seconds()))
+    return told

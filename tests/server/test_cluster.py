@@ -1,0 +1,228 @@
+"""Serving a cluster: who gets in, graphs that are quarantined, stored queries, and a newer revision without a restart."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from omnigraph.errors import BadRequest, GraphNotFound
+from omnigraph.server.settings import Settings
+from omnigraph.server.state import ServerState, open_state
+from tests.cli.calling import call
+from tests.clusters.declaring import WIDER, applied, declare, replace_in, started
+from tests.server.serving import assert_error
+from tests.server.test_process import Process, environment
+from tests.server.test_process import started as process
+
+TOKENS = json.dumps({"ann": "t-ann", "bob": "t-bob", "eve": "t-eve"})
+ADD = {"query": "query add($name: String) { insert Person { name: $name } }", "params": {"name": "x"}}
+ALL = {"query": "query q() { match { $p: Person } return { $p.name } order { $p.name } }"}
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return started(declare(tmp_path_factory.mktemp("served") / "c"))
+
+
+@pytest.fixture
+def cluster(template: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(template, tmp_path / "c"))
+
+
+@contextmanager
+def opened(cluster: Path, **changes: Any) -> Iterator[ServerState]:
+    state = open_state(Settings(cluster=str(cluster), **{"rights": "default-deny", "one_time_token": "t"} | changes))
+    try:
+        yield state
+    finally:
+        state.close()
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait for something that another process does; the limit of the test run ends an endless wait."""
+    while not true():
+        time.sleep(0.05)
+
+
+def test_the_life_of_a_served_cluster(cluster: Path, tmp_path: Path) -> None:
+    arguments = ("--cluster", str(cluster))
+    with (
+        process(tmp_path, *arguments, OMNIGRAPH_SERVER_BEARER_TOKENS_JSON=TOKENS) as running,
+        running.client("t-ann") as ann,
+        running.client("t-bob") as bob,
+        running.client("t-eve") as eve,
+    ):
+        _policies(ann, bob, eve)
+        _stored_queries(ann, bob)
+        _reload(cluster, running, bob)
+
+
+def _policies(ann: httpx.Client, bob: httpx.Client, eve: httpx.Client) -> None:
+    assert [graph["graph_id"] for graph in ann.get("/graphs").json()["graphs"]] == ["tasks", "team"]
+    assert_error(bob.get("/graphs"), 403, "forbidden", "policy denied action 'graph_list' for unknown actor 'bob'")
+    denied = "policy denied action 'change' on branch 'main' for actor 'ann'"
+    assert_error(ann.post("/graphs/team/mutate", json=ADD), 403, "forbidden", denied)
+    assert bob.post("/graphs/team/mutate", json=ADD).json()["actor_id"] == "bob"
+    assert ann.post("/graphs/team/query", json=ALL).json()["row_count"] == 1
+    assert_error(eve.post("/graphs/team/query", json=ALL), 403, "forbidden", "for unknown actor 'eve'")
+    # A graph without a policy of its own: whoever has a token reads, and no more.
+    assert eve.get("/graphs/tasks/schema").status_code == 200
+    load = {"data": '{"type":"Task","data":{"title":"a"}}'}
+    assert_error(bob.post("/graphs/tasks/load", json=load), 403, "forbidden", "default-deny")
+    assert_error(bob.post("/graphs/tasks/queries/x"), 404, "not_found", "stored query not found")
+    # Schemas are declared, so nobody changes one over HTTP.
+    assert_error(bob.post("/graphs/team/schema/apply", json={"schema_source": WIDER}), 403, "forbidden")
+
+
+def _stored_queries(ann: httpx.Client, bob: httpx.Client) -> None:
+    listed = {query["name"]: query for query in ann.get("/graphs/team/queries").json()["queries"]}
+    assert listed["add_person"]["params"] == [{"name": "name", "kind": "string", "nullable": False}]
+    assert (listed["add_person"]["mutation"], listed["people"]["mutation"]) == (True, False)
+    assert ann.post("/graphs/team/queries/people").json()["row_count"] == 1
+    assert bob.post("/graphs/team/queries/add_person", json={"params": {"name": "y"}}).json()["affected_nodes"] == 1
+    # The inner gate of a stored mutation is `change`.
+    assert_error(ann.post("/graphs/team/queries/add_person", json={"params": {"name": "z"}}), 403, "forbidden")
+    assert_error(bob.post("/graphs/team/queries/add_person", json={"params": {"name": 3}}), 400, "bad_request", "name")
+    assert_error(bob.post("/graphs/team/queries/add_person"), 400, "bad_request", "parameter 'name' not provided")
+
+
+def _reload(cluster: Path, running: Process, bob: httpx.Client) -> None:
+    (cluster / "team.pg").write_text(WIDER)
+    (cluster / "queries" / "mail.gq").write_text("query mail() { match { $p: Person } return { $p.email } }\n")
+    replace_in(cluster / "base.policy.yaml", "readers: [ann]", "readers: [ann, eve]")
+    assert applied(cluster)["converged"]
+    assert_error(bob.post("/graphs/team/queries/mail"), 404, "not_found")
+    running.process.send_signal(signal.SIGHUP)
+    until(lambda: bob.post("/graphs/team/queries/mail").status_code == 200)
+    with running.client("t-eve") as eve:
+        assert eve.post("/graphs/team/query", json=ALL).json()["row_count"] == 2
+    # A revision that can not be read changes nothing.
+    state = cluster / "__cluster" / "state.json"
+    whole = state.read_text()
+    state.write_text(whole[:100])
+    running.process.send_signal(signal.SIGHUP)
+    until(lambda: "the cluster was not reloaded" in running.err.read_text())
+    assert bob.post("/graphs/team/queries/mail").status_code == 200
+    state.write_text(whole)
+
+
+def test_schema_apply_is_always_a_conflict(cluster: Path, tmp_path: Path) -> None:
+    (cluster / "base.policy.yaml").write_text(
+        "version: 1\ngroups: { all: [ann] }\nrules:\n"
+        "  - { id: s, allow: { actors: { group: all }, actions: [schema_apply] } }\n"
+    )
+    applied(cluster)
+    arguments = ("--cluster", str(cluster))
+    with (
+        process(tmp_path, *arguments, OMNIGRAPH_SERVER_BEARER_TOKENS_JSON=TOKENS) as running,
+        running.client("t-ann") as ann,
+    ):
+        answer = ann.post("/graphs/team/schema/apply", json={"schema_source": WIDER})
+        assert_error(answer, 409, "conflict", "omnigraph cluster apply")
+
+
+# --- starting ---------------------------------------------------------------------------------------------------------
+
+
+def test_who_gets_in(cluster: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("OMNIGRAPH_"):
+            monkeypatch.delenv(name)
+    serve = ("serve", "--cluster", str(cluster), "--bind", "127.0.0.1:0")
+    assert "served to callers with tokens" in call(capsys, *serve).err
+    assert "a policy needs to know who asks" in call(capsys, *serve, "--unauthenticated").err
+    assert "declared in its policies" in call(capsys, *serve, "--full-access").err
+    assert "give --cluster, or graphs" in call(capsys, *serve, "x.omni").err
+
+
+def test_open_without_policies(tmp_path: Path) -> None:
+    folder = declare(tmp_path / "c")
+    text = (folder / "cluster.yaml").read_text()
+    (folder / "cluster.yaml").write_text(text[: text.index("policies:")])
+    started(folder)
+    with (
+        process(tmp_path, "--cluster", str(folder), "--unauthenticated") as running,
+        httpx.Client(base_url=running.url, timeout=60) as anybody,
+    ):
+        assert anybody.post("/graphs/team/mutate", json=ADD).json()["actor_id"] is None
+        assert anybody.post("/graphs/team/queries/people").status_code == 200
+        assert_error(anybody.get("/graphs"), 403, "forbidden")
+
+
+def test_a_broken_graph_is_quarantined(cluster: Path) -> None:
+    shutil.rmtree(cluster / "graphs" / "team.omni" / "__manifest")
+    with opened(cluster) as state:
+        assert list(state.graphs.healthy) == ["tasks"]
+        assert "holds parts of a graph" in state.graphs.quarantined["team"]
+    with pytest.raises(GraphNotFound, match="holds parts of a graph"):
+        open_state(Settings(cluster=str(cluster), rights="default-deny", one_time_token="t", require_all_graphs=True))
+
+
+def test_a_query_that_no_longer_fits_quarantines_its_graph(cluster: Path) -> None:
+    import omnigraph as og
+
+    with og.open(cluster / "graphs" / "team.omni") as graph:
+        graph.apply_schema(WIDER.replace("name: String @key", "label: String @key @rename_from(name)"))
+    with opened(cluster) as state:
+        assert "name" in state.graphs.quarantined["team"]
+    shutil.rmtree(cluster / "graphs" / "tasks.omni")
+    with pytest.raises(BadRequest, match="no graph can be served"):
+        open_state(Settings(cluster=str(cluster), rights="default-deny", one_time_token="t"))
+
+
+def test_a_graph_whose_id_can_not_be_addressed(tmp_path: Path) -> None:
+    folder = declare(tmp_path / "c")
+    replace_in(folder / "cluster.yaml", "  tasks:\n", "  my_tasks:\n")
+    started(folder)
+    with opened(folder) as state:
+        assert "can not be the id of a graph" in state.graphs.quarantined["my_tasks"]
+
+
+def test_a_held_lock_does_not_matter(cluster: Path) -> None:
+    (cluster / "__cluster" / "lock.json").write_text("{")
+    with opened(cluster) as state:
+        assert len(state.graphs.healthy) == 2
+
+
+def test_the_engine_has_the_policy_too(cluster: Path) -> None:
+    from omnigraph.errors import Denied
+
+    with opened(cluster) as state:
+        graph = state.graphs.healthy["team"].graph
+        with pytest.raises(Denied, match="policy denied action 'change' on branch 'main' for actor 'ann'"):
+            graph.mutate(ADD["query"], params={"name": "x"}, actor="ann")  # type: ignore[arg-type]
+        assert graph.mutate(ADD["query"], params={"name": "x"}, actor="bob").commit is not None  # type: ignore[arg-type]
+
+
+def test_the_command_omnigraph_server(cluster: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from omnigraph.cli.server import main; main()"]
+    refused = subprocess.run([*command, "graph.omni"], capture_output=True, text=True, env=environment(), check=False)
+    assert refused.returncode == 2
+    running = subprocess.Popen(
+        [*command, "--cluster", str(cluster), "--bind", "127.0.0.1:0"],
+        stdout=subprocess.PIPE,
+        stderr=(tmp_path / "err").open("w"),
+        text=True,
+        env=environment(OMNIGRAPH_SERVER_BEARER_TOKENS_JSON=TOKENS),
+    )
+    try:
+        assert running.stdout is not None
+        line = running.stdout.readline()
+        assert line.startswith("OMNIGRAPH_LISTEN_ADDR=127.0.0.1:"), (tmp_path / "err").read_text()
+        url = f"http://{line.strip().partition('=')[2]}/graphs/team/queries/people"
+        assert httpx.post(url, headers={"Authorization": "Bearer t-ann"}, timeout=60).status_code == 200
+    finally:
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 0
