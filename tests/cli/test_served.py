@@ -1,4 +1,4 @@
-"""Commands that need a server or a cluster: they parse, check what they are given, and say that there is none."""
+"""Commands that need a server: they parse, check what they are given, and say that there is none."""
 
 from __future__ import annotations
 
@@ -10,21 +10,6 @@ from tests.cli.calling import call
 
 Capsys = pytest.CaptureFixture[str]
 
-CLUSTER = [
-    ("cluster", "validate"),
-    ("cluster", "plan", "--config", "x"),
-    ("cluster", "apply", "--as", "me"),
-    ("cluster", "approve", "graph.a", "--as", "me", "--json"),
-    ("cluster", "status", "--json"),
-    ("cluster", "refresh"),
-    ("cluster", "import"),
-    ("cluster", "force-unlock", "01J"),
-    ("policy", "validate", "--cluster", "c", "--graph", "g"),
-    ("policy", "test", "--tests", "t.yaml"),
-    ("policy", "explain", "--actor", "a", "--action", "branch-merge", "--branch", "b", "--target-branch", "main"),
-    ("queries", "validate", "--cluster", "c"),
-    ("queries", "list", "--json"),
-]
 SERVER = [
     ("graphs", "list"),
     ("graphs", "list", "--server", "https://x", "--json"),
@@ -45,19 +30,19 @@ aliases:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "what"),
-    [*((arguments, "cluster") for arguments in CLUSTER), *((arguments, "server") for arguments in SERVER)],
+    "arguments",
+    SERVER,
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_there_is_none(
-    capsys: Capsys, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], what: str
+    capsys: Capsys, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
     (home / "config.yaml").write_text(CONFIG)
     monkeypatch.chdir(tmp_path)
     outcome = call(capsys, *arguments)
     assert (outcome.code, outcome.out) == (1, "")
     assert outcome.err.startswith("Error: ")
-    assert f"no {what} is configured" in outcome.err
+    assert "no server is configured" in outcome.err
     assert outcome.err.count("\n") == 1
     assert "secret" not in outcome.err
     assert list(tmp_path.iterdir()) == []

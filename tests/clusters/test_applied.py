@@ -61,7 +61,7 @@ FATAL: list[tuple[str, Any, str]] = [
     ("unbound", lambda c: edit_state(c, lambda r: r["policy.base"].pop("applies_to")), "policy_bindings_missing"),
     (
         "bound twice",
-        lambda c: edit_state(c, lambda r: r["policy.base"].update(applies_to=["cluster"])),
+        lambda c: edit_state(c, lambda r: r["policy.base"].update(applies_to=["cluster", "graph.team"])),
         "duplicate_policy_binding",
     ),
     ("empty", lambda c: edit_state(c, lambda r: [r.pop("graph.team"), r.pop("graph.tasks")]), "cluster_empty"),

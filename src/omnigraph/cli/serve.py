@@ -50,10 +50,10 @@ _DEFAULTS: dict[str, Any] = {
 @click.option("--config", metavar="FILE", help="A YAML file with the same names, `graphs` and `limits`.")
 @click.pass_context
 def serve(context: click.Context, /, graphs: tuple[str, ...], config: str | None, **flags: Any) -> None:
-    """Serve graphs over HTTP, or with --cluster the applied revision of a cluster.
+    """Serve graphs over HTTP.
 
-    Each graph is served under NAME, or the name of its folder. Prints the address on stdout. Without tokens in the environment,
-    a token for this run is made and shown.
+    Each graph is served under NAME, or the name of its folder; with --cluster, those of its applied revision. Prints the address
+    on stdout. Without tokens in the environment, a token for this run is made and shown, except for a cluster.
     """
     from omnigraph.server.process import run
 

@@ -151,19 +151,11 @@ def _first_error(findings: Findings) -> ClusterError:
 def _policies(place: Place, state: State) -> tuple[AppliedPolicy, ...]:
     """All policies. A server without one of them would allow or deny the wrong things, so each must be whole."""
     found = []
-    bound: dict[str, str] = {}
-    for address in sorted(state.resources):
-        if not address.startswith("policy."):
-            continue
-        entry, name = state.resources[address], address.removeprefix("policy.")
-        if not entry.applies_to:
-            raise ClusterError(f"{address} applies to nothing; apply the cluster again", code="policy_bindings_missing")
-        for scope in entry.applies_to:
-            if scope in bound:
-                raise ClusterError(
-                    f"policies '{bound[scope]}' and '{name}' both apply to {scope}", code="duplicate_policy_binding"
-                )
-            bound[scope] = name
+    applied = [
+        (address, state.resources[address]) for address in sorted(state.resources) if address.startswith("policy.")
+    ]
+    _check_bindings(applied)
+    for address, entry in applied:
         content = _payload(place, address, entry)
         if isinstance(content, Diagnostic):
             raise ClusterError(f"{address}: {content.message}", code=content.code)
@@ -171,8 +163,22 @@ def _policies(place: Place, state: State) -> tuple[AppliedPolicy, ...]:
             bundle = read_bundle(content.decode(), "cluster" if CLUSTER in entry.applies_to else "graph")
         except (BadRequest, UnicodeDecodeError) as error:
             raise ClusterError(f"{address}: {error}", code="policy_invalid") from None
-        found.append(AppliedPolicy(name, bundle, entry.applies_to))
+        found.append(AppliedPolicy(address.removeprefix("policy."), bundle, entry.applies_to))
     return tuple(found)
+
+
+def _check_bindings(applied: list[tuple[str, Entry]]) -> None:
+    """Every policy applies to something, and nothing has two."""
+    bound: dict[str, str] = {}
+    for address, entry in applied:
+        if not entry.applies_to:
+            raise ClusterError(f"{address} applies to nothing; apply the cluster again", code="policy_bindings_missing")
+        for scope in entry.applies_to:
+            if scope in bound:
+                raise ClusterError(
+                    f"{bound[scope]} and {address} both apply to {scope}", code="duplicate_policy_binding"
+                )
+            bound[scope] = address
 
 
 def _payload(place: Place, address: str, entry: Entry) -> bytes | Diagnostic:
