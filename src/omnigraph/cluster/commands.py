@@ -127,7 +127,7 @@ def apply(outcome: Outcome, actor: str | None) -> None:
         "deferred_count": applied.deferred_count,
         "converged": applied.converged,
         "state_written": applied.state_written,
-        "resource_statuses": applied.read.state.statuses,
+        "resource_statuses": dict(sorted(applied.read.state.statuses.items())),
     }
 
 
@@ -239,8 +239,8 @@ def _observe(outcome: Outcome, operation: str, desired: Desired, place: Place, r
 def _shown(state: State) -> dict[str, Any]:
     return {
         "resource_digests": state.digests(),
-        "resource_statuses": state.statuses,
-        "observations": state.observations,
+        "resource_statuses": dict(sorted(state.statuses.items())),
+        "observations": dict(sorted(state.observations.items())),
     }
 
 
