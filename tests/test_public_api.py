@@ -112,6 +112,7 @@ ERRORS = [
     ("ParseError", "BadRequest", ("line", "column")),
     ("CatalogError", "BadRequest", ()),
     ("TypecheckError", "BadRequest", ("code",)),
+    ("EvaluationError", "BadRequest", ("line", "column")),
     ("SchemaContractError", "BadRequest", ()),
     ("ValidationError", "BadRequest", ("kind", "type_key")),
     ("LoadRejected", "BadRequest", ("errors", "total")),

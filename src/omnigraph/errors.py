@@ -2,7 +2,7 @@
 
     OmnigraphError
       BadRequest
-        ParseError  CatalogError  TypecheckError        (LanguageError: they know their place in a source text)
+        ParseError  CatalogError  TypecheckError  EvaluationError     (LanguageError: they know their place in a text)
         SchemaContractError  SchemaChangeRefused  ValidationError  LoadRejected  ResourceLimit
         ChangeCursorRejected  BlobRangeNotSatisfiable  ExternalBlobDenied
       NotFound: BranchNotFound  CommitNotFound  EntityNotFound  GraphNotFound
@@ -168,6 +168,10 @@ class TypecheckError(LanguageError):
     def __init__(self, message: str, *, code: str | None = None, **place: Any) -> None:
         super().__init__(message, **place)
         self.code = code
+
+
+class EvaluationError(LanguageError):
+    """An expression has no value for some row: a division by zero, a number beyond its range, a text that is no number."""
 
 
 class SchemaContractError(BadRequest):

@@ -49,6 +49,8 @@ def shown_value(value: Any) -> Any:
     """A value as a result shows it: a node as its id."""
     if isinstance(value, tuple):
         return [shown_value(item) for item in value]
+    if isinstance(value, dict):
+        return {name: shown_value(item) for name, item in value.items()}
     return value.id if isinstance(value, Entity) else shown(value)
 
 
@@ -122,17 +124,29 @@ class Reading:
         """A projection, or one for each property of `$x.*`: those that all types of the variable have."""
         if isinstance(projection, ast.Projection):
             return [projection]
+        return [ast.Projection(ast.Access(projection.variable, name)) for name in self.shared(projection.variable)]
+
+    def shared(self, variable: str) -> list[str]:
+        """The properties that all types of a variable have."""
         kinds = {**self.world.catalog.nodes, **self.world.catalog.edges}
-        first, *others = (kinds[name].properties for name in sorted(self._types[projection.variable]))
-        shared = [name for name in first if all(name in other for other in others)]
-        return [ast.Projection(ast.Access(projection.variable, name)) for name in shared]
+        first, *others = (kinds[name].properties for name in sorted(self._types[variable]))
+        return [name for name in first if all(name in other for other in others)]
+
+    def whole(self, variable: str, entity: Entity | None) -> dict[str, Any] | None:
+        """A node or an edge as one value."""
+        if entity is None:
+            return None
+        ends = {} if entity.kind == "node" else {"from": entity.src, "to": entity.dst}
+        properties = {name: entity.read(name) for name in self.shared(variable)}
+        return {"id": entity.id, "type": entity.type, **ends, "properties": properties}
 
     def groups(self, exprs: list[ast.Expr], rows: list[Row]) -> list[Scope]:
         """One scope for each group of rows that agree in every column without an aggregate."""
         keys = [expr for expr in exprs if not _aggregates(expr)]
         found: dict[tuple[Any, ...], list[Row]] = {} if keys else {(): []}
         for row in rows:
-            found.setdefault(_known_by(self.value(key, Scope(row)) for key in keys), []).append(row)
+            # Two nodes of different types are two groups, even when they have the same id.
+            found.setdefault(tuple(self.value(key, Scope(row)) for key in keys), []).append(row)
         return [Scope(members[0] if members else {}, members) for members in found.values()]
 
     def ordered(
@@ -440,6 +454,9 @@ class Reading:
             return self.now.date()
         arguments = [self.value(argument, scope) for argument in expr.arguments]
         first = arguments[0] if arguments else None
+        if expr.function == "object":
+            assert isinstance(expr.arguments[0], ast.Variable)
+            return self.whole(expr.arguments[0].name, first)
         if isinstance(first, Path):
             found = {"length": len(first.edges), "nodes": _ids(first.nodes), "edges": _ids(first.edges)}
             return found[expr.function]

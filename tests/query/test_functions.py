@@ -8,6 +8,11 @@ from pathlib import Path
 
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
 from omnigraph.query.functions import KERNELS
+from omnigraph.query.functions.choices import CHOICES
+from omnigraph.query.functions.dates import DATES
+from omnigraph.query.functions.lists import LISTS
+from omnigraph.query.functions.numbers import NUMBERS
+from omnigraph.query.functions.texts import TEXTS
 
 ROOT = Path(__file__).parent.parent.parent
 #: Functions that are part of the plan instead of a kernel.
@@ -17,6 +22,11 @@ OF_THE_PLAN = {"if", "id", "type", "nodes", "edges", "object"}
 def test_every_function_has_a_kernel() -> None:
     assert FUNCTIONS.keys() - KERNELS.keys() == OF_THE_PLAN
     assert not {name for name in KERNELS if name.isidentifier()} - FUNCTIONS.keys() - {"negative"}
+
+
+def test_no_function_is_in_two_families() -> None:
+    families = (CHOICES, DATES, LISTS, NUMBERS, TEXTS)
+    assert sum(map(len, families)) == len(KERNELS)
 
 
 def test_every_function_has_a_line_of_help() -> None:

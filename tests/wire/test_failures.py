@@ -14,6 +14,7 @@ CASES: list[tuple[errors.OmnigraphError, int, str | None, dict[str, Any]]] = [
     (errors.BadRequest("m"), 400, "bad_request", {}),
     (errors.ParseError("m", line=1, column=2, expected=("a",)), 400, "bad_request", {}),
     (errors.TypecheckError("m", code="T4"), 400, "bad_request", {}),
+    (errors.EvaluationError("m", line=3, column=7, source_line="x"), 400, "bad_request", {}),
     (errors.ValidationError("m", kind="range", type_key="node:P", property="a"), 400, "bad_request", {}),
     (errors.LoadRejected("m", errors=[("body", 3, "x")], total=1), 400, "bad_request", {}),
     (errors.ChangeCursorRejected("m", reason="tampered"), 400, "bad_request", {}),

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from omnigraph.errors import CatalogError, ParseError, TypecheckError
+from omnigraph.errors import CatalogError, EvaluationError, ParseError, TypecheckError
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,19 @@ class Source:
         """Raise a TypecheckError, with its code in front where it has one."""
         text = f"type error: {code}: {message}" if code else f"type error: {message}"
         raise TypecheckError(_one_line(text), code=code, **self.place(span), **data)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an expression of a plan stands in the text that the plan was made from."""
+
+    source: Source
+    span: Span
+
+
+def evaluation_error(message: str, place: Place | None) -> EvaluationError:
+    """The error for an expression that has no value for some row; an expression that was made up has no place."""
+    return EvaluationError(_one_line(message), **({} if place is None else place.source.place(place.span)))
 
 
 def _byte_length(text: str) -> int:

@@ -115,5 +115,7 @@ def stable_text(part: object) -> str:
     name, written = _WRITTEN[type(part)]
     if isinstance(part, Matches | InsertMatched | UpdateMatched | DeleteMatched):
         return f"{name}({written[0]}={stable_text(getattr(part, written[0]))})"
-    later = [one.name for one in fields(part) if one.name not in written and getattr(part, one.name) != one.default]
+    # A field that is not compared, such as a place in the text, says nothing about what is asked for.
+    others = [one for one in fields(part) if one.compare and one.name not in written]
+    later = [one.name for one in others if getattr(part, one.name) != one.default]
     return f"{name}({', '.join(f'{one}={stable_text(getattr(part, one))}' for one in (*written, *later))})"

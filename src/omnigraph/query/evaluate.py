@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import BadRequest
 from omnigraph.language.literals import PlainValue, TypedValue
 from omnigraph.language.query.ir import (
     AggregateCall,
@@ -41,6 +40,7 @@ from omnigraph.language.query.ir import (
     operands,
     render_expr,
 )
+from omnigraph.language.source import evaluation_error
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.query.compare import as_mask, compare_columns, compare_constant
 from omnigraph.query.functions import KERNELS, Arguments
@@ -256,7 +256,7 @@ def _call(call: Call, rows: Rows, run: Run) -> pa.Array:
     try:
         return whole(KERNELS[call.function](given))
     except (ValueError, OverflowError) as problem:
-        raise BadRequest(f"{_reason(problem)} in `{render_expr(call)}`") from None
+        raise evaluation_error(f"{_reason(problem)} in `{render_expr(call)}`", call.place) from None
 
 
 def _reason(problem: Exception) -> str:

@@ -13,8 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import BadRequest
+from omnigraph.errors import EvaluationError
 from omnigraph.language.query.ir import Aggregate, AggregateCall, render_expr
+from omnigraph.language.source import evaluation_error
 from omnigraph.language.types import FLOATS
 from omnigraph.query.compare import as_mask
 from omnigraph.query.evaluate import constant_value, evaluate
@@ -150,7 +151,9 @@ def _fraction(call: AggregateCall, run: Run) -> float:
     assert call.fraction is not None
     fraction = constant_value(call.fraction, run)
     if not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
-        raise BadRequest(f"the fraction of `{render_expr(call)}` is {fraction}; it lies between 0 and 1")
+        raise evaluation_error(
+            f"the fraction of `{render_expr(call)}` is {fraction}; it lies between 0 and 1", call.place
+        )
     return float(fraction)
 
 
@@ -213,9 +216,10 @@ def _exact_sums(values: pa.Array, codes: Integers, count: int) -> list[int]:
     return [(one << 32) + other for one, other in zip(highs.tolist(), lows.tolist(), strict=True)]
 
 
-def out_of_range(call: AggregateCall) -> BadRequest:
+def out_of_range(call: AggregateCall) -> EvaluationError:
     """The error for a sum that I64 can not hold."""
-    return BadRequest(f"`{render_expr(call)}` is outside the range of I64; sum to_float of the values instead")
+    message = f"`{render_expr(call)}` is outside the range of I64; sum to_float of the values instead"
+    return evaluation_error(message, call.place)
 
 
 def _in_range(total: int, call: AggregateCall) -> int:

@@ -196,6 +196,8 @@ def _lower_groups(read: CheckedRead, matched: Plan) -> Plan:
         for part in parts:
             # A name no text can contain: computed for other columns or the order, not returned.
             named.setdefault(part, f"#{len(named)}")
+    for kind in read.kinds:
+        named.setdefault(kind, f"#{len(named)}")
     grouped = tuple(OutputColumn(name, expr) for expr, name in named.items() if not isinstance(expr, AggregateCall))
     calls = tuple(AggregateColumn(name, expr) for expr, name in named.items() if isinstance(expr, AggregateCall))
     results: dict[Expr, Expr] = {expr: ResultColumn(name, expr.type) for expr, name in named.items()}

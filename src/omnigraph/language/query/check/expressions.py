@@ -33,6 +33,7 @@ from omnigraph.language.query.ir import (
     aggregates_in,
 )
 from omnigraph.language.schema.catalog import NodeType
+from omnigraph.language.source import Place
 from omnigraph.language.temporal import parse_duration
 from omnigraph.language.types import INTEGERS, PropType, Scalar
 
@@ -156,7 +157,7 @@ def _arithmetic(scope: Scope, expr: ast.Arithmetic) -> Expr:
         words = {"+": "add {} and {}", "-": "subtract {1} from {0}", "*": "multiply {} by {}", "/": "divide {} by {}"}
         what = words.get(expr.operator, "take the remainder of {} by {}").format(left.type, right.type)
         scope.error("T25", f"can not {what}", expr.span)
-    return Call(expr.operator, (left, right), _nullable(kind, (left, right)))
+    return Call(expr.operator, (left, right), _nullable(kind, (left, right)), Place(scope.source, expr.span))
 
 
 def _arithmetic_type(left: PropType, operator: str, right: PropType) -> PropType | None:
@@ -186,14 +187,15 @@ def _later(scope: Scope, expr: ast.Arithmetic, duration: ast.DurationLit) -> Cal
     except ValueError as problem:
         scope.error(None, str(problem), duration.span)
     shift = TypedValue(milliseconds, I64)
-    return Call(expr.operator, (moment, shift), _nullable(DATETIME, (moment,)))
+    return Call(expr.operator, (moment, shift), _nullable(DATETIME, (moment,)), Place(scope.source, expr.span))
 
 
 def _negative(scope: Scope, expr: ast.Negative) -> Call:
     operand = resolve(scope, expr.operand)
     if not operand.type.is_numeric:
         scope.error("T25", f"only a number has a sign, this is {operand.type}", expr.span)
-    return Call("negative", (operand,), _nullable(number_type((operand.type,)), (operand,)))
+    kind = _nullable(number_type((operand.type,)), (operand,))
+    return Call("negative", (operand,), kind, Place(scope.source, expr.span))
 
 
 def _nullable(kind: PropType, parts: Sequence[Expr]) -> PropType:
@@ -230,7 +232,7 @@ def _function(scope: Scope, call: ast.Call) -> Expr:
     if call.function == "if":
         _require_one_type(scope, call, arguments[1:])
         return Conditional((arguments[0],), (arguments[1],), arguments[2], _nullable(kind, arguments[1:]))
-    return Call(call.function, tuple(arguments), kind)
+    return Call(call.function, tuple(arguments), kind, Place(scope.source, call.span))
 
 
 def _of_entity(scope: Scope, call: ast.Call) -> Expr:
@@ -317,7 +319,7 @@ def _aggregate(scope: Scope, call: ast.Aggregate) -> AggregateCall:
         scope.error("T8", f"`collect` takes {function.wanted}, not {value.type}", argument.span)
     fraction = _fraction(scope, call)
     kind = function.result(value.type).as_nullable()
-    return AggregateCall(call.function, value, kind, call.distinct, fraction)
+    return AggregateCall(call.function, value, kind, call.distinct, fraction, Place(scope.source, call.span))
 
 
 def _fraction(scope: Scope, call: ast.Aggregate) -> Constant | None:

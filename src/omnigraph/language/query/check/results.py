@@ -77,7 +77,19 @@ def check_results(scope: Scope, read: ast.Read, block: Block, before: CheckedWit
         _check_order_of_groups(scope, read, columns, order, aggregates=aggregates)
     limit = None if read.limit is None else _row_count(scope, read.limit, "limit")
     offset = 0 if read.offset is None else _row_count(scope, read.offset, "offset")
-    return CheckedRead(block, columns, order, limit, aggregates, read.distinct, having, offset, tuple(attached), before)
+    kinds = tuple(_kinds(scope, written)) if aggregates else ()
+    return CheckedRead(
+        block, columns, order, limit, aggregates, read.distinct, having, offset, tuple(attached), before, kinds
+    )
+
+
+def _kinds(scope: Scope, written: list[Written]) -> Iterator[Expr]:
+    """The types of the nodes among the columns that stand for several types."""
+    for projection, _ in written:
+        variable = projection.expr.name if isinstance(projection.expr, ast.Variable) else None
+        entity = None if variable is None else scope.nodes.get(variable)
+        if variable is not None and entity is not None and is_several(entity):
+            yield scope.type_of(variable, entity)
 
 
 # --- with and union ---------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from omnigraph.language.query.ir import (
     AggregateCall,
     Column,
     Direction,
+    Expr,
     Matched,
     Matches,
     OrderKey,
@@ -148,7 +149,8 @@ class CheckedRead:
     """`aggregates`: the columns, their condition or the order hold an aggregate: rows are grouped by the other columns.
 
     `having` are the conditions that the columns must satisfy. `attached` are blocks that the columns are found over.
-    `before`: the part up to the `with` that this one goes on from.
+    `before`: the part up to the `with` that this one goes on from. `kinds`: the types of nodes of several types that rows are
+    grouped by; two of them may have the same id.
     """
 
     block: Block
@@ -161,6 +163,7 @@ class CheckedRead:
     offset: int | Parameter = 0
     attached: tuple[AttachedBlock, ...] = ()
     before: CheckedWith | None = None
+    kinds: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

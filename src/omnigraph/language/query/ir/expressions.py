@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from omnigraph.language.literals import TypedValue
+from omnigraph.language.source import Place
 from omnigraph.language.types import PropType, Scalar
 
 STRING = PropType(Scalar.STRING)
@@ -289,6 +290,8 @@ class Call:
     function: str
     arguments: tuple[Expr, ...]
     type: PropType
+    #: For the error of a row that it has no value for.
+    place: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +319,8 @@ class AggregateCall:
     type: PropType
     distinct: bool = False
     fraction: Constant | None = None
+    #: For the error of a group that it has no value for.
+    place: Place | None = field(default=None, compare=False, repr=False)
 
     @property
     def counts_rows(self) -> bool:
