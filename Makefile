@@ -8,7 +8,7 @@ BENCH_STAMP := $(VENV)/.installed-bench
 # Test scratch files stay inside the project folder.
 export TMPDIR := $(CURDIR)/.tmp
 
-.PHONY: demo test test-long lint format bench soak docs dist coverage clean
+.PHONY: demo test test-long lint format bench bench-query soak docs dist coverage clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
@@ -30,6 +30,10 @@ format: $(TEST_STAMP)
 
 bench: $(BENCH_STAMP)
 	@$(BIN)/python -m bench
+
+# The nine questions and what bounds a query, then the forms of the language that they do without
+bench-query: $(BENCH_STAMP)
+	@$(BIN)/python -m bench query forms
 
 # One family of benchmarks: make bench-query, bench-storage, bench-mutations, bench-languages, bench-cli
 bench-%: $(BENCH_STAMP)

@@ -21,7 +21,7 @@ from bench.measure import Floor, Row, summary
 
 CLOCK = time.process_time if os.environ.get("BENCH_CLOCK") == "cpu" else time.perf_counter
 #: Rounds, and repetitions in a row of which the fastest counts; as many rounds warm up as make every cache.
-ROUNDS, IN_A_ROW, WARM_UP = 9, 5, 3
+ROUNDS, IN_A_ROW, WARM_UP = 7, 3, 3
 
 #: So many keys are given to `in`; one in three of them is nobody's.
 KEYS = tuple(f"p{number}" for number in range(33_000, 150_000, 12))[:10_000]
@@ -150,6 +150,7 @@ def form_rows(graph: omnigraph.Graph, kuzu: Any, duckdb: Any) -> Iterator[Row]:
     }
     for form in FORMS:
         check_equal(form, engines)
+    for form in FORMS:
         yield from _rows(form, _fastest(form, list(engines.values())))
 
 
@@ -162,7 +163,8 @@ def _rows(form: Form, taken: Sequence[Sequence[float]]) -> Iterator[Row]:
         factor = form.times_kuzu if name == "Kuzu" else 1.0
         goal = measure.median / factor if factor > 1 or measure.median == better else None
         paired = statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
-        yield Row(form.name, summary(ours), Floor(name, measure), goal=goal, paired=paired)
+        what = f"{form.name}, {os.cpu_count()} threads each"
+        yield Row(what, summary(ours), Floor(name, measure), goal=goal, paired=paired)
 
 
 def _fastest(form: Form, engines: Sequence[Answer]) -> list[list[float]]:
