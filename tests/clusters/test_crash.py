@@ -38,6 +38,7 @@ STEPS = [
     "schema_apply.post_phase_c",
     "cluster.schema_applied",
     "cluster.payload_written",
+    "cluster.graph_marked",
     "cluster.graph_deleted",
     "cluster.before_state",
     "cluster.state_written",
@@ -142,6 +143,24 @@ def test_a_refresh_settles_what_a_dead_apply_left(template: Path, tmp_path: Path
     # The state has moved on since the approval, but not the graph that it is about.
     assert applied(folder)["converged"]
     assert_converged(folder)
+
+
+def test_a_deletion_that_had_not_begun_is_asked_for_anew(template: Path, tmp_path: Path) -> None:
+    """Who declares the graph again after a dead apply keeps it, unless it is half gone."""
+    folder = Path(shutil.copytree(template, tmp_path / "c"))
+    applied_text = (folder / "cluster.yaml").read_text()
+    # The record of the deletion is the third one: after those of a creation and of a schema change.
+    record = {"version": 1, "recovery_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV", "operation": "graph_delete", "created_at": "x"}
+    (folder / "__cluster" / "recoveries").mkdir(exist_ok=True)
+    path = folder / "__cluster" / "recoveries" / "01ARZ3NDEKTSV4RRFFQ69G5FAV.json"
+    path.write_text(json.dumps(record | {"graph_id": "tasks"}))
+    replace_in(folder / "cluster.yaml", "graphs:\n", "graphs:\n  tasks:\n    schema: tasks.pg\n")
+    assert applied(folder)["converged"]
+    assert not path.exists()
+    with og.open(folder / "graphs" / "tasks.omni", "ro") as graph:
+        assert graph.schema() == SECOND
+    (folder / "cluster.yaml").write_text(applied_text)
+    assert applied(folder)["converged"], "the approval is still bound to this declaration"
 
 
 def test_a_first_import_and_apply_killed(tmp_path: Path) -> None:

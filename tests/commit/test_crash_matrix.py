@@ -70,6 +70,7 @@ EXERCISED_ELSEWHERE = {
     "cluster.graph_created": "clusters/test_crash.py",
     "cluster.schema_applied": "clusters/test_crash.py",
     "cluster.payload_written": "clusters/test_crash.py",
+    "cluster.graph_marked": "clusters/test_crash.py",
     "cluster.graph_deleted": "clusters/test_crash.py",
     "cluster.before_state": "clusters/test_crash.py",
     "cluster.state_written": "clusters/test_crash.py",

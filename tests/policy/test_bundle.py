@@ -79,6 +79,12 @@ def test_stable_texts(text: str, message: str) -> None:
         ("version: [1", "not valid YAML in line"),
         ("", "policy must be a mapping"),
         ("[" * 5000, "not valid YAML"),
+        ("a: &a [*a]", "not valid YAML: a value refers to itself"),
+        (
+            "a: &a [x,x,x,x,x,x,x,x,x]\n"
+            + "".join(f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)),
+            "more than 100000 values",
+        ),
         ("? [a]\n: 1", "not valid YAML in line 1: a key must be a text"),
     ],
 )

@@ -14,7 +14,7 @@ from omnigraph import failpoints
 from omnigraph.cluster.desired import Desired
 from omnigraph.cluster.diagnostics import Findings
 from omnigraph.cluster.layout import Place
-from omnigraph.cluster.live import Live, look_at, opened, put_payload, remove_graph
+from omnigraph.cluster.live import Live, is_untouched, look_at, opened, put_payload, remove_graph
 from omnigraph.cluster.plan import (
     DEPENDENCY_NOT_APPLIED,
     RECOVERY_PENDING,
@@ -121,6 +121,8 @@ class _Run:
             record = new_record("graph_create", graph_id, after_digest=schema.digest, actor=self.actor)
             if self._moved(change, record, "graph_create", partial(self._create, graph_id, schema.content)):
                 self.state = with_schema(self.state, graph_id, schema.digest)
+                # It may have had a tombstone.
+                self.state = self.state.with_observation(change.resource, {"exists": True})
 
     def _fail_existing(self, change: Change, live: Live) -> None:
         """Something is where a graph should be made. A whole graph is taken over by a refresh, never by an apply."""
@@ -208,15 +210,18 @@ class _Run:
     def _forget_if_untouched(self, record: Record) -> None:
         """Remove the record of a move that has changed nothing; otherwise the next command looks into it."""
         try:
-            live = look_at(self.place, record.graph_id)
-        except OmnigraphError:
-            return
-        untouched = {
-            "graph_create": live.schema_digest != record.after_digest,
-            "schema_apply": live.problem is None and live.schema_digest == record.before_digest,
-            "graph_delete": False,
-        }
-        if untouched[record.operation]:
+            self._forget(record, look_at(self.place, record.graph_id))
+        except OmnigraphError as error:
+            self.findings.warn("cluster_recovery_pending", f"graph.{record.graph_id}", error.message)
+
+    def _forget(self, record: Record, live: Live) -> None:
+        if record.operation == "graph_create":
+            untouched = live.schema_digest != record.after_digest
+        elif record.operation == "schema_apply":
+            untouched = live.problem is None and live.schema_digest == record.before_digest
+        else:
+            untouched = is_untouched(self.place, record.graph_id)
+        if untouched:
             remove_records(self.place, [record], self.findings)
         elif record.operation == "graph_delete":
             self.findings.warn(
@@ -237,6 +242,8 @@ class _Run:
         dependents = {dependent for dependent, needed in self.desired.dependencies if needed == change.resource}
         if change.kind == "schema":
             dependents.add(f"graph.{change.graph_id}")
+        if change.kind == "graph" and change.operation == "delete":
+            dependents |= {address for address, found in self.changes.items() if found.graph_id == change.graph_id}
         for address in sorted(dependents):
             found = self.changes.get(address)
             if found is not None and found.disposition in ("applied", "derived"):
@@ -260,6 +267,8 @@ class _Run:
         for kind in ("provider", "query", "policy"):
             for change in self._open(kind, "create", "update", "delete"):
                 if change.operation == "delete":
+                    if self._goes_with_its_graph(change):
+                        continue
                     self.state = self.state.with_entry(change.resource, None)
                     continue
                 resource = self.desired.resources[change.resource]
@@ -274,6 +283,10 @@ class _Run:
                     continue
                 entry = Entry.of(resource)
                 self.state = self.state.with_entry(change.resource, entry).with_status(change.resource, "applied")
+
+    def _goes_with_its_graph(self, change: Change) -> bool:
+        graph = self.changes.get(f"graph.{change.graph_id}")
+        return graph is not None and graph.operation == "delete"
 
     def finish(self, read: Read) -> Applied:
         """Write the state once, if it is another one, and clear away what it makes superfluous."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from omnigraph import failpoints
 from omnigraph.cluster.digests import file_digest
 from omnigraph.cluster.layout import Place, payload_path
 from omnigraph.errors import GraphNotFound, OmnigraphError, StorageError
@@ -59,6 +60,10 @@ def look_at(place: Place, graph_id: str, mode: Literal["ro", "rw"] = "ro") -> Li
         return Live(True, problem=error.message)
 
 
+#: The mark of a graph whose deletion has begun.
+_GOING = "__deleting.json"
+failpoints.declare("cluster.graph_marked")
+
 PayloadState = Literal["whole", "missing", "mismatch"]
 
 
@@ -79,9 +84,24 @@ def put_payload(place: Place, address: str, digest: str, content: bytes) -> None
     place.store.sync(path)
 
 
+def is_untouched(place: Place, graph_id: str) -> bool:
+    """Whether a deletion that was interrupted has not begun: the graph has no mark of one, and can be opened."""
+    if place.store.exists(f"{place.graph_path(graph_id)}/{_GOING}"):
+        return False
+    live = look_at(place, graph_id)
+    return live.exists and live.problem is None
+
+
 def remove_graph(place: Place, graph_id: str) -> None:
-    """Remove everything at the place of a graph. Its manifest goes first, so that nothing takes the rest for a graph."""
+    """Remove everything at the place of a graph.
+
+    A mark comes first and then the manifest goes, so that whatever is left can not be taken for a graph.
+    """
     path = place.graph_path(graph_id)
+    if place.store.exists(path):
+        place.store.put(f"{path}/{_GOING}", b"{}")
+        place.store.sync(f"{path}/{_GOING}")
+    failpoints.hit("cluster.graph_marked")
     place.store.delete_prefix(f"{path}/__manifest")
     place.store.delete_prefix(path)
     if place.store.exists(path):

@@ -75,15 +75,24 @@ def held_lock(place: Place, operation: str, *, is_locking: bool, findings: Findi
     try:
         place.store.create(LOCK, content)
     except StorageError as error:
-        _refuse(place, error, findings)
+        # The answer may have been lost after the lock was made.
+        if not _is_ours(place, content):
+            _refuse(place, error, findings)
     try:
         failpoints.hit("cluster.locked")
         yield lock.lock_id
     finally:
         # Somebody may have taken the lock away by force; what is there then is not ours to remove.
         with suppress(StorageError):
-            if place.store.get_or_none(LOCK) == content:
+            if _is_ours(place, content):
                 place.store.delete(LOCK)
+
+
+def _is_ours(place: Place, content: bytes) -> bool:
+    try:
+        return place.store.get_or_none(LOCK) == content
+    except StorageError:
+        return False
 
 
 def _refuse(place: Place, error: StorageError, findings: Findings) -> None:

@@ -16,7 +16,7 @@ from omnigraph.cluster.desired import graph_of
 from omnigraph.cluster.diagnostics import Findings
 from omnigraph.cluster.digests import graph_digest
 from omnigraph.cluster.layout import RECOVERIES, Place
-from omnigraph.cluster.live import look_at, remove_graph
+from omnigraph.cluster.live import is_untouched, look_at, remove_graph
 from omnigraph.cluster.lock import now_text
 from omnigraph.cluster.state import Entry, State
 from omnigraph.errors import OmnigraphError, StorageError
@@ -168,6 +168,9 @@ def _settled(place: Place, state: State, record: Record) -> State | str:
     if record.operation == "graph_delete":
         if record.approval_id is not None and record.approval_id in state.approvals:
             consume_approval(place, record.approval_id, record.recovery_id)
+            return state
+        if is_untouched(place, graph_id):
+            # Whether it is still wanted and approved is asked anew.
             return state
         # It was approved and begun, and what is left is no graph any more.
         remove_graph(place, graph_id)

@@ -150,6 +150,9 @@ def write_state(place: Place, before: Read, state: State, findings: Findings) ->
         tag = place.store.create(STATE, content) if before.tag is None else place.store.swap(STATE, content, before.tag)
         place.store.sync(STATE)
     except StorageError as error:
+        written = _written_after_all(place, content)
+        if written is not None:
+            return Read(state, written, state_cas(content))
         if error.kind == "precondition":
             findings.error(
                 "state_cas_mismatch", STATE, "the state was changed by somebody else meanwhile; run it again"
@@ -158,6 +161,15 @@ def write_state(place: Place, before: Read, state: State, findings: Findings) ->
             findings.error("state_write_error", STATE, error.message)
         raise Stop from None
     return Read(state, tag, state_cas(content))
+
+
+def _written_after_all(place: Place, content: bytes) -> str | None:
+    """The tag of the state when it is the one that was to be written: only the answer to the write was lost."""
+    try:
+        found = place.store.get_tagged_or_none(STATE)
+    except StorageError:
+        return None
+    return found[1] if found is not None and found[0] == content else None
 
 
 # --- decoding ---------------------------------------------------------------------------------------------------------

@@ -40,14 +40,35 @@ class _Loader(yaml.SafeLoader):
 def read_yaml(text: str) -> object:
     """The plain data of a YAML text; BadRequest says in one line what is wrong with it and where."""
     try:
-        return yaml.load(text, _Loader)
+        value = yaml.load(text, _Loader)
+        _count(value, {}, set())
     except yaml.MarkedYAMLError as error:
         place = "" if error.problem_mark is None else f" in line {error.problem_mark.line + 1}"
         raise BadRequest(f"not valid YAML{place}: {error.problem or error.context}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise BadRequest(
-            f"not valid YAML: {str(error).splitlines()[0] if str(error) else 'nested too deeply'}"
-        ) from None
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).partition("\n")[0]
+        raise BadRequest(f"not valid YAML: {reason}") from None
+    return value
+
+
+#: More values than any file of ours has; references (`*name`) can stand for very many with a few characters.
+_MOST_VALUES = 100_000
+
+
+def _count(value: object, known: dict[int, int], inside: set[int]) -> int:
+    """How many values there are with every reference written out; ValueError for too many, or one inside itself."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) in inside:
+        raise ValueError("a value refers to itself")
+    if id(value) not in known:
+        inside.add(id(value))
+        parts = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_count(part, known, inside) for part in parts)
+        inside.remove(id(value))
+    if known[id(value)] > _MOST_VALUES:
+        raise ValueError(f"it has more than {_MOST_VALUES} values")
+    return known[id(value)]
 
 
 def mapping_of(value: object, what: str, known: tuple[str, ...]) -> dict[str, Any]:
