@@ -11,6 +11,7 @@ export TMPDIR := $(CURDIR)/.tmp
 .PHONY: demo test test-long lint format bench bench-query soak docs dist coverage clean
 
 demo: $(STAMP)
+	@$(BIN)/python scripts/build_studio.py || true
 	@$(BIN)/python examples/demo.py
 
 test: $(TEST_STAMP)

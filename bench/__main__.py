@@ -26,6 +26,7 @@ MODULES = (
     "bench.serve",
     "bench.storage",
     "bench.storage_s3",
+    "bench.studio",
 )
 
 

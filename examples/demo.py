@@ -6,17 +6,20 @@ Everything happens in a scratch folder. `python examples/demo.py 1000` does it w
 from __future__ import annotations
 
 import itertools
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 from library import SCHEMA, Library, mistakes, topic_vector, write_lines
 
 import omnigraph as og
 from omnigraph.errors import LoadRejected
+from omnigraph.server.studio import is_built
 
 PAPERS = 13_000
 
@@ -129,9 +132,33 @@ def run(folder: Path, library: Library) -> None:
         for commit in graph.commits():
             print(f"  {commit.id}  {commit.kind:<9} {commit.actor or '-'}")
 
+    with step("Look at it in the browser"):
+        look(folder / "library.omni")
+
     with step("Export it"):
         written = graph.export(folder / "out.jsonl")
         print(f"{written:,} entities, {(folder / 'out.jsonl').stat().st_size / 1e6:.0f} MB")
+
+
+def look(graph: Path) -> None:
+    """Serve the graph with its web page: while somebody sits at the terminal until Ctrl-C, else only to show that it answers."""
+    if not is_built():
+        print("this checkout has no built page; `python scripts/build_studio.py` builds it, or says what is missing")
+        return
+    command = [sys.executable, "-m", "omnigraph", "studio", str(graph), "--no-open"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as studio:
+        assert studio.stdout is not None
+        address = studio.stdout.readline().strip()
+        try:
+            with urlopen(address) as page:
+                print(f"{address}\nanswers with {page.status}; the key in it works once")
+            if sys.stdin.isatty() and sys.stdout.isatty():
+                print("Open it in a browser. Ctrl-C goes on.", flush=True)
+                studio.wait()
+        except KeyboardInterrupt:
+            print()
+        finally:
+            studio.terminate()
 
 
 def retracted(graph: og.Graph, branch: str | None = None, snapshot: str | None = None) -> int:

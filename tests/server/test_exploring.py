@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from tests.server.serving import AGE, Served, assert_error, serving, settings_of
+from tests.server.serving import AGE, ALL, Served, assert_error, serving, settings_of
 
 
 def test_the_catalog_tells_types_functions_and_words(reading: Served) -> None:
@@ -140,6 +142,15 @@ def test_permissions_tell_what_is_allowed(served: Served) -> None:
         may = reader.get("/permissions").json()
         assert may["read_only"] is True
         assert {action for action, allowed in may["may"].items() if allowed} == {"read", "export", "invoke_query"}
+
+
+def test_rows_as_a_parquet_file(reading: Served) -> None:
+    answer = reading.post("/query", {"query": ALL}, headers={"Accept": "application/vnd.apache.parquet"})
+    assert answer.headers["content-type"] == "application/vnd.apache.parquet"
+    assert pq.read_table(io.BytesIO(answer.content)).to_pylist() == [
+        {"p.name": "ada", "p.age": 36},
+        {"p.name": "ben", "p.age": 25},
+    ]
 
 
 def test_upkeep_over_http(served: Served) -> None:

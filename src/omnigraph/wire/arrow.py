@@ -11,6 +11,7 @@ from omnigraph.language.types import PropType, Scalar
 from omnigraph.query.result import Result
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
+PARQUET = "application/vnd.apache.parquet"
 _ABOUT = b"omnigraph"
 
 
@@ -23,6 +24,15 @@ def arrow_bytes(result: Result, about: dict[str, Any]) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def parquet_bytes(result: Result) -> bytes:
+    """The rows of a result as a Parquet file."""
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(result.table, sink)
     return bytes(sink.getvalue())
 
 

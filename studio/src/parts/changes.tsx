@@ -24,7 +24,7 @@ export function ChangeItem({ change }: { change: Change }) {
         {change.kind === "node" && change.op !== "delete" ? (
           <Link to={address("explore", { type: change.type.name, id: change.id })}><bdi>{change.id}</bdi></Link>
         ) : (
-          <bdi class="change-id">{change.id}</bdi>
+          <bdi class="change-id" title={change.id}>{title(change)}</bdi>
         )}
       </div>
       {isOpen && (
@@ -45,6 +45,12 @@ export function ChangeItem({ change }: { change: Change }) {
       )}
     </li>
   );
+}
+
+/** What an entity is called: an edge by its ends, since its id says nothing. */
+function title(change: Change): string {
+  const joined = (change.after ?? change.before)?.endpoints;
+  return joined ? `${joined.from} → ${joined.to}` : change.id;
 }
 
 function ends(image: Change["before"]): Record<string, unknown> {

@@ -104,6 +104,8 @@ function complete(context: CompletionContext) {
 
 interface Given {
   text: string;
+  /** Counts how often `text` was set from outside; only then it replaces what stands in the editor. */
+  turn?: number;
   kind: "gq" | "pg";
   label: string;
   change: (text: string) => void;
@@ -112,7 +114,7 @@ interface Given {
   readOnly?: boolean;
 }
 
-export default function Editor({ text, kind, label, change, run, check, readOnly = false }: Given) {
+export default function Editor({ text, turn = 0, kind, label, change, run, check, readOnly = false }: Given) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const now = useRef({ change, run, check });
@@ -158,6 +160,6 @@ export default function Editor({ text, kind, label, change, run, check, readOnly
     const editor = view.current;
     if (editor && editor.state.doc.toString() !== text)
       editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: text } });
-  }, [text]);
+  }, [turn]);
   return <div class="editor" ref={place} />;
 }

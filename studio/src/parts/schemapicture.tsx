@@ -31,7 +31,7 @@ export function SchemaPicture({ counts }: { counts: Record<string, number> }) {
   const height = Math.max(80, size.height ?? 0);
   return (
     <div class="schema-picture" tabIndex={0} role="group" aria-label="The schema as a picture">
-      <svg viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={`${types.length} types and how they connect`}>
+      <svg viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="group" aria-label={`${types.length} types and how they connect`}>
         <defs>
           <marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto-start-reverse">
             <path d="M0 0L10 5L0 10z" class="arrow" />
@@ -69,7 +69,7 @@ export function SchemaPicture({ counts }: { counts: Record<string, number> }) {
             <>
             {whole.loops.map((loop, place) => {
               const deep = low + LOOP * (place + 0.72);
-              const reach = 20 + place * 9;
+              const reach = Math.min(about.width / 2 - 8, loop.length * 3.7 + 12 + place * 6);
               return (
                 <g key={loop}>
                   <path class="thread" marker-end="url(#arrow)" d={`M${about.x - reach} ${low}V${deep - 8}Q${about.x - reach} ${deep} ${about.x - reach + 8} ${deep}H${about.x + reach - 8}Q${about.x + reach} ${deep} ${about.x + reach} ${deep - 8}V${low}`} />
@@ -77,7 +77,7 @@ export function SchemaPicture({ counts }: { counts: Record<string, number> }) {
                 </g>
               );
             })}
-            <a key={name} href={where} class="box" aria-label={`Explore ${name}`} onClick={(event) => { event.preventDefault(); open(where); }}>
+            <a key={name} href={where} class="box" onClick={(event) => { event.preventDefault(); open(where); }}>
               <rect x={about.x - about.width / 2} y={about.y - about.height / 2} width={about.width} height={about.height} rx="8" />
               <circle cx={about.x - about.width / 2 + 15} cy={about.y - 7} r="5" fill={colourOf(name)} />
               <text x={about.x - about.width / 2 + 27} y={about.y - 3}>{name}</text>

@@ -160,7 +160,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
           </button>
         )}
       </header>
-      <nav class={`side ${isOpen ? "is-open" : ""}`} aria-label="Views">
+      <nav class={`side ${isOpen ? "is-open" : ""}`} aria-label="Views" onClick={() => setOpen(false)}>
         {VIEWS.filter(([, , action]) => !action || may(action)).map(([name, shown]) => (
           <Link to={address(name)} aria-current={here.view === name ? "page" : undefined}>
             <Icon name={name} />
@@ -177,7 +177,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         {at.value && (
           <div class="banner" role="note">
             You look at the graph as it was at commit <code title={at.value}>{brief(at.value)}</code>. Nothing here can be changed.{" "}
-            <Link to={address(here.view, { branch: null, at: null })}>Back to main</Link>
+            <Link to={addressOf(here.graph ?? "", here.view, { ...Object.fromEntries(here.params), at: null })}>Back to main</Link>
           </div>
         )}
         {children}

@@ -74,7 +74,7 @@ export function DataTable<Row>({
   const template = columns.map((column) => (column.width ? `${column.width}px` : "minmax(130px, 1fr)")).join(" ");
   const least = columns.reduce((sum, column) => sum + (column.width ?? 130), 0);
   const items = virtual.current.getVirtualItems();
-  const tall = Math.min(height, (sorted.length + 1) * ROW + 18);
+  const tall = Math.min(height, (sorted.length + 1) * ROW + 8);
   return (
     <div class="grid" ref={place} style={{ height: `${tall}px` }} role="table" aria-label={label} aria-rowcount={sorted.length + 1} tabIndex={0}>
       <div class="grid-wide" role="presentation" style={{ minWidth: `${least}px` }}>

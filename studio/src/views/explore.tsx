@@ -58,20 +58,25 @@ export default function Explore() {
   const [words, setWords] = useState(params.get("words") ?? "");
   const handle = useRef<Handle | null>(null);
   const [agreed, setAgreed] = useState(false);
-  const type = types.find((each) => each.name === wantedType) ?? types[0];
+  // The finder keeps its type while nodes of other types are opened.
+  const findType = params.get("of") ?? wantedType;
+  const type = types.find((each) => each.name === findType) ?? types[0];
+  // How many edges of each group of a node were asked for; those that came by way of other nodes do not count.
+  const asked = useRef(new Map<string, number>());
 
   const where = JSON.stringify(target.value);
   useEffect(() => {
     setScene({ nodes: new Map(), edges: new Map() });
     setChosen(null);
+    asked.current.clear();
   }, [where]);
 
   const found = useData(
     async (signal) => {
       if (!type) return [];
-      const asked = params.get("words") ?? "";
+      const words = params.get("words") ?? "";
       const told = await ask<Rows>("POST", `${base.value}/query`, {
-        body: { query: findQuery(type, asked, 40), params: asked && textProperties(type).length ? { words: asked } : {}, ...target.value },
+        body: { query: findQuery(type, words, 40), params: words && textProperties(type).length ? { words } : {}, ...target.value },
         signal,
       });
       return told.rows.map((row) => seen(type, row));
@@ -79,10 +84,13 @@ export default function Explore() {
     [base.value, where, type?.name, params.get("words")],
   );
 
-  const [around, isAdding, aroundError] = useAction(async (of: Seen, edge?: string, direction?: string, skip: number = 0, limit: number = STEP) => {
+  const [around, isAdding, aroundError] = useAction(async (of: Seen, edge?: string, direction?: string) => {
+    const group = (name: string, way: string) => `${keyOf(of.type, of.id)}\u0000${name} ${way}`;
+    const skip = edge && direction ? (asked.current.get(group(edge, direction)) ?? 0) : 0;
     const told = await ask<Neighbourhood>("GET", `${base.value}/neighbours`, {
-      query: { type: of.type, id: of.id, edge, direction, limit, skip, ...target.value },
+      query: { type: of.type, id: of.id, edge, direction, limit: STEP, skip, ...target.value },
     });
+    for (const each of told.groups) asked.current.set(group(each.edge, each.direction), skip + each.given);
     setScene((was) => withNeighbours(was, told));
     setChosen(keyOf(told.node.type, told.node.id));
   });
@@ -103,7 +111,7 @@ export default function Explore() {
   const choose = (key: Key | null) => {
     setChosen(key);
     const node = key ? scene.nodes.get(key) : undefined;
-    if (node) adjust({ type: node.type, id: node.id });
+    if (node) adjust({ of: type.name, type: node.type, id: node.id });
   };
   const hide = (key: Key) => {
     setScene((was) => {
@@ -134,7 +142,7 @@ export default function Explore() {
             }}
           >
             <label class="visually-hidden" for="find-type">Type</label>
-            <select id="find-type" value={type.name} onChange={(event) => adjust({ type: event.currentTarget.value, id: null })}>
+            <select id="find-type" value={type.name} onChange={(event) => adjust({ of: event.currentTarget.value })}>
               {types.map((each) => <option>{each.name}</option>)}
             </select>
             <label class="visually-hidden" for="find-words">Key or words</label>
@@ -146,7 +154,7 @@ export default function Explore() {
           <ul class="found" aria-label="Found nodes">
             {(found.data ?? []).map((node) => (
               <li key={node.id}>
-                <button type="button" aria-pressed={chosen === keyOf(node.type, node.id)} onClick={() => { adjust({ type: node.type, id: node.id }); void around(node); }}>
+                <button type="button" aria-pressed={chosen === keyOf(node.type, node.id)} onClick={() => { adjust({ of: type.name, type: node.type, id: node.id }); void around(node); }}>
                   <TypeName name={node.type} />
                   <bdi class="found-label">{short(node.label, 60)}</bdi>
                 </button>
@@ -165,7 +173,7 @@ export default function Explore() {
                 <Button kind="quiet" onClick={() => handle.current?.fit()}>Fit</Button>
                 <Button kind="quiet" onClick={() => handle.current?.layout()}>Lay out again</Button>
                 <Button kind="quiet" disabled={!marks.length} onClick={async () => { const picture = await handle.current?.picture(); if (picture) save("graph.png", "image/png", picture); }}>PNG</Button>
-                <Button kind="quiet" disabled={!marks.length} onClick={() => { setScene({ nodes: new Map(), edges: new Map() }); setChosen(null); adjust({ id: null }); }}>Clear</Button>
+                <Button kind="quiet" disabled={!marks.length} onClick={() => { setScene({ nodes: new Map(), edges: new Map() }); setChosen(null); asked.current.clear(); adjust({ id: null }); }}>Clear</Button>
               </>
             ) : tab === "table" ? (
               <Button kind="quiet" disabled={!rows.length} onClick={() => save("nodes.csv", "text/csv", tableCsv(rows))}>CSV</Button>
@@ -209,7 +217,7 @@ export default function Explore() {
             key={chosen}
             node={chosenNode}
             busy={isAdding}
-            more={(edge, direction, skip) => void around(chosenNode, edge, direction, skip)}
+            more={(edge, direction) => void around(chosenNode, edge, direction)}
             hide={() => hide(chosen!)}
             pin={() => setPinned((was) => { const next = new Set(was); if (!next.delete(chosen!)) next.add(chosen!); return next; })}
             isPinned={pinned.has(chosen!)}
@@ -254,7 +262,7 @@ function NodePanel({
 }: {
   node: Seen;
   busy: boolean;
-  more: (edge: string, direction: string, skip: number) => void;
+  more: (edge: string, direction: string) => void;
   hide: () => void;
   pin: () => void;
   isPinned: boolean;
@@ -299,7 +307,7 @@ function NodePanel({
                 })}
               </ul>
               {shown.length < group.total && (
-                <Button kind="quiet" busy={busy} aria-label={`${shown.length ? "More" : "Show"} ${name}`} onClick={() => more(group.edge, group.direction, shown.length)}>
+                <Button kind="quiet" busy={busy} aria-label={`${shown.length ? "More" : "Show"} ${name}`} onClick={() => more(group.edge, group.direction)}>
                   {shown.length ? `${Math.min(STEP, group.total - shown.length)} more` : `Show ${Math.min(STEP, group.total)}`}
                 </Button>
               )}
@@ -315,7 +323,7 @@ function NodePanel({
         <table class="properties">
           <tbody>
             {Object.entries(whole.data?.entity ?? node.properties).map(([name, value]) => (
-              <tr key={name}><th scope="row">{name}</th><td><Value value={value} /></td></tr>
+              <tr key={name}><th scope="row">{name}</th><td><Value value={value} most={Array.isArray(value) ? 60 : 300} /></td></tr>
             ))}
           </tbody>
         </table>

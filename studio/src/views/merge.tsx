@@ -241,9 +241,9 @@ function ConflictItem({ conflict, decided, decide, source, into }: { conflict: C
                   {names.map((name) => (
                     <tr key={name}>
                       <th scope="row">{name}</th>
-                      <td><Value value={conflict.base?.[name]} /></td>
+                      <td data-side="Base"><Value value={conflict.base?.[name]} /></td>
                       {(["ours", "theirs"] as const).map((which) => (
-                        <td class={side(name) === which ? "taken" : ""}>
+                        <td data-side={which === "ours" ? `Ours (${into})` : `Theirs (${source})`} class={side(name) === which ? "taken" : ""}>
                           {isBoth ? (
                             <label class="check"><input type="radio" name={`${keyOf(conflict)} ${name}`} checked={side(name) === which} onChange={() => pick(name, which)} aria-label={`${name}: take ${which}`} /> <Value value={conflict[which]?.[name]} /></label>
                           ) : (
@@ -252,7 +252,7 @@ function ConflictItem({ conflict, decided, decide, source, into }: { conflict: C
                         </td>
                       ))}
                       {isBoth && (
-                        <td class={side(name) === "value" ? "taken" : ""}>
+                        <td data-side="Your value" class={side(name) === "value" ? "taken" : ""}>
                           <input aria-label={`${name}: another value`} placeholder="another value" value={typeof decided?.each?.[name] === "object" ? (decided.each[name] as { value: string }).value : ""} onInput={(event) => pick(name, { value: event.currentTarget.value })} />
                         </td>
                       )}

@@ -6,6 +6,7 @@ import { catalog, changed, may, pastQueries, remember, useData } from "../data";
 import { colourOf } from "../colours";
 import { ago, brief, csv, number, plural, save, short } from "../format";
 import { steps, variableTypes } from "../gq";
+import type { Handle } from "../parts/graphview";
 import { Editor, GraphView } from "../parts/lazy";
 import { DataTable } from "../parts/table";
 import { Badge, Button, Card, Empty, Field, Problem, say, Tabs } from "../parts/ui";
@@ -72,6 +73,7 @@ function toValue(param: Param, given: string): unknown {
 export default function Query() {
   const params = route.value.params;
   const [text, setText] = useState(() => params.get("text") ?? pastQueries()[0]?.text ?? example());
+  const [turn, setTurn] = useState(0);
   const [linted, setLinted] = useState<Linted | null>(null);
   const [name, setName] = useState<string | null>(null);
   const [values, setValues] = useState<Record<string, string>>({});
@@ -83,12 +85,14 @@ export default function Query() {
   const stored = useData((signal) => ask<{ queries: Stored[] }>("GET", `${base.value}/queries`, { signal }), [base.value]);
   const [chosenStored, setStored] = useState<Stored | null>(null);
   const latest = useRef("");
+  const checked = useRef<{ text: string; told: Linted } | null>(null);
 
   const check = async (given: string): Promise<Diagnostic[]> => {
     latest.current = given;
     const told = await ask<Linted>("POST", `${base.value}/lint`, { body: { query: given } }).catch(() => null);
     if (!told || latest.current !== given) return [];
     setLinted(told);
+    checked.current = { text: given, told };
     const at = places(given);
     return told.diagnostics.map((found) => {
       const from = Math.min(found.start === null ? 0 : at(found.start), given.length);
@@ -99,6 +103,16 @@ export default function Query() {
 
   const queries = linted?.results ?? [];
   const now = queries.find((each) => each.name === name) ?? queries[0];
+  /** The chosen query of the text as it stands now, which may be newer than what was checked last. */
+  const current = async (signal: AbortSignal) => {
+    if (checked.current?.text !== text) {
+      const told = await ask<Linted>("POST", `${base.value}/lint`, { body: { query: text }, signal });
+      checked.current = { text, told };
+      setLinted(told);
+    }
+    const all = checked.current!.told.results;
+    return all.find((each) => each.name === name) ?? all[0];
+  };
   const isMutation = chosenStored ? chosenStored.mutation : now?.kind === "mutation";
   const asked: Param[] = chosenStored?.params ?? now?.operation?.params ?? [];
   const given = Object.fromEntries(asked.filter((each) => !(each.nullable && !values[each.name])).map((each) => [each.name, toValue(each, values[each.name] ?? "")]));
@@ -129,20 +143,21 @@ export default function Query() {
         return { kind: "rows", told, seconds, text: "" };
       }
       adjust({ text });
-      if (isMutation) {
-        const told = await ask<any>("POST", `${base.value}/mutate`, { body: { query: text, name: now?.name || undefined, params: given, branch: branch.value }, signal, headers: { "Idempotency-Key": crypto.randomUUID?.() ?? String(Math.random()) } });
+      const asked = await current(signal);
+      if (asked?.kind === "mutation") {
+        const told = await ask<any>("POST", `${base.value}/mutate`, { body: { query: text, name: asked.name || undefined, params: given, branch: branch.value }, signal, headers: { "Idempotency-Key": crypto.randomUUID?.() ?? String(Math.random()) } });
         remember(text, told.affected_nodes + told.affected_edges);
         setPast(pastQueries());
         changed.value += 1;
         return { kind: "changed", told, seconds: (performance.now() - started) / 1000 };
       }
-      const told = await ask<Rows>("POST", `${base.value}/query`, { body: { query: text, name: now?.name || undefined, params: given, ...target.value }, signal });
+      const told = await ask<Rows>("POST", `${base.value}/query`, { body: { query: text, name: asked?.name || undefined, params: given, ...target.value }, signal });
       remember(text, told.row_count);
       setPast(pastQueries());
       return { kind: "rows", told, seconds: (performance.now() - started) / 1000, text };
     });
   const explain = (analyze: boolean) =>
-    work(async (signal) => ({ kind: "plan", told: await ask("POST", `${base.value}/explain`, { body: { query: text, name: now?.name || undefined, params: given, analyze, ...target.value }, signal }) }));
+    work(async (signal) => ({ kind: "plan", told: await ask("POST", `${base.value}/explain`, { body: { query: text, name: (await current(signal))?.name || undefined, params: given, analyze, ...target.value }, signal }) }));
   const parquet = async () => {
     const found = await request("POST", `${base.value}/query`, { body: { query: text, name: now?.name || undefined, params: given, ...target.value }, accept: "application/vnd.apache.parquet" });
     save("result.parquet", "application/vnd.apache.parquet", await found.arrayBuffer());
@@ -159,10 +174,10 @@ export default function Query() {
               <div class="stored-head">
                 <p><b>{chosenStored.name}</b> <Badge>{chosenStored.mutation ? "changes data" : "reads"}</Badge></p>
                 {chosenStored.description && <p>{chosenStored.description}</p>}
-                <Button kind="quiet" onClick={() => setStored(null)}>Back to the editor</Button>
+                <Button kind="quiet" onClick={() => { setStored(null); setAnswer(null); }}>Back to the editor</Button>
               </div>
             ) : (
-              <Editor text={text} kind="gq" label="Query" change={setText} run={() => void run()} check={check} />
+              <Editor text={text} turn={turn} kind="gq" label="Query" change={setText} run={() => void run()} check={check} />
             )}
             {!chosenStored && queries.length > 1 && (
               <Field label="Query of this text">
@@ -223,7 +238,7 @@ export default function Query() {
           {past.length ? (
             <ul class="pick-list">
               {past.slice(0, 15).map((each) => (
-                <li><button type="button" onClick={() => { setStored(null); setText(each.text); }}><code>{short(each.text.replace(/\s+/g, " "), 90)}</code><span class="dim">{plural(each.rows, "row")} · {ago(each.at * 1000)}</span></button></li>
+                <li><button type="button" onClick={() => { setStored(null); setText(each.text); setTurn(turn + 1); }}><code>{short(each.text.replace(/\s+/g, " "), 90)}</code><span class="dim">{plural(each.rows, "row")} · {ago(each.at * 1000)}</span></button></li>
               ))}
             </ul>
           ) : (
@@ -282,8 +297,13 @@ function columnsOf(told: Rows) {
   }));
 }
 
+/** Pictures of more nodes are drawn when somebody insists. */
+const MANY = 3000;
+const MOST_DRAWN = 50_000;
+
 function ResultGraph({ told, text }: { told: Rows; text: string }) {
   const [chosen, setChosen] = useState<string | null>(null);
+  const [agreed, setAgreed] = useState(false);
   const drawn = useMemo(() => {
     const types = variableTypes(text);
     const idColumn = new Map<string, string>();
@@ -296,7 +316,7 @@ function ResultGraph({ told, text }: { told: Rows; text: string }) {
     }
     const marks = new Map<string, { key: string; label: string; colour: string }>();
     const lines = new Map<string, { key: string; from: string; to: string; label: string }>();
-    for (const row of told.rows.slice(0, 5000)) {
+    for (const row of told.rows.slice(0, MOST_DRAWN)) {
       const keys = new Map<string, string>();
       for (const [variable, column] of idColumn) {
         if (row[column] === null) continue;
@@ -314,7 +334,9 @@ function ResultGraph({ told, text }: { told: Rows; text: string }) {
   }, [told, text]);
   if (!drawn.marks.length)
     return <Empty title="These rows name no nodes">Return a node itself, such as <code>$p</code>, or its key, to see it as a graph.</Empty>;
-  return <GraphView marks={drawn.marks} lines={drawn.lines} chosen={chosen} pick={setChosen} />;
+  if (drawn.marks.length > MANY && !agreed)
+    return <Empty title={`${number(drawn.marks.length)} nodes are many for a picture`}><Button onClick={() => setAgreed(true)}>Draw them anyway</Button></Empty>;
+  return <GraphView marks={drawn.marks} lines={drawn.lines} chosen={chosen} pick={setChosen} ready={(given: Handle) => { (window as any).studioPicture = given; }} />;
 }
 
 interface PlanLine {

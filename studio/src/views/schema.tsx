@@ -34,6 +34,7 @@ export default function Schema() {
 
 function Edit({ source }: { source: string }) {
   const [text, setText] = useState(source);
+  const [turn, setTurn] = useState(0);
   const [loss, setLoss] = useState(false);
   const [planned, setPlanned] = useState<Planned | null>(null);
   const isChanged = text !== source;
@@ -63,8 +64,8 @@ function Edit({ source }: { source: string }) {
   const others = branches.value.filter((each) => each.name !== "main");
   const canApply = may("schema_apply");
   return (
-    <Card title="Source" actions={isChanged ? <Button kind="quiet" onClick={() => { setText(source); setPlanned(null); }}>Undo all</Button> : undefined}>
-      <Editor text={text} kind="pg" label="Schema" change={(given: string) => { setText(given); setPlanned(null); }} check={check} readOnly={!canApply} />
+    <Card title="Source" actions={isChanged ? <Button kind="quiet" onClick={() => { setText(source); setTurn(turn + 1); setPlanned(null); }}>Undo all</Button> : undefined}>
+      <Editor text={text} turn={turn} kind="pg" label="Schema" change={(given: string) => { setText(given); setPlanned(null); }} check={check} readOnly={!canApply} />
       {canApply && (
         <div class="actions wrap">
           <Button kind={planned ? "plain" : "main"} busy={isPlanning} disabled={!isChanged} onClick={() => void plan(loss)}>See what would happen</Button>

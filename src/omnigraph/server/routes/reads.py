@@ -17,7 +17,7 @@ from omnigraph.server import models
 from omnigraph.server.access import READ, Need
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.sources import Asked, asked_read, named, refuse_both
-from omnigraph.wire.arrow import ARROW_STREAM, arrow_bytes
+from omnigraph.wire.arrow import ARROW_STREAM, PARQUET, arrow_bytes, parquet_bytes
 from omnigraph.wire.shapes import commit_output, read_output, snapshot_output
 
 Item = TypeVar("Item")
@@ -89,12 +89,14 @@ def _query(call: Call) -> Answer:
 
 
 def answer_query(call: Call, asked: Asked, branch: str | None, snapshot: str | None, result: Result) -> Answer:
-    """The rows of a query in the form that the client accepts: JSON, Arrow, or rows one by one."""
+    """The rows of a query in the form that the client accepts: JSON, Arrow, Parquet, or rows one by one."""
     shown = None if snapshot is not None else named(branch)
     headers = {"Omnigraph-Graph-Commit": result.commit, "Vary": "Accept"}
     if ARROW_STREAM in call.accepts:
         about = {"query_name": asked.name, "target": {"branch": shown, "snapshot": snapshot}}
         return Answer(arrow_bytes(result, about), ARROW_STREAM, headers=headers)
+    if PARQUET in call.accepts:
+        return Answer(parquet_bytes(result), PARQUET, headers=headers)
     if ROWS in call.accepts:
         lines = b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in result.to_dicts(json=True))
         return Answer(lines, f"{ROWS}; charset=utf-8", headers=headers)
