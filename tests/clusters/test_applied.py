@@ -94,6 +94,12 @@ def test_a_place_that_can_be_none(tmp_path: Path) -> None:
     assert missing.value.code == "cluster_state_missing"
 
 
+def test_a_graph_that_is_not_applied(cluster: Path) -> None:
+    with pytest.raises(ClusterError, match="graph `no` is not applied in cluster") as refused:
+        read_applied(str(cluster)).graph("no")
+    assert refused.value.code == "graph_not_applied"
+
+
 def _record(folder: Path) -> None:
     path = folder / "__cluster" / "recoveries" / "01ARZ3NDEKTSV4RRFFQ69G5FAV.json"
     path.parent.mkdir(exist_ok=True)

@@ -17,7 +17,8 @@ from typing import Any
 import httpx
 import pytest
 
-from omnigraph.errors import BadRequest, GraphNotFound
+from omnigraph.cluster.applied import ClusterError
+from omnigraph.errors import GraphNotFound
 from omnigraph.server.settings import Settings
 from omnigraph.server.state import ServerState, open_state
 from tests.cli.calling import call
@@ -178,8 +179,9 @@ def test_a_query_that_no_longer_fits_quarantines_its_graph(cluster: Path) -> Non
     with opened(cluster) as state:
         assert "name" in state.graphs.quarantined["team"]
     shutil.rmtree(cluster / "graphs" / "tasks.omni")
-    with pytest.raises(BadRequest, match="no graph can be served"):
+    with pytest.raises(ClusterError, match="no graph can be served") as refused:
         open_state(Settings(cluster=str(cluster), rights="default-deny", one_time_token="t"))
+    assert refused.value.code == "cluster_no_healthy_graphs"
 
 
 def test_a_graph_whose_id_can_not_be_addressed(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from omnigraph.server.exploring_models import CompareBody
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.reads import names_snapshot, read_main, read_target, snapshot_of
 from omnigraph.server.routes.sources import asked_read, named, refuse_both
-from omnigraph.server.routes.writes import WRITE_STATUSES, change_body_branch, merge_options
+from omnigraph.server.routes.writes import WRITE_STATUSES, merge_options
 
 
 def _explain(call: Call) -> Answer:
@@ -89,6 +89,17 @@ def _delete_tag(call: Call) -> Answer:
 
 def _change_main(call: Call) -> Iterable[Need]:
     return [Need(CHANGE, MAIN)]
+
+
+def _pick_needs(call: Call) -> Iterable[Need]:
+    """Changing the branch, and reading the one that the commit was made on: its rows are copied, or its changes shown."""
+    body: models.PickBody = call.body
+    needs = [Need(CHANGE, named(body.branch))]
+    try:
+        return [*needs, Need(READ, call.graph.commit(body.commit).branch)]
+    except (BadRequest, NotFound):
+        # A commit that is not there is told by the work, after the change was allowed.
+        return needs
 
 
 def _revert(call: Call) -> Answer:
@@ -190,7 +201,8 @@ OPERATIONS = [
         "/revert",
         "Take a commit back.",
         _revert,
-        change_body_branch,
+        _pick_needs,
+        needs_look_up=lambda call: True,
         body=models.PickBody,
         answers=models.Picked,
         statuses=WRITE_STATUSES,
@@ -202,7 +214,8 @@ OPERATIONS = [
         "/cherry-pick",
         "Apply what one commit changed to a branch.",
         _cherry_pick,
-        change_body_branch,
+        _pick_needs,
+        needs_look_up=lambda call: True,
         body=models.PickBody,
         answers=models.Picked,
         statuses=WRITE_STATUSES,
