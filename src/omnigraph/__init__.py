@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from omnigraph import errors
     from omnigraph.changes.model import Change, ChangeSet
-    from omnigraph.client.connect import connect
-    from omnigraph.client.graph import RemoteGraph
+    from omnigraph.client.aio import AsyncGraph, connect_async
+    from omnigraph.client.graph import AnyGraph, RemoteGraph, connect
     from omnigraph.commit.model import Commit
     from omnigraph.errors import OmnigraphError
     from omnigraph.graph.entry import init, open
     from omnigraph.graph.graph import Graph
     from omnigraph.graph.snapshot import Snapshot
     from omnigraph.graph.transactions import Transaction
-    from omnigraph.graph.verbs import AnyGraph
     from omnigraph.graph.verification import verify
     from omnigraph.load.model import LoadResult
     from omnigraph.maintenance.verify_report import Damage, Restored, VerifyReport
@@ -31,6 +30,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AnyGraph",
+    "AsyncGraph",
     "Cancel",
     "Change",
     "ChangeSet",
@@ -48,6 +48,7 @@ __all__ = [
     "VerifyReport",
     "__version__",
     "connect",
+    "connect_async",
     "errors",
     "init",
     "open",
@@ -55,7 +56,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AnyGraph": "omnigraph.graph.verbs",
+    "AnyGraph": "omnigraph.client.graph",
+    "AsyncGraph": "omnigraph.client.aio",
     "Cancel": "omnigraph.query.limits",
     "Change": "omnigraph.changes.model",
     "ChangeSet": "omnigraph.changes.model",
@@ -71,7 +73,8 @@ _HOMES = {
     "Snapshot": "omnigraph.graph.snapshot",
     "Transaction": "omnigraph.graph.transactions",
     "VerifyReport": "omnigraph.maintenance.verify_report",
-    "connect": "omnigraph.client.connect",
+    "connect": "omnigraph.client.graph",
+    "connect_async": "omnigraph.client.aio",
     "init": "omnigraph.graph.entry",
     "open": "omnigraph.graph.entry",
     "verify": "omnigraph.graph.verification",

@@ -9,9 +9,10 @@ from typing import Any
 
 import omnigraph as og
 from omnigraph.changes.model import ChangeSet
-from omnigraph.client.values import RemoteBlob
+from omnigraph.client.values import BlobPlace
 from omnigraph.graph.blobs import BlobValue
 from omnigraph.query.result import Result
+from tests.client.on_loop import OnLoop
 
 _ULID = re.compile(r"\b01[0-9A-HJKMNP-TV-Z]{24}\b")
 _TOKEN = re.compile(r"\bA[A-Za-z0-9_-]{60,}\b")
@@ -33,9 +34,11 @@ def outcome(scenario: Callable[[Any], Any], graph: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """A result as plain data."""
+    if isinstance(value, OnLoop):
+        value = value._behind
     if isinstance(value, Result):
         return value.to_dict()
-    if isinstance(value, BlobValue | RemoteBlob):
+    if isinstance(value, BlobValue | BlobPlace):
         return {"kind": value.kind, "length": value.length, "etag": value.etag, "snapshot": value.snapshot_id}
     if isinstance(value, ChangeSet) or hasattr(value, "to_dict"):
         return plain(value.to_dict())

@@ -271,6 +271,38 @@ WRITES: dict[str, Scenario] = {
         g.read_blob("node", "Doc", "n", "content").read().decode(),
         g.read_blob("node", "Doc", "n", "content").length,
     ],
+    "mutate many": lambda g: [
+        g.mutate_many([(ADD, "add", {"name": "eve"}), (AGE, "age", {"name": "eve", "age": 7})], message="both"),
+        people(g),
+        g.head().message,
+    ],
+    "mutate many of plain sources": lambda g: g.mutate_many(
+        ['query a() { insert Person { name: "x" } }', (_DROP_ADA,)]
+    ),
+    "mutate many where one fails": lambda g: _kept(g, lambda: g.mutate_many([(ADD, None, {"name": "eve"}), "query"])),
+    "mutate many of nothing new": lambda g: g.mutate_many([(DROP, "drop", {"name": "nobody"})]),
+    "mutate many at the head": lambda g: g.mutate_many([(ADD, "add", {"name": "x"})], if_commit=g.head().id),
+    "mutate many at another commit": lambda g: g.mutate_many([(ADD, "add", {"name": "x"})], if_commit=NO_COMMIT),
+    "mutate many with a key": lambda g: [
+        g.mutate_many([(ADD, "add", {"name": "x"})], idempotency_key="k"),
+        g.mutate_many([(ADD, "add", {"name": "x"})], idempotency_key="k"),
+        len(g.commits()),
+    ],
+    "mutate many on an unknown branch": lambda g: g.mutate_many([(ADD, "add", {"name": "x"})], branch="none"),
+    "mutate many with an unknown parameter": lambda g: g.mutate_many([(ADD, "add", {"name": "x", "none": 1})]),
+    "a transaction": lambda g: _transacted(g),
+    "a transaction on a branch": lambda g: [_transacted(branched(g), branch="b"), people(g, branch="b")],
+    "a transaction that is rolled back": lambda g: _rolled_back(g),
+    "a transaction whose block fails": lambda g: _kept(g, lambda: _failing_block(g)),
+    "commits of a kind": lambda g: [add(g), g.commits(kind="load"), g.commits(kind="mutation")],
+    "commits since a moment": lambda g: [
+        add(g),
+        len(g.commits(since=g.head().created_at)),
+        len(g.commits(until=g.head().created_at - 1)),
+        len(g.commits(since=datetime(2000, 1, 1))),
+    ],
+    "commits of an actor": lambda g: [add(g), g.commits(actor="nobody")],
+    "commits of an unknown kind": lambda g: g.commits(kind="none"),
     "retrying": lambda g: [g.retrying(lambda h: set_age(h, people(h)[0]["p.age"] + 1)), people(g)],
     "retrying what fails": lambda g: g.retrying(lambda h: h.query("query")),
     "retrying with no attempts": lambda g: g.retrying(lambda h: None, attempts=0),
@@ -374,6 +406,38 @@ WRITES: dict[str, Scenario] = {
     "history of a branch": lambda g: [branched(g).commits("b"), g.head("b").branch],
     "time travel": lambda g: [g.head().id, add(g), people(g, snapshot=g.commits()[1].id)][1:],
 }
+
+
+_DROP_ADA = 'query d() { delete Person where name = "ada" }'
+
+
+def _kept(graph: Any, work: Callable[[], Any]) -> Any:
+    """The error of a call, and that it has left nothing."""
+    before = graph.head().id
+    try:
+        return work()
+    except og.OmnigraphError as error:
+        return [type(error).__name__, error.message, graph.head().id == before, people(graph)]
+
+
+def _transacted(graph: Any, **options: Any) -> Any:
+    with graph.transaction(message="all", **options) as transaction:
+        transaction.mutate(ADD, "add", {"name": "zoe"})
+        transaction.mutate(AGE, "age", {"name": "zoe", "age": 9})
+    return [transaction.result, transaction.branch, people(graph)]
+
+
+def _rolled_back(graph: Any) -> Any:
+    transaction = graph.transaction()
+    transaction.mutate(ADD, "add", {"name": "zoe"})
+    transaction.rollback()
+    return _kept(graph, transaction.commit)
+
+
+def _failing_block(graph: Any) -> Any:
+    with graph.transaction() as transaction:
+        transaction.mutate(ADD, "add", {"name": "zoe"})
+        raise og.errors.BadRequest("on purpose")
 
 
 def _cancelled() -> og.Cancel:

@@ -1,130 +1,127 @@
-"""Requests to a server: one connection pool, errors as the library's own, and retries only where a repeat is safe."""
+"""The two ways in which verbs are carried out: `Blocking` over `httpx.Client`, `Awaited` over `httpx.AsyncClient`."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx
-import orjson
 
-from omnigraph.errors import BadRequest, Cancelled, OmnigraphError, Unavailable
+from omnigraph.client.requests import Answer, Ask, Request, error_of, judged, unreachable
+from omnigraph.errors import BadRequest, Cancelled, OmnigraphError
 from omnigraph.query.limits import Cancel
-from omnigraph.wire.failures import LIBRARY_JSON, rebuild_error
+from omnigraph.wire.failures import LIBRARY_JSON
 
-#: Seconds between the tries of a request that is safe to repeat; there is one try more than entries.
-WAITS = (0.1, 0.4, 1.2)
-#: The longest wait that a server may ask for before a retry is given up, in seconds.
-LONGEST_WAIT = 5
 #: Seconds until a connection is made, and seconds without a byte of an answer.
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 300.0
-#: How often a cancelled call looks at its flag, in seconds.
+#: How often a call that can be cancelled looks at its flag, in seconds.
 _POLL = 0.02
 
-Content = bytes | Iterable[bytes]
+Found = TypeVar("Found")
 
 
-class Transport:
-    """The way to one graph of a server."""
+class Server:
+    """Where a graph is served, and as whom it is asked; shared by all handles of one connection."""
 
     def __init__(self, url: str, graph: str, token: str | None, verify: bool | str = True) -> None:
         if not url.startswith(("http://", "https://")):
             raise BadRequest(f"the URL of a server begins with http:// or https://, unlike '{url}'")
         self.url = url.rstrip("/")
         self.graph = graph
+        #: Who writes, as the server has told with the last write; None before.
+        self.actor: str | None = None
+        self.is_closed = False
         headers = {"Accept": LIBRARY_JSON, "User-Agent": "omnigraph-python"}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
-        self._headers = headers
-        self._verify = verify
-        self._client = self._new_client()
+        self.settings: dict[str, Any] = {
+            "headers": headers,
+            "verify": verify,
+            "timeout": httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
+            "limits": httpx.Limits(max_connections=100, max_keepalive_connections=20),
+        }
 
-    def _new_client(self) -> httpx.Client:
-        return httpx.Client(
-            headers=self._headers,
-            verify=self._verify,
-            timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
-            limits=httpx.Limits(max_connections=100, max_keepalive_connections=20),
-        )
+    def address(self, request: Request) -> str:
+        """The URL of a request."""
+        return f"{self.url}{request.path}" if request.flat else f"{self.graph_url}{request.path}"
+
+    @property
+    def graph_url(self) -> str:
+        return f"{self.url}/graphs/{quote(self.graph, safe='')}"
+
+
+class Blocking(Server):
+    """Carries verbs out on the calling thread; safe to use from several."""
+
+    def __init__(self, url: str, graph: str, token: str | None, verify: bool | str = True) -> None:
+        super().__init__(url, graph, token, verify)
+        self._client = httpx.Client(**self.settings)
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; a second call does nothing."""
+        self.is_closed = True
         self._client.close()
 
-    def address(self, path: str) -> str:
-        """The URL of a path of the graph."""
-        return f"{self.url}/graphs/{quote(self.graph, safe='')}{path}"
-
-    def flat(self, path: str) -> Any:
-        """The JSON of a GET of the server itself."""
+    def run(self, ask: Ask[Found]) -> Found:
+        """Carry out a verb: its requests one after the other. Errors of answers are raised inside of it."""
         try:
-            answer = self._client.get(f"{self.url}{path}")
-        except httpx.TransportError as error:
-            raise self._unreachable(error) from error
-        if answer.is_error:
-            raise error_of(answer)
-        return orjson.loads(answer.content)
+            request = next(ask)
+            while True:
+                try:
+                    answer = self._answered(request)
+                except OmnigraphError as error:
+                    request = ask.throw(error)
+                else:
+                    request = ask.send(answer)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        finally:
+            ask.close()
 
-    # --- whole answers ----------------------------------------------------------------------------------------------
-
-    def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
-        """The JSON of a GET, which is always safe to repeat."""
-        return orjson.loads(self.request("GET", path, params=params, safe=True).content)
-
-    def post(self, path: str, body: Any, *, safe: bool, headers: Mapping[str, str] | None = None) -> Any:
-        """The JSON of a POST with a JSON body. `safe`: whether it may be repeated when its answer was lost."""
-        content = encoded(body)
-        sent = {"Content-Type": "application/json", **(headers or {})}
-        return orjson.loads(self.request("POST", path, content=content, headers=sent, safe=safe).content)
-
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, Any] | None = None,
-        content: Content | None = None,
-        headers: Mapping[str, str] | None = None,
-        safe: bool,
-        cancel: Cancel | None = None,
-    ) -> httpx.Response:
-        """A whole answer; the error that the server told is raised as the library's own."""
-        options: dict[str, Any] = {"params": _known(params), "content": content, "headers": headers}
-        for wait in (*WAITS, None):
+    def _answered(self, request: Request) -> Answer:
+        number = 0
+        while True:
             try:
-                answer = self._sent(method, path, options, cancel)
+                outcome: Answer | Exception = self._sent(request)
             except (httpx.TransportError, httpx.StreamError) as error:
-                never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
-                if wait is None or not (safe or never_sent):
-                    raise self._unreachable(error) from error
-            else:
-                if not answer.is_error:
-                    return answer
-                failure = error_of(answer)
-                if wait is None or not safe or not _passes(failure):
-                    raise failure
-            time.sleep(wait)
-        raise AssertionError("the last try has returned or raised")
+                outcome = error
+            found = judged(request, outcome, number, self.url)
+            if isinstance(found, Answer):
+                return found
+            time.sleep(found)
+            number += 1
 
-    def _sent(self, method: str, path: str, options: dict[str, Any], cancel: Cancel | None) -> httpx.Response:
-        if cancel is None:
-            return self._client.request(method, self.address(path), **options)
-        return self._cancellable(method, path, options, cancel)
+    def _sent(self, request: Request) -> Answer:
+        if request.consume is not None:
+            return Answer(200, {}, b"", request.consume(self.pieces(request)))
+        if request.cancel is None:
+            return _answer(self._client.request(**self._options(request)))
+        return self._cancellable(request, request.cancel)
 
-    def _cancellable(self, method: str, path: str, options: dict[str, Any], cancel: Cancel) -> httpx.Response:
+    def _options(self, request: Request) -> dict[str, Any]:
+        content = request.content
+        return {
+            "method": request.method,
+            "url": self.address(request),
+            "params": request.params,
+            "content": content() if callable(content) else content,
+            "headers": request.headers,
+        }
+
+    def _cancellable(self, request: Request, cancel: Cancel) -> Answer:
         """A request over a connection of its own, which is closed when the call is cancelled: the server notices."""
         found: list[httpx.Response | BaseException] = []
-        client = self._new_client()
+        client = httpx.Client(**self.settings)
 
         def ask() -> None:
             try:
-                found.append(client.request(method, self.address(path), **options))
+                found.append(client.request(**self._options(request)))
             except BaseException as error:
                 found.append(error)
 
@@ -133,7 +130,7 @@ class Transport:
         try:
             while thread.is_alive():
                 if cancel.cancelled:
-                    raise Cancelled("the query was cancelled")
+                    raise _cancelled()
                 thread.join(_POLL)
         finally:
             with suppress(Exception):
@@ -141,61 +138,130 @@ class Transport:
         (answer,) = found
         if isinstance(answer, BaseException):
             raise answer
-        return answer
+        return _answer(answer)
 
-    # --- streams ----------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def stream(self, path: str, body: Any) -> Iterator[Iterator[bytes]]:
-        """The pieces of a streamed answer to a POST; one that breaks off is an error, so nobody takes it for whole."""
-        sent = {"Content-Type": "application/json"}
+    def pieces(self, request: Request) -> Iterator[bytes]:
+        """The pieces of a streamed answer; one that breaks off is an error, so nobody takes it for whole."""
         try:
-            with self._client.stream("POST", self.address(path), content=encoded(body), headers=sent) as answer:
+            with self._client.stream(**self._options(request)) as answer:
                 if answer.is_error:
                     answer.read()
-                    raise error_of(answer)
-                yield answer.iter_bytes()
+                    raise error_of(_answer(answer))
+                yield from answer.iter_bytes()
+        except httpx.ConnectError:
+            # Nothing was sent, so that the request is tried again.
+            raise
         except httpx.TransportError as error:
-            raise self._unreachable(error) from error
-
-    def _unreachable(self, error: Exception) -> Unavailable:
-        return Unavailable(f"no answer from {self.url}: {error or type(error).__name__}", seconds=1)
+            raise unreachable(self.url, error) from error
 
 
-def error_of(answer: httpx.Response) -> OmnigraphError:
-    """The error of an answer; one that is no JSON is told as it is."""
-    try:
-        body = orjson.loads(answer.content)
-    except orjson.JSONDecodeError:
-        body = None
-    if not isinstance(body, dict) or "error" not in body:
-        body = {"error": f"server returned {answer.status_code}: {answer.text[:500]}"}
-    failure = rebuild_error(answer.status_code, body)
-    if "retry-after" in answer.headers and hasattr(failure, "seconds"):
-        with suppress(ValueError):
-            failure.seconds = int(answer.headers["retry-after"])
-    return failure
+class Awaited(Server):
+    """Carries verbs out on an event loop."""
+
+    def __init__(self, url: str, graph: str, token: str | None, verify: bool | str = True) -> None:
+        super().__init__(url, graph, token, verify)
+        self._client = httpx.AsyncClient(**self.settings)
+
+    async def close(self) -> None:
+        """Close the connections; a second call does nothing."""
+        self.is_closed = True
+        await self._client.aclose()
+
+    async def run(self, ask: Ask[Found]) -> Found:
+        """Carry out a verb: its requests one after the other. Errors of answers are raised inside of it."""
+        try:
+            request = next(ask)
+            while True:
+                try:
+                    answer = await self._answered(request)
+                except OmnigraphError as error:
+                    request = ask.throw(error)
+                else:
+                    request = ask.send(answer)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        finally:
+            ask.close()
+
+    async def _answered(self, request: Request) -> Answer:
+        number = 0
+        while True:
+            try:
+                outcome: Answer | Exception = await self._sent(request)
+            except (httpx.TransportError, httpx.StreamError) as error:
+                outcome = error
+            found = judged(request, outcome, number, self.url)
+            if isinstance(found, Answer):
+                return found
+            await asyncio.sleep(found)
+            number += 1
+
+    async def _sent(self, request: Request) -> Answer:
+        if request.consume is not None:
+            return Answer(200, {}, b"", await _consumed(request.consume, self.pieces(request)))
+        asked = self._client.request(**self._options(request))
+        if request.cancel is None:
+            return _answer(await asked)
+        task = asyncio.ensure_future(asked)
+        try:
+            while not task.done():
+                if request.cancel.cancelled:
+                    raise _cancelled()
+                await asyncio.wait([task], timeout=_POLL)
+        finally:
+            task.cancel()
+        return _answer(task.result())
+
+    def _options(self, request: Request) -> dict[str, Any]:
+        content = request.content
+        return {
+            "method": request.method,
+            "url": self.address(request),
+            "params": request.params,
+            "content": _made(content()) if callable(content) else content,
+            "headers": request.headers,
+        }
+
+    async def pieces(self, request: Request) -> AsyncIterator[bytes]:
+        """The pieces of a streamed answer; one that breaks off is an error, so nobody takes it for whole."""
+        try:
+            async with self._client.stream(**self._options(request)) as answer:
+                if answer.is_error:
+                    await answer.aread()
+                    raise error_of(_answer(answer))
+                async for piece in answer.aiter_bytes():
+                    yield piece
+        except httpx.ConnectError:
+            raise
+        except httpx.TransportError as error:
+            raise unreachable(self.url, error) from error
 
 
-def _passes(failure: OmnigraphError) -> bool:
-    """Whether waiting a moment can help."""
-    return isinstance(failure, Unavailable) and failure.seconds <= LONGEST_WAIT
+async def _made(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """A body that is read from files or made from tables, in a thread: the event loop goes on meanwhile."""
+    while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+        yield piece
 
 
-def encoded(body: Any) -> bytes:
-    """A body as JSON."""
-    try:
-        return orjson.dumps(body, _plain, orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
-    except TypeError as error:
-        raise BadRequest(f"this can not be sent as JSON: {error}") from None
+async def _consumed(consume: Callable[[Iterator[bytes]], Any], pieces: AsyncIterator[bytes]) -> Any:
+    """Hand the pieces to a consumer that blocks, such as one that writes a file, in a thread of its own."""
+    loop = asyncio.get_running_loop()
+
+    async def following() -> bytes | None:
+        return await anext(pieces, None)
+
+    def pulled() -> Iterator[bytes]:
+        while (piece := asyncio.run_coroutine_threadsafe(following(), loop).result()) is not None:
+            yield piece
+
+    return await asyncio.to_thread(consume, pulled())
 
 
-def _plain(value: object) -> object:
-    """A value that Python programs hold, as JSON has it: bytes are a blob's text."""
-    if isinstance(value, bytes | bytearray):
-        return f"base64:{b64encode(value).decode()}"
-    raise TypeError(f"a {type(value).__name__} has no form in JSON")
+def _answer(response: httpx.Response) -> Answer:
+    return Answer(
+        response.status_code, {name.lower(): value for name, value in response.headers.items()}, response.content
+    )
 
 
-def _known(params: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {name: value for name, value in (params or {}).items() if value is not None}
+def _cancelled() -> Cancelled:
+    return Cancelled("the query was cancelled")

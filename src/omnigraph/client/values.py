@@ -1,17 +1,31 @@
-"""Snapshots, blob values and baselines of a served graph."""
+"""Snapshots, blob values, pages of changes and baselines of a served graph."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
 
+from omnigraph.changes.commits import CommitChanges
+from omnigraph.client.requests import Ask
 from omnigraph.errors import BadRequest, BlobRangeNotSatisfiable, ResourceLimit, Unavailable
 from omnigraph.graph.blobs import LONGEST_RANGE
 from omnigraph.storage.outputs import Output
+from omnigraph.wire.failures import LIBRARY
+
+
+@dataclass(frozen=True)
+class RemoteTable:
+    """One table of a snapshot: which version of which dataset, on which Lance branch of it (None: main's)."""
+
+    key: str
+    path: str
+    version: int
+    branch: str | None
+    row_count: int
 
 
 @dataclass(frozen=True)
@@ -22,8 +36,13 @@ class RemoteSnapshot:
     branch: str
     version: int
     commit: str
-    #: Each table: its type key, version, branch and number of rows.
-    tables: tuple[Mapping[str, Any], ...]
+    #: The version of the on-disk format.
+    stamp: int
+    tables: tuple[RemoteTable, ...]
+
+    def entries(self) -> list[RemoteTable]:
+        """The tables, by type key."""
+        return list(self.tables)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -31,17 +50,31 @@ class RemoteSnapshot:
             "branch": self.branch,
             "version": self.version,
             "commit": self.commit,
-            "tables": [dict(table) for table in self.tables],
+            "tables": [
+                {"key": table.key, "version": table.version, "branch": table.branch, "rows": table.row_count}
+                for table in self.tables
+            ],
         }
 
 
 def snapshot_from(told: Mapping[str, Any]) -> RemoteSnapshot:
-    """A snapshot from the library's form."""
-    return RemoteSnapshot(**{**told, "tables": tuple(told["tables"])})
+    """A snapshot from the answer of a server."""
+    tables = (
+        RemoteTable(
+            f"{found['entity_kind']}:{found['type_name']}",
+            found["dataset_path"],
+            found["published_dataset_version"],
+            found.get("native_dataset_branch"),
+            found["entity_count"],
+        )
+        for found in told["datasets"]
+    )
+    about = {name: value for name, value in told[LIBRARY].items() if name != "tables"}
+    return RemoteSnapshot(**about, stamp=told["internal_schema_version"], tables=tuple(tables))
 
 
 @dataclass(frozen=True)
-class RemoteBlob:
+class BlobPlace:
     """One blob cell at one snapshot. Managed bytes are read from the server; an external value is only a reference."""
 
     kind: Literal["managed", "external"]
@@ -49,12 +82,12 @@ class RemoteBlob:
     etag: str | None
     uri: str | None
     snapshot_id: str
-    #: Reads the bytes from a start to an end (exclusive).
-    _fetch: Callable[[int, int], bytes]
+    #: Asks for the bytes from a start to an end (exclusive); None for an external value.
+    _fetch: Callable[[int, int], Ask[bytes]] | None
 
-    def read(self, start: int = 0, end: int | None = None) -> bytes:
-        """The bytes from start to end (exclusive); at most 4 MiB at once."""
-        if self.length is None:
+    def part(self, start: int, end: int | None) -> Ask[bytes]:
+        """Ask for the bytes from start to end (exclusive); at most 4 MiB at once."""
+        if self.length is None or self._fetch is None:
             raise BadRequest(f"this blob is external; fetch it from {self.uri}")
         stop = self.length if end is None else end
         if start < 0 or stop < start or stop > self.length:
@@ -71,12 +104,57 @@ class RemoteBlob:
                 limit=LONGEST_RANGE,
                 actual=stop - start,
             )
-        return self._fetch(start, stop) if stop > start else b""
+        return (yield from self._fetch(start, stop)) if stop > start else b""
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        """The ranges that are all of its bytes."""
+        length = self.length or 0
+        for start in range(0, length, LONGEST_RANGE):
+            yield start, min(start + LONGEST_RANGE, length)
+
+
+@dataclass(frozen=True)
+class RemoteBlob(BlobPlace):
+    """A blob value of a `RemoteGraph`."""
+
+    _run: Callable[[Ask[bytes]], bytes]
+
+    def read(self, start: int = 0, end: int | None = None) -> bytes:
+        """The bytes from start to end (exclusive); at most 4 MiB at once."""
+        return self._run(self.part(start, end))
 
     def __iter__(self) -> Iterator[bytes]:
         """All bytes, in ranges."""
-        for start in range(0, self.length or 0, LONGEST_RANGE):
-            yield self.read(start, min(start + LONGEST_RANGE, self.length or 0))
+        return (self.read(start, end) for start, end in self.ranges())
+
+
+@dataclass(frozen=True)
+class AsyncBlob(BlobPlace):
+    """A blob value of an `AsyncGraph`."""
+
+    _run: Callable[[Ask[bytes]], Awaitable[bytes]]
+
+    async def read(self, start: int = 0, end: int | None = None) -> bytes:
+        """The bytes from start to end (exclusive); at most 4 MiB at once."""
+        return await self._run(self.part(start, end))
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """All bytes, in ranges."""
+        for start, end in self.ranges():
+            yield await self.read(start, end)
+
+
+@dataclass(frozen=True)
+class ChangePages:
+    """A page of what a commit did; `follow` when the caller wants all pages, which `page` asks for."""
+
+    first: CommitChanges
+    page: Callable[[str | None], Ask[CommitChanges]]
+    follow: bool
+
+    def rest(self, shown: CommitChanges) -> Ask[CommitChanges] | None:
+        """The page behind another one; None behind the last."""
+        return None if shown.next_page_token is None else self.page(shown.next_page_token)
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,6 @@ from omnigraph.query.run import Run
 if TYPE_CHECKING:
     from omnigraph.commit.updates import SchemaIs
     from omnigraph.graph.contract import Contract
-    from omnigraph.graph.verbs import AnyGraph
     from omnigraph.mutation.execute import MutationResult
 
 Moment = datetime | int
@@ -131,7 +130,7 @@ class Graph(
         """The history reachable from a branch's head, newest first, filtered by actor, kind and time."""
         if kind is not None and kind not in COMMIT_KINDS:
             raise BadRequest(f"'{kind}' is no kind of commit; the kinds are {', '.join(sorted(COMMIT_KINDS))}")
-        earliest, latest = _micros(since), _micros(until)
+        earliest, latest = micros(since), micros(until)
         return [
             commit
             for commit in history(self._context.manifest, self._named(branch))
@@ -331,7 +330,7 @@ class Graph(
         return discard_sidecar(self._context.store, operation_id)
 
 
-def _micros(moment: Moment | None) -> int | None:
+def micros(moment: Moment | None) -> int | None:
     """A point in time as microseconds since the epoch; a datetime without a zone means UTC."""
     if moment is None or (isinstance(moment, int) and not isinstance(moment, bool)):
         return moment
@@ -339,8 +338,3 @@ def _micros(moment: Moment | None) -> int | None:
         raise BadRequest(f"a point in time is a datetime, or microseconds since the epoch, not {moment!r}")
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return (aware - _EPOCH) // timedelta(microseconds=1)
-
-
-def _has_every_verb(graph: Graph) -> AnyGraph:
-    """The type checker compares the class with the protocol here."""
-    return graph

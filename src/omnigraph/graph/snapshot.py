@@ -50,6 +50,11 @@ class Snapshot:
         """The id of the newest commit it shows."""
         return self.state.head
 
+    @property
+    def stamp(self) -> int:
+        """The version of the on-disk format."""
+        return self.state.stamp
+
     def entries(self) -> list[TableEntry]:
         """Its tables under the names they had then: nodes before edges, then by name."""
         return sorted_entries(self.state.tables.values())

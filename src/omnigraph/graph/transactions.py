@@ -77,7 +77,7 @@ class Transactions(Handle):
         """
         self._allow_write(actor, Need(CHANGE, self._named(branch)))
         self._refuse_second_write()
-        asked = [_given(mutation) for mutation in mutations]
+        asked = [given_mutation(mutation) for mutation in mutations]
 
         def attempt(contract: Contract, accepted: SchemaIs) -> MutationResult:
             request = self._write_request(
@@ -233,7 +233,8 @@ class Transaction:
         return f"Transaction(branch={self.branch!r}, {self._state})"
 
 
-def _given(mutation: Given) -> tuple[Source, str | None, Mapping[str, object] | None]:
+def given_mutation(mutation: Given) -> tuple[Source, str | None, Mapping[str, object] | None]:
+    """A mutation of `mutate_many`: its source, the name of its query and its parameters."""
     if not isinstance(mutation, tuple):
         return mutation, None, None
     if not 1 <= len(mutation) <= 3:

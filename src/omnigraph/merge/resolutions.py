@@ -56,13 +56,8 @@ Resolutions = Mapping[str, Mapping[str, Resolution]]
 
 def read_resolutions(given: Given | None, catalog: Catalog) -> Resolutions:
     """Decisions from a JSON file, or a list of them, checked against the schema."""
-    if given is None:
-        return {}
-    if not isinstance(given, Iterable | os.PathLike):
-        raise BadRequest("resolutions are a list of them, or a JSON file that holds one")
-    listed = _read(Path(given)) if isinstance(given, str | os.PathLike) else list(given)
     found: dict[str, dict[str, Resolution]] = {}
-    for number, item in enumerate(listed, 1):
+    for number, item in enumerate(listed_resolutions(given), 1):
         resolution = _resolution(item, f"resolution {number}", catalog)
         of_type = found.setdefault(resolution.type_key, {})
         if of_type.setdefault(resolution.id, resolution) != resolution:
@@ -70,6 +65,15 @@ def read_resolutions(given: Given | None, catalog: Catalog) -> Resolutions:
                 f"resolution {number}: {resolution.type_key} {resolution.id!r} was decided otherwise before"
             )
     return found
+
+
+def listed_resolutions(given: Given | None) -> Sequence[Any]:
+    """Decisions from a JSON file, or a list of them, as they are written down."""
+    if given is None:
+        return []
+    if not isinstance(given, Iterable | os.PathLike):
+        raise BadRequest("resolutions are a list of them, or a JSON file that holds one")
+    return _read(Path(given)) if isinstance(given, str | os.PathLike) else list(given)
 
 
 def entity_of(catalog: Catalog, type_key: str) -> NodeType | EdgeType | None:

@@ -51,6 +51,26 @@ class MutateBody(Struct):
     message: Annotated[str | None, Meta(description="Kept with the commit.")] = None
 
 
+class OneMutation(Struct):
+    """One mutation of a transaction: its source, which query of it, and its parameters."""
+
+    query: str
+    name: str | None = None
+    params: Params | None = None
+
+
+class TransactionBody(Struct):
+    """Mutations that are one commit: in order, each on what those before have left; a failure of one undoes all.
+
+    `if_commit`: only while this commit is the head of the branch.
+    """
+
+    mutations: Annotated[list[OneMutation], Meta(min_length=1, max_length=10_000)]
+    branch: Branch | None = None
+    message: Annotated[str | None, Meta(description="Kept with the commit.")] = None
+    if_commit: str | None = None
+
+
 class InvokeBody(Struct):
     """What a stored query is called with. `expect_mutation`: refuse a query of the other kind."""
 
@@ -172,11 +192,20 @@ class PageParameters(Struct):
 
 
 class CommitsParameters(Struct):
-    """The branch whose history is listed, and a page of it."""
+    """The branch whose history is listed, a page of it, and which commits are wanted (times in microseconds since 1970)."""
 
     branch: Branch | None = None
     limit: int | None = None
     page_token: str | None = None
+    actor: str | None = None
+    kind: str | None = None
+    since: int | None = None
+    until: int | None = None
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """What is wanted of the history, as `Graph.commits` takes it."""
+        return {"actor": self.actor, "kind": self.kind, "since": self.since, "until": self.until}
 
 
 class BlobParameters(Struct, forbid_unknown_fields=True):
@@ -341,6 +370,20 @@ class ChangeOutput(Struct):
     affected_edges: int
     actor_id: str | None
     commit: Commit | None
+
+
+class OneChange(Struct):
+    """What one mutation of a transaction did."""
+
+    query_name: str
+    affected_nodes: int
+    affected_edges: int
+
+
+class TransactionOutput(ChangeOutput):
+    """What a transaction did as a whole, and what each of its mutations did."""
+
+    mutations: list[OneChange]
 
 
 class QueryParameter(Struct):

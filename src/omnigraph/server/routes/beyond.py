@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable
 
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, NotFound
+from omnigraph.graph.handle import NOW
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.merge.result import MergeResult
 from omnigraph.server import models
 from omnigraph.server.access import CHANGE, READ, Need
 from omnigraph.server.exploring_models import CompareBody
 from omnigraph.server.operation import Answer, Call, Operation
-from omnigraph.server.routes.reads import names_snapshot, read_main, read_target, snapshot_of
+from omnigraph.server.routes.reads import allowed_memory, names_snapshot, read_main, read_target, snapshot_of
 from omnigraph.server.routes.sources import asked_read, named, refuse_both
 from omnigraph.server.routes.writes import WRITE_STATUSES, merge_options
 
@@ -27,6 +28,8 @@ def _explain(call: Call) -> Answer:
         branch=named(body.branch) if body.snapshot is None else None,
         snapshot=body.snapshot,
         analyze=bool(body.analyze),
+        schema=body.schema or NOW,
+        memory_limit=allowed_memory(body.memory_limit),
         timeout=call.timeout,
         cancel=call.cancel,
     )

@@ -120,11 +120,15 @@ def run_query(
         branch=named(branch) if snapshot is None else None,
         snapshot=snapshot,
         schema=schema,
-        # A request may take less memory than the server allows, never more.
-        memory_limit=None if memory is None else min(memory, limits_from_environment().memory),
+        memory_limit=allowed_memory(memory),
         timeout=call.timeout,
         cancel=call.cancel,
     )
+
+
+def allowed_memory(asked: int | None) -> int | None:
+    """The memory of a query in bytes, when the request says it: less than the server allows, never more."""
+    return None if asked is None else min(asked, limits_from_environment().memory)
 
 
 def _read(call: Call) -> Answer:
@@ -148,12 +152,13 @@ def _branches(call: Call) -> Answer:
 def _commits(call: Call) -> Answer:
     asked: models.CommitsParameters = call.parameters
     branch = named(asked.branch)
-    if asked.limit == 1 and asked.page_token is None:
+    wanted = asked.filters
+    if asked.limit == 1 and asked.page_token is None and not any(value is not None for value in wanted.values()):
         # The head alone costs the same however long the history is.
         head = call.graph.head(branch)
         commits, token = [head], {} if head.parent is None else {"next_page_token": head.id}
     else:
-        commits, token = page(call.graph.commits(branch), asked, lambda found: found.id)
+        commits, token = page(call.graph.commits(branch, **wanted), asked, lambda found: found.id)
     library = [found.to_dict() for found in commits] if call.whole else None
     return call.json({"commits": [commit_output(found) for found in commits]} | token, library)
 

@@ -83,6 +83,31 @@ def answer_mutation(
     return call.json(change_output(named(branch), asked.name, call.actor, result), result.to_dict())
 
 
+def _transact(call: Call) -> Answer:
+    """Carry out mutations in order as one commit. The receipt lists what each of them did."""
+    body: models.TransactionBody = call.body
+    refuse_condition(call)
+    asked = [asked_mutation(call, given.query, given.name, given.params) for given in body.mutations]
+    with call.graph.transaction(
+        branch=named(body.branch),
+        actor=call.actor,
+        message=body.message,
+        if_commit=body.if_commit,
+        idempotency_key=call.idempotency_key,
+    ) as transaction:
+        done = [transaction.mutate(one.source, one.name, one.params) for one in asked]
+    result = transaction.result
+    assert result is not None, "a block that ended without an error is committed"
+    call.committed = result.commit is not None
+    names = ", ".join(one.name for one in asked if one.name)
+    each = [
+        {"query_name": one.name, "affected_nodes": did.affected_nodes, "affected_edges": did.affected_edges}
+        for one, did in zip(asked, done, strict=True)
+    ]
+    shape = change_output(named(body.branch), names, call.actor, result)
+    return call.json(shape | {"mutations": each}, result.to_dict())
+
+
 # --- branches ---------------------------------------------------------------------------------------------------------
 
 
@@ -183,6 +208,18 @@ OPERATIONS = [
     ),
     _mutation(
         "change", "/change", "Run a mutation (older name).", _mutate, statuses=WRITE_STATUSES, successor="mutate"
+    ),
+    Operation(
+        "transact",
+        "POST",
+        "/transactions",
+        "Run several mutations as one commit.",
+        _transact,
+        change_body_branch,
+        body=models.TransactionBody,
+        answers=models.TransactionOutput,
+        statuses=(*WRITE_STATUSES, 412),
+        writes=True,
     ),
     Operation(
         "apply_schema",

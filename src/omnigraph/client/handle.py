@@ -1,0 +1,116 @@
+"""What every handle of a served graph knows, blocking or awaited, and how it says what it means to the server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omnigraph.changes.filter import Names
+from omnigraph.client.requests import Answer, Ask, Request, keyed, post
+from omnigraph.client.transport import Server
+from omnigraph.client.values import RemoteSnapshot
+from omnigraph.commit.model import MAIN, Commit
+from omnigraph.errors import BadRequest
+from omnigraph.wire.failures import LIBRARY
+
+Reference = RemoteSnapshot | str | int | None
+Target = Commit | RemoteSnapshot | str | int | None
+
+
+class Handle:
+    """A handle of a served graph, bound to a branch."""
+
+    mode = "rw"
+
+    def __init__(self, server: Server, branch: str = MAIN, since: str | None = None) -> None:
+        self._server = server
+        self.branch = branch
+        #: Of a handle that `retrying` gives out: the head at the call.
+        self._since = since
+
+    @property
+    def uri(self) -> str:
+        """The URL of the graph."""
+        return self._server.graph_url
+
+    @property
+    def actor(self) -> str | None:
+        """Who writes. The server takes it from the token and tells it with each write; None before the first."""
+        return self._server.actor
+
+    @property
+    def is_closed(self) -> bool:
+        return self._server.is_closed
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.uri!r}, branch={self.branch!r})"
+
+    # --- what is meant ----------------------------------------------------------------------------------------------
+
+    def _named(self, branch: str | None) -> str:
+        return self.branch if branch is None else branch
+
+    def _place(self, branch: str | None, snapshot: Reference) -> dict[str, str]:
+        if branch is not None and snapshot is not None:
+            raise BadRequest("branch and snapshot exclude each other: a snapshot says itself what is read; give one")
+        return {"branch": self._named(branch)} if snapshot is None else {"snapshot": self._reference(snapshot)}
+
+    def _reference(self, snapshot: RemoteSnapshot | str | int) -> str:
+        """A snapshot as the server understands it; a manifest version is one of this handle's branch."""
+        if isinstance(snapshot, RemoteSnapshot):
+            return snapshot.id
+        text = str(snapshot)
+        return f"manifest:{self.branch}:v{text}" if text.isdecimal() else text
+
+    def _target(self, target: Target) -> str | None:
+        if target is None:
+            return None
+        return target.id if isinstance(target, Commit) else self._reference(target)
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def _written(
+        self, path: str, body: Any, idempotency_key: str | None = None, headers: dict[str, str] | None = None
+    ) -> Ask[Any]:
+        """The JSON of the answer to a write. A key is made for it, so that it may be sent again."""
+        answer = yield post(path, body, keyed(idempotency_key, headers))
+        return self._told(answer)
+
+    def _deleted(self, path: str) -> Ask[None]:
+        self._told((yield Request("DELETE", path, headers=keyed())))
+
+    def _told(self, answer: Answer) -> Any:
+        """The JSON of the answer to a write, which says who has written."""
+        told = answer.json
+        self._server.actor = told.get("actor_id", self._server.actor)
+        return told
+
+    def _changed(self, path: str, body: Any, key: str | None, if_commit: str | None, branch: str) -> Ask[Any]:
+        """The answer to a mutation, which may be bound to the head of the branch: the library's form of it."""
+        required = if_commit or (self._since if branch == self.branch else None)
+        if required is not None:
+            path = f"{path}/if-graph-commit"
+        condition = None if required is None else {"Omnigraph-If-Graph-Commit": required}
+        told = yield from self._written(path, body, key, condition)
+        return told[LIBRARY]
+
+
+def words(given: Names) -> list[str] | None:
+    """One name or several, as a list."""
+    if given is None:
+        return None
+    return [given] if isinstance(given, str) else list(given)
+
+
+def refuse_actor(actor: str | None) -> None:
+    """The actor of a served write is the one of the token."""
+    if actor is not None:
+        raise BadRequest("`actor` is not allowed on a served write: the server takes it from the token")
+
+
+def storage_only(verb: str, **given: tuple[object, object]) -> None:
+    """Refuse arguments that only a graph on storage can follow; each is what was given, and what it is unless given."""
+    for name, (value, usual) in given.items():
+        if value != usual:
+            raise BadRequest(
+                f"`{name}` of a {verb} is the server's to decide; leave it out, or work on the storage (og.open, --store)"
+            )

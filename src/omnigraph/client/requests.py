@@ -1,0 +1,146 @@
+"""Requests and answers as data, without any input or output.
+
+A verb is a generator (`Ask`): it yields a `Request`, is sent the `Answer` to it, and returns the result. `transport` carries
+verbs out, blocking or with `await`; both judge outcomes with `judged`.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+import orjson
+
+from omnigraph.errors import BadRequest, OmnigraphError, Unavailable
+from omnigraph.ids import new_ulid
+from omnigraph.query.limits import Cancel
+from omnigraph.wire.failures import rebuild_error
+
+#: Seconds between the tries of a request that is safe to repeat; there is one try more than entries.
+WAITS = (0.1, 0.4, 1.2)
+#: The longest wait that a server may ask for before a retry is given up, in seconds.
+LONGEST_WAIT = 5
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request to a graph of a server; `path` is below that of the graph, unless it is `flat`."""
+
+    method: str
+    path: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    #: The body; one that is streamed is made anew each time it is sent.
+    content: bytes | Callable[[], Iterator[bytes]] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    #: Whether it may be repeated when its answer was lost.
+    safe: bool = True
+    cancel: Cancel | None = None
+    #: Takes the pieces of the body of the answer while they come; what it returns is `Answer.consumed`.
+    consume: Callable[[Iterator[bytes]], Any] | None = None
+    flat: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A whole answer: its status, its headers (names in lower case), and its body, or what was made of it."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+    consumed: Any = None
+
+    @property
+    def json(self) -> Any:
+        return orjson.loads(self.content)
+
+
+Ask = Generator[Request, Answer, Found]
+
+
+def get(path: str, params: Mapping[str, Any] | None = None, *, flat: bool = False) -> Ask[Any]:
+    """The JSON of a GET; parameters that are None are left out."""
+    answer = yield Request("GET", path, params=_known(params or {}), flat=flat)
+    return answer.json
+
+
+def post(path: str, body: Any, headers: Mapping[str, str] | None = None, **more: Any) -> Request:
+    """A POST with a JSON body that is safe to repeat: it reads, or it has an idempotency key."""
+    sent = {"Content-Type": "application/json", **(headers or {})}
+    return Request("POST", path, content=encoded(body), headers=sent, **more)
+
+
+def keyed(idempotency_key: str | None = None, headers: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Headers that make a repeat of a write harmless: the caller's key, or one that is made for this request."""
+    return {"Idempotency-Key": idempotency_key or new_ulid(), **(headers or {})}
+
+
+def segment(text: str) -> str:
+    """A name as one part of a path."""
+    return quote(text, safe="")
+
+
+def judged(request: Request, outcome: Answer | Exception, number: int, url: str) -> Answer | float:
+    """What a try came to: the answer, or the seconds to wait before the next try. Raises the error that it ends with.
+
+    `number`: how many tries there were before.
+    """
+    wait = WAITS[number] if number < len(WAITS) else None
+    if isinstance(outcome, Exception):
+        never_sent = isinstance(outcome, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+        if wait is None or not (request.safe or never_sent):
+            raise unreachable(url, outcome) from outcome
+        return wait
+    if outcome.status < 400:
+        return outcome
+    failure = error_of(outcome)
+    passes = isinstance(failure, Unavailable) and failure.seconds <= LONGEST_WAIT
+    if wait is None or not request.safe or not passes:
+        raise failure
+    return wait
+
+
+def unreachable(url: str, error: Exception) -> Unavailable:
+    """The error of a server that gives no answer, or breaks one off."""
+    return Unavailable(f"no answer from {url}: {error or type(error).__name__}", seconds=1)
+
+
+def error_of(answer: Answer) -> OmnigraphError:
+    """The error of an answer; one that is no JSON is told as it is."""
+    try:
+        body = answer.json
+    except orjson.JSONDecodeError:
+        body = None
+    if not isinstance(body, dict) or "error" not in body:
+        shown = answer.content[:500].decode(errors="replace")
+        body = {"error": f"server returned {answer.status}: {shown}"}
+    failure = rebuild_error(answer.status, body)
+    if "retry-after" in answer.headers and hasattr(failure, "seconds"):
+        with suppress(ValueError):
+            failure.seconds = int(answer.headers["retry-after"])
+    return failure
+
+
+def encoded(body: Any) -> bytes:
+    """A body as JSON."""
+    try:
+        return orjson.dumps(body, _plain, orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
+    except TypeError as error:
+        raise BadRequest(f"this can not be sent as JSON: {error}") from None
+
+
+def _plain(value: object) -> object:
+    """A value that Python programs hold, as JSON has it: bytes are a blob's text."""
+    if isinstance(value, bytes | bytearray):
+        return f"base64:{b64encode(value).decode()}"
+    raise TypeError(f"a {type(value).__name__} has no form in JSON")
+
+
+def _known(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if value is not None}

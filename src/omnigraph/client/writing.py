@@ -1,0 +1,287 @@
+"""The verbs that write, as generators of requests; see `requests`. Each has an idempotency key, so that it may be sent again."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Unpack
+
+from omnigraph.client.handle import Handle, Target, refuse_actor, storage_only
+from omnigraph.client.reading import ROWS, deadline, snapshot
+from omnigraph.client.requests import Ask, Request, keyed, post, segment
+from omnigraph.client.uploads import upload_of
+from omnigraph.client.values import RemoteSnapshot
+from omnigraph.commit.model import MAIN
+from omnigraph.errors import BadRequest, Conflict, OmnigraphError
+from omnigraph.evolution.apply import Applied
+from omnigraph.graph.loading import Engine, Mode, edges_again_text
+from omnigraph.graph.merging import Asked
+from omnigraph.graph.sources import read_source
+from omnigraph.graph.transactions import Given, given_mutation
+from omnigraph.load.model import LoadResult, Progress
+from omnigraph.merge.resolutions import listed_resolutions
+from omnigraph.merge.result import MergeResult
+from omnigraph.mutation.execute import MutationResult
+from omnigraph.query.result import Result
+from omnigraph.wire import results
+from omnigraph.wire.arrow import ARROW_STREAM, result_of
+from omnigraph.wire.failures import LIBRARY
+
+# --- mutations --------------------------------------------------------------------------------------------------------
+
+
+def mutate(
+    handle: Handle,
+    source: str | Path,
+    name: str | None = None,
+    params: Mapping[str, object] | None = None,
+    *,
+    branch: str | None = None,
+    actor: str | None = None,
+    if_commit: str | None = None,
+    idempotency_key: str | None = None,
+    message: str | None = None,
+) -> Ask[MutationResult]:
+    """Run a mutation: one commit for all of its statements, or none when nothing changed."""
+    refuse_actor(actor)
+    place = handle._named(branch)
+    body = _mutation(source, name, params) | {"branch": place, "message": message}
+    return results.mutation_of((yield from handle._changed("/mutate", body, idempotency_key, if_commit, place)))
+
+
+def mutate_many(
+    handle: Handle,
+    mutations: Sequence[Given],
+    *,
+    branch: str | None = None,
+    actor: str | None = None,
+    message: str | None = None,
+    if_commit: str | None = None,
+    idempotency_key: str | None = None,
+) -> Ask[MutationResult]:
+    """Run mutations in order as one commit; a failure of one undoes all."""
+    refuse_actor(actor)
+    place = handle._named(branch)
+    required = if_commit or (handle._since if place == handle.branch else None)
+    body = {
+        "mutations": [_mutation(*given_mutation(mutation)) for mutation in mutations],
+        "branch": place,
+        "message": message,
+        "if_commit": required,
+    }
+    told = yield from handle._written("/transactions", body, idempotency_key)
+    return results.mutation_of(told[LIBRARY])
+
+
+def _mutation(source: str | Path, name: str | None, params: Mapping[str, object] | None) -> dict[str, Any]:
+    text, _ = read_source(source)
+    return {"query": text, "name": name, "params": None if params is None else dict(params)}
+
+
+def invoke(
+    handle: Handle,
+    name: str,
+    params: Mapping[str, object] | None = None,
+    *,
+    branch: str | None = None,
+    snapshot: RemoteSnapshot | str | int | None = None,
+    expect_mutation: bool | None = None,
+    if_commit: str | None = None,
+    idempotency_key: str | None = None,
+    timeout: float | None = None,
+) -> Ask[Result | MutationResult]:
+    """Call a stored query of the server by its name: the rows of a read, or what a mutation did.
+
+    `expect_mutation`: refuse a query of the other kind. `if_commit`: only while this commit is the head of the branch; for
+    mutations.
+    """
+    body = {"params": None if params is None else dict(params), "expect_mutation": expect_mutation}
+    path = f"/queries/{segment(name)}"
+    condition = {}
+    if if_commit is not None:
+        path, condition = f"{path}/if-graph-commit", {"Omnigraph-If-Graph-Commit": if_commit}
+    headers = keyed(idempotency_key, ROWS | deadline(timeout) | condition)
+    answer = yield post(path, body | handle._place(branch, snapshot), headers)
+    if answer.headers["content-type"].startswith(ARROW_STREAM):
+        return result_of(answer.content)
+    return results.mutation_of(handle._told(answer)[LIBRARY])
+
+
+# --- loads ------------------------------------------------------------------------------------------------------------
+
+
+def load(
+    handle: Handle,
+    data: Any,
+    mode: Mode = "append",
+    *,
+    branch: str | None = None,
+    base: str | None = None,
+    actor: str | None = None,
+    engine: Engine = "auto",
+    lenient: bool = False,
+    format: Literal["jsonl", "parquet", "csv", "arrow"] | None = None,
+    type: str | None = None,
+    edge: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    ignore_extra: bool = False,
+    delimiter: str | None = None,
+    if_commit: str | None = None,
+    idempotency_key: str | None = None,
+    idempotency: Literal["contents", "key"] = "contents",
+    progress: Callable[[Progress], None] | None = None,
+) -> Ask[LoadResult]:
+    """Load rows: all of them in one commit, or none. They are sent as a stream of JSON lines.
+
+    `progress` is not called: the server tells when all is done.
+    """
+    refuse_actor(actor)
+    storage_only(
+        "served load",
+        engine=(engine, "auto"),
+        ignore_extra=(ignore_extra, False),
+        delimiter=(delimiter, None),
+        idempotency=(idempotency, "contents"),
+    )
+    upload = upload_of(data, format, type, edge, mapping)
+    params = {"branch": handle._named(branch), "from": base, "mode": mode, "if_commit": if_commit}
+    try:
+        answer = yield Request(
+            "POST",
+            "/load/ndjson",
+            params={name: value for name, value in params.items() if value is not None}
+            | ({"lenient": "true"} if lenient else {}),
+            content=upload.content,
+            headers=keyed(idempotency_key, {"Content-Type": "application/x-ndjson"}),
+            safe=upload.repeatable,
+        )
+    except OmnigraphError as error:
+        raise upload.placed(error) from None
+    loaded = results.load_of(handle._told(answer)[LIBRARY])
+    if loaded.report.edges_again:
+        warnings.warn(edges_again_text(loaded.report.edges_again), stacklevel=2)
+    return loaded
+
+
+def ingest(
+    handle: Handle, /, data: Any, branch: str, base: str | None = None, mode: Mode = "merge", **options: Any
+) -> Ask[LoadResult]:
+    """Load into a branch that is created from `base` when there is none of its name. Takes the options of `load`."""
+    return (yield from load(handle, data, mode, branch=branch, base=handle._named(base), **options))
+
+
+# --- branches and merges ----------------------------------------------------------------------------------------------
+
+
+def create_branch(
+    handle: Handle, name: str, base: str | None = None, *, actor: str | None = None
+) -> Ask[RemoteSnapshot]:
+    """Make a branch at the current head of `base` (this handle's branch unless given)."""
+    refuse_actor(actor)
+    yield from handle._written("/branches", {"name": name, "from": handle._named(base)})
+    return (yield from snapshot(handle, name))
+
+
+def delete_branch(handle: Handle, name: str, *, actor: str | None = None) -> Ask[None]:
+    """Remove a branch that no other branch depends on."""
+    refuse_actor(actor)
+    if name == handle.branch and name != MAIN:
+        raise Conflict(f"cannot delete branch '{name}': it is the currently active branch of this handle")
+    yield from handle._deleted(f"/branches/{segment(name)}")
+
+
+def merge(
+    handle: Handle, source: str, into: str | None = None, *, delete_branch: bool = False, **asked: Unpack[Asked]
+) -> Ask[MergeResult]:
+    """Merge a branch into another one (this handle's branch unless given): one commit with two parents."""
+    body = {"source": source, "target": handle._named(into), "delete_branch": delete_branch}
+    return (yield from _merged(handle, "/branches/merge", body, asked))
+
+
+def revert(handle: Handle, commit: str, branch: str | None = None, **asked: Unpack[Asked]) -> Ask[MergeResult]:
+    """Publish the inverse of a commit on a branch."""
+    return (yield from _merged(handle, "/revert", {"commit": commit, "branch": handle._named(branch)}, asked))
+
+
+def cherry_pick(handle: Handle, commit: str, onto: str | None = None, **asked: Unpack[Asked]) -> Ask[MergeResult]:
+    """Apply to a branch what one commit changed against its first parent."""
+    return (yield from _merged(handle, "/cherry-pick", {"commit": commit, "branch": handle._named(onto)}, asked))
+
+
+def _merged(handle: Handle, path: str, body: dict[str, Any], asked: Asked) -> Ask[MergeResult]:
+    refuse_actor(asked.get("actor"))
+    storage_only("served merge", engine=(asked.get("engine", "auto"), "auto"))
+    sent = ("dry_run", "strategy", "property_level", "images")
+    options: dict[str, Any] = {name: asked[name] for name in sent if asked.get(name) is not None}  # type: ignore[literal-required]
+    if asked.get("resolutions") is not None:
+        options["resolutions"] = listed_resolutions(asked["resolutions"])
+    told = yield from handle._written(path, body | {"options": options or None}, asked.get("idempotency_key"))
+    return results.merge_of(told[LIBRARY])
+
+
+# --- tags and schema --------------------------------------------------------------------------------------------------
+
+
+def tag(handle: Handle, name: str, commit: Target = None, *, actor: str | None = None) -> Ask[str]:
+    """Name a commit, the head of this handle's branch unless given; returns its id."""
+    refuse_actor(actor)
+    body = {"name": name, "commit": handle._target(commit) or handle.branch}
+    told = yield from handle._written("/tags", body)
+    return str(told["graph_commit_id"])
+
+
+def delete_tag(handle: Handle, name: str, *, actor: str | None = None) -> Ask[None]:
+    """Forget a tag; the commit stays."""
+    refuse_actor(actor)
+    yield from handle._deleted(f"/tags/{segment(name)}")
+
+
+def apply_schema(
+    handle: Handle, schema: str | Path, *, allow_data_loss: bool = False, actor: str | None = None
+) -> Ask[Applied]:
+    """Make a schema the accepted one, in one commit; none when it is already."""
+    refuse_actor(actor)
+    body = {"schema_source": read_source(schema, ".pg")[0], "allow_data_loss": allow_data_loss}
+    told = yield from handle._written("/schema/apply", body)
+    return results.applied_of(told, told[LIBRARY]["commit"])
+
+
+class PendingTransaction:
+    """Mutations that become one commit. They are sent together at the end, so their results are known then."""
+
+    def __init__(self, handle: Handle, branch: str, options: dict[str, Any]) -> None:
+        self._handle = handle
+        self._options = options
+        self._mutations: list[Given] = []
+        self._over = ""
+        #: What it did, once it is committed.
+        self.result: MutationResult | None = None
+        self.branch = branch
+
+    def mutate(self, source: str | Path, name: str | None = None, params: Mapping[str, object] | None = None) -> None:
+        """Add a mutation. Whether it can be carried out is told by the commit."""
+        self._require_open()
+        self._mutations.append((source, name, params))
+
+    def rollback(self) -> None:
+        """Forget all that was asked; nothing of it is in the graph."""
+        self._require_open()
+        self._over = "it was rolled back"
+
+    def _commit(self) -> Ask[MutationResult]:
+        self._require_open()
+        self._over = "its commit failed"
+        self.result = yield from mutate_many(self._handle, self._mutations, branch=self.branch, **self._options)
+        self._over = "it is committed"
+        return self.result
+
+    def _ends_well(self, error: BaseException | None) -> bool:
+        """Whether the end of a block is to commit; a block that raises undoes what was asked."""
+        if error is not None and not self._over:
+            self._over = f"it was undone by an error: {getattr(error, 'message', error)}"
+        return not self._over
+
+    def _require_open(self) -> None:
+        if self._over:
+            raise BadRequest(f"this transaction is over: {self._over}; begin another one")
