@@ -16,6 +16,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("OMNIGRAPH_HOME", str(folder))
     monkeypatch.delenv("OMNIGRAPH_PROFILE", raising=False)
+    monkeypatch.delenv("OMNIGRAPH_BEARER_TOKEN", raising=False)
     return folder
 
 

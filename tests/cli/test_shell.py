@@ -17,7 +17,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 import omnigraph as og
-from omnigraph.cli.addressing import Target
+from omnigraph.cli.addressing import Stored
 from omnigraph.cli.shell_prompt import prompt_of
 from omnigraph.cli.shell_session import Session
 from omnigraph.cli.shell_text import inputs, is_complete, without_end
@@ -273,7 +273,7 @@ def test_no_graph_and_no_branch(capsys: Capsys, org: Path, monkeypatch: pytest.M
 
 @pytest.fixture
 def session(org: Path) -> Session:
-    return Session(Target("org.omni"), None, "main", "csv", TableStyle())
+    return Session(Stored("org.omni"), None, "main", "csv", TableStyle())
 
 
 def test_the_prompt_takes_several_lines_and_remembers(session: Session, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ _ULID = re.compile(r"\b01[0-9A-HJKMNP-TV-Z]{24}\b")
 _TOKEN = re.compile(r"\bA[A-Za-z0-9_-]{60,}\b")
 _ETAG = re.compile(r"^[0-9a-f]{32}$")
 _TYPE_ID = re.compile(r"\b[0-9a-f]{16}-[0-9a-f]{16}\b")
+_FOLDER = re.compile(r"scenario-[a-z0-9_]{8}")
 #: Parts of a result that say how it was made, not what it is.
 _MEASURED = {"report", "created_at", "authored_at", "seconds"}
 
@@ -67,6 +68,6 @@ class _Names:
 
     def _text(self, text: str) -> str:
         text = text.replace(self._uri, "<people>")
-        for pattern in (_ULID, _TOKEN, _ETAG, _TYPE_ID):
+        for pattern in (_ULID, _TOKEN, _ETAG, _TYPE_ID, _FOLDER):
             text = pattern.sub(lambda found: self._known.setdefault(found[0], f"#{len(self._known) + 1}"), text)
         return text

@@ -1,24 +1,30 @@
-"""Which graph a command works on: an explicit address, else the active profile, else the defaults of the configuration."""
+"""Which graph a command works on: an explicit address, else the active profile, else the defaults of the configuration.
+
+Commands take a graph through `resolve` and `open_graph`, whether it is stored or served; those that work on storage itself
+through `resolve_storage`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 import click
 
 from omnigraph.cli.commands import Command
 from omnigraph.cli.scope import DIRECT
+from omnigraph.cli.served import Server, is_web_address, server_at
 from omnigraph.cli.settings import Settings
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, redacted
 
 if TYPE_CHECKING:
+    from omnigraph.client.graph import AnyGraph, RemoteGraph
     from omnigraph.graph.graph import Graph
     from omnigraph.spark.options import SparkOptions
 
 
 @dataclass(frozen=True)
-class Target:
+class Stored:
     """The storage of one graph, as it was addressed."""
 
     uri: str
@@ -33,80 +39,141 @@ class Target:
         return "direct, local" if self.is_local else "direct, remote"
 
 
+@dataclass(frozen=True)
+class Served:
+    """A graph of a server; `graph` is its id."""
+
+    server: Server
+    graph: str
+
+    is_local = False
+    access = "served"
+
+    @property
+    def uri(self) -> str:
+        return redacted(f"{self.server.url}/graphs/{self.graph}")
+
+
+Target = Stored | Served
+
+
+@dataclass(frozen=True)
+class Addressed:
+    """What flags, profile and defaults name: a storage, or a server and maybe one of its graphs."""
+
+    storage: Stored | None = None
+    server: Server | None = None
+    graph: str | None = None
+
+
 def resolve(context: click.Context, uri: str | None = None, *, named_by: str = "a positional URI") -> Target:
     """The graph that a call addresses; `uri` is what it gave besides the global flags."""
+    scope = scope_of(context, uri, named_by=named_by)
+    if scope.server is None:
+        assert scope.storage is not None, "a scope is a storage or a server"
+        return scope.storage
+    if "as" in context.ensure_object(Settings).flags:
+        raise BadRequest("`--as` is not allowed on a served write: the server takes the actor from the token")
+    return Served(scope.server, scope.graph or scope.server.only_graph())
+
+
+def resolve_storage(context: click.Context, uri: str | None = None, *, named_by: str = "a positional URI") -> Stored:
+    """The storage that a call addresses, for commands that no server does for their callers."""
+    scope = scope_of(context, uri, named_by=named_by)
+    if scope.storage is None:
+        assert scope.server is not None, "a scope is a storage or a server"
+        raise _needs_storage(context, scope.server.called)
+    return scope.storage
+
+
+def scope_of(context: click.Context, uri: str | None = None, *, named_by: str = "a positional URI") -> Addressed:
+    """What a call addresses, as far as that is known without asking a server."""
     settings = context.ensure_object(Settings)
     explicit = {named_by: uri} | {f"--{name}": settings.flags.get(name) for name in ("store", "server", "cluster")}
     given = [(way, address) for way, address in explicit.items() if address is not None]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(way for way, _ in given)} exclude each other: address one graph")
+    graph = settings.flags.get("graph")
     if given:
-        return _addressed(context, settings, *given[0])
+        return _addressed(context, settings, *given[0], graph)
     profile = settings.profile
     if profile is not None:
-        return _addressed(context, settings, f"--{profile.scope}", profile.endpoint)
+        return _addressed(context, settings, f"--{profile.scope}", profile.endpoint, graph or profile.default_graph)
     defaults = settings.config.defaults
     if defaults.server is not None:
-        return _addressed(context, settings, "--server", defaults.server)
+        return _addressed(context, settings, "--server", defaults.server, graph or defaults.default_graph)
     if defaults.store is not None:
-        return _addressed(context, settings, "--store", defaults.store)
+        return _addressed(context, settings, "--store", defaults.store, graph)
     raise BadRequest(
         "no graph addressed — pass a positional URI, --store <uri>, --server <name>, --profile <name>, "
         f"or set defaults.store in {settings.config.path}"
     )
 
 
-def _addressed(context: click.Context, settings: Settings, way: str, address: str) -> Target:
-    if way in ("--server", "--cluster"):
-        raise _no_server(context, settings, way, address)
-    if _is_web_address(address):
-        _refuse_served(context, address)
-    refuse_remote(address)
-    if "graph" in settings.flags:
-        raise BadRequest(f"`--graph` does not apply: {address} is already a single graph")
-    return Target(address)
-
-
-def _no_server(context: click.Context, settings: Settings, way: str, address: str) -> BadRequest:
-    """Why a served address can not be used: the command needs storage, the name is unknown, or there is no client."""
+def _addressed(context: click.Context, settings: Settings, way: str, address: str, graph: str | None) -> Addressed:
     if way == "--server":
-        _refuse_served(context, address)
-    known = settings.config.servers if way == "--server" else settings.config.clusters
-    if address not in known and "/" not in address:
-        section = "servers" if way == "--server" else "clusters"
-        return BadRequest(
-            f"no {section[:-1]} '{address}' is configured; name it under `{section}:` in {settings.config.path}"
-        )
+        return Addressed(server=server_at(settings, address), graph=graph)
+    if way == "--cluster":
+        raise _no_cluster(settings, address)
+    if is_web_address(address) and _is_direct(context):
+        raise _needs_storage(context, address)
+    refuse_remote(address)
+    if graph is not None:
+        raise BadRequest(f"`--graph` does not apply: {address} is already a single graph")
+    return Addressed(storage=Stored(address))
+
+
+def _no_cluster(settings: Settings, address: str) -> BadRequest:
+    if address not in settings.config.clusters and "/" not in address:
+        return BadRequest(f"no cluster '{address}' is configured; name it under `clusters:` in {settings.config.path}")
     return BadRequest(
-        f"no server is configured that could serve '{address}': this release works on storage only, "
-        "address the graph with --store <uri>"
+        f"'{address}' can not be used: this release works on the storage of one graph, address it with --store <uri>"
     )
 
 
-def _refuse_served(context: click.Context, address: str) -> None:
+def _is_direct(context: click.Context) -> bool:
+    command = context.command
+    return isinstance(command, Command) and command.scope.kind == DIRECT.kind
+
+
+def _needs_storage(context: click.Context, address: str) -> BadRequest:
     """A command that works on storage can not work through a server, however it is addressed."""
     command = context.command
-    if isinstance(command, Command) and command.scope.kind == DIRECT.kind:
-        raise BadRequest(
-            f"`{command.called(context)}` is a direct (storage-native) command and needs direct storage access; "
-            f"'{address}' is a server, address the graph with --store <uri>"
-        )
-
-
-def _is_web_address(uri: str) -> bool:
-    return uri.lower().startswith(("http://", "https://"))
+    called = command.called(context) if isinstance(command, Command) else context.command_path
+    return BadRequest(
+        f"`{called}` is a direct (storage-native) command and needs direct storage access; "
+        f"'{redacted(address)}' is a server, address the graph with --store <uri>"
+    )
 
 
 def refuse_remote(uri: str) -> None:
     """A web address is a server's, never the storage of a graph."""
-    if _is_web_address(uri):
+    if is_web_address(uri):
         raise BadRequest(f"a remote graph must be addressed with `--server <url>`; {uri} is not a graph's storage")
 
 
+@overload
+def open_graph(
+    target: Stored, mode: Literal["rw", "ro"], actor: str | None = None, *, spark: SparkOptions | None = None
+) -> Graph: ...
+@overload
+def open_graph(
+    target: Served, mode: Literal["rw", "ro"], actor: str | None = None, *, spark: SparkOptions | None = None
+) -> RemoteGraph: ...
+@overload
 def open_graph(
     target: Target, mode: Literal["rw", "ro"], actor: str | None = None, *, spark: SparkOptions | None = None
-) -> Graph:
-    """The graph at a target; reading commands write nothing at all."""
-    from omnigraph.graph.entry import open
+) -> AnyGraph: ...
+def open_graph(
+    target: Target, mode: Literal["rw", "ro"], actor: str | None = None, *, spark: SparkOptions | None = None
+) -> AnyGraph:
+    """The graph at a target; reading commands write nothing at all. Of a served graph the server says who writes."""
+    if isinstance(target, Stored):
+        from omnigraph.graph.entry import open
 
-    return open(target.uri, mode, actor=actor, spark=spark)
+        return open(target.uri, mode, actor=actor, spark=spark)
+    from omnigraph.client.graph import remote_graph
+
+    if spark is not None and (spark.master is not None or spark.conf):
+        raise BadRequest("--spark-master and --spark-conf are for graphs on storage; a server has its own")
+    return remote_graph(target.server.url, target.graph, target.server.token)

@@ -6,13 +6,15 @@ from typing import Any
 
 import click
 
+from omnigraph.cli.addressing import Served
 from omnigraph.cli.commands import Command
 from omnigraph.cli.operator_config import Alias
 from omnigraph.cli.options import json_option
 from omnigraph.cli.scope import LOCAL
-from omnigraph.cli.served import no_server
+from omnigraph.cli.served import server_at
 from omnigraph.cli.settings import OUTPUTS, Settings
-from omnigraph.cli.sources import params_object
+from omnigraph.cli.sources import QueryCall, params_object
+from omnigraph.cli.stored import run_stored
 from omnigraph.errors import BadRequest
 
 
@@ -30,10 +32,10 @@ def alias(
     found = settings.config.alias(name)
     given = {} if params is None else params_object(params, "--params")
     bound = _bind(found, arguments) | given
-    shown = "json" if as_json else chosen or found.format or settings.output()
-    # The server would run it with these parameters and answer in this form.
-    asked = f"query '{found.query}' with {len(bound)} parameter(s), as {shown}"
-    raise no_server(f"alias '{name}' ({asked}, on server '{found.server}')")
+    format = "json" if as_json else chosen or found.format or settings.output()
+    server = server_at(settings, found.server)
+    target = Served(server, found.graph or server.only_graph())
+    run_stored(settings, target, QueryCall(None, None, found.query, bound), format=format)
 
 
 def _bind(alias: Alias, arguments: tuple[str, ...]) -> dict[str, Any]:

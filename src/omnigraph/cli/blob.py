@@ -17,6 +17,7 @@ from omnigraph.errors import BadRequest, BlobRangeNotSatisfiable
 from omnigraph.wire.shapes import blob_output
 
 if TYPE_CHECKING:
+    from omnigraph.client.values import RemoteBlob
     from omnigraph.graph.blobs import BlobValue
 
 _LARGEST = 2**63 - 1
@@ -46,7 +47,7 @@ def _find(
     property: str,
     branch: str | None,
     snapshot: str | None,
-) -> BlobValue:
+) -> BlobValue | RemoteBlob:
     refuse_both(branch=branch, snapshot=snapshot)
     graph = open_graph(resolve(context), "ro")
     return graph.read_blob(entity, type_name, entity_id, property, branch=branch, snapshot=snapshot)
@@ -121,7 +122,7 @@ def _range(offset: int, length: int | None, size: int) -> tuple[int, int]:
     return offset, min(end, size)
 
 
-def _chunks(value: BlobValue, start: int, end: int) -> Iterator[bytes]:
+def _chunks(value: BlobValue | RemoteBlob, start: int, end: int) -> Iterator[bytes]:
     from omnigraph.graph.blobs import LONGEST_RANGE
 
     for position in range(start, end, LONGEST_RANGE):

@@ -31,9 +31,10 @@ def create(context: click.Context, uri: str | None, base: str, name: str, as_jso
     settings = context.ensure_object(Settings)
     target = resolve(context, uri, named_by="--uri")
     echo_write(settings, "branch create", target)
-    open_graph(target, "rw", settings.actor).create_branch(name, base)
+    graph = open_graph(target, "rw", settings.actor)
+    graph.create_branch(name, base)
     if as_json:
-        output.json({"uri": target.uri, "from": base, "name": name, "actor_id": settings.actor})
+        output.json({"uri": target.uri, "from": base, "name": name, "actor_id": graph.actor})
     else:
         output.line(f"created branch {name} from {base}")
 
@@ -63,9 +64,10 @@ def delete(context: click.Context, uri: str | None, name: str, as_json: bool) ->
     target = resolve(context, uri, named_by="--uri")
     confirm_destruction(settings, "branch delete", target, as_json=as_json)
     echo_write(settings, "branch delete", target)
-    open_graph(target, "rw", settings.actor).delete_branch(name)
+    graph = open_graph(target, "rw", settings.actor)
+    graph.delete_branch(name)
     if as_json:
-        output.json({"uri": target.uri, "name": name, "actor_id": settings.actor})
+        output.json({"uri": target.uri, "name": name, "actor_id": graph.actor})
     else:
         output.line(f"deleted branch {name}")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.addressing import open_graph, resolve_storage
 from omnigraph.cli.commands import Command
 from omnigraph.cli.options import confirm_option, json_option, positional_uri
 from omnigraph.cli.scope import DIRECT
@@ -44,7 +44,7 @@ def cleanup(
     if keep is None and older_than is None:
         raise click.UsageError("cleanup needs to know what to keep; pass --keep N, --older-than AGE, or both")
     settings = context.ensure_object(Settings)
-    target = resolve(context, uri)
+    target = resolve_storage(context, uri)
     if confirm:
         confirm_destruction(settings, "cleanup", target, as_json=as_json)
     echo_write(settings, "cleanup", target)

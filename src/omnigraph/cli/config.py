@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import resolve
+from omnigraph.cli.addressing import scope_of
 from omnigraph.cli.commands import Command
 from omnigraph.cli.options import json_option
 from omnigraph.cli.scope import EFFECTIVE
 from omnigraph.cli.settings import Settings
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, redacted
 
 
 @click.command(cls=Command, scope=EFFECTIVE)
@@ -40,6 +40,9 @@ def config(context: click.Context, as_json: bool) -> None:
 def _target(context: click.Context) -> dict[str, str | None]:
     """The graph that commands would work on, or why they would not."""
     try:
-        return {"store": resolve(context).uri}
+        found = scope_of(context)
     except BadRequest as error:
         return {"store": None, "problem": error.message}
+    if found.server is not None:
+        return {"server": redacted(found.server.url), "graph": found.graph}
+    return {"store": None if found.storage is None else found.storage.uri}

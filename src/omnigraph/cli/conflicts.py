@@ -11,8 +11,7 @@ from omnigraph.cli.change_lines import shown_value
 from omnigraph.errors import MergeConflicts, OmnigraphError
 
 if TYPE_CHECKING:
-    from omnigraph.graph.graph import Graph
-    from omnigraph.graph.snapshot import Snapshot
+    from omnigraph.client.graph import AnyGraph
     from omnigraph.merge.result import Conflict
 
 #: A side as the library finds it: a branch or a commit.
@@ -30,7 +29,7 @@ def conflict_line(conflict: Conflict) -> str:
     return f"{conflict.kind} {named}: {conflict.message}"
 
 
-def explained(error: MergeConflicts, graph: Graph, words: str, ours: Side, theirs: Side) -> MergeConflicts:
+def explained(error: MergeConflicts, graph: AnyGraph, words: str, ours: Side, theirs: Side) -> MergeConflicts:
     """Say on stderr what is in conflict; the error that is left names the flags that decide."""
     conflicts: Sequence[Conflict] = error.conflicts
     compared = iter(range(_COMPARED))
@@ -45,10 +44,12 @@ def explained(error: MergeConflicts, graph: Graph, words: str, ours: Side, their
     return MergeConflicts(f"the {words} has {count}, nothing was written. {_way_out(conflicts)}", conflicts=conflicts)
 
 
-def _both_sides(graph: Graph, conflict: Conflict, ours: Side, theirs: Side) -> Iterator[str]:
+def _both_sides(graph: AnyGraph, conflict: Conflict, ours: Side, theirs: Side) -> Iterator[str]:
     """The properties in which both sides differ."""
+    from omnigraph.language.schema.build import compile_schema
+
     kind: Literal["node", "edge"] = "node" if conflict.entity_kind == "node" else "edge"
-    catalog = graph.contract().catalog
+    catalog = compile_schema(graph.schema())
     entity = (catalog.nodes if kind == "node" else catalog.edges)[conflict.type_name]
     if conflict.entity_id is None or any(prop.type.is_blob for prop in entity.properties.values()):
         return
@@ -64,9 +65,10 @@ def _both_sides(graph: Graph, conflict: Conflict, ours: Side, theirs: Side) -> I
             yield f"  {name}: {shown_value(mine[name])} (ours) | {shown_value(other[name])} (theirs)"
 
 
-def _snapshot(graph: Graph, side: Side) -> Snapshot:
+def _snapshot(graph: AnyGraph, side: Side) -> str:
+    """The snapshot id of a side."""
     kind, name = side
-    return graph.snapshot(name) if kind == "branch" else graph.snapshot(at=name)
+    return (graph.snapshot(name) if kind == "branch" else graph.snapshot(at=name)).id
 
 
 def _way_out(conflicts: Sequence[Conflict]) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.addressing import open_graph, resolve_storage
 from omnigraph.cli.commands import Command
 from omnigraph.cli.counted_progress import counted_progress
 from omnigraph.cli.engine import engine_options, spark_of
@@ -41,7 +41,7 @@ def ensure_indices(
 ) -> None:
     """Build the indexes that are declared and missing."""
     settings = context.ensure_object(Settings)
-    target = resolve(context, uri)
+    target = resolve_storage(context, uri)
     if not dry_run:
         echo_write(settings, "ensure-indices", target)
     graph = open_graph(target, "ro" if dry_run else "rw", settings.actor, spark=spark_of(spark_master, spark_conf))

@@ -34,7 +34,7 @@ def explain(
     refuse_both(branch=branch, snapshot=snapshot)
     graph = open_graph(resolve(context), "ro")
     with naming(call.file):
-        found = graph.explain(call.text, call.name, call.params, branch=branch, snapshot=snapshot, analyze=analyze)
+        found = graph.explain(call.source, call.name, call.params, branch=branch, snapshot=snapshot, analyze=analyze)
     if as_json:
         output.json({"query_name": call.name} | found.to_dict())
     else:

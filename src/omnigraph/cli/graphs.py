@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import click
 
-from omnigraph.cli.addressing import resolve
+from omnigraph.cli import output
+from omnigraph.cli.addressing import scope_of
 from omnigraph.cli.commands import Group
 from omnigraph.cli.options import json_option
 from omnigraph.cli.scope import SERVED
-from omnigraph.cli.served import no_server
-from omnigraph.cli.settings import Settings
 from omnigraph.errors import BadRequest
 
 
@@ -23,10 +22,14 @@ def graphs() -> None:
 @click.pass_context
 def list_(context: click.Context, as_json: bool) -> None:
     """List the graphs of a server, as ID and URI."""
-    settings = context.ensure_object(Settings)
-    profile = settings.profile
-    if profile is not None and profile.scope != "server":
-        raise BadRequest(f"`graphs list` asks a server, and profile '{profile.name}' is a {profile.scope}")
-    if profile is not None or "server" in settings.flags or settings.config.defaults.server is not None:
-        resolve(context)
-    raise no_server("`graphs list`")
+    server = scope_of(context).server
+    if server is None:
+        raise BadRequest(
+            "`graphs list` asks a server; address it with --server <name|url>, or with a profile of a server"
+        )
+    found = server.graphs()
+    if as_json:
+        output.json({"graphs": found})
+        return
+    for entry in found:
+        output.line(f"{entry['graph_id']}\t{entry['uri']}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.addressing import open_graph, resolve_storage
 from omnigraph.cli.commands import Command
 from omnigraph.cli.options import json_option, positional_uri
 from omnigraph.cli.scope import DIRECT
@@ -51,7 +51,7 @@ def lint(context: click.Context, uri: str | None, query_path: str, schema_path: 
 def _schema(context: click.Context, uri: str | None, schema_path: str | None) -> tuple[str, dict[str, str]]:
     """The text of the schema, and where it came from: a file, or the graph that is addressed."""
     if schema_path is None:
-        target = resolve(context, uri)
+        target = resolve_storage(context, uri)
         return open_graph(target, "ro").schema(), {"kind": "graph", "uri": target.uri}
     addresses = [f"--{flag}" for flag in context.ensure_object(Settings).flags]
     if uri is not None or addresses:

@@ -161,7 +161,7 @@ def _load(
     output.line(_summary(target.uri, result))
     if result.branch_created:
         output.line(f"branch {result.branch} created from {result.base_branch}")
-    output.fields({"actor_id": settings.actor})
+    output.fields({"actor_id": graph.actor})
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import Target, open_graph, resolve
+from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
 from omnigraph.cli.conflicts import Side, conflict_line, explained
 from omnigraph.cli.engine import engine_options, spark_of
@@ -22,7 +22,7 @@ from omnigraph.errors import MergeConflicts
 from omnigraph.wire.shapes import merge_output
 
 if TYPE_CHECKING:
-    from omnigraph.graph.graph import Graph
+    from omnigraph.client.graph import AnyGraph
     from omnigraph.merge.result import MergeResult
 
 CONFLICTS = 1
@@ -34,7 +34,7 @@ class Sides:
 
     words: str
     ours: Side
-    theirs: Callable[[Graph], Side]
+    theirs: Callable[[AnyGraph], Side]
 
 
 #: How conflicts are met, and whether anything is written; alike for all three commands.
@@ -67,14 +67,13 @@ def merge(
     context: click.Context, /, uri: str | None, source: str, into: str, delete_branch: bool, as_json: bool, **given: Any
 ) -> None:
     """Merge the branch SRC into another one: one commit with two parents, or nothing when there are conflicts."""
-    actor = context.ensure_object(Settings).actor
 
-    def carry_out(graph: Graph, asked: dict[str, Any]) -> MergeResult:
+    def carry_out(graph: AnyGraph, asked: dict[str, Any]) -> MergeResult:
         return graph.merge(source, into=into, delete_branch=delete_branch, **asked)
 
     words = f"merge of '{source}' into '{into}'"
     sides = Sides(words, ours=("branch", into), theirs=lambda _: ("branch", source))
-    result = _run(context, uri, "branch merge", carry_out, given, sides)
+    result, actor = _run(context, uri, "branch merge", carry_out, given, sides)
     refused = result.stats.get("branch_delete_error")
     if refused is not None:
         output.warn(f"branch {source} was merged and not deleted: {refused}")
@@ -93,15 +92,15 @@ def merge(
 def revert(context: click.Context, /, uri: str | None, commit: str, branch: str, as_json: bool, **given: Any) -> None:
     """Take a COMMIT back: publish the inverse of what it changed."""
 
-    def carry_out(graph: Graph, asked: dict[str, Any]) -> MergeResult:
+    def carry_out(graph: AnyGraph, asked: dict[str, Any]) -> MergeResult:
         return graph.revert(commit, branch, **asked)
 
     words = f"revert of commit {commit} on '{branch}'"
     sides = Sides(
         words, ours=("branch", branch), theirs=lambda graph: ("commit", graph.commit(commit).parent or commit)
     )
-    result = _run(context, uri, "revert", carry_out, given, sides)
-    shape = _picked(context, result, commit, branch)
+    result, actor = _run(context, uri, "revert", carry_out, given, sides)
+    shape = _picked(actor, result, commit, branch)
     _show(context, result, shape, f"{commit} on {branch}", "reverted", as_json=as_json, dry_run=given["dry_run"])
 
 
@@ -118,13 +117,13 @@ def cherry_pick(
 ) -> None:
     """Apply one COMMIT to another branch: publish what it changed against its first parent."""
 
-    def carry_out(graph: Graph, asked: dict[str, Any]) -> MergeResult:
+    def carry_out(graph: AnyGraph, asked: dict[str, Any]) -> MergeResult:
         return graph.cherry_pick(commit, onto, **asked)
 
     words = f"cherry-pick of commit {commit} on '{onto}'"
     sides = Sides(words, ours=("branch", onto), theirs=lambda _: ("commit", commit))
-    result = _run(context, uri, "cherry-pick", carry_out, given, sides)
-    shape = _picked(context, result, commit, onto)
+    result, actor = _run(context, uri, "cherry-pick", carry_out, given, sides)
+    shape = _picked(actor, result, commit, onto)
     _show(context, result, shape, f"{commit} onto {onto}", "picked", as_json=as_json, dry_run=given["dry_run"])
 
 
@@ -132,12 +131,13 @@ def _run(
     context: click.Context,
     uri: str | None,
     label: str,
-    carry_out: Callable[[Graph, dict[str, Any]], MergeResult],
+    carry_out: Callable[[AnyGraph, dict[str, Any]], MergeResult],
     given: dict[str, Any],
     sides: Sides,
-) -> MergeResult:
+) -> tuple[MergeResult, str | None]:
+    """Carry a merge out; returns what it did, and who has written."""
     settings = context.ensure_object(Settings)
-    target: Target = resolve(context, uri, named_by="--uri")
+    target = resolve(context, uri, named_by="--uri")
     if not given["dry_run"]:
         echo_write(settings, label, target)
     spark = spark_of(given["spark_master"], given["spark_conf"])
@@ -147,18 +147,13 @@ def _run(
     }
     graph = open_graph(target, mode, settings.actor, spark=spark)
     try:
-        return carry_out(graph, {**asked, "resolutions": given["resolve"]})
+        return carry_out(graph, {**asked, "resolutions": given["resolve"]}), graph.actor
     except MergeConflicts as error:
         raise explained(error, graph, sides.words, sides.ours, sides.theirs(graph)) from error
 
 
-def _picked(context: click.Context, result: MergeResult, commit: str, branch: str) -> dict[str, Any]:
-    return {
-        "graph_commit_id": commit,
-        "target": branch,
-        "outcome": result.outcome,
-        "actor_id": context.ensure_object(Settings).actor,
-    }
+def _picked(actor: str | None, result: MergeResult, commit: str, branch: str) -> dict[str, Any]:
+    return {"graph_commit_id": commit, "target": branch, "outcome": result.outcome, "actor_id": actor}
 
 
 def _show(

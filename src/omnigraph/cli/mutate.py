@@ -10,15 +10,17 @@ from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
 from omnigraph.cli.options import branch_option, idempotency_option, json_option
+from omnigraph.cli.read_formats import print_change
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
 from omnigraph.cli.sources import QueryCall, naming, takes_queries
+from omnigraph.cli.stored import run_stored
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import PreconditionFailed
-from omnigraph.wire.shapes import change_output, precondition_output
+from omnigraph.wire.shapes import precondition_output
 
 if TYPE_CHECKING:
-    from omnigraph.graph.graph import Graph
+    from omnigraph.client.graph import AnyGraph
     from omnigraph.mutation.execute import MutationResult
 
 LOST = 4
@@ -46,45 +48,33 @@ def mutate(
     Several mutations (NAMEs of one source, or several --query) run in order, each on what those before left, and are one commit
     too; when one fails nothing is written.
     """
-    target = resolve(context)
-    actor = context.ensure_object(Settings).actor
-    graph = open_graph(target, "rw", actor)
+    settings, target = context.ensure_object(Settings), resolve(context)
+    asked = {"message": message, "if_commit": if_commit, "idempotency_key": idempotency_key}
     try:
-        result = _mutated(
-            graph,
-            calls,
-            branch=branch or MAIN,
-            message=message,
-            if_commit=if_commit,
-            idempotency_key=idempotency_key,
-        )
+        if calls[0].text is None:
+            format = "json" if as_json else "table"
+            run_stored(settings, target, calls[0], format=format, branch=branch, expect_mutation=True, **asked)
+            return
+        graph = open_graph(target, "rw", settings.actor)
+        result = _mutated(graph, calls, branch=branch or MAIN, **asked)
     except PreconditionFailed as error:
         if as_json:
             output.json(precondition_output(error))
         else:
-            output.report(error, context.ensure_object(Settings).debug)
+            output.report(error, settings.debug)
         context.exit(LOST)
-    print_change(branch or MAIN, ", ".join(call.name for call in calls if call.name), actor, result, as_json=as_json)
+    names = ", ".join(call.name for call in calls if call.name)
+    print_change(branch or MAIN, names, graph.actor, result, as_json=as_json)
 
 
-def _mutated(graph: Graph, calls: list[QueryCall], **options: Any) -> MutationResult:
+def _mutated(graph: AnyGraph, calls: list[QueryCall], **options: Any) -> MutationResult:
     """Run the calls as one commit; an error names the file of the query it comes from."""
     if len(calls) == 1:
         with naming(calls[0].file):
-            return graph.mutate(calls[0].text, calls[0].name, calls[0].params, **options)
+            return graph.mutate(calls[0].source, calls[0].name, calls[0].params, **options)
     with graph.transaction(**options) as transaction:
         for call in calls:
             with naming(call.file):
-                transaction.mutate(call.text, call.name, call.params)
+                transaction.mutate(call.source, call.name, call.params)
     assert transaction.result is not None, "a block that ended without an error is committed"
     return transaction.result
-
-
-def print_change(branch: str, query_name: str, actor: str | None, result: MutationResult, *, as_json: bool) -> None:
-    """Print what a mutation did."""
-    if as_json:
-        output.json(change_output(branch, query_name, actor, result))
-        return
-    via = f" via {query_name}" if query_name else ""
-    output.line(f"changed {branch}{via}: {result.affected_nodes} nodes, {result.affected_edges} edges")
-    output.fields({"actor_id": actor})

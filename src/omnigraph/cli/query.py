@@ -14,12 +14,12 @@ from omnigraph.cli.options import (
     snapshot_option,
     timeout_option,
 )
-from omnigraph.cli.read_formats import ReadOutput, print_read
+from omnigraph.cli.read_formats import ReadOutput, print_read, table_style
 from omnigraph.cli.scope import READ
 from omnigraph.cli.settings import OUTPUTS, Settings
 from omnigraph.cli.sources import QueryCall, naming, takes_query
+from omnigraph.cli.stored import run_stored
 from omnigraph.commit.model import MAIN
-from omnigraph.query.text_table import TableStyle
 
 
 @click.command(cls=Command, scope=READ)
@@ -45,7 +45,14 @@ def query(
     refuse_both(branch=branch, snapshot=snapshot)
     settings = context.ensure_object(Settings)
     format = "json" if as_json else chosen or settings.output()
-    graph = open_graph(resolve(context), "ro")
+    target = resolve(context)
+    if call.text is None:
+        if memory_limit is not None:
+            raise click.UsageError("--memory-limit is for queries that are sent; a stored query has the server's limit")
+        place = {"branch": branch, "snapshot": snapshot}
+        run_stored(settings, target, call, format=format, expect_mutation=False, timeout=timeout, **place)
+        return
+    graph = open_graph(target, "ro")
     with naming(call.file):
         result = graph.query(
             call.text,
@@ -57,6 +64,4 @@ def query(
             memory_limit=memory_limit,
         )
     asked_branch = None if snapshot is not None else branch or MAIN
-    defaults = settings.config.defaults
-    style = TableStyle(defaults.table_max_column_width, defaults.table_cell_layout)
-    print_read(ReadOutput(call.name, asked_branch, snapshot, result), format, style)
+    print_read(ReadOutput(call.name, asked_branch, snapshot, result), format, table_style(settings))

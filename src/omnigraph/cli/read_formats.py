@@ -1,4 +1,4 @@
-"""The forms in which `query` prints its answer: json, jsonl, csv, kv, table and arrow."""
+"""How answers are printed: the rows of a query as json, jsonl, csv, kv, table or arrow, and what a mutation did."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from omnigraph.cli import output
 from omnigraph.errors import BadRequest
 from omnigraph.query.text_table import TableStyle, cell, table_lines
-from omnigraph.wire.shapes import read_output
+from omnigraph.wire.shapes import change_output, read_output
 
 if TYPE_CHECKING:
+    from omnigraph.cli.settings import Settings
+    from omnigraph.mutation.execute import MutationResult
     from omnigraph.query.result import Result
 
 
@@ -40,6 +42,22 @@ class ReadOutput:
         """The rows as texts, in the order of the columns."""
         for row in self.result.to_dicts(json=True):
             yield [cell(value) for value in row.values()]
+
+
+def table_style(settings: Settings) -> TableStyle:
+    """How the configuration wants tables to look."""
+    defaults = settings.config.defaults
+    return TableStyle(defaults.table_max_column_width, defaults.table_cell_layout)
+
+
+def print_change(branch: str, query_name: str, actor: str | None, result: MutationResult, *, as_json: bool) -> None:
+    """Print what a mutation did."""
+    if as_json:
+        output.json(change_output(branch, query_name, actor, result))
+        return
+    via = f" via {query_name}" if query_name else ""
+    output.line(f"changed {branch}{via}: {result.affected_nodes} nodes, {result.affected_edges} edges")
+    output.fields({"actor_id": actor})
 
 
 def print_read(read: ReadOutput, format: str, style: TableStyle) -> None:

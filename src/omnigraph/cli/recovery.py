@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import Target, open_graph, resolve
+from omnigraph.cli.addressing import Stored, open_graph, resolve_storage
 from omnigraph.cli.commands import Group
 from omnigraph.cli.moments import iso
 from omnigraph.cli.options import confirm_option, json_option, positional_uri, uri_option
@@ -33,7 +33,7 @@ def list_(context: click.Context, uri: str | None, as_json: bool) -> None:
     """List the pending recovery records and the completed recoveries; nothing is settled by looking."""
     from omnigraph.commit.audit import recoveries
 
-    target = resolve(context, uri)
+    target = resolve_storage(context, uri)
     connected = _connected(target)
     done = [found.to_dict() for found in recoveries(connected)]
     waiting = _pending(connected.store)
@@ -63,7 +63,7 @@ def discard(context: click.Context, uri: str | None, operation_id: str, confirm:
     """Set the recovery record ID aside that can not be settled; it is kept under __recovery/discarded."""
     from omnigraph.commit.sidecar import discard_sidecar
 
-    target = resolve(context, uri, named_by="--uri")
+    target = resolve_storage(context, uri, named_by="--uri")
     store = _connected(target).store
     known = {record["operation_id"] for record in _pending(store)}
     if operation_id in known and not confirm:
@@ -76,7 +76,7 @@ def discard(context: click.Context, uri: str | None, operation_id: str, confirm:
         output.line(f"discarded {operation_id} to {aside}")
 
 
-def _connected(target: Target) -> CommitContext:
+def _connected(target: Stored) -> CommitContext:
     """The stores of a graph, unsettled: opening it for writing would try the very record that can not be settled."""
     from omnigraph.graph.lifecycle import connect
 

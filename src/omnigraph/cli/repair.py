@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.addressing import open_graph, resolve_storage
 from omnigraph.cli.commands import Command
 from omnigraph.cli.options import branch_option, confirm_option, json_option, positional_uri
 from omnigraph.cli.scope import DIRECT
@@ -33,7 +33,7 @@ def repair(
     if force and not confirm:
         raise click.UsageError("--force publishes rows that nobody committed; it needs --confirm")
     settings = context.ensure_object(Settings)
-    target = resolve(context, uri)
+    target = resolve_storage(context, uri)
     echo_write(settings, "repair", target)
     # Looking changes nothing, not even what waits for recovery.
     graph = open_graph(target, "rw" if confirm else "ro", settings.actor)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.addressing import Stored, open_graph, resolve, resolve_storage
 from omnigraph.cli.cluster_root import cluster_root
 from omnigraph.cli.commands import Group
 from omnigraph.cli.options import json_option, positional_uri
@@ -56,7 +56,7 @@ schema.add_command(show, "get")
 @click.pass_context
 def plan(context: click.Context, uri: str | None, schema_path: str, allow_data_loss: bool, as_json: bool) -> None:
     """Show what applying a schema would do."""
-    target = resolve(context, uri)
+    target = resolve_storage(context, uri)
     wanted = read_source(schema_path)
     graph = open_graph(target, "ro")
     with naming(schema_path):
@@ -80,7 +80,7 @@ def apply(context: click.Context, uri: str | None, schema_path: str, allow_data_
     settings = context.ensure_object(Settings)
     target = resolve(context, uri)
     wanted = read_source(schema_path)
-    root = cluster_root(target.uri)
+    root = cluster_root(target.uri) if isinstance(target, Stored) else None
     if root is not None:
         raise BadRequest(
             f"{target.uri} lies under the cluster root {root}; "

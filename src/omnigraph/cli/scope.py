@@ -23,7 +23,7 @@ READ = Scope("data", _ADDRESS)
 WRITE = Scope("data", _ADDRESS | {"as"})
 #: Work on the storage of a graph, which no server does for its callers.
 DIRECT = Scope("direct (storage-native)", frozenset({"graph", "store", "profile", "cluster"}))
-#: A look at what a direct write would do.
+#: A look at the storage of a graph, or at what a direct write would do there.
 PREVIEW = Scope("direct (storage-native)", frozenset({"store", "profile"}))
 #: Making a graph: it is named by its URI alone.
 NEW = Scope("direct (storage-native)")

@@ -12,12 +12,12 @@ from omnigraph.cli.addressing import resolve
 from omnigraph.cli.commands import Command
 from omnigraph.cli.operator_config import config_path
 from omnigraph.cli.options import branch_option, json_option, positional_uri
+from omnigraph.cli.read_formats import table_style
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import OUTPUTS, Settings
 from omnigraph.cli.shell_session import Session
 from omnigraph.cli.shell_text import inputs
 from omnigraph.commit.model import MAIN
-from omnigraph.query.text_table import TableStyle
 
 FORMATS = [name for name in OUTPUTS if name != "arrow"]
 
@@ -34,14 +34,13 @@ def shell(context: click.Context, uri: str | None, branch: str | None, chosen: s
     From a pipe it runs what it reads and stops at the first error.
     """
     settings = context.ensure_object(Settings)
-    defaults = settings.config.defaults
     configured = settings.output() if settings.output() in FORMATS else "table"
     session = Session(
         resolve(context, uri),
         settings.actor,
         branch or MAIN,
         "json" if as_json else chosen or configured,
-        TableStyle(defaults.table_max_column_width, defaults.table_cell_layout),
+        table_style(settings),
     )
     # Now, so that a graph or branch that is not there is said before anything is typed.
     session.graph.head(session.branch)

@@ -17,6 +17,7 @@ from omnigraph.cli.output import wants_colours
 from omnigraph.cli.shell_text import EXPLAIN, is_complete
 from omnigraph.cli.shell_words import candidates, word_before
 from omnigraph.errors import OmnigraphError
+from omnigraph.language.schema.build import compile_schema
 
 if TYPE_CHECKING:
     from omnigraph.cli.shell_session import Session
@@ -32,7 +33,7 @@ class Words(Completer):
         text = document.text_before_cursor
         commands = [*self._session.commands(), EXPLAIN]
         try:
-            catalog, branches = self._session.graph.contract().catalog, self._session.graph.branches()
+            catalog, branches = compile_schema(self._session.graph.schema()), self._session.graph.branches()
         except OmnigraphError:
             # A prompt that can not complete is still a prompt.
             return

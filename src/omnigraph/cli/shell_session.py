@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.cli import output
 from omnigraph.cli.addressing import Target, open_graph
-from omnigraph.cli.mutate import print_change
-from omnigraph.cli.read_formats import ReadOutput, print_read
+from omnigraph.cli.read_formats import ReadOutput, print_change, print_read
 from omnigraph.cli.settings import OUTPUTS
 from omnigraph.cli.shell_text import EXPLAIN, statement_of, without_end
 from omnigraph.cli.sources import params_object
@@ -18,8 +17,7 @@ from omnigraph.language.suggest import did_you_mean, nearest_name
 from omnigraph.query.text_table import TableStyle
 
 if TYPE_CHECKING:
-    from omnigraph.graph.graph import Graph
-    from omnigraph.graph.transactions import Transaction
+    from omnigraph.client.graph import AnyGraph, AnyTransaction
     from omnigraph.language.query.ast import Query
 
 #: How answers call a query that was typed without a name.
@@ -53,11 +51,11 @@ class Session:
     style: TableStyle
     params: dict[str, Any] = field(default_factory=dict)
     over: bool = False
-    _graph: Graph | None = None
-    _transaction: Transaction | None = None
+    _graph: AnyGraph | None = None
+    _transaction: AnyTransaction | None = None
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> AnyGraph:
         """The graph; opened for reading until something is written."""
         if self._graph is None:
             self._graph = open_graph(self.target, "ro")
@@ -100,10 +98,11 @@ class Session:
         if self._transaction is not None:
             self._mutate_inside(self._transaction, source, query, params)
             return
-        done = self._writable().mutate(source, query.name, params, branch=self.branch)
-        print_change(self.branch, query.name or NAME, self.actor, done, as_json=self._as_json)
+        graph = self._writable()
+        done = graph.mutate(source, query.name, params, branch=self.branch)
+        print_change(self.branch, query.name or NAME, graph.actor, done, as_json=self._as_json)
 
-    def _writable(self) -> Graph:
+    def _writable(self) -> AnyGraph:
         """The graph, opened for writing."""
         if self.graph.mode != "rw":
             self._graph = open_graph(self.target, "rw", self.actor)
@@ -111,7 +110,7 @@ class Session:
 
     # --- transactions -----------------------------------------------------------------------------------------------
 
-    def _mutate_inside(self, transaction: Transaction, source: str, query: Query, params: dict[str, Any]) -> None:
+    def _mutate_inside(self, transaction: AnyTransaction, source: str, query: Query, params: dict[str, Any]) -> None:
         try:
             done = transaction.mutate(source, query.name, params)
         except BaseException:
@@ -119,7 +118,10 @@ class Session:
             self._transaction = None
             output.warn("the transaction is undone; nothing of it was written")
             raise
-        output.line(f"{done.affected_nodes} nodes, {done.affected_edges} edges; not committed yet")
+        if done is None:
+            output.line("noted; a server carries it out at the commit")
+        else:
+            output.line(f"{done.affected_nodes} nodes, {done.affected_edges} edges; not committed yet")
 
     def _begin(self, _: str) -> None:
         if self._transaction is not None:
@@ -128,14 +130,14 @@ class Session:
         output.line(f"transaction on {self.branch}: commit writes what follows, rollback forgets it")
 
     def _commit(self, _: str) -> None:
-        transaction = self._ended()
-        print_change(self.branch, "transaction", self.actor, transaction.commit(), as_json=self._as_json)
+        done = self._ended().commit()
+        print_change(self.branch, "transaction", self.graph.actor, done, as_json=self._as_json)
 
     def _rollback(self, _: str) -> None:
         self._ended().rollback()
         output.line("rolled back; nothing was written")
 
-    def _ended(self) -> Transaction:
+    def _ended(self) -> AnyTransaction:
         transaction, self._transaction = self._transaction, None
         if transaction is None:
             raise BadRequest("no transaction is open; start one with begin")
@@ -187,10 +189,11 @@ class Session:
         if not name:
             output.raw(self.graph.schema().rstrip("\n") + "\n")
             return
+        from omnigraph.language.schema.build import compile_schema
         from omnigraph.language.schema.catalog import Catalog
         from omnigraph.language.schema.printer import print_schema
 
-        catalog = self.graph.contract().catalog
+        catalog = compile_schema(self.graph.schema())
         nodes = {key: node for key, node in catalog.nodes.items() if key == name}
         edges = {key: edge for key, edge in catalog.edges.items() if key == name}
         if not nodes and not edges:

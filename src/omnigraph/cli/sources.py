@@ -57,13 +57,27 @@ def naming(file: str | None) -> Iterator[None]:
 class QueryCall:
     """One query of a text and its parameters; `file` is None when the text stood on the command line.
 
-    `name` is empty for a query without a name.
+    `name` is empty for a query without a name. Without a text it is a query that a server stores under the name.
     """
 
-    text: str
+    text: str | None
     file: str | None
     name: str
     params: dict[str, Any] | None
+
+    @property
+    def source(self) -> str:
+        """The text; an error for a stored query, where only a text will do."""
+        if self.text is None:
+            raise by_name_needs_a_server(self.name)
+        return self.text
+
+
+def by_name_needs_a_server(name: str) -> BadRequest:
+    """Only servers store queries; on storage a query comes from a file or from the command line."""
+    return BadRequest(
+        f"by-name invocation needs a server, which keeps stored queries; to run '{name}' from a file, add --query FILE"
+    )
 
 
 _PARAM = click.option(
@@ -200,8 +214,11 @@ def _find_queries(
 
 def _find_query(
     query_path: str | None, query_string: str | None, name: str | None, name_option: str | None
-) -> tuple[str, str]:
-    """The source and the name of a query. The source must parse; whether it fits the schema is found out later."""
+) -> tuple[str | None, str]:
+    """The source and the name of a query; no source for one that a server stores.
+
+    The source must parse; whether it fits the schema is found out later.
+    """
     from omnigraph.language.query.parser import find_query, parse_query_file
 
     refuse_both(query=query_path, query_string=query_string)
@@ -211,9 +228,7 @@ def _find_query(
     if query_path is None and query_string is None:
         if asked is None:
             raise click.UsageError("give the query: --query FILE or -e/--query-string GQ")
-        raise BadRequest(
-            f"by-name invocation needs a server, which keeps stored queries; to run '{asked}' from a file, add --query FILE"
-        )
+        return None, asked
     if query_string is not None and not query_string.strip():
         raise BadRequest("-e/--query-string must not be empty")
     text = read_source(query_path) if query_path is not None else query_string or ""

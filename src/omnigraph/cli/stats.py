@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.addressing import open_graph, resolve_storage
 from omnigraph.cli.commands import Command
 from omnigraph.cli.options import branch_option, json_option, positional_uri
 from omnigraph.cli.scope import DIRECT
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def stats(context: click.Context, uri: str | None, branch: str | None, as_json: bool) -> None:
     """Show rows, fragments, versions, bytes and index coverage of each type."""
-    target = resolve(context, uri)
+    target = resolve_storage(context, uri)
     found = open_graph(target, "ro").stats(branch)
     if as_json:
         output.json({"uri": target.uri} | found.to_dict())

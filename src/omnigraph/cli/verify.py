@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import Target, resolve
+from omnigraph.cli.addressing import Stored, resolve_storage
 from omnigraph.cli.commands import Command
 from omnigraph.cli.counted_progress import counted_progress
 from omnigraph.cli.engine import engine_options, spark_of
@@ -48,7 +48,7 @@ def verify(
     if record and not deep:
         raise click.UsageError("--record writes down what was read whole; it needs --deep")
     settings = context.ensure_object(Settings)
-    target = resolve(context, uri)
+    target = resolve_storage(context, uri)
     if repair and as_json and not settings.yes:
         raise BadRequest("refusing to repair without being asked to confirm; pass --yes with --json")
 
@@ -76,7 +76,7 @@ def verify(
     return int(not report.ok)
 
 
-def _confirmed(settings: Settings, target: Target, report: VerifyReport, *, as_json: bool) -> bool:
+def _confirmed(settings: Settings, target: Stored, report: VerifyReport, *, as_json: bool) -> bool:
     """Whether the repair is wanted: `--yes`, or a person who has read what is lost and types `yes`."""
     if settings.yes:
         return True
@@ -88,7 +88,7 @@ def _confirmed(settings: Settings, target: Target, report: VerifyReport, *, as_j
     return bool(answer == "yes")
 
 
-def _show(target: Target, report: VerifyReport) -> None:
+def _show(target: Stored, report: VerifyReport) -> None:
     output.line(
         f"verify {target.uri} — {_counted(report.branches, 'branch', 'branches')}, {_counted(report.tags, 'tag')}, "
         f"{_counted(report.commits, 'commit')}, {_counted(report.files, 'file')}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.addressing import open_graph, resolve_storage
 from omnigraph.cli.commands import Command
 from omnigraph.cli.options import branch_option, json_option, positional_uri, refuse_both, snapshot_option
-from omnigraph.cli.scope import READ
+from omnigraph.cli.scope import PREVIEW
 
 
-@click.command(cls=Command, scope=READ)
+@click.command(cls=Command, scope=PREVIEW)
 @positional_uri
 @click.option("--type", "type_name", metavar="TYPE", help="Draw nodes of this type; the schema unless given.")
 @click.option("--id", "node_id", metavar="ID", help="Draw one node of the type and what stands around it.")
@@ -42,7 +42,7 @@ def viz(
     if node_id is not None and type_name is None:
         raise click.UsageError("--id needs --type: the type of the node")
     draw = drawer_of(out)
-    target = resolve(context, uri)
+    target = resolve_storage(context, uri)
     graph = open_graph(target, "ro")
     picture = graph.picture(type_name, node_id, depth=depth, limit=limit, branch=branch, snapshot=snapshot)
     Output.parse(out).write([draw(picture)])

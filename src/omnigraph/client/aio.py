@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
+from contextlib import suppress
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -15,6 +16,7 @@ from omnigraph.client.handle import Handle, Reference, refuse_actor
 from omnigraph.client.requests import Ask
 from omnigraph.client.transport import Awaited
 from omnigraph.client.values import AsyncBlob, BlobPlace, ChangePages
+from omnigraph.errors import Denied
 from omnigraph.graph.graph import RETRIES
 from omnigraph.graph.handle import NOW, SchemaOf
 from omnigraph.mutation.execute import MutationResult
@@ -196,7 +198,8 @@ async def connect_async(
         if graph is None:
             server.graph = await server.run(only_graph(url))
         connected = AsyncGraph(server)
-        await connected.head()
+        with suppress(Denied):
+            await connected.head()
     except BaseException:
         await server.close()
         raise

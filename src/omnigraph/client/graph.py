@@ -6,6 +6,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from functools import wraps
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
@@ -17,9 +18,10 @@ from omnigraph.client.handle import Handle, Reference, refuse_actor
 from omnigraph.client.requests import Ask, get
 from omnigraph.client.transport import Blocking
 from omnigraph.client.values import BlobPlace, ChangePages, RemoteBlob
-from omnigraph.errors import BadRequest, ManifestContention, PreconditionFailed
+from omnigraph.errors import BadRequest, Denied, ManifestContention, PreconditionFailed
 from omnigraph.graph.graph import LONGEST_WAIT, RETRIES, SHORTEST_WAIT, Graph
 from omnigraph.graph.handle import NOW, SchemaOf
+from omnigraph.graph.transactions import Transaction
 from omnigraph.mutation.execute import MutationResult
 
 Given = ParamSpec("Given")
@@ -174,10 +176,6 @@ class RemoteGraph(Handle):
         self.close()
 
 
-#: A handle of a graph, embedded or served: the type checker holds what is called against both.
-AnyGraph = Graph | RemoteGraph
-
-
 class RemoteTransaction(writing.PendingTransaction):
     """Mutations that become one commit; made by `RemoteGraph.transaction`."""
 
@@ -196,6 +194,11 @@ class RemoteTransaction(writing.PendingTransaction):
     ) -> None:
         if self._ends_well(error):
             self.commit()
+
+
+#: A handle of a graph, and a transaction, embedded or served: the type checker holds what is called against both.
+AnyGraph = Graph | RemoteGraph
+AnyTransaction = Transaction | RemoteTransaction
 
 
 def waits(attempts: int) -> Iterator[float | None]:
@@ -219,12 +222,18 @@ def connect(url: str, graph: str | None = None, *, token: str | None = None, ver
         if graph is None:
             server.graph = server.run(only_graph(url))
         connected = RemoteGraph(server)
-        # A wrong address, token or id is told here, not by the first verb.
-        connected.head()
+        # A wrong address, token or id is told here, not by the first verb. Who may not read may still do other things.
+        with suppress(Denied):
+            connected.head()
     except BaseException:
         server.close()
         raise
     return connected
+
+
+def remote_graph(url: str, graph: str, token: str | None) -> RemoteGraph:
+    """A handle of a served graph that has not been asked for yet: what is wrong is told by the first verb."""
+    return RemoteGraph(Blocking(url, graph, token))
 
 
 def served_graphs(url: str, *, token: str | None = None, verify: bool | str = True) -> list[dict[str, str]]:

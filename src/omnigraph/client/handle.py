@@ -12,6 +12,9 @@ from omnigraph.commit.model import MAIN, Commit
 from omnigraph.errors import BadRequest
 from omnigraph.wire.failures import LIBRARY
 
+#: Where conditional writes go. A server without this route refuses them, and never takes them for plain ones.
+CONDITIONAL = "/if-graph-commit"
+
 Reference = RemoteSnapshot | str | int | None
 Target = Commit | RemoteSnapshot | str | int | None
 
@@ -88,7 +91,7 @@ class Handle:
         """The answer to a mutation, which may be bound to the head of the branch: the library's form of it."""
         required = if_commit or (self._since if branch == self.branch else None)
         if required is not None:
-            path = f"{path}/if-graph-commit"
+            path += CONDITIONAL
         condition = None if required is None else {"Omnigraph-If-Graph-Commit": required}
         told = yield from self._written(path, body, key, condition)
         return told[LIBRARY]

@@ -16,12 +16,13 @@ import pyarrow as pa
 
 from omnigraph.errors import BadRequest, KeyConflict, LoadRejected, OmnigraphError
 from omnigraph.load.foreign import table_of
+from omnigraph.load.inputs import ENDINGS, JSONL
 from omnigraph.load.parsed import rejection
 from omnigraph.load.tabular import require_one_type
-from omnigraph.storage.files import find_files
+from omnigraph.load.text import COMPRESSIONS
+from omnigraph.storage.files import InputFile, find_files
 
 _PIECE = 1 << 20
-_ENDINGS = (".jsonl", ".ndjson", ".json")
 _PLACE = re.compile(r"^(?:line|record) ([0-9]+): ")
 
 #: Rows of one origin: what it is called, and its lines.
@@ -77,19 +78,18 @@ def upload_of(
 ) -> Upload:
     """What a caller gives to `load`, as lines."""
     if format not in (None, "jsonl"):
-        raise BadRequest(f"a served load takes JSON lines; open the graph with og.open to load {format} files")
+        raise _only_lines(format)
     table = table_of(data)
     if table is not None:
         require_one_type(type_name, edge)
         return Upload([("<table>", _table_lines(table, type_name, edge, mapping or {}))], repeatable=False)
-    if type_name is not None or edge is not None or mapping:
-        raise BadRequest("`type`, `edge` and a mapping are for tables: Parquet, CSV, or a table in memory")
     if isinstance(data, bytes | bytearray):
-        return Upload([("<data>", [bytes(data)])], repeatable=True)
+        return _plain(Upload([("<data>", [bytes(data)])], repeatable=True), type_name, edge, mapping)
     if hasattr(data, "read"):
-        return Upload([(str(getattr(data, "name", "<stream>")), _read(data))], repeatable=False)
+        stream = Upload([(str(getattr(data, "name", "<stream>")), _read(data))], repeatable=False)
+        return _plain(stream, type_name, edge, mapping)
     if isinstance(data, str | os.PathLike):
-        return _of_paths([os.fspath(data)])
+        return _plain(_of_paths([os.fspath(data)]), type_name, edge, mapping)
     if isinstance(data, Mapping):
         raise BadRequest("give the entities as a list of dicts, not a single dict")
     if not isinstance(data, Iterable):
@@ -97,9 +97,16 @@ def upload_of(
     items = iter(data)
     first = next(items, None)
     if isinstance(first, str | os.PathLike):
-        return _of_paths([os.fspath(first), *map(os.fspath, items)])
+        return _plain(_of_paths([os.fspath(first), *map(os.fspath, items)]), type_name, edge, mapping)
     listed = chain([] if first is None else [first], items)
-    return Upload([("<rows>", map(_line, listed))], repeatable=False)
+    return _plain(Upload([("<rows>", map(_line, listed))], repeatable=False), type_name, edge, mapping)
+
+
+def _plain(upload: Upload, type_name: str | None, edge: str | None, mapping: Mapping[str, str] | None) -> Upload:
+    """Lines say themselves what they are; what is for the columns of tables is refused."""
+    if type_name is not None or edge is not None or mapping:
+        raise BadRequest("`type`, `edge` and a mapping are for tables: Parquet, CSV, or a table in memory")
+    return upload
 
 
 def _of_paths(paths: list[str]) -> Upload:
@@ -108,17 +115,37 @@ def _of_paths(paths: list[str]) -> Upload:
         if path == "-":
             sources.append(("<stdin>", _read(sys.stdin.buffer)))
         else:
-            sources += [(file.name, _Pieces(file)) for file in find_files(path, _ENDINGS)]
+            sources += [(file.name, _Pieces(_lines_file(file))) for file in find_files(path, ENDINGS[JSONL])]
     return Upload(sources, repeatable="-" not in paths)
+
+
+def _lines_file(file: InputFile) -> InputFile:
+    """A file of lines; one of a table is refused before anything is sent."""
+    for format, endings in ENDINGS.items():
+        if format != JSONL and file.path.lower().endswith(endings):
+            raise _only_lines(format)
+    return file
+
+
+def _only_lines(format: str | None) -> BadRequest:
+    return BadRequest(
+        f"a served load takes JSON lines, and no {format} files; give them as a table in memory, or load them on the storage "
+        "(og.open, --store)"
+    )
 
 
 @dataclass(frozen=True)
 class _Pieces:
-    """The bytes of a file, each time anew."""
+    """The bytes of a file, each time anew; those of a compressed one as they were before."""
 
-    file: Any
+    file: InputFile
 
     def __iter__(self) -> Iterator[bytes]:
+        compression = COMPRESSIONS.get((self.file.suffixes or [""])[-1])
+        if compression is not None:
+            with self.file.opened() as raw, pa.CompressedInputStream(pa.PythonFile(raw, "r"), compression) as stream:
+                yield from _read(stream)
+            return
         for start in range(0, self.file.size, _PIECE):
             yield self.file.read(start, start + _PIECE)
 

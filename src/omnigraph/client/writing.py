@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
-from omnigraph.client.handle import Handle, Target, refuse_actor, storage_only
+from omnigraph.client.handle import CONDITIONAL, Handle, Target, refuse_actor, storage_only
 from omnigraph.client.reading import ROWS, deadline, snapshot
 from omnigraph.client.requests import Ask, Request, keyed, post, segment
 from omnigraph.client.uploads import upload_of
@@ -23,6 +23,7 @@ from omnigraph.load.model import LoadResult, Progress
 from omnigraph.merge.resolutions import listed_resolutions
 from omnigraph.merge.result import MergeResult
 from omnigraph.mutation.execute import MutationResult
+from omnigraph.query.limits import Cancel
 from omnigraph.query.result import Result
 from omnigraph.wire import results
 from omnigraph.wire.arrow import ARROW_STREAM, result_of
@@ -89,18 +90,23 @@ def invoke(
     expect_mutation: bool | None = None,
     if_commit: str | None = None,
     idempotency_key: str | None = None,
+    message: str | None = None,
     timeout: float | None = None,
 ) -> Ask[Result | MutationResult]:
     """Call a stored query of the server by its name: the rows of a read, or what a mutation did.
 
-    `expect_mutation`: refuse a query of the other kind. `if_commit`: only while this commit is the head of the branch; for
-    mutations.
+    `expect_mutation`: refuse a query of the other kind. `if_commit`, `idempotency_key`, `message`: as in `mutate`. `timeout`:
+    seconds that a read may take.
     """
-    body = {"params": None if params is None else dict(params), "expect_mutation": expect_mutation}
+    body = {
+        "params": None if params is None else dict(params),
+        "expect_mutation": expect_mutation,
+        "message": message,
+    }
     path = f"/queries/{segment(name)}"
     condition = {}
     if if_commit is not None:
-        path, condition = f"{path}/if-graph-commit", {"Omnigraph-If-Graph-Commit": if_commit}
+        path, condition = path + CONDITIONAL, {"Omnigraph-If-Graph-Commit": if_commit}
     headers = keyed(idempotency_key, ROWS | deadline(timeout) | condition)
     answer = yield post(path, body | handle._place(branch, snapshot), headers)
     if answer.headers["content-type"].startswith(ARROW_STREAM):
@@ -263,6 +269,22 @@ class PendingTransaction:
         """Add a mutation. Whether it can be carried out is told by the commit."""
         self._require_open()
         self._mutations.append((source, name, params))
+
+    def query(
+        self,
+        source: str | Path,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        memory_limit: int | str | None = None,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
+    ) -> Result:
+        """Refused: nothing of a served transaction is there to be read before its commit."""
+        raise BadRequest(
+            "a served transaction is carried out at its commit, so it can not be read before; query the graph before or after "
+            "it, or open the graph with og.open"
+        )
 
     def rollback(self) -> None:
         """Forget all that was asked; nothing of it is in the graph."""

@@ -40,7 +40,8 @@ FORMATS = (JSONL, PARQUET, CSV, ARROW)
 DOCUMENTS_AT_ONCE = 10_000
 RANGE_BYTES = 32 << 20
 SMALLEST_RANGE = 1 << 20
-_ENDINGS = {
+#: How the names of files of each format end.
+ENDINGS = {
     JSONL: tuple(f".{name}{end}" for name in ("jsonl", "ndjson", "json") for end in ("", ".gz", ".zst")),
     PARQUET: (".parquet",),
     CSV: (".csv", ".tsv", ".tab"),
@@ -166,7 +167,7 @@ def _of_paths(paths: Sequence[str], given: Given, catalog: Catalog, scratch: Scr
         if path == "-":
             files.append(_spooled_input(scratch))
         else:
-            files += find_files(path, _ENDINGS[kind], given.storage_options)
+            files += find_files(path, ENDINGS[kind], given.storage_options)
     if given.delimiter is not None and kind != CSV:
         raise BadRequest("a delimiter is for CSV files")
     if kind != JSONL and given.type is None and given.edge is None and not given.columns.mapping:
@@ -192,10 +193,10 @@ def _format_of(paths: Sequence[str]) -> str:
         return JSONL
     name = paths[0].lower()
     for kind in (PARQUET, CSV, ARROW):
-        if name.endswith(_ENDINGS[kind]):
+        if name.endswith(ENDINGS[kind]):
             return kind
     for kind in (PARQUET, CSV, ARROW):
-        if any(any(Path(paths[0]).glob(f"*/*/*{ending}")) for ending in _ENDINGS[kind]):
+        if any(any(Path(paths[0]).glob(f"*/*/*{ending}")) for ending in ENDINGS[kind]):
             return kind
     return JSONL
 

@@ -72,12 +72,13 @@ class TransactionBody(Struct):
 
 
 class InvokeBody(Struct):
-    """What a stored query is called with. `expect_mutation`: refuse a query of the other kind."""
+    """What a stored query is called with. `expect_mutation`: refuse a query of the other kind. `message`: of the commit."""
 
     params: Params | None = None
     branch: Branch | None = None
     snapshot: str | None = None
     expect_mutation: bool | None = None
+    message: str | None = None
 
 
 class SchemaBody(Struct):

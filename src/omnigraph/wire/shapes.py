@@ -2,20 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from omnigraph.commit.model import MAIN, Commit
 
 if TYPE_CHECKING:
     from omnigraph.errors import PreconditionFailed
     from omnigraph.evolution.apply import Applied
-    from omnigraph.graph.blobs import BlobValue
-    from omnigraph.graph.snapshot import Snapshot
     from omnigraph.language.query.ast import Query
     from omnigraph.load.model import LoadResult
     from omnigraph.merge.result import MergeResult
     from omnigraph.mutation.execute import MutationResult
     from omnigraph.query.result import Result
+
+
+class ShownTable(Protocol):
+    """One table of a snapshot, of a graph on storage or of a served one."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def branch(self) -> str | None: ...
+    @property
+    def row_count(self) -> int: ...
+
+
+class ShownSnapshot(Protocol):
+    """A snapshot of a graph on storage or of a served one."""
+
+    @property
+    def branch(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def stamp(self) -> int: ...
+    def entries(self) -> Sequence[ShownTable]: ...
+
+
+class ShownBlob(Protocol):
+    """A blob value of a graph on storage or of a served one."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def length(self) -> int | None: ...
+    @property
+    def etag(self) -> str | None: ...
+    @property
+    def uri(self) -> str | None: ...
+    @property
+    def snapshot_id(self) -> str: ...
 
 
 def commit_output(commit: Commit) -> dict[str, Any]:
@@ -129,12 +170,12 @@ def precondition_output(error: PreconditionFailed) -> dict[str, Any]:
     return {"error": error.message, "precondition_failure": failure}
 
 
-def snapshot_output(snapshot: Snapshot) -> dict[str, Any]:
+def snapshot_output(snapshot: ShownSnapshot) -> dict[str, Any]:
     """The tables of a graph at one commit."""
     return {
         "graph_branch": snapshot.branch,
         "graph_manifest_version": snapshot.version,
-        "internal_schema_version": snapshot.state.stamp,
+        "internal_schema_version": snapshot.stamp,
         "datasets": [
             {
                 "entity_kind": entry.key.partition(":")[0],
@@ -154,7 +195,7 @@ def blob_output(
     type_name: str,
     entity_id: str,
     property: str,
-    blob: BlobValue,
+    blob: ShownBlob,
     branch: str | None,
     snapshot: str | None,
 ) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def _answered(call: Call, if_commit: str | None) -> Answer:
         return answer_query(call, asked, body.branch, body.snapshot, result)
     if body.snapshot is not None:
         raise BadRequest(f"'{query.name}' is a mutation: it writes to a branch, not to a snapshot")
-    return answer_mutation(call, asked, body.branch, if_commit)
+    return answer_mutation(call, asked, body.branch, if_commit, body.message)
 
 
 OPERATIONS = [
