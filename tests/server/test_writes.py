@@ -194,6 +194,60 @@ def test_a_lost_race_is_told_with_the_versions(served: Served) -> None:
     }
 
 
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+
+def test_a_transaction_is_one_commit(served: Served) -> None:
+    before = served.head()
+    mutations = [
+        {"query": ADD, "params": {"name": "eve", "ignored": 1}},
+        {"query": AGE, "name": "age", "params": {"name": "eve", "age": 5}},
+        {"query": DROP, "params": {"name": "ada"}},
+    ]
+    answer = served.post("/transactions", {"mutations": mutations, "message": "all three", "if_commit": before})
+    told = answer.json()
+    names = ["branch", "query_name", "affected_nodes", "affected_edges", "actor_id", "commit", "mutations"]
+    assert (answer.status_code, list(told)) == (200, names)
+    assert (told["branch"], told["query_name"], told["actor_id"]) == ("main", "add, age, drop", "default")
+    assert told["mutations"] == [
+        {"query_name": "add", "affected_nodes": 1, "affected_edges": 0},
+        {"query_name": "age", "affected_nodes": 1, "affected_edges": 0},
+        {"query_name": "drop", "affected_nodes": 1, "affected_edges": 2},
+    ]
+    assert told["commit"]["parent_commit_id"] == before
+    rows = served.post("/query", {"query": ALL}).json()["rows"]
+    assert rows == [{"p.name": "ben", "p.age": 25}, {"p.name": "eve", "p.age": 5}]
+
+
+def test_a_failure_in_a_transaction_undoes_all(served: Served) -> None:
+    before = served.head()
+    add = {"query": ADD, "params": {"name": "eve"}}
+    for other, status, error in (
+        ({"query": "query q() { insert None { a: 1 } }"}, 400, "None"),
+        ({"query": ALL}, 400, "is a read"),
+        ({"query": ADD, "name": "none"}, 400, "none"),
+        ({"query": 'query k() { insert Knows { from: "eve", to: "nobody" } }'}, 400, "nobody"),
+    ):
+        assert_error(served.post("/transactions", {"mutations": [add, other]}), status, "bad_request", error)
+    assert_error(served.post("/transactions", {"mutations": []}), 400, "bad_request", "mutations")
+    assert_error(served.post("/transactions", {"mutations": [add], "branch": "none"}), 404, "not_found")
+    lost = served.post("/transactions", {"mutations": [add], "if_commit": "01ARZ3NDEKTSV4RRFFQ69G5FAV"})
+    failure = {"expected": "01ARZ3NDEKTSV4RRFFQ69G5FAV", "actual": before}
+    assert_error(lost, 412, None, precondition_failure=failure)
+    assert_error(served.post("/transactions", {"mutations": [add]}, headers={IF: before}), 400, "bad_request")
+    assert served.head() == before
+
+
+def test_a_repeated_transaction_returns_the_first_receipt(served: Served) -> None:
+    body = {"mutations": [{"query": ADD, "params": {"name": "eve"}}, {"query": DROP, "params": {"name": "ada"}}]}
+    first, again = (served.post("/transactions", body, headers={"Idempotency-Key": "k"}) for _ in range(2))
+    assert first.status_code == 200, first.text
+    assert again.json() == first.json()
+    assert served.head() == first.json()["commit"]["graph_commit_id"]
+    other = served.post("/transactions", {"mutations": body["mutations"][:1]}, headers={"Idempotency-Key": "k"})
+    assert_error(other, 400, "bad_request", "was used for another request")
+
+
 # --- branches ---------------------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from types import FrameType
 from starlette.exceptions import HTTPException
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette_compress import CompressMiddleware, add_compress_type
 
 from omnigraph.errors import NotFound
 from omnigraph.ids import new_ulid
@@ -23,10 +24,18 @@ from omnigraph.server.routes import beyond, blobs, exploring, feeds, flat, jobs,
 from omnigraph.server.settings import HEAD_TOO_LARGE
 from omnigraph.server.state import ServerState
 from omnigraph.server.studio import is_studio_path, serve_studio
+from omnigraph.wire.arrow import ARROW_STREAM
 from omnigraph.wire.failures import error_body, status_of
 
 PREFIX = "/graphs/{graph_id}"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+
+#: Answers of fewer bytes are not compressed.
+SMALLEST_COMPRESSED = 2048
+# Lines are sent on as they come, also when they are compressed.
+add_compress_type("application/x-ndjson", streaming=True)
+add_compress_type(ARROW_STREAM)
 
 
 def operations(state: ServerState) -> list[Operation]:
@@ -56,8 +65,12 @@ class Application:
 
     def __init__(self, state: ServerState, served: Sequence[Operation]) -> None:
         self._state = state
-        self._router = Router(
+        router = Router(
             _routes(state, served), redirect_slashes=False, default=self._elsewhere, lifespan=lambda _: _lifespan(state)
+        )
+        # Clients that ask for it get zstd or gzip; blobs go out as they are, because ranges count their own bytes.
+        self._router = CompressMiddleware(
+            router, minimum_size=SMALLEST_COMPRESSED, zstd_level=1, gzip_level=1, brotli=False
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

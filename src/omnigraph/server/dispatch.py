@@ -32,6 +32,8 @@ _log = logging.getLogger("omnigraph.server")
 #: Seconds between two polls of an endless answer that gave nothing, and between two signs of life.
 FOLLOW_SECONDS = 0.25
 KEEP_ALIVE_SECONDS = 15.0
+#: A larger answer is sent in pieces of so many bytes.
+PIECE_BYTES = 1 << 18
 _STOPPING = (
     "the server is stopping and did not wait for this request any longer; repeat it, with the same idempotency key if it "
     "writes"
@@ -203,11 +205,21 @@ class Endpoint:
         if call.committed and call.served is not None:
             state.metrics.committed(call.served.graph_id)
         headers = _deprecation(operation) | dict(answer.headers)
+        if isinstance(answer, Answer) and len(answer.content) > PIECE_BYTES:
+            # Piece by piece, so that compressing and sending a large answer lets others go on.
+            headers["Content-Length"] = str(len(answer.content))
+            return StreamingResponse(_in_pieces(answer.content), answer.status, headers, answer.media_type)
         if isinstance(answer, Answer):
             return Response(answer.content, answer.status, headers, answer.media_type)
         if isinstance(answer, Follow):
             return StreamingResponse(_followed(answer, call, state), 200, headers, answer.media_type)
         return StreamingResponse(_sent(answer.pieces, call, state), answer.status, headers, answer.media_type)
+
+
+async def _in_pieces(content: bytes) -> AsyncIterator[bytes]:
+    view = memoryview(content)
+    for start in range(0, len(view), PIECE_BYTES):
+        yield bytes(view[start : start + PIECE_BYTES])
 
 
 def _prefers_job(call: Call) -> bool:
