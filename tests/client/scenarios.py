@@ -6,7 +6,7 @@ import base64
 import io
 import tempfile
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -303,6 +303,21 @@ WRITES: dict[str, Scenario] = {
     ],
     "commits of an actor": lambda g: [add(g), g.commits(actor="nobody")],
     "commits of an unknown kind": lambda g: g.commits(kind="none"),
+    "stats": lambda g: [(table.type_key, table.rows, table.fragments) for table in g.stats().tables],
+    "stats of an unknown branch": lambda g: g.stats("none"),
+    "recoveries of nothing": lambda g: g.recoveries(),
+    "ensure indices": lambda g: [g.ensure_indices(dry_run=True), g.ensure_indices(), g.ensure_indices()],
+    "ensure indices of a type": lambda g: g.ensure_indices(types="node:Doc"),
+    "ensure indices of an unknown type": lambda g: g.ensure_indices(types=["node:None"]),
+    "optimize": lambda g: [add(g), g.optimize(dry_run=True), g.optimize(), g.head().kind],
+    "cleanup": lambda g: [
+        add(g),
+        add(g, "fay"),
+        _cleaned(g.cleanup(keep=1, dry_run=True)),
+        _cleaned(g.cleanup(keep=1)),
+    ],
+    "cleanup by age": lambda g: _cleaned(g.cleanup(older_than=timedelta(days=1))),
+    "cleanup without a rule": lambda g: g.cleanup(),
     "retrying": lambda g: [g.retrying(lambda h: set_age(h, people(h)[0]["p.age"] + 1)), people(g)],
     "retrying what fails": lambda g: g.retrying(lambda h: h.query("query")),
     "retrying with no attempts": lambda g: g.retrying(lambda h: None, attempts=0),
@@ -438,6 +453,16 @@ def _failing_block(graph: Any) -> Any:
     with graph.transaction() as transaction:
         transaction.mutate(ADD, "add", {"name": "zoe"})
         raise og.errors.BadRequest("on purpose")
+
+
+def _cleaned(report: Any) -> Any:
+    """What a cleanup says, without the sizes of files, which differ from graph to graph."""
+    return [
+        report.keep,
+        report.older_than,
+        report.dry_run,
+        [(dataset.type_key, dataset.old_versions_removed, dataset.error) for dataset in report.datasets],
+    ]
 
 
 def _cancelled() -> og.Cancel:

@@ -11,18 +11,16 @@ import omnigraph as og
 
 #: What only the storage of a graph can do, and what belongs to a handle on storage.
 ON_STORAGE = {
-    "cleanup",
+    "branch_states",
+    "compare",
     "contract",
     "discard_operation",
-    "ensure_indices",
-    "optimize",
+    "neighbours",
     "pending_operations",
     "picture",
-    "recoveries",
     "repair",
     "spark_changes",
     "spark_table",
-    "stats",
     "verify",
 }
 #: What only a server has.

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from omnigraph.changes.commits import CommitChanges
-from omnigraph.client import reading, writing
+from omnigraph.client import reading, upkeep, writing
 from omnigraph.client.graph import SETTLED_BY_REPEATING, only_graph, token_of, waits
 from omnigraph.client.handle import Handle, Reference, refuse_actor
 from omnigraph.client.requests import Ask
@@ -105,6 +105,12 @@ class AsyncGraph(Handle):
     apply_schema = _awaited(writing.apply_schema)
     export = _awaited(reading.export)
     refresh = _awaited(reading.refresh)
+    stats = _awaited(upkeep.stats)
+    recoveries = _awaited(upkeep.recoveries)
+    ensure_indices = _awaited(upkeep.ensure_indices)
+    optimize = _awaited(upkeep.optimize)
+    cleanup = _awaited(upkeep.cleanup)
+
     stored_queries = _awaited(reading.stored_queries)
     invoke = _awaited(writing.invoke)
 

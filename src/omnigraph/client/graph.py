@@ -13,7 +13,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from omnigraph.changes.commits import CommitChanges
 from omnigraph.changes.model import Change, Changes
-from omnigraph.client import reading, writing
+from omnigraph.client import reading, upkeep, writing
 from omnigraph.client.handle import Handle, Reference, refuse_actor
 from omnigraph.client.requests import Ask, get
 from omnigraph.client.transport import Blocking
@@ -114,6 +114,12 @@ class RemoteGraph(Handle):
     apply_schema = _blocking(writing.apply_schema)
     export = _blocking(reading.export)
     refresh = _blocking(reading.refresh)
+
+    stats = _blocking(upkeep.stats)
+    recoveries = _blocking(upkeep.recoveries)
+    ensure_indices = _blocking(upkeep.ensure_indices)
+    optimize = _blocking(upkeep.optimize)
+    cleanup = _blocking(upkeep.cleanup)
 
     #: Only served graphs have stored queries.
     stored_queries = _blocking(reading.stored_queries)

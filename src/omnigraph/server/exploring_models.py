@@ -34,6 +34,12 @@ class UpkeepBody(Struct):
     dry_run: bool = False
 
 
+class IndexBody(UpkeepBody):
+    """Indexes that are built; `types`: only those of some types, such as node:Person."""
+
+    types: list[str] | None = None
+
+
 class CleanupBody(Struct):
     """Old versions that may go: of each branch all but the newest `keep` commits, and what is older than, such as 7d."""
 

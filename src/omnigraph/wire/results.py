@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from omnigraph.changes.commits import CommitChanges
 from omnigraph.changes.feed import Block, FeedPage
@@ -19,6 +21,17 @@ from omnigraph.mutation.execute import MutationResult
 from omnigraph.wire.failures import conflict_of
 
 Told = Mapping[str, Any]
+Report = TypeVar("Report")
+
+
+def told_report(report: object) -> Any:
+    """A report of maintenance, a dataclass of plain values, as JSON has it."""
+    return msgspec.to_builtins(report)
+
+
+def report_of(kind: type[Report], told: Told) -> Report:
+    """A report of maintenance from what `told_report` made of it."""
+    return msgspec.convert(told, kind)
 
 
 def commit_of(told: Told) -> Commit:

@@ -10,6 +10,7 @@ from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.reads import read_nothing, read_parameter_branch
 from omnigraph.server.routes.sources import named
 from omnigraph.server.routes.writes import WRITE_STATUSES
+from omnigraph.wire.results import told_report
 
 
 def _admin(call: Call) -> Iterable[Need]:
@@ -30,21 +31,21 @@ def _recoveries(call: Call) -> Answer:
 
 
 def _ensure_indices(call: Call) -> Answer:
-    body: models.UpkeepBody = call.body
-    report = call.graph.ensure_indices(named(body.branch), actor=call.actor, dry_run=body.dry_run)
-    return call.json({"dry_run": body.dry_run, "report": report.to_dict()})
+    body: models.IndexBody = call.body
+    report = call.graph.ensure_indices(named(body.branch), types=body.types, actor=call.actor, dry_run=body.dry_run)
+    return call.json({"dry_run": body.dry_run, "report": report.to_dict()}, told_report(report))
 
 
 def _optimize(call: Call) -> Answer:
     body: models.UpkeepBody = call.body
     report = call.graph.optimize(named(body.branch), actor=call.actor, dry_run=body.dry_run)
-    return call.json({"dry_run": body.dry_run, "report": report.to_dict()})
+    return call.json({"dry_run": body.dry_run, "report": report.to_dict()}, told_report(report))
 
 
 def _cleanup(call: Call) -> Answer:
     body: models.CleanupBody = call.body
     report = call.graph.cleanup(keep=body.keep, older_than=body.older_than, dry_run=body.dry_run, actor=call.actor)
-    return call.json({"dry_run": body.dry_run, "report": report.to_dict()})
+    return call.json({"dry_run": body.dry_run, "report": report.to_dict()}, told_report(report))
 
 
 OPERATIONS = [
@@ -75,7 +76,7 @@ OPERATIONS = [
         "Build the indexes that are declared and missing.",
         _ensure_indices,
         _admin,
-        body=models.UpkeepBody,
+        body=models.IndexBody,
         answers=models.UpkeepAnswer,
         statuses=WRITE_STATUSES,
         writes=True,

@@ -1,0 +1,84 @@
+"""The verbs about the storage of a graph, as generators of requests; see `requests`. The server carries them out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any, Literal, TypeVar
+
+from omnigraph.client.handle import Handle, refuse_actor, storage_only, words
+from omnigraph.client.requests import Ask, get
+from omnigraph.commit.audit import Recovery
+from omnigraph.maintenance.cleanup import CleanupReport
+from omnigraph.maintenance.indexes import IndexReport
+from omnigraph.maintenance.optimize import OptimizeReport
+from omnigraph.maintenance.stats import GraphStats
+from omnigraph.maintenance.workplace import UpkeepProgress
+from omnigraph.wire.failures import LIBRARY
+from omnigraph.wire.results import report_of
+
+Report = TypeVar("Report")
+
+
+def stats(handle: Handle, branch: str | None = None) -> Ask[GraphStats]:
+    """Rows, fragments, versions, bytes and index coverage of each type, and what maintenance would gain."""
+    told = yield from get("/stats", {"branch": handle._named(branch)})
+    return report_of(GraphStats, told)
+
+
+def recoveries(handle: Handle) -> Ask[list[Recovery]]:
+    """Every completed recovery of this graph."""
+    told = yield from get("/recoveries")
+    return [report_of(Recovery, found) for found in told["recoveries"]]
+
+
+def ensure_indices(
+    handle: Handle,
+    branch: str | None = None,
+    *,
+    types: Collection[str] | str | None = None,
+    actor: str | None = None,
+    engine: Literal["auto", "local", "spark"] = "auto",
+    progress: UpkeepProgress | None = None,
+    dry_run: bool = False,
+) -> Ask[IndexReport]:
+    """Build the indexes that are declared and missing, in one commit. `progress` is not called."""
+    body = {"branch": handle._named(branch), "dry_run": dry_run, "types": words(types)}
+    return (yield from _worked(handle, IndexReport, "/ensure-indices", body, actor, engine))
+
+
+def optimize(
+    handle: Handle,
+    branch: str | None = None,
+    *,
+    actor: str | None = None,
+    engine: Literal["auto", "local", "spark"] = "auto",
+    progress: UpkeepProgress | None = None,
+    dry_run: bool = False,
+) -> Ask[OptimizeReport]:
+    """Compact the tables of a branch and complete their indexes, in one commit. `progress` is not called."""
+    body = {"branch": handle._named(branch), "dry_run": dry_run}
+    return (yield from _worked(handle, OptimizeReport, "/optimize", body, actor, engine))
+
+
+def cleanup(
+    handle: Handle,
+    *,
+    keep: int | None = None,
+    older_than: timedelta | str | None = None,
+    dry_run: bool = False,
+    actor: str | None = None,
+) -> Ask[CleanupReport]:
+    """Remove old versions and what nothing refers to any more; with `dry_run` only say what that would be."""
+    age = f"{int(older_than.total_seconds())}s" if isinstance(older_than, timedelta) else older_than
+    body = {"keep": keep, "older_than": age, "dry_run": dry_run}
+    return (yield from _worked(handle, CleanupReport, "/cleanup", body, actor, "auto"))
+
+
+def _worked(
+    handle: Handle, kind: type[Report], path: str, body: dict[str, Any], actor: str | None, engine: str
+) -> Ask[Report]:
+    refuse_actor(actor)
+    storage_only("served upkeep", engine=(engine, "auto"))
+    told = yield from handle._written(path, body)
+    return report_of(kind, told[LIBRARY])
