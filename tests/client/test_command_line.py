@@ -37,8 +37,8 @@ def stored(path: Path) -> Typed:
     return Typed(str(path), "--store", str(path))
 
 
-def over(url: str) -> Typed:
-    return Typed(f"{url}/graphs/people", "--server", url, "--graph", "people")
+def over(url: str, graph: str = "people") -> Typed:
+    return Typed(f"{url}/graphs/{graph}", "--server", url, "--graph", graph)
 
 
 def typed_outcome(scenario: Any, graph: Typed) -> Any:
