@@ -87,7 +87,7 @@ def test_precedence(
         pytest.param(("snapshot", "--server", "prod"), "no server 'prod' is configured", id="unknown-server"),
         pytest.param(("snapshot", "--server", "wrong"), "servers.wrong.url in", id="no-web-address"),
         pytest.param(("recovery", "list", "--cluster", "brain"), "no cluster 'brain' is configured", id="cluster"),
-        pytest.param(("recovery", "list", "--cluster", "./dir"), "'./dir' can not be used", id="cluster-folder"),
+        pytest.param(("recovery", "list", "--cluster", "./dir"), "there is no applied cluster at", id="cluster-folder"),
         pytest.param(("snapshot", "--profile", "nope"), "profile 'nope' is not in", id="unknown-profile"),
         pytest.param(("snapshot", "--profile", "served"), "no answer from http://127.0.0.1:1", id="served-profile"),
         pytest.param(
@@ -105,6 +105,11 @@ def test_precedence(
             "`optimize` is a direct (storage-native) command and needs direct storage access",
             id="optimize-on-a-web-address",
         ),
+        pytest.param(
+            ("snapshot", "--profile", "ours"),
+            "'brain' is a cluster, whose graphs are read and written",
+            id="data-of-a-cluster",
+        ),
         pytest.param(("snapshot", "--profile", "two"), "exactly one of server, cluster and store", id="two-scopes"),
     ],
 )
@@ -114,7 +119,7 @@ def test_addresses_that_do_not_work(
     configure(
         home,
         "servers: {known: {url: http://127.0.0.1:1}, wrong: {url: host}}\n"
-        "profiles: {served: {server: known, default_graph: a}, two: {server: known, store: g}}\n",
+        "profiles: {served: {server: known, default_graph: a}, two: {server: known, store: g}, ours: {cluster: brain}}\n",
     )
     outcome = call(capsys, *arguments)
     assert (outcome.code, outcome.out) == (1, "")

@@ -271,3 +271,26 @@ def test_a_graph_of_a_cluster_is_not_changed_beside_it(cluster: Path, capsys: Ca
         in call(capsys, "init", "--schema", str(cluster / "team.pg"), str(cluster / "graphs" / "new.omni")).err
     )
     assert applied(cluster)["converged"]
+
+
+def test_upkeep_of_a_graph_of_a_cluster(
+    capsys: Capsys, cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands that work on storage take `--cluster` and `--graph`, or a profile of a cluster."""
+    home = tmp_path / "home"
+    home.mkdir()
+    document = {"clusters": {"brain": {"root": str(cluster)}}, "profiles": {"ours": {"cluster": "brain"}}}
+    (home / "config.yaml").write_text(json.dumps(document))
+    monkeypatch.setenv("OMNIGRAPH_HOME", str(home))
+    named = ("--graph", "team", "--json")
+    for address in (("--cluster", str(cluster)), ("--cluster", "brain"), ("--profile", "ours")):
+        stats = call(capsys, "stats", *address, *named)
+        assert (stats.code, stats.err) == (0, "")
+        assert json.loads(stats.out)["uri"] == read_applied(str(cluster)).graphs["team"].uri
+        assert call(capsys, "optimize", *address, *named, "--quiet").code == 0
+        assert call(capsys, "recovery", "list", *address, *named).code == 0
+    several = call(capsys, "stats", "--cluster", "brain")
+    assert several.code == 1
+    assert "has 2 graphs: [tasks, team]; pass --graph <id> to select one" in several.err
+    unknown = call(capsys, "stats", "--cluster", "brain", "--graph", "none")
+    assert "graph `none` is not applied in cluster" in unknown.err

@@ -6,7 +6,8 @@ through `resolve_storage`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
 import click
@@ -28,6 +29,12 @@ class Stored:
     """The storage of one graph, as it was addressed."""
 
     uri: str
+    #: Settings of the object store, which a cluster may have.
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def storage_options(self) -> dict[str, str] | None:
+        return dict(self.options) or None
 
     @property
     def is_local(self) -> bool:
@@ -114,7 +121,7 @@ def _addressed(context: click.Context, settings: Settings, way: str, address: st
     if way == "--server":
         return Addressed(server=server_at(settings, address), graph=graph)
     if way == "--cluster":
-        raise _no_cluster(settings, address)
+        return Addressed(storage=_of_cluster(context, settings, address, graph))
     if is_web_address(address) and _is_direct(context):
         raise _needs_storage(context, address)
     refuse_remote(address)
@@ -123,12 +130,19 @@ def _addressed(context: click.Context, settings: Settings, way: str, address: st
     return Addressed(storage=Stored(address))
 
 
-def _no_cluster(settings: Settings, address: str) -> BadRequest:
-    if address not in settings.config.clusters and "/" not in address:
-        return BadRequest(f"no cluster '{address}' is configured; name it under `clusters:` in {settings.config.path}")
-    return BadRequest(
-        f"'{address}' can not be used: this release works on the storage of one graph, address it with --store <uri>"
-    )
+def _of_cluster(context: click.Context, settings: Settings, address: str, graph: str | None) -> Stored:
+    """The storage of a graph of an applied cluster, for commands that work on storage."""
+    if not _is_direct(context):
+        raise BadRequest(
+            f"'{address}' is a cluster, whose graphs are read and written through a server: address that with --server <name>"
+        )
+    known = settings.config.clusters
+    if address not in known and "/" not in address and not Path(address).exists():
+        raise BadRequest(f"no cluster '{address}' is configured; name it under `clusters:` in {settings.config.path}")
+    from omnigraph.cluster.applied import read_applied
+
+    found = read_applied(known.get(address, address)).graph(graph)
+    return Stored(found.uri, tuple(sorted(found.storage_options.items())))
 
 
 def _is_direct(context: click.Context) -> bool:
@@ -171,7 +185,7 @@ def open_graph(
     if isinstance(target, Stored):
         from omnigraph.graph.entry import open
 
-        return open(target.uri, mode, actor=actor, spark=spark)
+        return open(target.uri, mode, actor=actor, spark=spark, storage_options=target.storage_options)
     from omnigraph.client.graph import remote_graph
 
     if spark is not None and (spark.master is not None or spark.conf):

@@ -83,7 +83,7 @@ def _connected(target: Stored) -> CommitContext:
     # A record that keeps readers out is the one that somebody wants to look at.
     with contextlib.suppress(RecoveryRequired, SchemaContractError):
         open_graph(target, "ro")
-    return connect(target.uri)
+    return connect(target.uri, storage_options=target.storage_options)
 
 
 def _pending(store: ObjectStore) -> list[dict[str, Any]]:

@@ -63,6 +63,7 @@ def verify(
                 engine=engine,
                 progress=progress,
                 spark=spark_of(spark_master, spark_conf),
+                storage_options=target.storage_options,
             )
 
     report = look(repairing=False)
