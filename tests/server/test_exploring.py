@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from omnigraph.commit.model import MAIN
+from omnigraph.errors import Denied
+from omnigraph.server.access import Need
 from tests.server.serving import AGE, ALL, Served, assert_error, serving, settings_of
 
 
@@ -142,6 +146,22 @@ def test_permissions_tell_what_is_allowed(served: Served) -> None:
         may = reader.get("/permissions").json()
         assert may["read_only"] is True
         assert {action for action, allowed in may["may"].items() if allowed} == {"read", "export", "invoke_query"}
+
+
+@dataclass(frozen=True)
+class DraftsOnly:
+    """A rule that lets everybody read, and write and merge what is not main."""
+
+    def check(self, actor: str | None, need: Need) -> None:
+        if need.action in ("change", "branch_delete") and MAIN in (need.branch, need.target):
+            raise Denied("no", action=need.action, actor=actor)
+
+
+def test_permissions_tell_of_drafts_where_main_is_protected(served: Served) -> None:
+    graphs = served.state.graphs
+    graphs.healthy["people"] = replace(graphs.healthy["people"], access=DraftsOnly())
+    may = served.get("/permissions").json()["may"]
+    assert (may["change"], may["change_new_branch"], may["branch_merge"]) == (False, True, True)
 
 
 def test_rows_as_a_parquet_file(reading: Served) -> None:

@@ -222,7 +222,10 @@ class CatalogAnswer(Struct):
 
 
 class Permissions(Struct):
-    """Who asks, and which actions they may do on a branch."""
+    """Who asks, and which actions they may do on a branch.
+
+    `branch_merge`: merge some branch into main. `change_new_branch`: make a branch from this one and change that.
+    """
 
     actor_id: str | None
     read_only: bool

@@ -207,6 +207,9 @@ export default function GraphView({ marks, lines, chosen, pinned, pick, expand, 
       if (!own.hasEdge(line.key) && own.hasNode(line.from) && own.hasNode(line.to))
         own.addEdgeWithKey(line.key, line.from, line.to, { label: line.label, size: 1.5 });
     sigma.current?.setSetting("renderEdgeLabels", lines.length <= 60);
+    // While a large picture is moved, its nodes alone are drawn: the edges are most of the work.
+    sigma.current?.setSetting("hideEdgesOnMove", lines.length > 2000);
+    sigma.current?.setSetting("hideLabelsOnMove", marks.length > 1000);
     if (isNew) layout(own.order > 2000 ? 60 : 300);
   }, [marks, lines]);
 

@@ -16,7 +16,7 @@ const VIEWS: [string, string, string?][] = [
   ["compare", "Compare"],
   ["merge", "Merge", "branch_merge"],
   ["history", "History"],
-  ["load", "Load", "change"],
+  ["load", "Load", "change|change_new_branch"],
   ["schema", "Schema"],
   ["upkeep", "Upkeep"],
 ];
@@ -161,7 +161,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         )}
       </header>
       <nav class={`side ${isOpen ? "is-open" : ""}`} aria-label="Views" onClick={() => setOpen(false)}>
-        {VIEWS.filter(([, , action]) => !action || may(action)).map(([name, shown]) => (
+        {VIEWS.filter(([, , actions]) => !actions || actions.split("|").some(may)).map(([name, shown]) => (
           <Link to={address(name)} aria-current={here.view === name ? "page" : undefined}>
             <Icon name={name} />
             {shown}

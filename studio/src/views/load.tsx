@@ -104,7 +104,7 @@ export default function Load() {
   const [typeName, setTypeName] = useState(types[0]?.name ?? "");
   const [mapping, setMapping] = useState<Record<string, string>>({});
   const [mode, setMode] = useState("merge");
-  const [isNew, setNew] = useState(true);
+  const [isNew, setNew] = useState(may("change_new_branch"));
   const [name, setName] = useState("");
   const [edits, setEdits] = useState<Record<number, string>>({});
   const [faults, setFaults] = useState<{ total: number; list: Fault[] } | null>(null);
@@ -163,7 +163,7 @@ export default function Load() {
       setProgress(null);
     }
   });
-  if (!may("change")) return <><h1>Load</h1><Card><Empty title="Your token may not load anything here" /></Card></>;
+  if (!may("change") && !may("change_new_branch")) return <><h1>Load</h1><Card><Empty title="Your token may not load anything here" /></Card></>;
   const preview = source ? (source.lines ? source.lines.filter((line) => line.trim()).slice(0, 5) : null) : null;
   const lacking = source && !source.lines && type ? wanted(type).filter((each) => each.needed && !mapping[each.name]) : [];
   return (
@@ -215,8 +215,8 @@ export default function Load() {
           </Card>
           <Card title="Where to">
             <fieldset class="plain-set"><legend class="visually-hidden">Branch</legend>
-              <label class="check"><input type="radio" name="where" checked={isNew} onChange={() => setNew(true)} disabled={!may("branch_create")} /> a new branch from {branch.value ?? "main"}</label>
-              <label class="check"><input type="radio" name="where" checked={!isNew} onChange={() => setNew(false)} /> directly on {branch.value ?? "main"}</label>
+              <label class="check"><input type="radio" name="where" checked={isNew} onChange={() => setNew(true)} disabled={!may("change_new_branch")} /> a new branch from {branch.value ?? "main"}</label>
+              <label class="check"><input type="radio" name="where" checked={!isNew} onChange={() => setNew(false)} disabled={!may("change")} /> directly on {branch.value ?? "main"}</label>
             </fieldset>
             <div class="row-fields">
               {isNew && <Field label="Name of the branch"><input value={name} onInput={(event) => setName(event.currentTarget.value)} /></Field>}

@@ -30,6 +30,9 @@ from omnigraph.server.routes.beyond import compared_needs
 from omnigraph.server.routes.reads import read_nothing, snapshot_of
 from omnigraph.server.routes.sources import named, refuse_both
 
+#: The name of a branch that nobody has, to ask what would be allowed there.
+_NEW = "load/new"
+
 
 def _catalog(call: Call) -> Answer:
     catalog = call.graph.contract().catalog
@@ -132,13 +135,16 @@ def _permissions(call: Call) -> Answer:
         EXPORT: Need(EXPORT, branch),
         CHANGE: Need(CHANGE, branch),
         INVOKE_QUERY: Need(INVOKE_QUERY),
-        BRANCH_CREATE: Need(BRANCH_CREATE, branch, "new"),
+        BRANCH_CREATE: Need(BRANCH_CREATE, branch, _NEW),
         BRANCH_DELETE: Need(BRANCH_DELETE, None, branch),
-        BRANCH_MERGE: Need(BRANCH_MERGE, branch, MAIN),
         SCHEMA_APPLY: Need(SCHEMA_APPLY, None, MAIN),
         ADMIN: Need(ADMIN),
     }
     may = {action: _is_allowed(call, need) for action, need in needs.items()}
+    # A policy may let somebody write and merge drafts only, whatever branch is looked at.
+    others = [name for name in call.graph.branches() if name != MAIN]
+    may[BRANCH_MERGE] = any(_is_allowed(call, Need(BRANCH_MERGE, name, MAIN)) for name in (*others, _NEW))
+    may["change_new_branch"] = may[BRANCH_CREATE] and _is_allowed(call, Need(CHANGE, _NEW))
     shape = {
         "actor_id": call.actor,
         "read_only": isinstance(call.access, ReadOnly),
