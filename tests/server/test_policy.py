@@ -38,6 +38,12 @@ TABLE: dict[str, tuple[str, str, Any, list[tuple[str, str | None, str | None]]]]
     "mutate": ("POST", "/mutate", {"query": ADD, "branch": "topic"}, [("change", "topic", None)]),
     "mutate_if_graph_commit": ("POST", "/mutate/if-graph-commit", {"query": ADD}, CHANGE_MAIN),
     "change": ("POST", "/change", {"query": ADD}, CHANGE_MAIN),
+    "transact": (
+        "POST",
+        "/transactions",
+        {"mutations": [{"query": ADD}], "branch": "topic"},
+        [("change", "topic", None)],
+    ),
     "apply_schema": ("POST", "/schema/apply", {"schema_source": SCHEMA}, [("schema_apply", None, "main")]),
     "create_branch": ("POST", "/branches", {"name": "new"}, [("branch_create", "main", "new")]),
     "delete_branch": ("DELETE", "/branches/gone", None, [("branch_delete", None, "gone")]),
