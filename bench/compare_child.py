@@ -12,9 +12,10 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow.parquet as parquet
 
@@ -48,14 +49,14 @@ class Side:
             kind, type_name, _ = path.name.split(".")
             table = parquet.read_table(path)
             mapping = {"src": "from", "dst": "to"} if kind == "edge" else None
-            given = {"type": type_name} if kind == "node" else {"edge": type_name}
-            graph.load(table, engine="local", mapping=mapping, **given)
+            node, edge = (type_name, None) if kind == "node" else (None, type_name)
+            graph.load(table, engine="local", mapping=mapping, type=node, edge=edge)
             rows += table.num_rows
         graph.ensure_indices()
         self.graphs[name] = graph
         return rows
 
-    def load(self, uri: str, schema: str, file: str, engine: str) -> dict[str, Any]:
+    def load(self, uri: str, schema: str, file: str, engine: Literal["auto", "local", "spark"]) -> dict[str, Any]:
         """One load of a file into a new graph."""
         graph = omnigraph.init(uri, schema)
         seconds = _timed(lambda: graph.load(file, engine=engine))
@@ -74,7 +75,7 @@ class Side:
                 # What there is to change or drop is not part of the measure.
                 graph.mutate(COMMITS, "put", params)
             asked = params if query != "drop" else {"k": params["k"]}
-            taken.append(_timed(lambda asked=asked: graph.mutate(COMMITS, query, asked)))
+            taken.append(_timed(partial(graph.mutate, COMMITS, query, asked)))
         return {"seconds": taken, "answer": None}
 
     def query(self, name: str, text: str, times: int) -> dict[str, Any]:

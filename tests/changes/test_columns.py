@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -41,7 +43,13 @@ def evolve(context: CommitContext, change: Callable[[lance.LanceDataset], object
     return context.tables.open_dataset(LOCATION).version
 
 
-def summary(delta: Delta) -> list[tuple[dict, dict]]:
+def rename(context: CommitContext) -> int:
+    """Give column `a` the name `b`; returns the new version."""
+    alteration: Any = {"path": "a", "name": "b"}  # Lance's types demand all four keys, and an iterable of dicts
+    return evolve(context, lambda data: data.alter_columns(alteration))
+
+
+def summary(delta: Delta) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     return [
         pair
         for batch in delta.batches()
@@ -56,14 +64,14 @@ def rows() -> pa.Table:
 
 def test_a_rename_is_no_change(context: CommitContext, rows: pa.Table) -> None:
     first = create(context, PLAIN, rows)
-    renamed = evolve(context, lambda data: data.alter_columns({"path": "a", "name": "b"}))
+    renamed = rename(context)
     delta = table_delta(context, side(first), side(renamed))
     assert (delta.candidates, summary(delta)) == (0, [])
 
 
 def test_images_of_a_renamed_column_have_its_newest_name(context: CommitContext, rows: pa.Table) -> None:
     first = create(context, PLAIN, rows)
-    evolve(context, lambda data: data.alter_columns({"path": "a", "name": "b"}))
+    rename(context)
     changed = evolve(context, lambda data: data.update({"b": "'2'"}, where="id = 'x'"))
     expected = [({"id": "x", "b": "1", "n": 1}, {"id": "x", "b": "2", "n": 1})]
     assert summary(table_delta(context, side(first), side(changed))) == expected
@@ -140,7 +148,7 @@ def test_blobs_differ_by_their_bytes(context: CommitContext) -> None:
     assert values == [(f"{place:02}", new) for place, (old, new) in enumerate(pairs) if old != new]
 
 
-def test_external_blobs_differ_by_their_reference(context: CommitContext, tmp_path) -> None:
+def test_external_blobs_differ_by_their_reference(context: CommitContext, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).write_bytes(b"same bytes")
     uris = [f"file://{tmp_path}/{name}" for name in ("one", "two")]

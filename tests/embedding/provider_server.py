@@ -79,9 +79,9 @@ class Service:
 
 
 @contextmanager
-def running_service(service: Service | None = None) -> Iterator[Service]:
-    """A service on a free port of this machine, until the block ends."""
-    service = service or Service()
+def running_service(given: Service | None = None) -> Iterator[Service]:
+    """A service on a free port of this machine, until the block ends; the given one, or a new one."""
+    service = given or Service()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -108,7 +108,7 @@ def test_of_a_table_the_columns_that_are_there_are_given(graph: og.Graph, tmp_pa
         pq.write_table(table, data)
     elif kind == "rows":
         data = [node("Person", **row) for row in table.to_pylist()]
-    graph.load(data, "update", **({} if kind == "rows" else {"type": "Person"}))
+    graph.load(data, "update", type=None if kind == "rows" else "Person")
     assert (person(graph, "ada")["city"], person(graph, "ada")["age"]) == ("Rome", 36)
     assert (person(graph, "ben")["city"], person(graph, "ben")["level"]) == ("Bonn", 4)
 

@@ -17,11 +17,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import orjson
 
 import omnigraph as og
-from tests.mutation.org_graph import call, level
+from tests.mutation.org_graph import call, known_level
 
 
 def count(handle: og.Graph) -> None:
-    call(handle, "relevel", "ada", level(handle, "ada") + 1)
+    call(handle, "relevel", "ada", known_level(handle, "ada") + 1)
 
 
 def main(uri: str, start: str, own: str, rounds: str) -> None:

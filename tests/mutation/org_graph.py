@@ -90,6 +90,19 @@ def level(graph: og.Graph, handle: str, branch: str | None = None) -> int | None
     return value
 
 
+def known_level(graph: og.Graph, handle: str, branch: str | None = None) -> int:
+    """The level of one member of staff, which must not be null."""
+    found = level(graph, handle, branch)
+    assert found is not None
+    return found
+
+
+def commit_of(result: og.MutationResult) -> og.Commit:
+    """The commit that a mutation made; an AssertionError when it changed nothing."""
+    assert result.commit is not None
+    return result.commit
+
+
 def content(graph: og.Graph, branch: str | None = None, at: Any = None) -> dict[str, Any]:
     """Everything a graph of this schema holds, without the generated ids of edges."""
     return {

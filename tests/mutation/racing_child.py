@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import orjson
 
 import omnigraph as og
-from tests.mutation.org_graph import call
+from tests.mutation.org_graph import call, commit_of
 
 
 def main(uri: str, start: str, handle: str, *levels: str) -> None:
@@ -28,7 +28,7 @@ def main(uri: str, start: str, handle: str, *levels: str) -> None:
     outcomes = []
     for level in levels:
         try:
-            outcomes.append([int(level), call(graph, "put", handle, int(level)).commit.id, None])
+            outcomes.append([int(level), commit_of(call(graph, "put", handle, int(level))).id, None])
         except og.errors.Conflict as error:
             outcomes.append([int(level), None, type(error).__name__])
     sys.stdout.buffer.write(orjson.dumps(outcomes))

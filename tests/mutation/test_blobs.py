@@ -19,6 +19,7 @@ from omnigraph.errors import (
     LoadRejected,
     ResourceLimit,
 )
+from omnigraph.graph.verbs import EntityKind
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.storage.external import permitted_uri
 from omnigraph.values.blobs import blob_value
@@ -48,7 +49,7 @@ def content(graph: og.Graph, title: str) -> bytes:
     return b"".join(graph.read_blob("node", "Doc", title, "content"))
 
 
-def test_blb_02_insert_and_update(graph):
+def test_blb_02_insert_and_update(graph: og.Graph) -> None:
     graph.mutate(PUT, params={"t": "a", "c": "base64:AQID"})
     assert content(graph, "a") == bytes([1, 2, 3])
     graph.mutate(SET, params={"t": "a", "c": "base64:BAUG"})
@@ -58,7 +59,7 @@ def test_blb_02_insert_and_update(graph):
     assert content(graph, "b") == bytes([1, 2, 3])
 
 
-def test_blb_03_other_updates_keep_the_content(graph):
+def test_blb_03_other_updates_keep_the_content(graph: og.Graph) -> None:
     put(graph, "a", b"Hello World", "x")
     graph.mutate(NOTE, params={"t": "a", "n": "y"})
     assert content(graph, "a") == b"Hello World"
@@ -71,7 +72,7 @@ def test_blb_03_other_updates_keep_the_content(graph):
     assert [row["note"] for row in rows(graph, "node:Doc")] == ["w", "z"]
 
 
-def test_blb_04_ranges(graph):
+def test_blb_04_ranges(graph: og.Graph) -> None:
     put(graph, "a", b"Hello World")
     blob = graph.read_blob("node", "Doc", "a", "content")
     assert [blob.read(0, 5), blob.read(5, 5), blob.read(6, 11)] == [b"Hello", b"", b"World"]
@@ -81,7 +82,7 @@ def test_blb_04_ranges(graph):
         assert (error.value.start, error.value.end, error.value.length) == (start, end, 11)
 
 
-def test_blb_05_empty_is_not_null(graph):
+def test_blb_05_empty_is_not_null(graph: og.Graph) -> None:
     put(graph, "a", b"")
     blob = graph.read_blob("node", "Doc", "a", "content")
     assert (blob.kind, blob.length, blob.read(0, 0)) == ("managed", 0, b"")
@@ -90,7 +91,7 @@ def test_blb_05_empty_is_not_null(graph):
         graph.read_blob("node", "Doc", "b", "content")
 
 
-def test_blb_08_four_mebibytes_at_once(graph):
+def test_blb_08_four_mebibytes_at_once(graph: og.Graph) -> None:
     limit = 4 * 1024 * 1024
     data = bytes(range(256)) * (limit // 256) + b"tail"
     put(graph, "a", data)
@@ -103,7 +104,7 @@ def test_blb_08_four_mebibytes_at_once(graph):
     assert b"".join(blob) == data
 
 
-def test_blb_09_edges(graph):
+def test_blb_09_edges(graph: og.Graph) -> None:
     put(graph, "a", b"x")
     graph.mutate(
         'query q($p: Blob) { insert Att { from: "a", to: "a", payload: $p } }', params={"p": b64(b"edge bytes")}
@@ -112,9 +113,10 @@ def test_blb_09_edges(graph):
     assert graph.read_blob("edge", "Att", edge_id, "payload").read() == b"edge bytes"
 
 
-def test_blb_10_etags(graph):
+def test_blb_10_etags(graph: og.Graph) -> None:
     put(graph, "a", b"x")
     etag = graph.read_blob("node", "Doc", "a", "content").etag
+    assert etag is not None
     assert len(etag) == 32
     assert graph.read_blob("node", "Doc", "a", "content").etag == etag
     graph.mutate('query q() { insert Att { from: "a", to: "a" } }')
@@ -123,13 +125,13 @@ def test_blb_10_etags(graph):
     assert graph.read_blob("node", "Doc", "a", "content").etag != etag
 
 
-def test_blb_11_ids_are_matched_exactly(graph):
+def test_blb_11_ids_are_matched_exactly(graph: og.Graph) -> None:
     odd = "it's \\ \"odd\" OR '1'='1"
     put(graph, odd, b"odd")
     assert content(graph, odd) == b"odd"
 
 
-def test_blb_18_a_snapshot_of_an_earlier_incarnation(graph):
+def test_blb_18_a_snapshot_of_an_earlier_incarnation(graph: og.Graph) -> None:
     graph.create_branch("feature")
     feature = graph.at("feature")
     put(feature, "a", b"old")
@@ -145,7 +147,7 @@ def test_blb_18_a_snapshot_of_an_earlier_incarnation(graph):
     assert (blob.read(), blob.etag == etag) == (b"new", False)
 
 
-def test_external_values_need_permission(graph, tmp_path):
+def test_external_values_need_permission(graph: og.Graph, tmp_path: Path) -> None:
     uri = (tmp_path / "outside.bin").as_uri()
     (tmp_path / "outside.bin").write_bytes(b"outside")
     with pytest.raises(ExternalBlobDenied) as error:
@@ -196,7 +198,7 @@ BASE = "s3://bucket/data"
     ],
 )
 @pytest.mark.parametrize("base", [BASE, f"{BASE}/"])
-def test_external_values_lie_under_an_allowed_base(uri, allowed, base):
+def test_external_values_lie_under_an_allowed_base(uri: str, allowed: bool, base: str) -> None:
     """What a parser would rewrite is refused, so that what was judged is what is opened later."""
     assert permitted_uri(uri, ("gs://other/", base)) == (uri if allowed else None)
     if not allowed:
@@ -204,7 +206,7 @@ def test_external_values_lie_under_an_allowed_base(uri, allowed, base):
             blob_value(compile_schema(SCHEMA).nodes["Doc"], "content", uri, ("gs://other/", base))
 
 
-def test_external_files_are_judged_where_they_lie(graph, tmp_path):
+def test_external_files_are_judged_where_they_lie(graph: og.Graph, tmp_path: Path) -> None:
     """Symbolic links are resolved: out of an allowed folder they lead nowhere, within it the file itself is stored."""
     inside, outside = tmp_path / "in side", tmp_path / "outside"
     for folder in (inside, outside):
@@ -222,7 +224,7 @@ def test_external_files_are_judged_where_they_lie(graph, tmp_path):
     assert graph.read_blob("node", "Doc", "a", "content").uri == (inside / "a.bin").as_uri()
 
 
-def test_an_external_source_must_exist_when_it_is_written(graph, tmp_path):
+def test_an_external_source_must_exist_when_it_is_written(graph: og.Graph, tmp_path: Path) -> None:
     allowed = og.open(graph.uri, external_blobs=[tmp_path.as_uri()])
     missing = (tmp_path / "missing.bin").as_uri()
     with pytest.raises(ExternalBlobSource) as refused:
@@ -243,11 +245,16 @@ def test_an_external_source_must_exist_when_it_is_written(graph, tmp_path):
         assert [line for _, line, _ in load.value.errors] == [2]
 
 
-def test_bad_input(graph):
+def test_bad_input(graph: og.Graph) -> None:
     put(graph, "a", b"x")
-    for arguments in (("node", "Doc", "a", "note"), ("node", "Nope", "a", "x"), ("edge", "Doc", "a", "content")):
+    wrong: list[tuple[EntityKind, str, str]] = [
+        ("node", "Doc", "note"),
+        ("node", "Nope", "x"),
+        ("edge", "Doc", "content"),
+    ]
+    for kind, type_name, property_name in wrong:
         with pytest.raises(BadRequest):
-            graph.read_blob(*arguments)
+            graph.read_blob(kind, type_name, "a", property_name)
     with pytest.raises(EntityNotFound):
         graph.read_blob("node", "Doc", "nobody", "content")
     with pytest.raises(BadRequest, match="base64"):

@@ -12,7 +12,7 @@ from omnigraph import failpoints
 from omnigraph.commit.sidecar import FOLDER
 from omnigraph.graph.lifecycle import connect
 from tests.commit.healthy import assert_healthy, assert_linear
-from tests.mutation.org_graph import call, ids, level, org_graph, pairs
+from tests.mutation.org_graph import call, commit_of, ids, level, org_graph, pairs
 
 STAFF = ["ada", "ben", "cleo", "dov"]
 
@@ -118,7 +118,7 @@ def test_handles_in_turn_make_one_line(graph: og.Graph, branch: str, row: list[s
     other = og.open(graph.uri)
     made = []
     for number, handle in enumerate([graph, other, graph, graph, other, other]):
-        made.append(call(handle, "put", f"p{number}", number, branch=branch).commit)
+        made.append(commit_of(call(handle, "put", f"p{number}", number, branch=branch)))
     assert [commit.parent for commit in made[1:]] == [commit.id for commit in made[:-1]]
     assert [commit.id for commit in graph.commits(branch)[: len(made)]] == [commit.id for commit in reversed(made)]
     assert_linear(connect(graph.uri), branch)

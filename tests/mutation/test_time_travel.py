@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from tests.mutation.org_graph import call, ids, org_graph, pairs, rows
+from tests.mutation.org_graph import call, commit_of, ids, org_graph, pairs, rows
 
 
 @pytest.fixture
@@ -95,8 +95,8 @@ def test_every_commit_of_a_branch_can_be_looked_at(graph: og.Graph) -> None:
     graph.create_branch("feature")
     seen = {graph.head().id: 4}
     for number in range(3):
-        seen[call(graph, "put", f"f{number}", 1, branch="feature").commit.id] = 5 + number
-    seen[call(graph, "drop_staff", "ada").commit.id] = 3
+        seen[commit_of(call(graph, "put", f"f{number}", 1, branch="feature")).id] = 5 + number
+    seen[commit_of(call(graph, "drop_staff", "ada")).id] = 3
     assert {commit: len(ids(graph, "node:Staff", at=commit)) for commit in seen} == seen
     entity = graph.entity("node", "Staff", "ada", snapshot=graph.commits("feature")[0].id)
     assert entity == {"id": "ada", "handle": "ada", "level": 30}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,14 @@ from tests.policy.bundles import LISTERS, TEAM
 from tests.server.serving import ADD, ALL, SCHEMA, Served, assert_error, serving, settings_of
 
 LOAD = '{"type":"Person","data":{"name":"zoe"}}\n'
-READ_MAIN, READ_NONE = [("read", "main", None)], [("read", None, None)]
-CHANGE_MAIN = [("change", "main", None)]
+#: What a request asks the policy: the action, the branch and the target branch.
+Told = tuple[str, str | None, str | None]
+READ_MAIN: list[Told] = [("read", "main", None)]
+READ_NONE: list[Told] = [("read", None, None)]
+CHANGE_MAIN: list[Told] = [("change", "main", None)]
 
 #: Each operation: a request that reaches its decision, and all that it must ask for. COMMIT stands for the head of main.
-TABLE: dict[str, tuple[str, str, Any, list[tuple[str, str | None, str | None]]]] = {
+TABLE: dict[str, tuple[str, str, Any, list[Told]]] = {
     "snapshot": ("GET", "/snapshot?branch=topic", None, [("read", "topic", None)]),
     "query": ("POST", "/query", {"query": ALL}, READ_MAIN),
     "read": ("POST", "/read", {"query_source": ALL, "branch": "topic"}, [("read", "topic", None)]),
@@ -139,7 +142,7 @@ class Asked:
     """An access rule that writes down what it is asked, and says the same to everything."""
 
     allows: bool
-    needs: list[tuple[str, str | None, str | None]] = field(default_factory=list)
+    needs: list[Told] = field(default_factory=list)
 
     def check(self, actor: str | None, need: Need) -> None:
         self.needs.append((need.action, need.branch, need.target))
@@ -271,13 +274,15 @@ def test_a_policed_server(policed: Served) -> None:
     assert policed.post("/branches/merge", {"source": "topic"}, **_as("cleo")).status_code == 200
     assert_error(policed.post("/queries/people", {}, **_as("ann")), 404, "not_found", "stored query not found")
     assert policed.post("/queries/people", {}, **_as("bob")).status_code == 200
-    assert policed.http.get("/graphs", **_as("ann")).json()["graphs"][0]["graph_id"] == "people"
-    assert_error(policed.http.get("/graphs", **_as("bob")), 403, "forbidden", "for unknown actor 'bob'")
+    assert policed.http.get("/graphs", headers=_as("ann")["headers"]).json()["graphs"][0]["graph_id"] == "people"
+    assert_error(
+        policed.http.get("/graphs", headers=_as("bob")["headers"]), 403, "forbidden", "for unknown actor 'bob'"
+    )
 
 
 # --- the engine -------------------------------------------------------------------------------------------------------
 
-WRITES: dict[str, tuple[Any, list[tuple[str, str | None, str | None]]]] = {
+WRITES: dict[str, tuple[Callable[[og.Graph], object], list[Told]]] = {
     "mutate": (lambda g: g.mutate(ADD, params={"name": "x"}), CHANGE_MAIN),
     "mutate_many": (
         lambda g: g.mutate_many([(ADD, "add", {"name": "x"})], branch="topic"),

@@ -146,8 +146,8 @@ class Checker:
                 self._take(entry)
             self._read_entries[path] = len(entries)
         # Whether a branch was deleted is known when all journals are read.
-        for entry in self._errors:
-            self._judge(entry, faulty_store)
+        for unjudged in self._errors:
+            self._judge(unjudged, faulty_store)
         self._errors = []
 
     def _take(self, entry: Mapping[str, Any]) -> None:
@@ -202,7 +202,7 @@ class Checker:
         """No wedge: every branch takes a write."""
         for branch in graph.branches():
             name = f"check-{len(self.operations)}"
-            line = {"type": "Group", "data": {"name": "checked", "size": len(self.operations)}}
+            line: dict[str, Any] = {"type": "Group", "data": {"name": "checked", "size": len(self.operations)}}
             operation = Operation({"name": name, "op": "insert", "branch": branch, "lines": [line]})
             self.operations[name] = operation
             text = f'query q() {{ insert Group {{ name: "checked", size: {len(self.operations) - 1} }} }}'
@@ -274,10 +274,10 @@ class Checker:
             intent = operation.intent
             if len(operation.commits) > 1:
                 self.wrong(f"{name} was answered with several commits: {operation.commits}")
-            for commit in operation.commits:
+            for commit_id in operation.commits:
                 branch = intent["branch"]
-                if branch not in gone and commit not in ids.get(branch, ()):
-                    self.wrong(f"LOST: {commit} on {branch} was acknowledged: {_short(intent)}")
+                if branch not in gone and commit_id not in ids.get(branch, ()):
+                    self.wrong(f"LOST: {commit_id} on {branch} was acknowledged: {_short(intent)}")
             if operation.commits and made[name] - operation.commits:
                 self.wrong(f"{name} made other commits than it was told: {made[name]} | {_short(intent)}")
             if made[name] and not operation.undecided:
@@ -484,7 +484,7 @@ class Checker:
                 listed = [f"{at}: {expected.get(at)} is told as {changes.get(at)}" for at in sorted(other)[:3]]
                 self.wrong(f"the feed tells {commit} wrongly: {listed}")
         at: str | None = graph.head("main").id
-        chain = []
+        chain: list[str] = []
         while at is not None and len(chain) < len(told):
             chain.append(at)
             at = self.nodes[at].parent
@@ -552,7 +552,7 @@ class Checker:
 
 def _told_change(change: Any) -> tuple[tuple[str, str], tuple[Any, Any]]:
     """A change of the feed as the model tells it."""
-    sides = []
+    sides: list[tuple[str, str, Mapping[str, Any]] | None] = []
     for image, ends in ((change.before, change.endpoints_before or change.endpoints), (change.after, change.endpoints)):
         if image is None:
             sides.append(None)

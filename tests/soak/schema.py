@@ -68,7 +68,7 @@ def chains(graph: og.Graph, branch: str | None = None) -> dict[str, int]:
     for row in graph.query(READS, "items", snapshot=view).rows:
         items.setdefault(row["i.owner"], []).append(row["i.place"])
     tallies = {row["t.owner"]: row["t.length"] for row in graph.query(READS, "tallies", snapshot=view).rows}
-    links = Counter()
+    links: Counter[str] = Counter()
     for row in graph.query(READS, "links", snapshot=view).rows:
         assert (row["a.owner"], row["a.place"] + 1) == (row["b.owner"], row["b.place"]), f"a wrong link: {row}"
         links[row["a.owner"]] += 1

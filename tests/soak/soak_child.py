@@ -13,6 +13,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import omnigraph as og
@@ -39,7 +40,7 @@ def settled(action: Callable[[], object], deadline: float, what: str) -> bool:
 def write(graph: og.Graph, owner: str, deadline: float, acknowledged: Path) -> None:
     """Append to a chain, and note each acknowledged length."""
     place = length(graph, owner)
-    while settled(lambda at=place: append(graph, owner, at), deadline, "written"):
+    while settled(partial(append, graph, owner, place), deadline, "written"):
         place += 1
         acknowledged.write_text(str(place))
         time.sleep(random.uniform(0, 0.02))
@@ -70,24 +71,22 @@ def merge(graph: og.Graph, name: str, deadline: float, acknowledged: Path) -> No
     while time.monotonic() < deadline:
         number += 1
         branch = f"{name}-{number}-{time.time_ns()}"
-        if not settled(lambda at=branch: graph.create_branch(at), deadline, "branched"):
+        if not settled(partial(graph.create_branch, branch), deadline, "branched"):
             return
         place = length(graph, name, branch)
         for at in range(place, place + 3):
-            if not settled(lambda at=at, on=branch: append(graph, name, at, on), deadline, "written on a branch"):
+            if not settled(partial(append, graph, name, at, branch), deadline, "written on a branch"):
                 return
-        if settled(lambda at=branch: graph.merge(at), deadline, "merged"):
+        if settled(partial(graph.merge, branch), deadline, "merged"):
             acknowledged.write_text(str(place + 3))
-        settled(lambda at=branch: graph.delete_branch(at), deadline, "deleted")
+        settled(partial(graph.delete_branch, branch), deadline, "deleted")
 
 
 def main(uri: str, role: str, name: str, seconds: str, folder: str) -> None:
     graph = og.open(uri)
     deadline = time.monotonic() + float(seconds)
     roles: dict[str, list[Callable[[], object]]] = {
-        "write": [
-            lambda owner=f"{name}{number}": write(graph, owner, deadline, Path(folder) / owner) for number in range(2)
-        ],
+        "write": [partial(write, graph, owner, deadline, Path(folder) / owner) for owner in (f"{name}0", f"{name}1")],
         "read": [lambda: read(graph, deadline)],
         "maintain": [lambda: maintain(graph, deadline)],
         "merge": [lambda: merge(graph, name, deadline, Path(folder) / name)],

@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -138,10 +139,10 @@ class Worker:
             intent = {"name": f"{self.settings.life}-{self.count}", "op": op, **prepared}
             with self._mortal(op):
                 self.note(intent=intent)
-                self.carry_out(intent, lambda intent=intent: self.act(intent))
+                self.carry_out(intent, partial(self.act, intent))
                 if intent.get("key") and self.random.random() < 0.3:
                     self.note(again=intent["name"])
-                    self.carry_out(intent, lambda intent=intent: self.act(intent))
+                    self.carry_out(intent, partial(self.act, intent))
 
     def repeat_the_unanswered(self) -> None:
         """What the process before this one in the same place was doing when it was killed, if it can be repeated safely."""
@@ -171,10 +172,9 @@ class Worker:
 
     def prepare(self, op: str) -> dict[str, Any] | None:
         """The rest of an intent, chosen at random; None when there is nothing to choose from."""
-        chosen = getattr(self, f"_choose_{op}", dict)()
-        if chosen is None:
+        intent: dict[str, Any] | None = getattr(self, f"_choose_{op}", dict)()
+        if intent is None:
             return None
-        intent: dict[str, Any] = chosen
         if op in ("insert", "update", "delete", "load", "merge") and self.random.random() < 0.2:
             intent["key"] = f"key-{self.settings.life}-{self.count}"
         if op in ("insert", "update", "delete") and self.random.random() < 0.1:

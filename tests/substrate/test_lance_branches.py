@@ -35,7 +35,7 @@ def test_a_branch_is_a_dataset_below_tree(dataset: LanceDataset) -> None:
     opened = lance.dataset(f"{dataset.uri}/tree/feature/x")
     commit(opened, [50])
     assert opened.latest_version == 4
-    opened.checkout_latest()
+    opened.checkout_latest()  # type: ignore[no-untyped-call]  # Lance gives it no types
     assert opened.version == 4
     assert ids(opened.checkout_version(3)) == ids(dataset)
     assert "k50" in ids(lance.dataset(f"{dataset.uri}/tree/feature/x", version=4))
@@ -95,7 +95,7 @@ def test_a_tree_without_a_ref_blocks_its_name(dataset: LanceDataset) -> None:
 
 
 def test_a_name_can_be_used_again_within_one_session(dataset: LanceDataset) -> None:
-    session = lance.Session()
+    session = lance.Session()  # type: ignore[attr-defined]  # re-exported by Lance without saying so
     for value in ("first", "second"):
         branch = lance.dataset(dataset.uri, session=session).create_branch("b", 3)
         commit(branch, [50], value)

@@ -13,7 +13,7 @@ from lance.commit import CommitConflictError
 from lance.fragment import write_fragments
 from lance.optimize import Compaction
 
-from tests.substrate.lance_rows import appending, ids, new_dataset, overwriting, rows, upserting
+from tests.substrate.lance_rows import appending, fragment, ids, new_dataset, overwriting, rewriting, rows, upserting
 
 
 @pytest.fixture
@@ -26,19 +26,14 @@ def commit(dataset: LanceDataset, transaction: Transaction) -> LanceDataset:
 
 
 def deleting(dataset: LanceDataset) -> Transaction:
-    marked = dataset.get_fragment(1).delete_rows([0])
+    marked = fragment(dataset, 1).delete_rows([0])
+    assert marked is not None
     return Transaction(dataset.version, LanceOperation.Delete([marked], [], "any text"))
 
 
 def indexing(dataset: LanceDataset) -> Transaction:
     segment = dataset.create_index_uncommitted("id", "BTREE", name="ix", fragment_ids=[0, 1, 2])
     return Transaction(dataset.version, LanceOperation.CreateIndex([segment], []))
-
-
-def rewriting(dataset: LanceDataset) -> Transaction:
-    results = [task.execute(dataset) for task in Compaction.plan(dataset, options={}).tasks]
-    groups = [LanceOperation.RewriteGroup(each.original_fragments, each.new_fragments) for each in results]
-    return Transaction(dataset.version, LanceOperation.Rewrite(groups, []))
 
 
 REBASED: dict[str, Callable[[LanceDataset], Transaction]] = {
@@ -141,8 +136,8 @@ def test_one_transaction_committed_twice_is_applied_twice(dataset: LanceDataset)
 
 
 def test_staging_moves_no_head(dataset: LanceDataset) -> None:
-    for staging in (*REBASED.values(), lambda dataset: overwriting(dataset, [60])):
-        assert staging(dataset).read_version == dataset.version
+    for staged in (*(staging(dataset) for staging in REBASED.values()), overwriting(dataset, [60])):
+        assert staged.read_version == dataset.version
     assert lance.dataset(dataset.uri).version == dataset.version
 
 

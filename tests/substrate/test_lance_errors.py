@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -25,7 +26,7 @@ from omnigraph.storage.tables.lance_errors import (
     translate,
 )
 from tests.storage.bad_s3 import HANG_UP, Answer, bad_s3
-from tests.substrate.lance_rows import appending, new_dataset, overwriting, rows, upserting
+from tests.substrate.lance_rows import appending, fragment_metadata, new_dataset, overwriting, rows, upserting
 
 
 def meaning(raising: Callable[[], object]) -> OmnigraphError:
@@ -143,7 +144,7 @@ def test_a_second_stamp_of_one_key_is_a_conflict_for_good(dataset: LanceDataset)
 
 def test_a_fragment_brought_back_twice_is_a_conflict_for_good(dataset: LanceDataset) -> None:
     """Relied on by `storage/tables/commit.py`: two who undo the same effect at once."""
-    vanished = dataset.get_fragment(1).metadata
+    vanished = fragment_metadata(dataset, 1)
     after = commit(dataset, Transaction(dataset.version, LanceOperation.Delete([], [1], "any text")))
     back = LanceOperation.Update(new_fragments=[vanished])
     commit(after, Transaction(after.version, back))
@@ -229,7 +230,7 @@ def test_two_source_rows_for_one_stored_row(dataset: LanceDataset) -> None:
         pytest.param([[1.0, 2.0]] * 50, "IVF_PQ", {"num_sub_vectors": 1}, id="too few to train on"),
     ],
 )
-def test_too_few_vectors(tmp_path: Path, vectors: list[object], kind: str, options: dict[str, object]) -> None:
+def test_too_few_vectors(tmp_path: Path, vectors: list[object], kind: str, options: dict[str, Any]) -> None:
     uri = str(tmp_path / "vectors")
     for values in ([[1.0, 2.0]] * 300, vectors):
         lance.write_dataset(pa.table({"vector": pa.array(values, pa.list_(pa.float32(), 2))}), uri, mode="append")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
 import pytest
 from lance import LanceDataset, LanceOperation, Transaction
+from lance.dataset import Index
 
 from tests.substrate.lance_rows import appending, new_dataset
 
 
-def commit(dataset: LanceDataset, *indexes: object) -> LanceDataset:
+def commit(dataset: LanceDataset, *indexes: Index) -> LanceDataset:
     operation = LanceOperation.CreateIndex(new_indices=list(indexes), removed_indices=[])
     return LanceDataset.commit(dataset, Transaction(dataset.version, operation), max_retries=0)
 
@@ -38,7 +40,7 @@ def test_one_transaction_holds_several_indexes(tmp_path: Path) -> None:
 def test_statistics_tell_the_stop_words_that_the_description_leaves_out(tmp_path: Path) -> None:
     dataset = new_dataset(tmp_path / "table", indexed=False)
     fragments = [fragment.fragment_id for fragment in dataset.get_fragments()]
-    options = {"custom_stop_words": ["old"], "stem": False}
+    options: dict[str, Any] = {"custom_stop_words": ["old"], "stem": False}
     segment = dataset.create_index_uncommitted("v", "INVERTED", name="text", fragment_ids=fragments, **options)
     after = commit(dataset, dataset.merge_existing_index_segments([segment]))
     (described,) = after.describe_indices()
@@ -79,7 +81,7 @@ def test_one_vector_is_enough_to_train_on(
 ) -> None:
     """For cosine a vector counts only when its length, in single precision, is not zero."""
     dataset = vectors(tmp_path / "table", values)
-    build = {"name": "near", "fragment_ids": [0], "metric": metric, "num_partitions": 1}
+    build: dict[str, Any] = {"name": "near", "fragment_ids": [0], "metric": metric, "num_partitions": 1}
     if trains:
         assert commit(dataset, dataset.create_index_uncommitted("v", "IVF_FLAT", **build)).describe_indices()
     else:

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from lance import LanceDataset, LanceOperation, Transaction
-from lance.optimize import Compaction
 from lance.query import MatchQuery
 
-from tests.substrate.lance_rows import appending, new_dataset, overwriting, rows
+from tests.substrate.lance_rows import appending, new_dataset, overwriting, rewriting, rows
 
 
 @pytest.fixture
@@ -65,9 +64,7 @@ def test_compaction_does_not_mix_covered_and_uncovered_fragments(dataset: LanceD
 
 
 def test_a_hand_made_rewrite_loses_the_coverage(dataset: LanceDataset) -> None:
-    results = [task.execute(dataset) for task in Compaction.plan(dataset, options={}).tasks]
-    groups = [LanceOperation.RewriteGroup(each.original_fragments, each.new_fragments) for each in results]
-    after = commit(dataset, Transaction(dataset.version, LanceOperation.Rewrite(groups, [])))
+    after = commit(dataset, rewriting(dataset))
     (index,) = after.describe_indices()
     assert [sorted(segment.fragment_ids) for segment in index.segments] == [[]]
     assert after.to_table(filter="id = 'k1'").num_rows == 1

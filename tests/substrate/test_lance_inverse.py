@@ -9,7 +9,7 @@ import pytest
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.commit import CommitConflictError
 
-from tests.substrate.lance_rows import appending, ids, new_dataset, upserting
+from tests.substrate.lance_rows import appending, fragment_metadata, ids, new_dataset, upserting
 
 
 @pytest.fixture
@@ -23,7 +23,8 @@ def commit(dataset: LanceDataset, transaction: Transaction) -> LanceDataset:
 
 def stamped(dataset: LanceDataset) -> list[dict[str, object]]:
     columns = ["id", "v", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
-    return dataset.to_table(columns=columns).sort_by("id").to_pylist()
+    found: list[dict[str, object]] = dataset.to_table(columns=columns).sort_by("id").to_pylist()
+    return found
 
 
 def without(dataset: LanceDataset, fragment_id: int) -> LanceDataset:
@@ -31,13 +32,13 @@ def without(dataset: LanceDataset, fragment_id: int) -> LanceDataset:
 
 
 def bring_back(after: LanceDataset, before: LanceDataset, fragment_id: int) -> LanceDataset:
-    vanished = before.get_fragment(fragment_id).metadata
+    vanished = fragment_metadata(before, fragment_id)
     return commit(after, Transaction(after.version, LanceOperation.Update(new_fragments=[vanished])))
 
 
 def test_added_fragments_go_and_changed_ones_get_their_metadata_back(dataset: LanceDataset) -> None:
     effect = commit(dataset, upserting(dataset, [1, 50]))
-    inverse = LanceOperation.Update(removed_fragment_ids=[3], updated_fragments=[dataset.get_fragment(0).metadata])
+    inverse = LanceOperation.Update(removed_fragment_ids=[3], updated_fragments=[fragment_metadata(dataset, 0)])
     commit(effect, appending(effect, [90], "foreign"))
     after = commit(effect, Transaction(effect.version, inverse))
     kept = [row for row in stamped(after) if row["id"] != "k90"]
@@ -50,7 +51,7 @@ def test_added_fragments_go_and_changed_ones_get_their_metadata_back(dataset: La
 
 def test_the_inverse_conflicts_with_a_change_of_the_same_fragments(dataset: LanceDataset) -> None:
     effect = commit(dataset, upserting(dataset, [1]))
-    inverse = LanceOperation.Update(removed_fragment_ids=[3], updated_fragments=[dataset.get_fragment(0).metadata])
+    inverse = LanceOperation.Update(removed_fragment_ids=[3], updated_fragments=[fragment_metadata(dataset, 0)])
     commit(effect, upserting(effect, [2]))
     with pytest.raises(CommitConflictError) as caught:
         commit(effect, Transaction(effect.version, inverse))

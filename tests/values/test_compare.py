@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -42,7 +43,7 @@ INTEGER_VALUES = {
 }
 FLOAT_VALUES = [-math.inf, -2.5, -0.0, 0.0, 0.1, 2.0, 2.5, 1e30, math.inf, math.nan]
 #: The values that a column of each type holds here; one null is added to each.
-VALUES: dict[Scalar, list[object]] = {
+VALUES: dict[Scalar, Sequence[object]] = {
     **INTEGER_VALUES,
     Scalar.F32: FLOAT_VALUES,
     Scalar.F64: FLOAT_VALUES,
@@ -53,7 +54,7 @@ VALUES: dict[Scalar, list[object]] = {
 }
 NUMBERS = [-math.inf, -(2**70), -3, -2.7, -0.0, 0, 2, 2.0, 2.7, 3, 2**31, 2**32, 2**63, 2**64, 1e30, math.inf, math.nan]
 #: The constants each column is compared with.
-CONSTANTS: dict[Scalar, list[object]] = {
+CONSTANTS: dict[Scalar, Sequence[object]] = {
     **dict.fromkeys((*INTEGER_VALUES, Scalar.F32, Scalar.F64), NUMBERS),
     Scalar.STRING: ["", "a", "b", "zz", "it's", 'quote"'],
     Scalar.BOOL: [False, True],
@@ -106,7 +107,9 @@ def datasets(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[Scalar, boo
 @pytest.mark.parametrize("indexed", [False, True], ids=["scan", "index"])
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("scalar", VALUES, ids=str)
-def test_a_scan_finds_the_same_rows(datasets, scalar: Scalar, operator: str, indexed: bool) -> None:
+def test_a_scan_finds_the_same_rows(
+    datasets: dict[tuple[Scalar, bool], lance.LanceDataset], scalar: Scalar, operator: str, indexed: bool
+) -> None:
     kind, dataset = PropType(scalar), datasets[scalar, indexed]
     for constant in CONSTANTS[scalar]:
         asked = coerce(kind, operator, constant)  # type: ignore[arg-type]

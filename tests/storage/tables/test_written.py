@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -218,7 +219,7 @@ def test_what_lance_writes_while_it_commits_is_checked(tables: Tables, monkeypat
     dataset = tables.open_dataset(location)
     compact = type(dataset.optimize).compact_files
 
-    def on_a_full_disk(*args: object, **kwargs: object) -> object:
+    def on_a_full_disk(*args: Any, **kwargs: Any) -> object:
         done = compact(*args, **kwargs)
         cut(tables.root, next(path for path in on_disk(tables.root) - before if "/data/" in path))
         return done
