@@ -24,7 +24,7 @@ def load(people: Path, knows: Path, folder: Path) -> tuple[int, float]:
     for question in ("MATCH (p:Person) RETURN count(*)", "MATCH ()-[k:Knows]->() RETURN count(*)"):
         answer = connection.execute(question)
         assert isinstance(answer, kuzu.QueryResult)
-        count += int(answer.get_next()[0])  # type: ignore[index]
+        count += int(answer.get_next()[0])
     return count, taken
 
 

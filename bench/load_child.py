@@ -6,7 +6,9 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import omnigraph
 from bench.load_data import SCHEMA
@@ -16,26 +18,31 @@ _WARM_RUNS = 3
 _SMALL_RUNS = 20
 
 
+def _load_anew(place: Path, file: Path, engine: Literal["local", "spark"]) -> None:
+    omnigraph.init(place, SCHEMA).load(file, engine=engine)
+
+
+def _load_ten(graph: omnigraph.Graph, number: int, engine: Literal["local", "spark"]) -> None:
+    graph.load(_ten(number), engine=engine)
+
+
 def bulk(file: Path, folder: Path) -> dict[str, object]:
     """One load on a Spark that has to be started for it, then some on the running one, each into a new graph."""
     start = time.perf_counter()
     result = omnigraph.init(folder / "cold", SCHEMA).load(file, engine="spark")
     cold = time.perf_counter() - start
-    warm = [
-        _seconds(lambda run=run: omnigraph.init(folder / f"warm{run}", SCHEMA).load(file, engine="spark"))
-        for run in range(_WARM_RUNS)
-    ]
+    warm = [_seconds(partial(_load_anew, folder / f"warm{run}", file, "spark")) for run in range(_WARM_RUNS)]
     return {"entities": result.nodes_loaded + result.edges_loaded, "cold": cold, "warm": warm}
 
 
 def once(file: Path, folder: Path) -> dict[str, object]:
     """One load, for its memory."""
-    return {"seconds": _seconds(lambda: omnigraph.init(folder / "once", SCHEMA).load(file, engine="spark"))}
+    return {"seconds": _seconds(partial(_load_anew, folder / "once", file, "spark"))}
 
 
 def in_process(file: Path, folder: Path) -> dict[str, object]:
     """One load without Spark."""
-    return {"seconds": _seconds(lambda: omnigraph.init(folder / "inline", SCHEMA).load(file, engine="local"))}
+    return {"seconds": _seconds(partial(_load_anew, folder / "inline", file, "local"))}
 
 
 def merging(file: Path, folder: Path, changed: Path, fresh: Path) -> dict[str, object]:
@@ -54,12 +61,11 @@ def small(file: Path, folder: Path) -> dict[str, object]:
     """Many loads of ten rows: in this process, then on a running Spark."""
     graph = omnigraph.init(folder / "small", SCHEMA)
     graph.load(file, engine="local")
-    here = [_seconds(lambda number=number: graph.load(_ten(number), engine="local")) for number in range(_SMALL_RUNS)]
+    here = [_seconds(partial(_load_ten, graph, number, "local")) for number in range(_SMALL_RUNS)]
     spark_session()
     graph.load(_ten(_SMALL_RUNS), engine="spark")
     there = [
-        _seconds(lambda number=number: graph.load(_ten(number), engine="spark"))
-        for number in range(_SMALL_RUNS + 1, 2 * _SMALL_RUNS + 1)
+        _seconds(partial(_load_ten, graph, number, "spark")) for number in range(_SMALL_RUNS + 1, 2 * _SMALL_RUNS + 1)
     ]
     return {"local": here, "spark": there}
 

@@ -196,14 +196,11 @@ def conflicts_of_updates() -> Iterator[Row]:
             call(graph, "put", h=f"own{number}", n=0)
 
         def own(number: int) -> int:
-            return sum(
-                _conflicts(lambda turn=turn: call(graph, "relevel", h=f"own{number}", n=turn)) for turn in _turns()
-            )
+            return sum(_conflicts(partial(call, graph, "relevel", h=f"own{number}", n=turn)) for turn in _turns())
 
         def same(number: int) -> int:
             return sum(
-                _conflicts(lambda turn=turn: call(graph, "relevel", h="own0", n=1000 * number + turn))
-                for turn in _turns()
+                _conflicts(partial(call, graph, "relevel", h="own0", n=1000 * number + turn)) for turn in _turns()
             )
 
         def add_one(handle: omnigraph.Graph) -> None:

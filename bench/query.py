@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -76,9 +77,9 @@ def _nine(graph: omnigraph.Graph, kuzu: Ask, duck: Ask) -> Iterator[Row]:
         _compare(question, graph, kuzu, duck)
         ours, theirs, other = in_turn(
             [
-                lambda gq=question.gq: graph.query(gq),
-                lambda text=question.cypher: kuzu(text),
-                lambda text=question.sql: duck(text),
+                partial(graph.query, question.gq),
+                partial(kuzu, question.cypher),
+                partial(duck, question.sql),
             ],
             REPEAT,
             warm_up=WARM_UP,

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
 from time import perf_counter
@@ -48,10 +49,11 @@ def threads() -> Iterator[Row]:
         social = load_social(make_social(), folder / "social")
         yield _together("counts of two-hop paths", lambda _: social.query(QUESTIONS[-1].gq))
         for hops in (3, 4):
-            gq = _HOPS.replace("HOPS", str(hops))
-            yield _together(
-                f"searches of {hops} hops", lambda number, gq=gq: social.query(gq, params={"k": f"p{number}"})
-            )
+            yield _together(f"searches of {hops} hops", partial(_search, social, _HOPS.replace("HOPS", str(hops))))
+
+
+def _search(graph: omnigraph.Graph, gq: str, number: int) -> None:
+    graph.query(gq, params={"k": f"p{number}"})
 
 
 def _together(what: str, ask: Callable[[int], object]) -> Row:

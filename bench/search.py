@@ -49,7 +49,8 @@ class Corpus:
     def queries(self, count: int) -> list[list[float]]:
         random = np.random.default_rng(3)
         near = self.vectors[random.integers(0, DOCS, count)]
-        return (near + random.normal(0, 0.05, near.shape)).astype(np.float32).tolist()
+        found: list[list[float]] = (near + random.normal(0, 0.05, near.shape)).astype(np.float32).tolist()
+        return found
 
 
 @benchmark("search.documents")

@@ -58,7 +58,7 @@ class Connection:
     def _request(self, kind: str) -> bytes:
         told = self._task["kinds"][kind]
         self._sent += 1
-        body = told["body"].replace("@@", f"{self._task['mark']}-{self.number}-{self._sent}").encode()
+        body: bytes = told["body"].replace("@@", f"{self._task['mark']}-{self.number}-{self._sent}").encode()
         head = (
             f"POST {told['path']} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {self._task['token']}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

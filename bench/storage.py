@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -124,7 +124,7 @@ def commit_over_bare_lance() -> Iterator[Row]:
         def append_one() -> None:
             table.insert(staff(["x"]))
 
-        actions = [partial(commit_one, context), append_one, manifest.publish]
+        actions: list[Callable[[], object]] = [partial(commit_one, context), append_one, manifest.publish]
         ours, append, merge = in_turn(actions, WINDOW, manifest.upkeep)
         bare = Measure(append.median + merge.median, append.low + merge.low, append.high + merge.high)
         floor = Floor("bare Lance append + merge-insert", bare)

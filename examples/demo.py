@@ -118,12 +118,13 @@ def run(folder: Path, library: Library) -> None:
         stats = difference.stats
         print(f"{stats.inserts:,} inserted, {stats.updates:,} updated, {stats.deletes:,} deleted")
         change = next(change for change in difference if change.op == "update")
-        print(f"for example {change.type} {change.id}: {change.before['title']!r} → {change.after['title']!r}")
+        old, new = change.before or {}, change.after or {}
+        print(f"for example {change.type} {change.id}: {old['title']!r} → {new['title']!r}")
 
     with step("Merge it into main, which has moved on meanwhile"):
         graph.mutate(QUERIES, "move", {"who": "Ada Abel 1", "where": "Norway"})
         merged = graph.merge("agent/1", delete_branch=True)
-        print(f"{merged.outcome}: commit {merged.commit.id}; branches now: {', '.join(graph.branches())}")
+        print(f"{merged.outcome}: commit {graph.head().id}; branches now: {', '.join(graph.branches())}")
 
     with step("Travel in time"):
         print(

@@ -73,7 +73,7 @@ def tour(place: Path) -> None:
 
     heading("2. A mutation of seven statements is one commit")
     result = graph.mutate(QUERIES, "people")
-    print(f"{result.affected_nodes} nodes and {result.affected_edges} edges in commit {result.commit.id}")
+    print(f"{result.affected_nodes} nodes and {result.affected_edges} edges in commit {graph.head().id}")
 
     heading("3. Queries walk the graph")
     print("Friends of Ada's friends whom she does not know:")

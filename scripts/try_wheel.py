@@ -25,8 +25,8 @@ def main(folder: str) -> None:
         subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", wheel.resolve()], check=True)
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        for command in ([place / "venv" / "bin" / "omnigraph", "version"], [python, "tour.py"]):
-            subprocess.run(command, cwd=place, env=environment, check=True, stdout=sys.stderr)
+        for program, argument in ((place / "venv" / "bin" / "omnigraph", "version"), (python, "tour.py")):
+            subprocess.run([program, argument], cwd=place, env=environment, check=True, stdout=sys.stderr)
     print(f"dist: {wheel.name} works in an empty environment")
 
 

@@ -82,7 +82,7 @@ def running_server() -> Iterator[S3Server]:
 
 
 def _serve() -> None:
-    from moto.server import DomainDispatcherApplication, create_backend_app
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
     app = _one_at_a_time(DomainDispatcherApplication(create_backend_app))

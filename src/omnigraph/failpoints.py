@@ -24,7 +24,8 @@ class FailpointError(OmnigraphError):
         self.name = name
 
 
-Action = str | Callable[[], None]
+#: `error`, `kill`, `delay:` with milliseconds, or a function whose answer is ignored.
+Action = str | Callable[[], object]
 
 NAMES: set[str] = set()
 _armed: dict[str, Action] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ from bench.results import keep
 from bench.table import machine, moment, render
 
 MS = Measure(2e-3, 1e-3, 4e-3)
+
+
+def _one_row(name: str) -> list[Row]:
+    return [Row(f"row of {name}", MS)]
 
 
 def test_a_summary_is_the_median_with_its_spread() -> None:
@@ -71,7 +76,7 @@ def test_one_benchmark_or_a_family_can_be_chosen(
     kept: list[str] = []
     monkeypatch.setattr("bench.__main__.keep", lambda family, rows: kept.append(f"{family} {len(rows)}"))
     for name in ("family.a", "family.b", "familiar"):
-        monkeypatch.setitem(BENCHMARKS, name, lambda name=name: [Row(f"row of {name}", MS)])
+        monkeypatch.setitem(BENCHMARKS, name, partial(_one_row, name))
     assert main(["family"]) == 0
     shown = capsys.readouterr().out
     assert [name in shown for name in ("row of family.a", "row of family.b", "row of familiar")] == [True, True, False]

@@ -133,7 +133,7 @@ class Line:
             return
         side, content = own[to % len(own)]
         dataset = self.context.tables.open_dataset(self.location, side.entry.version)
-        dataset.restore()
+        dataset.restore()  # type: ignore[no-untyped-call]  # Lance gives it no types
         self.version = self.context.tables.open_dataset(self.location).version
         self.content = dict(content)
         self._remember()
@@ -161,7 +161,7 @@ def found(delta: Delta, **options: Any) -> list[Change]:
     """The changes that a delta tells, in the order of their ids."""
     changes: list[Change] = []
     for batch in delta.batches(**options):
-        part = [("insert", row["id"], None, _value(row)) for row in batch.inserted.to_pylist()]
+        part: list[Change] = [("insert", row["id"], None, _value(row)) for row in batch.inserted.to_pylist()]
         part += [("delete", row["id"], _value(row), None) for row in batch.deleted.to_pylist()]
         pairs = zip(batch.updated_before.to_pylist(), batch.updated_after.to_pylist(), strict=True)
         for old, new in pairs:

@@ -43,7 +43,8 @@ def test_after_a_gap(graph: og.Graph, tmp_path: Path, row: list[str]) -> None:
 
 def test_any_sink(graph: og.Graph) -> None:
     plain = b"".join(graph.export_chunks())
-    file, parts = io.BytesIO(), []
+    file = io.BytesIO()
+    parts: list[bytes] = []
     assert graph.baseline(out=file).cursor
     assert graph.baseline(out=parts.append).entities == plain.count(b"\n")
     assert file.getvalue() == b"".join(parts) == plain

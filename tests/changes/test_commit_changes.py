@@ -159,6 +159,7 @@ def test_page_tokens_that_do_not_fit(graph: og.Graph, tmp_path: Path, row: list[
 @pytest.mark.row("CHG-23")
 def test_page_limits(graph: og.Graph, row: list[str]) -> None:
     commit_id = made(graph.mutate(THREE))
+    limit: Any
     for limit in (0, -1, True, "2", 1.5):
         with pytest.raises(BadRequest):
             graph.commit_changes(commit_id, limit=limit)

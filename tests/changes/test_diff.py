@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import omnigraph as og
-from omnigraph.changes.model import Change, Endpoints
+from omnigraph.changes.model import Change, Endpoints, Op
 from omnigraph.errors import BadRequest, BranchNotFound, CommitNotFound, HistoricalVersionReclaimed
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.table import Table
 from tests.changes.applying import applied, content, told
 from tests.mutation.org_graph import call, org_graph
 
@@ -150,7 +152,11 @@ def test_null_and_empty_are_different(tmp_path: Path, row: list[str]) -> None:
     graph.mutate('query q() { update Note set { text: "" } where key = "a" }', branch="feature")
     graph.mutate('query q() { update Note set { tags: ["a", "b"] } where key = "b" }', branch="feature")
     one, two = graph.diff("main", "feature").changes
+    assert one.before is not None
+    assert one.after is not None
     assert (one.op, one.before["text"], one.after["text"]) == ("update", None, "")
+    assert two.before is not None
+    assert two.after is not None
     assert (two.before["tags"], two.after["tags"]) == (["a, b"], ["a", "b"])
 
 
@@ -200,9 +206,12 @@ def test_identical_tables_are_not_opened(graph: og.Graph, monkeypatch: pytest.Mo
     opened = []
     tables = graph._context.tables
     original = tables.open
-    monkeypatch.setattr(
-        tables, "open", lambda location, version: opened.append(location.path) or original(location, version)
-    )
+
+    def counted(location: Location, version: int) -> Table:
+        opened.append(location.path)
+        return original(location, version)
+
+    monkeypatch.setattr(tables, "open", counted)
     assert told(graph.diff(before).changes)[0][:2] == ("insert", "edge:MemberOf")
     assert {path.partition("/")[0] for path in opened} == {"edges"}
     assert len(set(opened)) == 1
@@ -248,7 +257,8 @@ STEPS = st.lists(
 
 
 def inverse(change: Change) -> Change:
-    op = {"insert": "delete", "delete": "insert", "update": "update"}[change.op]
+    inverses: dict[Op, Op] = {"insert": "delete", "delete": "insert", "update": "update"}
+    op = inverses[change.op]
     ends = (change.endpoints, change.endpoints_before)
     after = {"insert": (None, ends[0]), "delete": (ends[0], None), "update": (ends[1], ends[0])}[change.op]
     endpoints = after[0] if op != "delete" else ends[0]

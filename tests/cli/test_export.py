@@ -16,8 +16,8 @@ from tests.mutation.org_graph import call as write
 Capsys = pytest.CaptureFixture[str]
 
 
-def plain(**options: str) -> str:
-    return b"".join(og.open("org.omni", "ro").export_chunks(**options)).decode()
+def plain() -> str:
+    return b"".join(og.open("org.omni", "ro").export_chunks()).decode()
 
 
 def test_lines_on_standard_output(capsys: Capsys, org: Path) -> None:

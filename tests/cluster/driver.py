@@ -15,7 +15,7 @@ from omnigraph.load import execute, inputs
 
 
 def main(uri: str, master: str, path: str, conf: str) -> None:
-    execute.HELD_BYTES = -1
+    execute.HELD_BYTES = -1  # type: ignore[attr-defined]  # the name that the module imported is what it reads
     inputs.RANGE_BYTES = inputs.SMALLEST_RANGE = 64 << 10
     graph = og.open(uri, spark={"master": master, **json.loads(conf)})
     graph.load(path, "merge", engine="spark", progress=lambda _: os.kill(os.getpid(), signal.SIGKILL))

@@ -51,12 +51,16 @@ def deed(victim: str, cluster: Cluster, session: Session) -> Callable[[], None]:
         assert pids, f"there is no {victim} to kill"
         os.kill(pids[0], signal.SIGKILL)
 
+    def kill_all() -> None:
+        for pid in cluster.python_workers(app):
+            os.kill(pid, signal.SIGKILL)
+
     if victim == "executor":
         return lambda: kill(cluster.executors(app))
     if victim == "Python worker":
         return lambda: kill(cluster.python_workers(app))
     if victim == "all Python workers":
-        return lambda: [os.kill(pid, signal.SIGKILL) for pid in cluster.python_workers(app)] and None
+        return kill_all
     assert victim == "worker"
     return lambda: cluster.kill_worker(0)
 
@@ -124,7 +128,7 @@ def test_a_progress_that_raises_writes_nothing_and_harms_no_later_load(session: 
     assert graph.snapshot().open("node:N").count_rows() == 0
     assert_references(graph)
     for mode in ("append", "merge"):
-        assert graph.load(place / "rows.jsonl", mode, engine="spark").nodes_loaded == COUNT  # type: ignore[arg-type]
+        assert graph.load(place / "rows.jsonl", mode, engine="spark").nodes_loaded == COUNT
     assert_whole(graph)
 
 

@@ -7,6 +7,7 @@ is prepared.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import pyarrow as pa
 
@@ -145,7 +146,7 @@ def write(
     for key, data in changes.items():
         entry = state.by_key[key]
         if needs_fork(context, state, entry):
-            step = Step(lambda table, data=data: stage(table, data))
+            step = Step(partial(stage, data=data))
             effects.append(TableEffect(entry, (step,), forks=True))
         else:
             effects.append(TableEffect(entry, (Step(stage(table_of(context, entry), data)),)))

@@ -177,7 +177,7 @@ def _typed(command: str) -> tuple[int, str]:
             patch.setenv(name, value)
         with contextlib.redirect_stdout(buffer), contextlib.redirect_stderr(buffer):
             code = run(arguments)
-    return code, buffer.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    return code, buffer.buffer.getvalue().decode()
 
 
 def _plain(command: str) -> tuple[dict[str, str], list[str]] | None:

@@ -331,9 +331,12 @@ def test_a_full_disk_loses_nothing_and_the_first_write_with_room_goes_through(sm
         for name in {"x", "y", "z"} - rows.keys():
             graph.mutate(VERBS, "put", {"k": name})
             rows = after(rows, "put", {"k": name})
-        params: dict[str, Any] = {"put": {"k": f"p{pages}"}, "change": {"k": "y", "n": pages + 1}, "drop": {"k": "x"}}[
-            verb
-        ]
+        tried: dict[str, dict[str, Any]] = {
+            "put": {"k": f"p{pages}"},
+            "change": {"k": "y", "n": pages + 1},
+            "drop": {"k": "x"},
+        }
+        params = tried[verb]
         possible = [after(rows, verb, params)]
         ballast = leave_room(small_disk, pages)
         try:
@@ -345,7 +348,12 @@ def test_a_full_disk_loses_nothing_and_the_first_write_with_room_goes_through(sm
         ballast.unlink()
         # Of another kind each time; none of them may meet a conflict.
         first = ("change", "drop", "put")[(pages + len(verb)) % 3]
-        written: dict[str, Any] = {"put": {"k": "w"}, "change": {"k": "z", "n": pages + 1}, "drop": {"k": "z"}}[first]
+        with_room: dict[str, dict[str, Any]] = {
+            "put": {"k": "w"},
+            "change": {"k": "z", "n": pages + 1},
+            "drop": {"k": "z"},
+        }
+        written = with_room[first]
         graph.mutate(VERBS, first, written)
         rows = {row["name"]: row["n"] for row in graph.query(VERBS, "all").rows}
         assert rows in [after(image, first, written) for image in possible], (pages, verb, first)

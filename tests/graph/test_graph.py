@@ -251,7 +251,7 @@ def test_reading_writes_nothing_in_either_mode(tmp_path: Path) -> None:
     og.open(tmp_path / "graph").create_branch("feature")
     before = tree(context)
     for mode in ("rw", "ro"):
-        graph = og.open(tmp_path / "graph", mode)  # type: ignore[arg-type]
+        graph = og.open(tmp_path / "graph", mode)
         graph.snapshot("feature").open(STAFF).read()
         graph.commits(), graph.head(), graph.branches(), graph.recoveries(), graph.refresh()
         graph.entity("node", "Staff", "ada")
@@ -466,9 +466,10 @@ def test_a_schema_file_that_can_not_be_read(tmp_path: Path) -> None:
     for schema in (tmp_path / "no.pg", "no.pg", tmp_path, tmp_path / "latin.pg"):
         with pytest.raises(BadRequest, match="cannot read"):
             og.init(tmp_path / "graph", schema)
-    for schema in (None, 7, b"node"):
+    wrong: Any
+    for wrong in (None, 7, b"node"):
         with pytest.raises(BadRequest, match="a text or the path of a .pg file"):
-            og.init(tmp_path / "graph", schema)  # type: ignore[arg-type]
+            og.init(tmp_path / "graph", wrong)
     assert not (tmp_path / "graph").exists()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import BadRequest, TypecheckError
 from omnigraph.graph import sources
+from omnigraph.language.query.compile import compile_query
 
 SCHEMA = """
 node Item { code: String @key day: Date? at: DateTime? n: I64? x: F64? v: Vector(2)? tags: [String]? data: Blob? }
@@ -65,9 +67,8 @@ def test_every_verb(graph: og.Graph, tmp_path: Path) -> None:
         lambda g: g.mutate("update Item set { n: n + $n } where code = $c", params={"n": 1, "c": "a"})
     )
     assert done.affected_nodes == 1
-    key = {"idempotency_key": "k"}
-    first = graph.mutate("delete Item where code = $c", params={"c": "b"}, **key)  # type: ignore[arg-type]
-    again = graph.mutate("delete Item where code = $c", params={"c": "b"}, **key)  # type: ignore[arg-type]
+    first = graph.mutate("delete Item where code = $c", params={"c": "b"}, idempotency_key="k")
+    again = graph.mutate("delete Item where code = $c", params={"c": "b"}, idempotency_key="k")
     assert first.commit == again.commit
     with pytest.raises(BadRequest, match="the query is a read query"):
         graph.mutate("match { $i: Item } return { $i.n }")
@@ -87,11 +88,10 @@ def test_errors_name_the_file_the_line_and_the_spot(graph: og.Graph, tmp_path: P
 
 def test_it_is_compiled_once_for_values_of_one_type(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = []
-    compile_query = sources.compile_query
 
-    def counted(*arguments: object, **named: object) -> object:
+    def counted(*arguments: Any, **named: Any) -> object:
         compiled.append(arguments)
-        return compile_query(*arguments, **named)  # type: ignore[arg-type]
+        return compile_query(*arguments, **named)
 
     monkeypatch.setattr(sources, "compile_query", counted)
     text = "match { $i: Item  $i.n > $n } return { $i.code }"

@@ -79,4 +79,4 @@ def _same_error(error: BadRequest, expected: str) -> None:
     assert isinstance(error, LanguageError)
     assert (error.line, error.column) == (int(place["line"]), int(place["column"]))
     _, line, caret = str(error).split("\n")
-    assert line[: caret.index("^")].endswith((error.source_line or "")[: error.column - 1])
+    assert line[: caret.index("^")].endswith((error.source_line or "")[: int(place["column"]) - 1])

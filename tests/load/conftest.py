@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -24,7 +24,7 @@ def load(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Loa
     if way != "held":
         monkeypatch.setattr(engines, "HELD_BYTES", -1)
         monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
-    engine = "spark" if way == "spark" else "local"
+    engine: Literal["spark", "local"] = "spark" if way == "spark" else "local"
 
     def run(graph: og.Graph, data: Any, mode: Any = "append", **options: Any) -> LoadResult:
         return graph.load(data, mode, engine=engine, **options)

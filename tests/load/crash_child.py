@@ -36,7 +36,7 @@ LOADS = {
 
 def main(uri: str, name: str, branch: str, way: str) -> None:
     if way != "held":
-        execute.HELD_BYTES = -1
+        execute.HELD_BYTES = -1  # type: ignore[attr-defined]  # the name that the module imported is what it reads
     engine = "spark" if way == "spark" else "local"
     mode = "append" if name == "empty" else name
     og.open(uri).load(LOADS[name].encode(), mode, branch=branch, base="main", engine=engine, idempotency_key="once")  # type: ignore[arg-type]

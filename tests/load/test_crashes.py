@@ -77,20 +77,23 @@ def passes(failpoint: str, load: str, branch: str, way: str) -> bool:
     return True
 
 
+LONG = (pytest.mark.long,)
+#: The load, its branch, the way it is carried out, and the marks of its tests.
+KILLED: list[tuple[str, str, str, tuple[pytest.MarkDecorator, ...]]] = [
+    ("append", "main", "held", LONG),
+    ("merge", "main", "staged", LONG),
+    ("overwrite", "main", "staged", LONG),
+    ("append", "new", "staged", ()),
+    ("append", "new", "held", LONG),
+    ("empty", "new", "held", LONG),
+    ("merge", "feature", "held", LONG),
+    ("merge", "feature", "staged", ()),
+    ("overwrite", "feature", "staged", LONG),
+    ("merge", "main", "spark", LONG),
+]
 CASES = [
     pytest.param(load, branch, way, failpoint, id=f"{load}-{branch}-{way}-{failpoint}", marks=marks)
-    for load, branch, way, marks in [
-        ("append", "main", "held", pytest.mark.long),
-        ("merge", "main", "staged", pytest.mark.long),
-        ("overwrite", "main", "staged", pytest.mark.long),
-        ("append", "new", "staged", ()),
-        ("append", "new", "held", pytest.mark.long),
-        ("empty", "new", "held", pytest.mark.long),
-        ("merge", "feature", "held", pytest.mark.long),
-        ("merge", "feature", "staged", ()),
-        ("overwrite", "feature", "staged", pytest.mark.long),
-        ("merge", "main", "spark", pytest.mark.long),
-    ]
+    for load, branch, way, marks in KILLED
     for failpoint in DEATHS
     if passes(failpoint, load, branch, way)
     # Its tasks run in processes of their own, which die instead; that is another test.

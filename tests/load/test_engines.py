@@ -11,6 +11,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import KeyConflict, LoadRejected
+from omnigraph.graph.verbs import LoadMode
 from tests.load.loading import rows
 
 SCHEMA = """
@@ -79,7 +80,7 @@ def an_input(seed: int, *, clean: bool) -> bytes:
         written.append(_dumps({"edge": "L", "from": data["id"], "to": chance.choice(names)}))
     for _ in range(chance.randint(0, 5) if not clean else 2):
         target = chance.choice(names) if clean or chance.random() < 0.9 else "nobody"
-        line = {"edge": "K", "from": chance.choice(names), "to": target}
+        line: dict[str, Any] = {"edge": "K", "from": chance.choice(names), "to": target}
         if chance.random() < 0.5:
             line["data"] = {"since": value("born")}
         written.append(_dumps(line))
@@ -98,10 +99,11 @@ def an_input(seed: int, *, clean: bool) -> bytes:
     return b"\n".join(spaced)
 
 
-INPUTS = [(an_input(seed, clean=seed % 2 == 0), ["append", "merge", "overwrite"][seed % 3]) for seed in range(100)]
+MODES: tuple[LoadMode, ...] = ("append", "merge", "overwrite")
+INPUTS = [(an_input(seed, clean=seed % 2 == 0), MODES[seed % 3]) for seed in range(100)]
 
 
-def outcome(graph: og.Graph, data: bytes, mode: str, **options: Any) -> Any:
+def outcome(graph: og.Graph, data: bytes, mode: LoadMode, **options: Any) -> Any:
     """The rows that a load leaves, with ids that are made anew masked, or the errors it ends with."""
     try:
         graph.load(data, mode, **options)

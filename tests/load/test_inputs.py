@@ -208,6 +208,7 @@ def test_many_problems_are_counted_and_some_are_listed(graph: og.Graph) -> None:
 def test_ranges_of_any_size_read_every_line_once(graph: og.Graph, tmp_path: Path, step: int) -> None:
     from omnigraph.load.chunks import Places, ranges
     from omnigraph.load.exact import Rules
+    from omnigraph.load.parsed import Problem
     from omnigraph.storage.files import find_files
 
     text = ORG_ROWS.replace("\n", "\n\n", 3) + '{"type":"Nope","data":{}}'
@@ -216,7 +217,7 @@ def test_ranges_of_any_size_read_every_line_once(graph: og.Graph, tmp_path: Path
     chunks = ranges(file, 1000, step)
     found: list[int] = []
     counts = {}
-    problems = []
+    problems: list[Problem] = []
     for number, chunk in enumerate(chunks):
         (piece,) = chunk.pieces(Rules(graph.contract().catalog))
         counts[number] = (piece.lines, None)

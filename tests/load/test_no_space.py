@@ -88,7 +88,7 @@ def test_no_space_as_a_command(small_disk: Mount, data: Path, tmp_path: Path) ->
     graph = og.init(tmp_path / "g", SCHEMA)
     there = files(graph)
     environment = {**os.environ, "TMPDIR": str(small_disk(MIB // 2))}
-    command = [sys.executable, "-m", "omnigraph", "load", "--data", data, "--mode", "append", "--engine", "local"]
+    command = [sys.executable, "-m", "omnigraph", "load", "--data", str(data), "--mode", "append", "--engine", "local"]
     for given in ([*command, graph.uri], [*command, graph.uri, "--data", "-"]):
         with data.open("rb") as stream:
             done = subprocess.run(given, env=environment, stdin=stream, capture_output=True, text=True, check=False)

@@ -157,7 +157,7 @@ def test_an_exported_folder_loads_back_as_it_is(people: og.Graph, tmp_path: Path
 
 def test_an_empty_graph_is_exported_too(people: og.Graph, tmp_path: Path) -> None:
     for format in ("parquet", "arrow", "csv"):
-        assert people.export(tmp_path / format, format=format) == 0  # type: ignore[arg-type]
+        assert people.export(tmp_path / format, format=format) == 0
 
 
 def test_an_arrow_file_by_itself(people: og.Graph, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.errors import CommitStateUnknown, RecoveryRequired
+from omnigraph.graph.verbs import LoadMode
 from tests.commit.org import SCHEMA
 from tests.query.fixtures import ORG_ROWS
 
@@ -18,7 +19,7 @@ STAFF = "query q() { match { $s: Staff } return { $s.handle } order { $s.handle 
 @pytest.mark.parametrize("branch", ["main", "side"])
 @pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
 def test_what_was_staged_survives_an_unsettled_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, branch: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: LoadMode, branch: str
 ) -> None:
     monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
     graph = og.init(tmp_path / "g", SCHEMA)

@@ -158,7 +158,7 @@ def test_a_later_run_may_want_to_keep_more_than_there_is(org: og.Graph) -> None:
     org.cleanup(keep=2)
     org.mutate(WRITES, "put", {"h": "later", "n": 1})
     for policy in ({"keep": 100}, {"older_than": "1w"}):
-        org.cleanup(**policy)  # type: ignore[arg-type]
+        org.cleanup(**policy)
         assert readable(org, commits) == [place < 2 for place in range(len(commits))]
     all_readable(connect(org.uri))
 

@@ -104,7 +104,7 @@ def answers(graph: og.Graph) -> list[list[list[object]]]:
     ]
 
 
-def shape(graph: og.Graph) -> dict[str, list[tuple[object, ...]]]:
+def shape(graph: og.Graph) -> dict[str, list[tuple[str, str, int, list[int], int]]]:
     """The indexes of every table: kinds, coverage, and that each is one segment."""
     found = {}
     for entry in graph.snapshot().entries():

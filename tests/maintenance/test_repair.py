@@ -13,7 +13,7 @@ from lance import LanceDataset
 import omnigraph as og
 from omnigraph.commit.context import CommitContext
 from omnigraph.graph.lifecycle import connect
-from omnigraph.maintenance.repair import RepairedTable
+from omnigraph.maintenance.repair import RepairedTable, RepairReport
 from omnigraph.storage.tables.version_files import version_file
 from tests.commit.handmade import leave, planned, record
 from tests.commit.healthy import assert_healthy, picture, tree
@@ -27,9 +27,8 @@ def raw(context: CommitContext, branch: str = "main") -> LanceDataset:
     return context.tables.open_dataset(context.manifest.load(branch).by_key[STAFF].location)
 
 
-def of_staff(report: og.Graph | object, branch: str = "main") -> RepairedTable:
-    datasets = report.datasets  # type: ignore[union-attr]
-    (found,) = [table for table in datasets if (table.type_key, table.branch) == (STAFF, branch)]
+def of_staff(report: RepairReport, branch: str = "main") -> RepairedTable:
+    (found,) = [table for table in report.datasets if (table.type_key, table.branch) == (STAFF, branch)]
     return found
 
 
@@ -80,8 +79,8 @@ def refuses_to_write(graph: og.Graph) -> None:
 
 def test_without_drift_there_is_nothing_to_do(org: og.Graph) -> None:
     files = tree(connect(org.uri))
-    for options in ({}, {"confirm": True}, {"confirm": True, "force": True}):
-        report = org.repair(**options)
+    for confirm, force in ((False, False), (True, False), (True, True)):
+        report = org.repair(confirm=confirm, force=force)
         assert {(table.classification, table.action) for table in report.datasets} == {("no_drift", "no_op")}
         assert not report.refused
     assert tree(connect(org.uri)) == files

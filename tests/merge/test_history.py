@@ -9,6 +9,7 @@ import omnigraph as og
 from omnigraph.commit.context import CommitContext
 from omnigraph.graph.lifecycle import connect
 from omnigraph.storage.root import Root
+from omnigraph.storage.tables.location import Location
 from tests.commit.org import insert
 from tests.merge.graphs import LOAD, SCHEMA, do, everything, ids, named, shown, write
 
@@ -77,7 +78,7 @@ def test_rows_are_checked_again(tmp_path: object, diverged: bool, row: list[str]
     assert ids(graph, "node:P") == (["x", "y"] if diverged else ["x"])
 
 
-def _entry(context: CommitContext) -> tuple[object, int]:
+def _entry(context: CommitContext) -> tuple[Location, int]:
     entry = context.manifest.load().by_key["node:P"]
     return entry.location, entry.version
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
+from omnigraph.commit.branches import delete_branch
 from omnigraph.graph import merging
 from tests.merge.graphs import do, everything, ids, named, rows, shown, write
 
@@ -442,11 +443,10 @@ def test_results_are_plain_data(graph: og.Graph) -> None:
 
 def test_a_source_that_moved_on_is_not_deleted(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     do(graph, "feature", "put", "eli", 1)
-    deleting = merging.delete_branch
 
     def late(*arguments: Any) -> None:
         do(og.open(graph.uri), "feature", "put", "late", 2)
-        deleting(*arguments)
+        delete_branch(*arguments)
 
     monkeypatch.setattr(merging, "delete_branch", late)
     for _ in range(2):

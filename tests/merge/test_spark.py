@@ -15,6 +15,7 @@ from omnigraph.merge.judge import judge_table
 from omnigraph.merge.options import Options
 from omnigraph.merge.part import Part, together
 from omnigraph.merge.plan import Sides, _Specs
+from omnigraph.spark.runner import choose_runner
 from tests.merge.graphs import do, everything, named, write
 from tests.merge.test_matrix import CELLS, operate
 
@@ -41,9 +42,8 @@ def test_ranges_give_the_same_as_the_whole(graph: og.Graph, property_level: bool
     do(graph, "feature", "drop", "ben")
     do(graph, "main", "relevel", "ben", 1)
     context, catalog = graph._context, graph.contract().catalog
-    states = [context.manifest.load(name) for name in ("main", "feature")]
     base = graph.merge("feature", dry_run=True).stats["base"]
-    sides = Sides(graph.snapshot(at=base).state, *states)
+    sides = Sides(graph.snapshot(at=base).state, context.manifest.load("main"), context.manifest.load("feature"))
     specs_of = _Specs(catalog, sides, Options(SchemaIs(None), property_level=property_level))
     for spec in (*specs_of.to_look_at("node"), *specs_of.to_look_at("edge")):
         difference = open_difference(context, spec)
@@ -89,11 +89,10 @@ def test_the_matrix_on_spark(graph: og.Graph, spark: Any, source: str, target: s
 def test_large_means_both_sides(graph: og.Graph, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """With engine "auto", Spark is taken for a table that both sides have changed a lot, and for no other."""
     asked: list[str] = []
-    original = spread.choose_runner
 
     def spy(engine: str, *args: Any, **options: Any) -> Any:
         asked.append(engine)
-        return original(engine, *args, **options)
+        return choose_runner(engine, *args, **options)
 
     monkeypatch.setattr(spread, "choose_runner", spy)
     monkeypatch.setattr(spread, "LARGE_DELTA", 3)

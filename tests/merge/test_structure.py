@@ -16,6 +16,7 @@ import omnigraph as og
 from omnigraph.merge import difference, effects, judge
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.staged import write_rows
 from tests.merge.graphs import do, everything, ids, rows, shown, write
 
 
@@ -170,8 +171,7 @@ def test_a_large_delta_is_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     if diverged:
         write(graph, "main", 'insert P { name: "p0003", v: [1.0, 2.0, 3.0, 3.0] }', 'insert P { name: "q" }')
     alive = Alive()
-    original = effects.write_rows
-    monkeypatch.setattr(effects, "write_rows", lambda table, data: original(table, alive.watch(data)))
+    monkeypatch.setattr(effects, "write_rows", lambda table, data: write_rows(table, alive.watch(data)))
     result = graph.merge("feature")
     assert result.stats["inserted"] == (1999 if diverged else 2000)
     assert result.stats["identical"] == int(diverged)

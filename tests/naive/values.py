@@ -221,7 +221,8 @@ def _truncate(unit: str, moment: date) -> date:
     first = {"month": 1, "day": 1}
     dropped = fields[fields.index(unit) + 1 :]
     if isinstance(moment, datetime):
-        return moment.replace(microsecond=0, **{name: first.get(name, 0) for name in dropped})
+        starts: dict[str, Any] = {name: first.get(name, 0) for name in dropped}
+        return moment.replace(microsecond=0, **starts)
     return moment.replace(**{name: 1 for name in dropped if name in first})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def commit_tables(graph: og.Graph, tables: dict[str, pa.Table], branch: str = MA
     effects = []
     for key, table in tables.items():
         entry = state.by_key[key]
-        step = Step(lambda opened, rows=table: stage_append(opened, rows))
+        step = Step(partial(stage_append, data=table))
         effects.append(TableEffect(entry, (step,), forks=forks.is_shared(state, entry)))
     lineage = Lineage(new_ulid(), now_micros(), "load", "act-test")
     execute(context, Write(Kind.LOAD, branch, lineage, tuple(effects), SchemaIs(state.schema_hash)))

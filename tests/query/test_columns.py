@@ -11,9 +11,10 @@ import pytest
 import omnigraph as og
 from omnigraph.query import columns, table_columns
 from omnigraph.query.cache import Bounded
+from tests.language.query.test_meaning import make_query
 from tests.query.loading import append
 from tests.query.naive import BATCHES, make_world
-from tests.query.test_differential import check, make_query
+from tests.query.test_differential import check
 
 SCHEMA = """
 node N {

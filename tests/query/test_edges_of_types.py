@@ -52,7 +52,7 @@ def test_sums_of_integers_do_not_wrap_round(graph: og.Graph) -> None:
 
 
 #: Their doubles lose the last bits: the mean of the doubles of `A` is 0, that of the numbers 2/3.
-MEANS = {
+MEANS: dict[str, list[int | None]] = {
     "A": [2**53 + 1, 2**53 + 1, -(2**54)],
     "B": [LAST, LAST, LAST - 2],
     "C": [LAST, -LAST, 1],

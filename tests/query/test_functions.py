@@ -30,7 +30,8 @@ def test_no_function_is_in_two_families() -> None:
 
 
 def test_every_function_has_a_line_of_help() -> None:
-    assert all(function.help.endswith((".", "`.")) for function in (*FUNCTIONS.values(), *AGGREGATES.values()))
+    helps = [one.help for one in FUNCTIONS.values()] + [one.help for one in AGGREGATES.values()]
+    assert all(text.endswith((".", "`.")) for text in helps)
 
 
 def test_the_page_is_made_from_the_registry() -> None:

@@ -62,7 +62,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """Vectors of eighths, which are exact in single precision too, and texts with many equal scores."""
     random = Random(7)
     graph = og.init(Path(tmp_path_factory.mktemp("fusion")) / "g", SCHEMA)
-    documents = [
+    documents: list[Document] = [
         {
             "k": f"d{number}",
             "text": " ".join(random.choices(WORDS, k=random.randint(1, 6))),
@@ -81,7 +81,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if lines[covered:]:
         append(graph, lines[covered:])
     ends: dict[str, set[str]] = {document["k"]: set() for document in documents}
-    edges = []
+    edges: list[dict[str, Any]] = []
     for document in documents:
         for _ in range(random.randint(0, 2)):
             end = f"a{random.randrange(4)}"

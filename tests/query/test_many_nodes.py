@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,7 +111,12 @@ def test_few_ends_are_counted_from_their_side(
     monkeypatch.setattr(count_paths, "_MANY_EDGES", 1)
     taken = []
     back = count_paths._Edges._back
-    monkeypatch.setattr(count_paths._Edges, "_back", lambda *given: taken.append(1) or back(*given))
+
+    def counted(*given: Any) -> object:
+        taken.append(1)
+        return back(*given)
+
+    monkeypatch.setattr(count_paths._Edges, "_back", counted)
     expected = sorted(key for key in large.ages if holds(large, key))
     found = large.graph.query(f"match {{ {block} }} return {{ $a.k }} order {{ $a.k }}").rows
     assert [row["a.k"] for row in found] == expected
@@ -145,8 +151,8 @@ def test_the_compiled_search_is_the_plain_one(large: Large, least: int, most: in
         assert (counts == only_counts).all()
         assert not len(nothing)
         splits = np.cumsum(counts)[:-1]
-        for plain, fast in zip(np.split(ends, splits), np.split(fast_ends, splits), strict=True):
-            assert (np.sort(plain) == np.sort(fast)).all()
+        for slow, fast in zip(np.split(ends, splits), np.split(fast_ends, splits), strict=True):
+            assert (np.sort(slow) == np.sort(fast)).all()
 
 
 def test_the_compiled_adjacency_is_the_plain_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,7 +170,7 @@ def test_a_lost_race_is_told_with_the_versions(served: Served) -> None:
     """The body of a lost race is exactly the contract's, with the real numbers of the table."""
     other = og.open(served.path, actor="other")
     before = other.snapshot().entry("node:Person").version
-    overtaken = []
+    overtaken: list[bool] = []
 
     def overtake() -> None:
         if not overtaken:

@@ -12,7 +12,9 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,12 +75,12 @@ def test_soak(tmp_path: Path, seconds: int, monkeypatch: pytest.MonkeyPatch) -> 
     append(graph, "a0", length(graph, "a0"))
 
 
-def _killed_again_and_again(start: object, seconds: float) -> int:
+def _killed_again_and_again(start: Callable[[float], subprocess.Popen[str]], seconds: float) -> int:
     """A writer that is killed at some moment, and another one that goes on where it was."""
     deadline = time.monotonic() + seconds
     kills = 0
     while (left := deadline - time.monotonic()) > 5:
-        child = start(left)  # type: ignore[operator]
+        child = start(left)
         time.sleep(min(left, random.uniform(3, 8)))
         child.kill()
         _, errors = child.communicate()
@@ -87,7 +89,7 @@ def _killed_again_and_again(start: object, seconds: float) -> int:
     return kills
 
 
-def _report(child: subprocess.Popen[str]) -> dict[str, object]:
+def _report(child: subprocess.Popen[str]) -> dict[str, Any]:
     out, errors = child.communicate()
     assert child.returncode == 0, errors
     return dict(json.loads(out.splitlines()[-1]))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from omnigraph.storage import faults
 from omnigraph.storage.faults import (
     FaultyStore,
     error_after,
@@ -121,7 +121,7 @@ def test_a_fault_fires_once_for_many_threads(faulty: FaultyStore) -> None:
 
 def test_latency(faulty: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(faults.time, "sleep", slept.append)
+    monkeypatch.setattr(time, "sleep", slept.append)
     faulty.inject(latency("get", "a/1", seconds=0.25))
     assert (faulty.get("a/1"), faulty.get("a/2"), faulty.get("a/1")) == (b"1", b"2", b"1")
     assert slept == [0.25, 0, 0.25]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import orjson
@@ -80,12 +81,15 @@ def test_one_holder_at_a_time(store: FaultyStore) -> None:
     two.release()
 
 
+def _changed(store: FaultyStore, before: bytes) -> bool:
+    return store.get(PATH) != before
+
+
 def test_a_lease_is_renewed(store: FaultyStore) -> None:
     one, two = lease(store, "one", seconds=6.0), lease(store, "two")
     assert one.attempt()
     for _ in range(2):
-        before = store.get(PATH)
-        wait_until(lambda before=before: store.get(PATH) != before)
+        wait_until(partial(_changed, store, store.get(PATH)))
         assert one.still_held()
         assert not two.attempt()
     one.release()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import pickle
+import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -55,17 +57,15 @@ def bad(monkeypatch: pytest.MonkeyPatch) -> Iterator[BadS3]:
 def test_the_kind_of_a_bad_answer(bad: BadS3, answer: Answer, read: str, write: str) -> None:
     bad.answers = [answer]
     store = open_store(bad.root, retries=0)
-    assert {verb: kind_of(lambda call=call: call(store)) for verb, call in READS.items()} == dict.fromkeys(READS, read)
-    assert {verb: kind_of(lambda call=call: call(store)) for verb, call in WRITES.items()} == dict.fromkeys(
-        WRITES, write
-    )
+    assert {verb: kind_of(partial(call, store)) for verb, call in READS.items()} == dict.fromkeys(READS, read)
+    assert {verb: kind_of(partial(call, store)) for verb, call in WRITES.items()} == dict.fromkeys(WRITES, write)
 
 
 def test_nobody_there_means_nothing_happened(bad: BadS3) -> None:
     nowhere = Root.parse("s3://bucket/graph", {**bad.options, "aws_endpoint": "http://127.0.0.1:1"})
     store = open_store(nowhere, retries=0)
     for call in (*READS.values(), *WRITES.values()):
-        assert kind_of(lambda call=call: call(store)) == "transient"
+        assert kind_of(partial(call, store)) == "transient"
 
 
 def test_a_write_that_was_tried_twice_may_have_happened(bad: BadS3) -> None:
@@ -101,7 +101,7 @@ def test_a_conditional_write_that_was_turned_away_is_tried_again(verb: str, answ
 
 @pytest.mark.parametrize("verb", ["create", "swap"])
 def test_a_conditional_write_is_given_up_at_last(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(obstore_objects.time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     with bad_s3() as script:
         script.answers = [409]
         assert kind_of(lambda: WRITES[verb](open_store(script.root))) == "transient"
@@ -110,7 +110,12 @@ def test_a_conditional_write_is_given_up_at_last(verb: str, monkeypatch: pytest.
 
 def test_a_missing_bucket_is_not_a_missing_object(s3_server: S3Server) -> None:
     store = open_store(Root.parse("s3://no-such-bucket/graph", s3_server.options))
-    for call in (*READS.values(), *WRITES.values(), lambda store: store.get_or_none("a/b")):
+    calls: dict[str, Callable[[ObjectStore], object]] = {
+        **READS,
+        **WRITES,
+        "get_or_none": lambda store: store.get_or_none("a/b"),
+    }
+    for call in calls.values():
         with pytest.raises(StorageError, match="the bucket does not exist; create it or correct the URI") as caught:
             call(store)
         assert caught.value.kind == "configuration"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -56,18 +56,17 @@ def test_a_put_does_not_slip_into_a_swap(tmp_path: Path) -> None:
     root = Root.parse(tmp_path)
     store, other = open_store(root), open_store(root)
     tag = store.create("a", b"1")
+    putting: list[Future[object]] = []
     with ThreadPoolExecutor(1) as pool:
 
         def put_elsewhere() -> None:
-            nonlocal putting
-            putting = pool.submit(other.put, "a", b"put")
+            putting.append(pool.submit(other.put, "a", b"put"))
             time.sleep(0.05)
-            assert not putting.done()
+            assert not putting[0].done()
 
-        putting = pool.submit(int)
         with failpoints.armed("objects.swap_compared", put_elsewhere):
             store.swap("a", b"swapped", tag)
-        putting.result()
+        putting[0].result()
     assert store.get("a") == b"put"
 
 

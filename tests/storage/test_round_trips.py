@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,15 +17,25 @@ REMOTE = Root.parse("s3://bucket/graph", {})
 
 def test_requests_to_an_object_store_overlap() -> None:
     met = threading.Barrier(3)  # nobody passes before all three are there
+
+    def ask(number: int) -> int:
+        met.wait()
+        return number
+
     with at_once(REMOTE) as requests:
-        answers = [requests.submit(lambda number=number: (met.wait(), number)[1]) for number in range(3)]
+        answers = [requests.submit(partial(ask, number)) for number in range(3)]
         assert [answer.result() for answer in answers] == [0, 1, 2]
 
 
 def test_requests_to_local_disk_are_made_in_order_by_the_caller() -> None:
     seen: list[tuple[int, int]] = []
+
+    def ask(number: int) -> int:
+        seen.append((number, threading.get_ident()))
+        return number
+
     with at_once(LOCAL) as requests:
-        answers = [requests.submit(lambda n=n: seen.append((n, threading.get_ident())) or n) for n in range(3)]
+        answers = [requests.submit(partial(ask, number)) for number in range(3)]
     assert seen == [(number, threading.get_ident()) for number in range(3)]
     assert [answer.result() for answer in answers] == [0, 1, 2]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -102,7 +103,12 @@ def test_a_read_only_disk_is_told(small_disk: Path) -> None:
     store = open_store(Root.parse(small_disk))
     store.put("a/x", b"1")
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
-    for call in (lambda: store.put("a/x", b"2"), lambda: store.delete("a/x"), store.probe_create_if_absent):
+    calls: list[Callable[[], object]] = [
+        partial(store.put, "a/x", b"2"),
+        partial(store.delete, "a/x"),
+        store.probe_create_if_absent,
+    ]
+    for call in calls:
         with pytest.raises(StorageError, match="read-only; mount it read-write or open the graph read-only") as caught:
             call()
         assert caught.value.kind == "configuration"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Sequence
 
 import orjson
 import pyarrow as pa
@@ -25,7 +26,7 @@ def node(properties: str) -> NodeType:
     return compile_schema(f"node N {{ {properties} }}").nodes["N"]
 
 
-def keys(entity: NodeType | EdgeType, **columns: list[object]) -> pa.Table:
+def keys(entity: NodeType | EdgeType, **columns: Sequence[object]) -> pa.Table:
     """Key columns in the types they are stored in."""
     return pa.table(
         {
@@ -37,7 +38,7 @@ def keys(entity: NodeType | EdgeType, **columns: list[object]) -> pa.Table:
     )
 
 
-def ids(entity: NodeType | EdgeType, **columns: list[object]) -> list[str]:
+def ids(entity: NodeType | EdgeType, **columns: Sequence[object]) -> list[str]:
     found: list[str] = derive_ids(entity, keys(entity, **columns)).to_pylist()
     return found
 

@@ -18,7 +18,7 @@ from omnigraph.values.columns import arrow_type
 from omnigraph.values.json_text import json_string, json_text
 from omnigraph.values.render import plain
 
-TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20) | st.sampled_from(
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
     ['"', "\\", "a\nb\tc\r", "\x00\x1f\x7f", "\u2028é😀", "\\u0041", ""]
 )
 VALUES: dict[Scalar, st.SearchStrategy[Any]] = {

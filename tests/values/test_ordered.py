@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from typing import IO, Any
 
@@ -62,6 +63,7 @@ def test_runs_leave_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     stream = in_id_order(batches([["b"], ["a"], ["c"]]), run_bytes=1, block_bytes=1)
     next(stream)
     assert list(tmp_path.iterdir()) == []
+    assert isinstance(stream, Generator)
     stream.close()
     assert list(tmp_path.iterdir()) == []
 

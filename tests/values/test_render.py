@@ -34,6 +34,6 @@ CASES = [
 
 @pytest.mark.parametrize(("column", "expected"), CASES, ids=[str(column.type)[:40] for column, _ in CASES])
 @pytest.mark.parametrize("chunked", [False, True])
-def test_values_are_plain(column: pa.Array, expected: list, chunked: bool) -> None:
+def test_values_are_plain(column: pa.Array, expected: list[object], chunked: bool) -> None:
     kind = stored_kind(column.type)
     assert plain(pa.chunked_array([column]) if chunked else column, kind) == expected

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from omnigraph.changes.filter import Filter
 from omnigraph.changes.track import Track
@@ -32,14 +32,16 @@ class Writable(Protocol):
     def write(self, data: bytes, /) -> object: ...
 
 
+#: What was captured: the caller's own kind of view, which it gets back.
+Captured = TypeVar("Captured", bound=View)
 Sink = str | os.PathLike[str] | Writable | Callable[[bytes], object]
 
 
 @dataclass(frozen=True)
-class Baseline:
+class Baseline(Generic[Captured]):
     """A captured snapshot: its commit, how many entities were written, and the cursor of the changes behind it."""
 
-    snapshot: View
+    snapshot: Captured
     commit: str
     cursor: str
     entities: int
@@ -52,11 +54,11 @@ def baseline(
     context: CommitContext,
     identity_domain: str,
     catalog: Catalog,
-    snapshot: View,
+    snapshot: Captured,
     state: ManifestState,
     wanted: Filter,
     sink: Sink | None,
-) -> Baseline:
+) -> Baseline[Captured]:
     """Write the entities of a snapshot as export lines, then give the cursor; without a sink only the cursor."""
     wanted.refuse_unknown_types(state)
     count = 0

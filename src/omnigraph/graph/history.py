@@ -125,7 +125,7 @@ class History(Handle):
         kinds: Names = None,
         types: Names = None,
         ops: Names = None,
-    ) -> Baseline:
+    ) -> Baseline[Snapshot]:
         """All that a branch holds now, written to `out` as export lines, and the cursor of the changes behind it.
 
         `out`: a path, an `s3://` URI, an open binary file, or a function that takes bytes. When it fails there is no cursor.

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -107,6 +108,11 @@ def _holds(predicates: Iterable[ir.Predicate], row: Row, params: Params) -> bool
 
 
 # --- plans ------------------------------------------------------------------------------------------------------------
+
+
+def _best(limit: int, part: ir.Plan) -> ir.Plan:
+    """A best-first scan with another limit; other operators as they are."""
+    return replace(part, limit=limit) if isinstance(part, ir.RankedScan) else part
 
 
 def _operators(plan: ir.Plan) -> Iterator[ir.Plan]:
@@ -235,9 +241,7 @@ class _Run:
         if plan.limit is None or not scans:
             return rows
         for limit in range(plan.limit, len(self.world.nodes[scans[0].node.node_type]) + 1):
-            below = ir.transform(
-                below, lambda part, limit=limit: replace(part, limit=limit) if isinstance(part, ir.RankedScan) else part
-            )
+            below = ir.transform(below, partial(_best, limit))
             rows = self.rows(below)
             if len(rows) >= plan.limit:
                 break

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from hypothesis import strategies as st
 
 from omnigraph.language.query.ast import (
@@ -68,6 +70,8 @@ from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
 from omnigraph.language.query.reads import MAX_U64
 from omnigraph.language.types import DECLARED, MAX_VECTOR_DIMENSION, PropType, Scalar
 
+#: A part of a query.
+_Node = TypeVar("_Node")
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "contains", "starts_with", "ends_with")
 
 #: Words that mean something elsewhere in the language and are still plain names.
@@ -121,8 +125,8 @@ def _calls(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
         st.just(Aggregate("count", None)),
         st.builds(Arithmetic, inner, st.sampled_from("+-*/%"), inner),
         st.builds(Negative, inner),
-        st.builds(Call, st.sampled_from(sorted(FUNCTIONS.keys() - {"date", "datetime", "list"})), _tuples(inner, 0)),
-        st.builds(Case, _tuples(st.builds(When, inner, inner), 1), st.none() | inner),
+        st.builds(Call, st.sampled_from(sorted(FUNCTIONS.keys() - {"date", "datetime", "list"})), _some(inner, 0)),
+        st.builds(Case, _some(st.builds(When, inner, inner), 1), st.none() | inner),
         st.builds(Item, inner, inner),
         _conditions(inner, inner),
         _block_calls(inner),
@@ -142,7 +146,7 @@ def _aggregate(function: str, argument: Expr, distinct: bool) -> Aggregate:
     return Aggregate(function, argument, distinct=distinct, fraction=argument if function == "percentile" else None)
 
 
-def _tuples(items: st.SearchStrategy[Expr], least: int) -> st.SearchStrategy[tuple[Expr, ...]]:
+def _some(items: st.SearchStrategy[_Node], least: int = 1) -> st.SearchStrategy[tuple[_Node, ...]]:
     return st.lists(items, min_size=least, max_size=3).map(tuple)
 
 
@@ -232,10 +236,6 @@ param_types = st.one_of(
 
 def _ordering(expr: Expr, descending: bool | None, nulls_first: bool | None) -> Ordering:
     return Ordering(expr, None if isinstance(expr, Nearest) else descending, nulls_first=nulls_first)
-
-
-def _some(items: st.SearchStrategy[object], least: int = 1) -> st.SearchStrategy[tuple[object, ...]]:
-    return st.lists(items, min_size=least, max_size=3).map(tuple)
 
 
 _row_counts = st.none() | st.integers(0, MAX_U64) | variables

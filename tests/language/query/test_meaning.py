@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -16,7 +17,7 @@ from omnigraph.language.query.compile import compile_query
 from omnigraph.language.query.parser import parse_query_file
 from omnigraph.language.query.rewrite import RULES
 from omnigraph.language.schema.build import compile_schema
-from tests.language.query.interpreter import Row, run_plan
+from tests.language.query.interpreter import run_plan
 from tests.naive.graph import World, make_world
 from tests.naive.reads import answers, shown_value
 from tests.query.generated import Generator
@@ -167,7 +168,7 @@ def make_query(random: Random) -> str:
     return _text(clauses, returns, random.choice([tail for tail in tails if _fits(_text(clauses, returns, tail))]))
 
 
-def _comparable(rows: list[Row], in_order: bool) -> object:
+def _comparable(rows: Sequence[Mapping[Any, Any]], in_order: bool) -> object:
     """Rows as they are when the query orders them, else as a multiset."""
     shown = [tuple(_hashable(shown_value(value)) for value in row.values()) for row in rows]
     return shown if in_order else Counter(shown)

@@ -7,6 +7,7 @@ import pytest
 from omnigraph.errors import BadRequest, ParseError
 from omnigraph.language.query.ast import (
     Access,
+    AllProperties,
     Assignment,
     Binding,
     BoolLit,
@@ -264,7 +265,7 @@ def test_spans_cover_what_was_written_without_what_follows() -> None:
     body = query.body
     assert isinstance(body, Read)
 
-    def shown(node: Query | Clause | Projection) -> str:
+    def shown(node: Query | Clause | Projection | AllProperties) -> str:
         return text[node.span.start : node.span.end]
 
     assert shown(query) == text.strip()

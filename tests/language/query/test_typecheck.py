@@ -132,12 +132,12 @@ CASES = all_different(
     Bad("QT-51 edge", BOOKS, book("$b $e:cites $c", "$e.scan"), "T24", (BLOB.format("$e.scan"),)),
     Bad("QT-51 edge count", BOOKS, book("$b $e:cites $c", "count($e.scan) as n"), "T24", (BLOB.format("$e.scan"),)),
     *(
-        Bad(f"QT-52 {use}", BOOKS, book("", *tail, params="$p: Blob"), "T24", ("Blob parameter `$p`",))
-        for use, tail in {
-            "projection": ("$p",),
-            "alias": ("$p as x",),
+        Bad(f"QT-52 {use}", BOOKS, book("", returns, tail, "$p: Blob"), "T24", ("Blob parameter `$p`",))
+        for use, (returns, tail) in {
+            "projection": ("$p", ""),
+            "alias": ("$p as x", ""),
             "order": ("$b.isbn", "order { $p }"),
-            "count": ("count($p) as n",),
+            "count": ("count($p) as n", ""),
         }.items()
     ),
     Bad(

@@ -191,7 +191,7 @@ def _body(draw: st.DrawFn, on_edge: bool, may_have_key: bool) -> tuple[Tokens, .
         body.append(_call("key", ("src",), ("dst",), *[(name,) for name in chosen]))
     indexable = [name for name in nameable if types[name].base != "Blob"] + (["src", "dst"] if on_edge else [])
     for keyword in ("unique", "index"):
-        if indexable and draw(st.booleans()):
+        if len(indexable) > 0 and draw(st.booleans()):
             chosen = draw(st.lists(st.sampled_from(indexable), min_size=1, max_size=3, unique=True))
             body.append(_call(keyword, *[(name,) for name in chosen]))
     if not on_edge:
@@ -226,7 +226,7 @@ def _interfaces(draw: st.DrawFn) -> tuple[Written, ...]:
             annotations = draw(_annotations(prop_type, (), on_edge=False))
             members.append((f"i{number}_{name}", ":", *prop_type.tokens, *annotations))
         declared.append(Written(("interface", f"Face{number}"), tuple(members)))
-    if declared and draw(st.booleans()):
+    if len(declared) > 0 and draw(st.booleans()):
         keyed = ("i_key", ":", "String", "@", "key")
         declared[0] = Written(declared[0].header, (*declared[0].members, keyed))
     return tuple(declared)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from omnigraph.errors import CatalogError
 from omnigraph.language.schema.accept import accept_schema
 from omnigraph.language.schema.build import compile_schema
-from omnigraph.language.schema.catalog import Catalog
+from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.schema.ir import SchemaIR, catalog_of, fingerprint
 from tests.language.schema.strategies import catalogs
 
@@ -24,7 +24,7 @@ def accepted(*sources: str) -> SchemaIR:
 
 def type_ids(ir: SchemaIR) -> dict[str, tuple[int, int]]:
     catalog = catalog_of(ir)
-    entities = [*catalog.nodes.values(), *catalog.edges.values()]
+    entities: list[NodeType | EdgeType] = [*catalog.nodes.values(), *catalog.edges.values()]
     return {entity.type_key: (entity.id, entity.incarnation) for entity in entities}
 
 

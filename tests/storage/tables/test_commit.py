@@ -39,7 +39,7 @@ KINDS: dict[str, Callable[[Table], Staged | None]] = {**{kind: stage for kind, (
 
 
 @contextmanager
-def once(name: str, action: Callable[[], None]) -> Iterator[None]:
+def once(name: str, action: Callable[[], object]) -> Iterator[None]:
     """Run an action the first time a failpoint is passed."""
     pending = [action]
     with failpoints.armed(name, lambda: pending.pop()() if pending else None):

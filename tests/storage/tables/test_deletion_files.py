@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -57,7 +59,7 @@ def test_marks_on_a_line_and_on_forks_of_it(shared_root: Root) -> None:
         assert sorted(found.tolist()) == marked
 
 
-def test_very_many_marks_are_found_by_a_scan(tmp_path) -> None:
+def test_very_many_marks_are_found_by_a_scan(tmp_path: Path) -> None:
     root = Root.parse(tmp_path / "g")
     tables, read = Tables(root), open_store(root).get_or_none
     first = filled(tables)
@@ -70,7 +72,7 @@ def test_very_many_marks_are_found_by_a_scan(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"nonsense"])
-def test_a_file_that_can_not_be_read_is_no_answer(tmp_path, damage: bytes | None) -> None:
+def test_a_file_that_can_not_be_read_is_no_answer(tmp_path: Path, damage: bytes | None) -> None:
     root = Root.parse(tmp_path / "g")
     tables = Tables(root)
     second = without(tables, first := filled(tables), [5])

@@ -110,7 +110,8 @@ def test_threads_share_the_tables(tables: Tables) -> None:
 
     def look(number: int) -> list[str]:
         found = tables.open(HOME, table.version - number % 2).take_ids(pa.array([f"p{number}"]), ["id"])
-        return found["id"].to_pylist()
+        listed: list[str] = found["id"].to_pylist()
+        return listed
 
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(look, [2, 3, 4, 5] * 10))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from lance import LanceOperation
 from lance.fragment import write_fragments
 
 from omnigraph.errors import AlreadyExists, BadRequest, ValidationError
@@ -224,7 +225,7 @@ def test_overwrite_with_another_schema(tables: Tables) -> None:
 )
 def test_delete_needs_exactly_one_selection(tables: Tables, arguments: dict[str, object]) -> None:
     with pytest.raises(BadRequest, match="exactly one"):
-        stage_delete(seed(tables), **arguments)  # type: ignore[arg-type]
+        stage_delete(seed(tables), **arguments)
 
 
 def test_delete_takes_an_arrow_filter(tables: Tables) -> None:
@@ -247,7 +248,9 @@ def test_rows_that_are_gone_already_are_not_counted(tables: Tables) -> None:
 
 def test_a_fragment_without_a_new_mark_is_left_alone(tables: Tables) -> None:
     staged = stage_delete(seed(tables), row_addresses=pa.array([1], pa.uint64()))
-    assert list(staged.transaction.operation.updated_fragments) == []
+    operation = staged.transaction.operation
+    assert isinstance(operation, LanceOperation.Delete)
+    assert list(operation.updated_fragments) == []
 
 
 def test_an_address_in_no_fragment_is_refused(tables: Tables) -> None:

@@ -174,7 +174,7 @@ def test_a_foreign_change_of_the_same_fragments_is_a_conflict(tables: Tables, ch
     commit(tables, stage_upsert(pin, people([2, 20], "new")))
     uri = tables.root.lance_uri(HOME.path)
     with (
-        once("undo.before_commit", lambda: FOREIGN_CHANGES[change](lance.dataset(uri)) and None),
+        once("undo.before_commit", lambda: FOREIGN_CHANGES[change](lance.dataset(uri))),
         pytest.raises(ExpectedVersionMismatch),
     ):
         undo(tables, HOME, pin=pin.version)
