@@ -40,4 +40,5 @@ def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_dire
             build(quiet=True)
     except CanNotBuild as problem:
         print(f"studio: the wheel has no web page: {problem}", file=sys.stderr)
-    return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
+    name: str = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
+    return name
