@@ -10,6 +10,7 @@ import lance
 import omnigraph
 from bench.measure import Floor, Row, benchmark, in_turn, scratch_folder
 from bench.mutation_graphs import Sized, call
+from omnigraph.graph.history import ReadTarget
 
 SIZE = 1_000_000
 CHANGED = 10
@@ -59,8 +60,8 @@ def small_differences() -> Iterator[Row]:
         yield Row(f"the same across a compaction, {CHANGED} of {SIZE:,} rows", compacted)
 
 
-def _expect(graph: omnigraph.Graph, before: object, after: object) -> None:
-    changes = graph.diff(before, after).changes  # type: ignore[arg-type]
+def _expect(graph: omnigraph.Graph, before: ReadTarget, after: ReadTarget) -> None:
+    changes = graph.diff(before, after).changes
     assert sum(1 for _ in changes) == CHANGED
 
 

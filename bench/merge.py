@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def _ours(size: int) -> Measure:
             for side, on in (("f", branch), ("m", "main")):
                 graph.load(rows(changed_names(size, side), turn + 1), "merge", type="P", branch=on, engine="local")
                 graph.load(rows(new_names(side, turn), turn + 1), type="P", branch=on, engine="local")
-            taken.append(seconds(lambda branch=branch: graph.merge(branch)))  # type: ignore[misc]
+            taken.append(seconds(partial(graph.merge, branch)))
             graph.delete_branch(branch)
         stored = graph.snapshot().entry("node:P").row_count
         assert stored == size + 2 * INSERTED * (ROUNDS + 1), stored

@@ -204,8 +204,9 @@ def conflicts_of_updates() -> Iterator[Row]:
             )
 
         def add_one(handle: omnigraph.Graph) -> None:
-            level = handle.entity("node", "Staff", "own0")["level"]  # type: ignore[index]
-            call(handle, "relevel", h="own0", n=level + 1)
+            found = handle.entity("node", "Staff", "own0")
+            assert found is not None
+            call(handle, "relevel", h="own0", n=found["level"] + 1)
 
         def counted(_: int) -> int:
             return sum(_conflicts(lambda: graph.retrying(add_one, attempts=100)) for _ in _turns())

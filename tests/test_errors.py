@@ -60,10 +60,12 @@ def test_long_texts_are_read_once(text: str) -> None:
 
 def test_errors_and_what_is_made_of_them() -> None:
     url = "https://me:geheim@host/x"
-    made = [
+    rejected = errors.LoadRejected("1 problem", errors=[("f", 1, f"no blob at {url}")], total=1)
+    failed = errors.SparkFailed("a task failed", kind="task", detail=f"Caused by: {url}")
+    made: list[errors.OmnigraphError] = [
         errors.ExternalBlobDenied(f"{url} is not allowed", uri=url),
-        errors.LoadRejected("1 problem", errors=[("f", 1, f"no blob at {url}")], total=1),
-        errors.SparkFailed("a task failed", kind="task", detail=f"Caused by: {url}"),
+        rejected,
+        failed,
         errors.EmbeddingError(f"no answer from {url}", provider="openai"),
         errors.GraphNotFound(f"there is no graph at {url}", uri=url),
         errors.StorageError(f"can not read {url}", kind="permanent", path=url),
@@ -71,8 +73,8 @@ def test_errors_and_what_is_made_of_them() -> None:
     for error in made:
         revived = pickle.loads(pickle.dumps(error))
         assert "geheim" not in f"{error} {error!r} {error.args} {error.to_dict()} {revived} {revived.message}"
-    assert made[1].errors == [("f", 1, "no blob at https://***@host/x")]  # type: ignore[attr-defined]
-    assert made[2].detail == "Caused by: https://***@host/x"  # type: ignore[attr-defined]
+    assert rejected.errors == [("f", 1, "no blob at https://***@host/x")]
+    assert failed.detail == "Caused by: https://***@host/x"
 
 
 def test_what_the_command_line_says(

@@ -277,7 +277,7 @@ def test_changes_are_small_frozen_values(graph: og.Graph) -> None:
     (change,) = graph.commit_changes(made(call(graph, "put", "eve", 1))).changes
     assert isinstance(change, Change)
     with pytest.raises(AttributeError):
-        change.op = "delete"  # type: ignore[misc]
+        change.op = "delete"  # type: ignore[misc]  # refused: frozen
 
 
 @pytest.mark.row("CHG-14", "CHG-19")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -25,8 +26,10 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> Outcome:
     return Outcome(code, captured.out, captured.err)
 
 
-def spawn(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+def spawn(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a command line as a process."""
-    return subprocess.run(  # type: ignore[call-overload, no-any-return]
-        [sys.executable, "-m", "omnigraph", *arguments], capture_output=True, text=True, check=False, **options
+    command = [sys.executable, "-m", "omnigraph", *arguments]
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        command, capture_output=True, text=True, check=False, **options
     )
+    return done

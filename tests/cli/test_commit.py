@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,8 @@ from tests.cli.calling import call
 Capsys = pytest.CaptureFixture[str]
 
 
-def insert(graph: og.Graph, handle: str, **options: str) -> Commit:
-    commit = graph.mutate(f'query q() {{ insert Staff {{ handle: "{handle}" }} }}', **options).commit  # type: ignore[arg-type]
+def insert(graph: og.Graph, handle: str, **options: Any) -> Commit:
+    commit = graph.mutate(f'query q() {{ insert Staff {{ handle: "{handle}" }} }}', **options).commit
     assert commit is not None
     return commit
 

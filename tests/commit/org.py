@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -161,9 +162,9 @@ def write(
     )
 
 
-def insert(context: CommitContext, changes: Mapping[str, pa.Table], **options: object) -> ManifestState:
+def insert(context: CommitContext, changes: Mapping[str, pa.Table], **options: Any) -> ManifestState:
     """Prepare and carry out a write that appends rows."""
-    return execute(context, write(context, changes, **options))  # type: ignore[arg-type]
+    return execute(context, write(context, changes, **options))
 
 
 def delete(context: CommitContext, key: str, ids: Iterable[str], branch: str = MAIN) -> ManifestState:

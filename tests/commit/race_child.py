@@ -160,7 +160,8 @@ def _link_once(worker: Worker, context: CommitContext) -> bool:
     people = _ids(context, state, STAFF)
     if len(people) < 2:
         return True
-    data = mentors([tuple(worker.random.sample(people, 2))])  # type: ignore[list-item]
+    source, target = worker.random.sample(people, 2)
+    data = mentors([(source, target)])
     staged = stage_append(table_of(context, state.by_key[MENTORS]), data)
     prepared = Write(
         Kind.MUTATION,

@@ -48,7 +48,7 @@ def test_a_state_never_changes(graph: CommitContext) -> None:
     insert(graph, {STAFF: staff(["ada"])})
     assert state.by_key[STAFF].row_count == 0
     with pytest.raises(TypeError):
-        state.by_key["node:New"] = state.by_key[STAFF]  # type: ignore[index]
+        state.by_key["node:New"] = state.by_key[STAFF]  # type: ignore[index]  # refused: read-only
 
 
 @pytest.mark.parametrize("branch", [MAIN, "feature"])

@@ -22,7 +22,7 @@ from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.publisher import publish
 from omnigraph.commit.recovery import pending
 from omnigraph.commit.sidecar import Kind, Sidecar, list_sidecars
-from omnigraph.commit.updates import RecordReceipt, SetTable
+from omnigraph.commit.updates import DropTable, RecordReceipt, SetTable
 from omnigraph.errors import (
     BadRequest,
     BranchNotFound,
@@ -34,7 +34,7 @@ from omnigraph.errors import (
     RecoveryRequired,
 )
 from omnigraph.graph.lifecycle import connect
-from omnigraph.storage.faults import FaultyStore, error_after, error_before
+from omnigraph.storage.faults import Fault, FaultyStore, error_after, error_before
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.tables.staged import Staged
 from omnigraph.storage.tables.table import Table
@@ -200,7 +200,10 @@ def test_the_record_says_what_is_going_to_happen(graph: CommitContext, writer: s
 
 def test_the_record_of_a_schema_change(graph: CommitContext) -> None:
     prepared = SCENARIOS["schema_apply"].plan(graph, MAIN)
-    team_path, dropped_path = (update.entry.path for update in prepared.updates)  # type: ignore[union-attr]
+    renamed, dropped = prepared.updates
+    assert isinstance(renamed, SetTable)
+    assert isinstance(dropped, DropTable)
+    team_path, dropped_path = renamed.entry.path, dropped.entry.path
     record = record_at(graph, prepared, "schema_apply.post_phase_a")
     assert record.tables[1].expected_version is None
     assert record.renamed == ((team_path, "node:Squad"),)
@@ -290,12 +293,12 @@ def test_a_lock_that_was_lost(graph: CommitContext) -> None:
 
 @pytest.mark.parametrize("fault", [error_before, error_after], ids=["refused", "answer-lost"])
 @pytest.mark.parametrize("writer", ["mutation", "schema_apply"])
-def test_a_record_that_can_not_be_written(tmp_path: Path, writer: str, fault: Callable[..., object]) -> None:
+def test_a_record_that_can_not_be_written(tmp_path: Path, writer: str, fault: Callable[..., Fault]) -> None:
     """A failed put aborts the write before any effect, also when it had happened."""
     context = new_graph(str(tmp_path / "graph"))
     fill(context)
     before = picture(context)
-    store = FaultyStore(open_store(context.root), [fault("put", "__recovery/*")])  # type: ignore[list-item]
+    store = FaultyStore(open_store(context.root), [fault("put", "__recovery/*")])
     faulty = connect(context.root.uri, store=store)
     with pytest.raises(Exception, match="injected"):
         execute(faulty, SCENARIOS[writer].plan(faulty, MAIN))
@@ -394,19 +397,21 @@ def test_what_can_not_be_settled_says_how_to_look_it_up(
     assert list_sidecars(graph.store) == [prepared.operation_id]
 
 
-def test_a_publish_that_nobody_can_tell_about(graph: CommitContext) -> None:
+def test_a_publish_that_nobody_can_tell_about(graph: CommitContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """The manifest can not be read after the put: the caller learns the commit id, never a plain failure."""
     prepared = write(graph, {STAFF: staff(["kim"])})
-    true_find = graph.manifest.find_commit
 
     def unreadable(branch: str, commit_id: str) -> None:
         raise failpoints.FailpointError("the store does not answer", name="publisher.after_commit")
 
-    graph.manifest.find_commit = unreadable  # type: ignore[method-assign]
-    with failpoints.armed("publisher.after_commit"), pytest.raises(CommitStateUnknown) as caught:
+    with (
+        monkeypatch.context() as patched,
+        failpoints.armed("publisher.after_commit"),
+        pytest.raises(CommitStateUnknown) as caught,
+    ):
+        patched.setattr(graph.manifest, "find_commit", unreadable)
         execute(graph, prepared)
     assert caught.value.commit_id == prepared.lineage.id
-    graph.manifest.find_commit = true_find  # type: ignore[method-assign]
     insert(graph, {TEAM: team(["late"])})
     assert "kim" in ids(graph, STAFF)
     assert_healthy(graph)

@@ -219,7 +219,9 @@ def another_process_holds(context: CommitContext, branch: str) -> Iterator[None]
         thread.join()
 
 
-def test_a_record_that_went_while_a_pass_waited_is_not_judged(small: CommitContext) -> None:
+def test_a_record_that_went_while_a_pass_waited_is_not_judged(
+    small: CommitContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between the listing and the lock its writer has finished: nothing is recorded and nothing is undone."""
     entry = entry_of(small)
     operation_id = leave(small, record(planned(entry, expected_version=999)))
@@ -230,7 +232,7 @@ def test_a_record_that_went_while_a_pass_waited_is_not_judged(small: CommitConte
         small.store.delete(f"__recovery/{operation_id}.json")
         return true_hold(branch)
 
-    fresh.locks.try_hold = finish_first  # type: ignore[method-assign]
+    monkeypatch.setattr(fresh.locks, "try_hold", finish_first)
     assert heal(fresh) == []
     assert audit.recoveries(fresh) == []
 

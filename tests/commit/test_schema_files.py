@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from omnigraph.errors import StorageError
 from omnigraph.graph.contract import accept
 from omnigraph.language.schema.accept import accept_schema
 from omnigraph.language.schema.build import compile_schema
-from omnigraph.storage.faults import FaultyStore, error_after, error_before
+from omnigraph.storage.faults import Fault, FaultyStore, error_after, error_before
 from omnigraph.storage.objects import ObjectStore, open_store
 from omnigraph.storage.root import Root
 
@@ -68,9 +69,9 @@ def test_an_incomplete_staged_set_has_no_target(store: ObjectStore, name: str) -
 @pytest.mark.parametrize("effect", [error_before, error_after])
 @pytest.mark.parametrize(("verb", "nth"), [("put", n) for n in range(1, 5)] + [("delete", n) for n in range(1, 4)])
 def test_a_promotion_that_dies_anywhere_can_be_finished(
-    store: ObjectStore, store_root: Root, verb: str, nth: int, effect: object
+    store: ObjectStore, store_root: Root, verb: str, nth: int, effect: Callable[..., Fault]
 ) -> None:
-    faulty = FaultyStore(store, [effect(verb, nth=nth)])  # type: ignore[operator]
+    faulty = FaultyStore(store, [effect(verb, nth=nth)])
     with pytest.raises(StorageError):
         schema_files.promote(faulty, store_root)
     if schema_files.staged_target(store) == TARGET:

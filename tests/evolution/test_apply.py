@@ -176,7 +176,7 @@ def test_an_archived_schema_that_is_lost_is_named(graph: og.Graph) -> None:
 
 def test_a_schema_is_of_now_or_of_then(graph: og.Graph) -> None:
     with pytest.raises(BadRequest, match="schema is 'now' or 'then', not 'later'"):
-        graph.query(PEOPLE_NOW, schema="later")  # type: ignore[arg-type]
+        graph.query(PEOPLE_NOW, schema="later")  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_a_dropped_blob(tmp_path: Path) -> None:

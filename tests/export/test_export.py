@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow.parquet as pq
 import pytest
@@ -292,7 +292,7 @@ omnigraph.open(sys.argv[1], "ro").export(sys.argv[2], format=sys.argv[3])
 
 @pytest.mark.parametrize(("format", "failpoint"), [("jsonl", "outputs.written"), ("parquet", "outputs.folder_written")])
 def test_a_killed_export_leaves_nothing_under_the_name(
-    org: og.Graph, tmp_path: Path, format: str, failpoint: str
+    org: og.Graph, tmp_path: Path, format: Literal["jsonl", "parquet"], failpoint: str
 ) -> None:
     died = subprocess.run(
         [sys.executable, "-c", DYING, org.uri, str(tmp_path / "out"), format],
@@ -301,7 +301,7 @@ def test_a_killed_export_leaves_nothing_under_the_name(
     )
     assert died.returncode == -signal.SIGKILL
     assert "out" not in names_in(tmp_path)
-    assert org.export(tmp_path / "out", format=format) == 11  # type: ignore[arg-type]
+    assert org.export(tmp_path / "out", format=format) == 11
 
 
 def test_a_full_disk_is_a_clear_error(org: og.Graph) -> None:
@@ -437,7 +437,7 @@ def test_an_upload_that_fails_halfway_leaves_no_object(s3_server: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
-def test_no_space_for_an_export(tmp_path: Path, kind: str) -> None:
+def test_no_space_for_an_export(tmp_path: Path, kind: Literal["jsonl", "parquet"]) -> None:
     """What a full disk refuses may be in the last buffer only: it is a typed error there too, and no file is left."""
     graph = og.init(tmp_path / "g", "node P { name: String @key }")
     graph.load(b'{"type":"P","data":{"name":"one"}}', engine="local")
@@ -447,7 +447,7 @@ def test_no_space_for_an_export(tmp_path: Path, kind: str) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, unlimited[1]))
     try:
         with pytest.raises(StorageError, match="can not write .*out"):
-            graph.export(str(place), format=kind, engine="local")  # type: ignore[arg-type]
+            graph.export(str(place), format=kind, engine="local")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
     assert list(place.parent.iterdir()) == []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import lance
 import orjson
@@ -38,6 +38,8 @@ from omnigraph.storage.root import Root
 from tests.commit.healthy import assert_healthy, picture, tree
 from tests.commit.org import SCHEMA, STAFF, again, insert, load_org, new_graph, staff
 
+#: How a graph is opened.
+Mode = Literal["rw", "ro"]
 BOTH_MODES = pytest.mark.parametrize("mode", ["rw", "ro"])
 
 
@@ -66,19 +68,19 @@ def _a_lance_dataset(place: Path) -> None:
 
 @BOTH_MODES
 @pytest.mark.parametrize("make", [_empty_folder, _other_files, _a_lance_dataset])
-def test_what_is_not_a_graph_is_not_opened(tmp_path: Path, make: Callable[[Path], None], mode: str) -> None:
+def test_what_is_not_a_graph_is_not_opened(tmp_path: Path, make: Callable[[Path], None], mode: Mode) -> None:
     make(tmp_path / "place")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(GraphNotFound, match="no graph at .*/place; create one with `omnigraph init`"):
-        og.open(tmp_path / "place", mode)  # type: ignore[arg-type]
+        og.open(tmp_path / "place", mode)
     assert sorted(tmp_path.rglob("*")) == before
 
 
 @BOTH_MODES
-def test_a_file_is_not_a_graph(tmp_path: Path, mode: str) -> None:
+def test_a_file_is_not_a_graph(tmp_path: Path, mode: Mode) -> None:
     (tmp_path / "file").write_text("hello")
     with pytest.raises(OmnigraphError, match="file"):
-        og.open(tmp_path / "file", mode)  # type: ignore[arg-type]
+        og.open(tmp_path / "file", mode)
     with pytest.raises(OmnigraphError, match="file"):
         og.init(tmp_path / "file", SCHEMA)
     with pytest.raises(OmnigraphError, match="file"):
@@ -113,11 +115,11 @@ def test_an_unknown_durability_is_refused(tmp_path: Path) -> None:
 
 @BOTH_MODES
 @pytest.mark.parametrize("lost", ["__manifest", "__manifest/_versions"])
-def test_a_graph_without_its_manifest_is_told_from_none(org: CommitContext, lost: str, mode: str) -> None:
+def test_a_graph_without_its_manifest_is_told_from_none(org: CommitContext, lost: str, mode: Mode) -> None:
     shutil.rmtree(Path(org.root.uri, lost))
     before = tree(org)
     with pytest.raises(GraphNotFound, match="parts of a graph .*nodes.*restore it from a backup"):
-        og.open(org.root.uri, mode)  # type: ignore[arg-type]
+        og.open(org.root.uri, mode)
     with pytest.raises(OmnigraphError, match="already initialized"):
         og.init(org.root.uri, SCHEMA, force=True)
     assert tree(org) == before
@@ -125,12 +127,12 @@ def test_a_graph_without_its_manifest_is_told_from_none(org: CommitContext, lost
 
 @BOTH_MODES
 @pytest.mark.parametrize("damage", ["_versions", "data"])
-def test_a_damaged_manifest_is_named(org: CommitContext, damage: str, mode: str) -> None:
+def test_a_damaged_manifest_is_named(org: CommitContext, damage: str, mode: Mode) -> None:
     for file in Path(org.root.uri, "__manifest", damage).iterdir():
         file.write_bytes(b"garbage")
     before = tree(org)
     with pytest.raises(StorageError, match="__manifest"):
-        og.open(org.root.uri, mode)  # type: ignore[arg-type]
+        og.open(org.root.uri, mode)
     assert tree(org) == before, "nothing is set aside when nothing is left that can be read"
 
 
@@ -155,16 +157,16 @@ def test_a_lost_table_is_loud_when_it_is_read_or_written(org: CommitContext, dam
 
 
 @BOTH_MODES
-def test_a_moved_graph_with_branches_says_where_it_came_from(org: CommitContext, tmp_path: Path, mode: str) -> None:
+def test_a_moved_graph_with_branches_says_where_it_came_from(org: CommitContext, tmp_path: Path, mode: Mode) -> None:
     og.open(org.root.uri).create_branch("feature")
     shutil.move(org.root.uri, tmp_path / "elsewhere")
 
     with pytest.raises(GraphMoved, match="branches \\(feature\\).*export/import") as raised:
-        og.open(tmp_path / "elsewhere", mode)  # type: ignore[arg-type]
+        og.open(tmp_path / "elsewhere", mode)
     assert (raised.value.recorded, raised.value.actual) == (org.root.uri, str(tmp_path / "elsewhere"))
 
     shutil.move(tmp_path / "elsewhere", org.root.uri)
-    assert og.open(org.root.uri, mode).snapshot("feature").open(STAFF).count_rows() == 4  # type: ignore[arg-type]
+    assert og.open(org.root.uri, mode).snapshot("feature").open(STAFF).count_rows() == 4
 
 
 def test_a_graph_without_branches_may_be_moved(org: CommitContext, tmp_path: Path) -> None:

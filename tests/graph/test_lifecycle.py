@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
@@ -31,12 +32,12 @@ OTHER_SCHEMA = "node Planet { name: String @key }\n"
 INIT_FAILPOINTS = ["init.after_claim", "init.after_tables", "init.after_schema_files"]
 
 
-def init(root: Root, schema: str = SCHEMA, **options: object) -> og.Graph:
-    return og.init(root.uri, schema, storage_options=root.storage_options, **options)  # type: ignore[arg-type]
+def init(root: Root, schema: str = SCHEMA, **options: Any) -> og.Graph:
+    return og.init(root.uri, schema, storage_options=root.storage_options, **options)
 
 
-def reopen(root: Root, mode: str = "rw") -> og.Graph:
-    return og.open(root.uri, mode, storage_options=root.storage_options)  # type: ignore[arg-type]
+def reopen(root: Root, mode: Literal["rw", "ro"] = "rw") -> og.Graph:
+    return og.open(root.uri, mode, storage_options=root.storage_options)
 
 
 def schema_files(store: ObjectStore) -> dict[str, bytes | None]:
@@ -78,9 +79,9 @@ def test_an_opened_graph_is_the_one_that_was_created(shared_root: Root) -> None:
 
 @pytest.mark.row("LIF-03")
 @pytest.mark.parametrize("mode", ["rw", "ro"])
-def test_a_missing_graph_can_not_be_opened_and_nothing_is_made(tmp_path: Path, mode: str) -> None:
+def test_a_missing_graph_can_not_be_opened_and_nothing_is_made(tmp_path: Path, mode: Literal["rw", "ro"]) -> None:
     with pytest.raises(GraphNotFound, match=r"no graph at .*/nowhere; create one with `omnigraph init`") as raised:
-        og.open(tmp_path / "nowhere", mode)  # type: ignore[arg-type]
+        og.open(tmp_path / "nowhere", mode)
     assert raised.value.uri == str(tmp_path / "nowhere")
     assert list(tmp_path.iterdir()) == []
 
@@ -301,4 +302,4 @@ def test_a_symbolic_link_is_the_graph_it_points_to(tmp_path: Path) -> None:
 
 def test_a_mode_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadRequest, match="'w'"):
-        og.open(tmp_path, "w")  # type: ignore[arg-type]
+        og.open(tmp_path, "w")  # type: ignore[arg-type]  # wrong on purpose

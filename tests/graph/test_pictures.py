@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,6 +91,6 @@ def test_nodes_without_a_key_are_labelled_by_a_text(tmp_path: Path) -> None:
         ({"type": "Staff", "limit": 0}, BadRequest, "limit is a number of nodes from 1 to 2000"),
     ],
 )
-def test_refused(org: og.Graph, arguments: dict[str, object], error: type[Exception], message: str) -> None:
+def test_refused(org: og.Graph, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        org.picture(**arguments)  # type: ignore[arg-type]
+        org.picture(**arguments)

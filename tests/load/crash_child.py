@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Literal
+
+from omnigraph.graph.verbs import LoadMode
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -32,14 +35,16 @@ LOADS = {
 """,
     "empty": "\n",
 }
+#: The mode of each load.
+MODES: dict[str, LoadMode] = {"append": "append", "merge": "merge", "overwrite": "overwrite", "empty": "append"}
 
 
 def main(uri: str, name: str, branch: str, way: str) -> None:
     if way != "held":
         execute.HELD_BYTES = -1  # type: ignore[attr-defined]  # the name that the module imported is what it reads
-    engine = "spark" if way == "spark" else "local"
-    mode = "append" if name == "empty" else name
-    og.open(uri).load(LOADS[name].encode(), mode, branch=branch, base="main", engine=engine, idempotency_key="once")  # type: ignore[arg-type]
+    engine: Literal["spark", "local"] = "spark" if way == "spark" else "local"
+    graph, data = og.open(uri), LOADS[name].encode()
+    graph.load(data, MODES[name], branch=branch, base="main", engine=engine, idempotency_key="once")
 
 
 if __name__ == "__main__":

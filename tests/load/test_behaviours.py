@@ -458,4 +458,4 @@ def test_blobs(load: Load, tmp_path: Path, row: list[str]) -> None:
 
 def test_modes_are_named(tmp_path: Path) -> None:
     with pytest.raises(BadRequest, match="unknown mode 'upsert'; the modes are overwrite, append, merge"):
-        graph_of(tmp_path / "g").load(b"", "upsert")  # type: ignore[arg-type]
+        graph_of(tmp_path / "g").load(b"", "upsert")  # type: ignore[arg-type]  # wrong on purpose

@@ -19,7 +19,7 @@ from omnigraph.errors import OmnigraphError, SparkFailed
 from omnigraph.graph.lifecycle import connect
 from omnigraph.storage.tables.commit import drop_fork
 from tests.commit.healthy import assert_healthy, published_locations
-from tests.load.crash_child import LOADS
+from tests.load.crash_child import LOADS, MODES
 from tests.load.loading import content, files, org
 
 CHILD = Path(__file__).with_name("crash_child.py")
@@ -110,8 +110,7 @@ def test_death(
     kill(graph, failpoint, load, branch, way)
     shutil.copytree(filled, tmp_path / "undisturbed")
     undisturbed = og.open(tmp_path / "undisturbed")
-    mode = "append" if load == "empty" else load
-    undisturbed.load(LOADS[load].encode(), mode, engine="local")  # type: ignore[arg-type]
+    undisturbed.load(LOADS[load].encode(), MODES[load], engine="local")
     survivor = og.open(graph.uri)
     expected = dict(before)
     # Without a table that moved there is nothing to finish: a record of it alone is taken back.
@@ -128,7 +127,8 @@ def test_death(
             drop_fork(context.tables, location)
     assert_healthy(connect(graph.uri))
     # A repeat of the request does it once, whether the first one did it or not.
-    survivor.load(LOADS[load].encode(), mode, branch=branch, base="main", engine="local", idempotency_key="once")  # type: ignore[arg-type]
+    data = LOADS[load].encode()
+    survivor.load(data, MODES[load], branch=branch, base="main", engine="local", idempotency_key="once")
     assert content(survivor, branch) == content(undisturbed)
     assert_healthy(connect(graph.uri))
 
@@ -164,7 +164,7 @@ def test_a_failure_leaves_nothing(
     done = False
     with failpoints.armed(failpoint):
         try:
-            graph.load(LOADS[load].encode(), load, branch=branch, base="main", engine="local")  # type: ignore[arg-type]
+            graph.load(LOADS[load].encode(), MODES[load], branch=branch, base="main", engine="local")
             done = True
         except OmnigraphError:
             pass
@@ -177,7 +177,7 @@ def test_a_failure_leaves_nothing(
             ("load.c", "load.r", "load.f")
         ):
             assert files(graph) == there
-        graph.load(LOADS[load].encode(), load, branch=branch, base="main", engine="local")  # type: ignore[arg-type]
+        graph.load(LOADS[load].encode(), MODES[load], branch=branch, base="main", engine="local")
     assert_healthy(connect(graph.uri))
 
 

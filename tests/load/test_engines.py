@@ -103,7 +103,7 @@ MODES: tuple[LoadMode, ...] = ("append", "merge", "overwrite")
 INPUTS = [(an_input(seed, clean=seed % 2 == 0), MODES[seed % 3]) for seed in range(100)]
 
 
-def outcome(graph: og.Graph, data: bytes, mode: LoadMode, **options: Any) -> Any:
+def outcome(graph: og.Graph, data: bytes | Path, mode: LoadMode, **options: Any) -> Any:
     """The rows that a load leaves, with ids that are made anew masked, or the errors it ends with."""
     try:
         graph.load(data, mode, **options)
@@ -156,12 +156,12 @@ def test_lines_of_many_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     lines = b"\n".join(INPUTS[1][0] for _ in range(1)) + b"\n"
     text = b"".join(lines.replace(b'"p', b'"x%d-' % number) for number in range(30))
     (tmp_path / "in.jsonl").write_bytes(text)
-    whole = outcome(og.init(tmp_path / "whole", SCHEMA), tmp_path / "in.jsonl", "merge", engine="local")  # type: ignore[arg-type]
+    whole = outcome(og.init(tmp_path / "whole", SCHEMA), tmp_path / "in.jsonl", "merge", engine="local")
     monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
     monkeypatch.setattr("omnigraph.load.inputs.RANGE_BYTES", 500)
     monkeypatch.setattr("omnigraph.load.inputs.SMALLEST_RANGE", 1)
     monkeypatch.setattr("omnigraph.load.execute._PARTITION_BYTES", 2000)
-    parts = outcome(og.init(tmp_path / "parts", SCHEMA), tmp_path / "in.jsonl", "merge", engine="local")  # type: ignore[arg-type]
+    parts = outcome(og.init(tmp_path / "parts", SCHEMA), tmp_path / "in.jsonl", "merge", engine="local")
     assert parts == whole
 
 

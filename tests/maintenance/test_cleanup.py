@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,9 +82,9 @@ def shared_graph(shared_root: Root) -> CommitContext:
     return new_graph(shared_root.uri, storage_options=shared_root.storage_options)
 
 
-def levels(graph: og.Graph, **options: object) -> dict[str, int]:
+def levels(graph: og.Graph, **options: Any) -> dict[str, int]:
     source = "query q() { match { $s: Staff } return { $s.handle, $s.level } }"
-    return {row["s.handle"]: row["s.level"] for row in graph.query(source, **options).rows}  # type: ignore[arg-type]
+    return {row["s.handle"]: row["s.level"] for row in graph.query(source, **options).rows}
 
 
 def readable(graph: og.Graph, commits: list[str]) -> list[bool]:
@@ -117,10 +118,10 @@ def readable(graph: og.Graph, commits: list[str]) -> list[bool]:
     ],
     ids=str,
 )
-def test_a_policy_is_needed(org: og.Graph, policy: dict[str, object], message: str) -> None:
+def test_a_policy_is_needed(org: og.Graph, policy: dict[str, Any], message: str) -> None:
     files = tree(connect(org.uri))
     with pytest.raises(og.errors.BadRequest, match=message):
-        org.cleanup(**policy)  # type: ignore[arg-type]
+        org.cleanup(**policy)
     assert tree(connect(org.uri)) == files
 
 
@@ -547,9 +548,9 @@ def test_what_happens_between_the_look_and_the_removal_counts(
     other = og.open(org.uri)
     commits = [commit.id for commit in org.commits()]
 
-    def carry_out(run: object, found: object) -> object:
+    def carry_out(run: Any, found: Any) -> object:
         change(other)
-        return true_carry_out(run, found)  # type: ignore[arg-type]
+        return true_carry_out(run, found)
 
     monkeypatch.setattr(module._Cleanup, "carry_out", carry_out)
     org.cleanup(keep=1)

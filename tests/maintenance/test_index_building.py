@@ -9,7 +9,7 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -225,9 +225,9 @@ def test_groups_are_of_about_the_same_size() -> None:
 
 
 @pytest.mark.parametrize("engine", ["local", "spark"])
-def test_progress(papers: og.Graph, engine: str) -> None:
+def test_progress(papers: og.Graph, engine: Literal["local", "spark"]) -> None:
     told: list[tuple[str, int, int]] = []
-    papers.optimize(engine=engine, progress=lambda *each: told.append(each))  # type: ignore[arg-type]
+    papers.optimize(engine=engine, progress=lambda *each: told.append(each))
     assert {stage for stage, _, _ in told} == {"index", "compact"}
     for stage in ("index", "compact"):
         ends = [done for name, done, total in told if name == stage and done == total]

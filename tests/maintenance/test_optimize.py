@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -248,9 +249,9 @@ def test_what_a_writer_did_meanwhile_is_kept(
     true_commit = module._Run.commit
     other = og.open(papers.uri)
 
-    def commit(run: object, *prepared: object) -> object:
+    def commit(run: Any, *prepared: Any) -> object:
         other.mutate(ADD, name, params)
-        return true_commit(run, *prepared)  # type: ignore[arg-type]
+        return true_commit(run, *prepared)
 
     monkeypatch.setattr(module._Run, "commit", commit)
     expected = og.open(papers.uri)
@@ -303,4 +304,4 @@ def test_fragments_are_rewritten_by_spark(papers: og.Graph) -> None:
 
 def test_an_unknown_engine(papers: og.Graph) -> None:
     with pytest.raises(og.errors.BadRequest, match="engine"):
-        papers.optimize(engine="cloud")  # type: ignore[arg-type]
+        papers.optimize(engine="cloud")  # type: ignore[arg-type]  # wrong on purpose

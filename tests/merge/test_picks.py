@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,11 +81,11 @@ def test_nothing_to_revert(graph: og.Graph) -> None:
     ],
 )
 def test_a_revert_conflicts_like_a_merge(
-    graph: og.Graph, change: tuple[object, ...], later: tuple[object, ...], conflict: tuple[str, str]
+    graph: og.Graph, change: tuple[Any, ...], later: tuple[Any, ...], conflict: tuple[str, str]
 ) -> None:
-    done = do(graph, "main", *change)  # type: ignore[arg-type]
+    done = do(graph, "main", *change)
     assert done.commit is not None
-    do(graph, "main", *later)  # type: ignore[arg-type]
+    do(graph, "main", *later)
     before, head = everything(graph), graph.head()
     with pytest.raises(og.errors.MergeConflicts) as raised:
         graph.revert(done.commit.id)

@@ -109,4 +109,4 @@ def test_large_means_both_sides(graph: og.Graph, spark: Any, monkeypatch: pytest
 
 def test_an_unknown_engine(graph: og.Graph) -> None:
     with pytest.raises(og.errors.BadRequest, match="engine"):
-        graph.merge("feature", engine="flink")  # type: ignore[arg-type]
+        graph.merge("feature", engine="flink")  # type: ignore[arg-type]  # wrong on purpose

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import Any
 
 SCHEMA = """
 node Staff {
@@ -57,7 +58,7 @@ class Insert:
     """A new row of a type, or one that takes the place of the row with its key."""
 
     type: str
-    values: tuple[object, ...]
+    values: tuple[Any, ...]  # of the columns below, in their order
 
     def text(self) -> str:
         columns = {
@@ -74,15 +75,15 @@ class Insert:
         content, values = outcome.content, self.values
         match self.type:
             case "Staff":
-                content.staff[values[0]] = values[1:]  # type: ignore[index,assignment]
+                content.staff[values[0]] = (values[1], values[2])
             case "Team":
-                content.teams.add(values[0])  # type: ignore[arg-type]
+                content.teams.add(values[0])
             case "Note":
-                content.notes[values[0]] += 1  # type: ignore[index]
+                content.notes[values[0]] += 1
             case "Mentors":
-                content.mentors[values] += 1  # type: ignore[index]
+                content.mentors[values[0], values[1]] += 1
             case "MemberOf":
-                content.members[values] += 1  # type: ignore[index]
+                content.members[values[0], values[1]] += 1
         outcome.changed = True
         if self.type in ("Staff", "Team", "Note"):
             outcome.nodes += 1

@@ -421,7 +421,7 @@ def test_mutate_many(graph: og.Graph) -> None:
         graph.mutate_many([(WRITES, "put", {"h": "fay", "n": 20}), (WRITES, "link", {"a": "fay", "b": "nobody"})])
     assert "fay" not in content(graph)["Staff"]
     with pytest.raises(BadRequest, match="a mutation is a source"):
-        graph.mutate_many([()])  # type: ignore[list-item]
+        graph.mutate_many([()])  # type: ignore[list-item]  # wrong on purpose
 
 
 def test_a_thousand_mutations_are_one_commit(graph: og.Graph) -> None:

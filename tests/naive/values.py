@@ -252,7 +252,7 @@ def _int(value: Any) -> int:
     if isinstance(value, str):
         if re.fullmatch(r"[+-]?\d+", value.strip()) is None:
             raise Failure(value)
-        return bounded(int(value))  # type: ignore[no-any-return]
+        value = bounded(int(value))
     return int(value)
 
 

@@ -76,7 +76,8 @@ def _value(value: Any, kind: PropType) -> PlainValue:
         return parse_date(value)
     if value is not None and kind.scalar is Scalar.DATETIME:
         return parse_datetime(value)
-    return value  # type: ignore[no-any-return]
+    plain: PlainValue = value
+    return plain
 
 
 def _table(entity: NodeType | EdgeType, rows: list[dict[str, Any]]) -> pa.Table:

@@ -26,9 +26,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import omnigraph as og
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, RecoveryRequired, StorageError
+from omnigraph.graph.verbs import LoadMode
 
 SCHEMA = """
 node P {
@@ -214,7 +216,9 @@ class Episodes:
         after.edges = {edge for edge in after.edges if name not in edge}
         return lambda: self.graph.mutate(WRITES, "delete_one", {"n": name})
 
-    def load_rows(self, after: Model, count: int, mode: str, engine: str = "local") -> Callable[[], object]:
+    def load_rows(
+        self, after: Model, count: int, mode: LoadMode, engine: Literal["local", "spark"] = "local"
+    ) -> Callable[[], object]:
         lines = []
         for _ in range(count):
             name, to = self.name(), self.rng.choice(sorted(after.nodes) or [None])
@@ -227,10 +231,11 @@ class Episodes:
                 lines.append({"edge": "Knows", "from": name, "to": to})
                 after.edges.add((name, to))
         text = "\n".join(map(json.dumps, lines)).encode()
-        return lambda: self.graph.load(text, mode, engine=engine)  # type: ignore[arg-type]
+        return lambda: self.graph.load(text, mode, engine=engine)
 
     def load(self, after: Model) -> Callable[[], object]:
-        return self.load_rows(after, self.rng.randrange(1, 60), self.rng.choice(["append", "merge"]))
+        modes: list[LoadMode] = ["append", "merge"]
+        return self.load_rows(after, self.rng.randrange(1, 60), self.rng.choice(modes))
 
     def load_on_spark(self, after: Model) -> Callable[[], object]:
         return self.load_rows(after, 40, "append", "spark")

@@ -101,16 +101,15 @@ def test_merge_columns_takes_the_same_ids_in_every_fragment(dataset: LanceDatase
     assert ids == {((dataset.max_field_id + 1,), dataset.max_field_id + 1)}
 
 
-def test_a_list_of_unsigned_integers_needs_a_placeholder_in_filters(tmp_path: Path) -> None:
+def test_a_list_of_unsigned_integers_needs_a_placeholder_in_filters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Relied on by `storage/tables/unsigned_lists.py`, which can go when Lance reads this by itself."""
     rows = pa.table({"id": ["x"], "l": pa.array([[1]], pa.list_(pa.uint64())), "u": pa.array([1], pa.uint64())})
     dataset = lance.write_dataset(rows, str(tmp_path / "t"))
     asked = pc.field("id") == "x"
     assert dataset.to_table(filter=asked).num_rows == 1
-    patched = unsigned_lists._lance._needs_substrait_placeholder
-    try:
-        unsigned_lists._lance._needs_substrait_placeholder = unsigned_lists._known_to_lance  # type: ignore[attr-defined]
+    with monkeypatch.context() as patched:
+        patched.setattr(unsigned_lists._lance, "_needs_substrait_placeholder", unsigned_lists._known_to_lance)
         with pytest.raises(Exception, match="Unsupported Substrait user defined type"):
             dataset.to_table(filter=asked)
-    finally:
-        unsigned_lists._lance._needs_substrait_placeholder = patched  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
@@ -26,17 +27,16 @@ def new_dataset(path: Path) -> LanceDataset:
     return lance.write_dataset(vectors(1, 4.0), str(path), mode="append")
 
 
-def indexed(dataset: LanceDataset, column: str, kind: str, groups: list[list[int]], **options: object) -> LanceDataset:
+def indexed(dataset: LanceDataset, column: str, kind: str, groups: list[list[int]], **options: Any) -> LanceDataset:
     segments = [
-        dataset.create_index_uncommitted(column, kind, name="ix", fragment_ids=group, **options)  # type: ignore[arg-type]
-        for group in groups
+        dataset.create_index_uncommitted(column, kind, name="ix", fragment_ids=group, **options) for group in groups
     ]
     merged = segments[0] if len(segments) == 1 else dataset.merge_existing_index_segments(segments)
     operation = LanceOperation.CreateIndex(new_indices=[merged], removed_indices=[])
     return LanceDataset.commit(dataset, Transaction(dataset.version, operation), max_retries=0)
 
 
-def nearest(dataset: LanceDataset, **options: object) -> set[int]:
+def nearest(dataset: LanceDataset, **options: Any) -> set[int]:
     wanted = {"column": "v", "q": np.full(WIDTH, 0.5, "f4"), "k": NEIGHBOURS, "metric": "l2", **options}
     return set(dataset.to_table(columns=["n", "_distance"], nearest=wanted)["n"].to_pylist())
 

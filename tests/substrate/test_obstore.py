@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import obstore
 import pytest
@@ -20,13 +21,16 @@ from obstore.store import LocalStore, MemoryStore, S3Store
 from tests.s3 import S3Server
 from tests.storage.bad_s3 import HANG_UP, Answer, BadS3, bad_s3
 
+if TYPE_CHECKING:
+    from obstore import PutMode
+
 Call = Callable[[S3Store], object]
 
 
 def s3(options: dict[str, str], bucket: str = "bucket", *, retries: int = 0, timeout: str = "20s") -> S3Store:
     return S3Store(
         bucket,
-        config=options,  # type: ignore[arg-type]
+        config=options,  # type: ignore[arg-type]  # a TypedDict of all names that S3 knows
         client_options={"timeout": timeout},
         retry_config={"max_retries": retries, "retry_timeout": timedelta(seconds=30)},
     )
@@ -129,11 +133,11 @@ def test_conditions_on_s3_and_in_memory(s3_server: S3Server) -> None:
 
 
 @pytest.mark.parametrize("mode", ["create", {"e_tag": '"tag"'}], ids=["create", "swap"])
-def test_a_client_that_retries_repeats_a_conditional_put_in_doubt(bad: BadS3, mode: object) -> None:
+def test_a_client_that_retries_repeats_a_conditional_put_in_doubt(bad: BadS3, mode: PutMode) -> None:
     """Why conditional writes use a client that does not: the first try may be what refuses the second."""
     bad.answers = [HANG_UP, 412]
     with pytest.raises((exceptions.AlreadyExistsError, exceptions.PreconditionError)):
-        obstore.put(s3(bad.options, retries=1), "a", b"1", mode=mode)  # type: ignore[arg-type]
+        obstore.put(s3(bad.options, retries=1), "a", b"1", mode=mode)
     assert bad.asked == ["PUT", "PUT"]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -27,7 +28,9 @@ from omnigraph.values.compare import (
     scan_filter,
 )
 
-PLAIN = {
+#: What a column can be compared with.
+Constant = str | int | float | bool | None
+PLAIN: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda left, right: left == right,
     "!=": lambda left, right: left != right,
     "<": lambda left, right: left < right,
@@ -43,7 +46,7 @@ INTEGER_VALUES = {
 }
 FLOAT_VALUES = [-math.inf, -2.5, -0.0, 0.0, 0.1, 2.0, 2.5, 1e30, math.inf, math.nan]
 #: The values that a column of each type holds here; one null is added to each.
-VALUES: dict[Scalar, Sequence[object]] = {
+VALUES: dict[Scalar, Sequence[Constant]] = {
     **INTEGER_VALUES,
     Scalar.F32: FLOAT_VALUES,
     Scalar.F64: FLOAT_VALUES,
@@ -54,7 +57,7 @@ VALUES: dict[Scalar, Sequence[object]] = {
 }
 NUMBERS = [-math.inf, -(2**70), -3, -2.7, -0.0, 0, 2, 2.0, 2.7, 3, 2**31, 2**32, 2**63, 2**64, 1e30, math.inf, math.nan]
 #: The constants each column is compared with.
-CONSTANTS: dict[Scalar, Sequence[object]] = {
+CONSTANTS: dict[Scalar, Sequence[Constant]] = {
     **dict.fromkeys((*INTEGER_VALUES, Scalar.F32, Scalar.F64), NUMBERS),
     Scalar.STRING: ["", "a", "b", "zz", "it's", 'quote"'],
     Scalar.BOOL: [False, True],
@@ -68,7 +71,7 @@ def column(scalar: Scalar) -> pa.Array:
     return pa.array([*VALUES[scalar], None], arrow_type(PropType(scalar)))
 
 
-def expected(scalar: Scalar, operator: str, constant: object) -> list[int]:
+def expected(scalar: Scalar, operator: str, constant: Constant) -> list[int]:
     """The positions that satisfy the comparison, by the values as Python compares them."""
     stored = column(scalar)
     if scalar in (Scalar.DATE, Scalar.DATETIME):
@@ -86,7 +89,7 @@ def expected(scalar: Scalar, operator: str, constant: object) -> list[int]:
 def test_in_memory_a_comparison_is_by_value(scalar: Scalar, operator: str) -> None:
     stored = pa.chunked_array([column(scalar)])
     for constant in CONSTANTS[scalar]:
-        mask = matches(stored, coerce(PropType(scalar), operator, constant))  # type: ignore[arg-type]
+        mask = matches(stored, coerce(PropType(scalar), operator, constant))
         assert mask.null_count == 0
         assert pc.indices_nonzero(mask).to_pylist() == expected(scalar, operator, constant), constant
 
@@ -112,7 +115,7 @@ def test_a_scan_finds_the_same_rows(
 ) -> None:
     kind, dataset = PropType(scalar), datasets[scalar, indexed]
     for constant in CONSTANTS[scalar]:
-        asked = coerce(kind, operator, constant)  # type: ignore[arg-type]
+        asked = coerce(kind, operator, constant)
         scanner = dataset.scanner(columns=[], filter=scan_filter("camelCase", kind, asked), with_row_address=True)
         assert sorted(scanner.to_table()["_rowaddr"].to_pylist()) == expected(scalar, operator, constant), constant
         # Every value is in the column's own type, so the index answers wherever there is something to look up.
@@ -147,8 +150,8 @@ I32, U32, U64, F32, F64 = (PropType(scalar) for scalar in (Scalar.I32, Scalar.U3
         (PropType(Scalar.STRING), "!=", None, NOTHING),
     ],
 )
-def test_what_a_comparison_becomes(kind: PropType, operator: str, constant: object, meaning: object) -> None:
-    assert coerce(kind, operator, constant) == meaning  # type: ignore[arg-type]
+def test_what_a_comparison_becomes(kind: PropType, operator: str, constant: Constant, meaning: object) -> None:
+    assert coerce(kind, operator, constant) == meaning
 
 
 def test_exchanged_operands_say_the_same() -> None:

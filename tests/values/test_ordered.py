@@ -6,7 +6,7 @@ import errno
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, cast
 
 import pyarrow as pa
 import pytest
@@ -80,8 +80,8 @@ def test_a_full_disk_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
         def tell(self) -> int:
             return 0
 
-    def full() -> IO[Any]:
-        return Full()  # type: ignore[return-value]
+    def full() -> IO[bytes]:
+        return cast("IO[bytes]", Full())
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     with pytest.raises(StorageError, match="the disk is full"):

@@ -89,7 +89,8 @@ def test_accepted(kind: str, value: object, bound: PlainValue) -> None:
     assert result == bound
     assert type(result) is type(bound)
     if isinstance(result, tuple):
-        assert [type(item) for item in result] == [type(item) for item in bound]  # type: ignore[union-attr]
+        assert isinstance(bound, tuple)
+        assert [type(item) for item in result] == [type(item) for item in bound]
 
 
 @pytest.mark.parametrize(

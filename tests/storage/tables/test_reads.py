@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from omnigraph.storage.tables import table as table_module
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import stage_create, stage_index, stage_upsert
+from omnigraph.storage.tables.table import Table
 from tests.storage.tables.people import SEEDED, commit, head, people, rows, seed
 
 FILTERS = {
@@ -58,9 +60,9 @@ def test_a_scan_is_batched(tables: Tables) -> None:
         pytest.param(lambda table: table.read(["no_such"]), id="unknown projection"),
     ],
 )
-def test_a_wrong_question_is_a_bad_request(tables: Tables, ask: object) -> None:
+def test_a_wrong_question_is_a_bad_request(tables: Tables, ask: Callable[[Table], object]) -> None:
     with pytest.raises(BadRequest):
-        ask(seed(tables))  # type: ignore[operator]
+        ask(seed(tables))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,8 +14,10 @@ from lance.fragment import write_fragments
 from omnigraph.errors import AlreadyExists, BadRequest, ValidationError
 from omnigraph.storage.tables.commit import commit_staged
 from omnigraph.storage.tables.handles import Tables
+from omnigraph.storage.tables.incoming import Data
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import (
+    Staged,
     Stats,
     compaction_tasks,
     stage_append,
@@ -29,6 +31,7 @@ from omnigraph.storage.tables.staged import (
     stage_rewrites,
     stage_upsert,
 )
+from omnigraph.storage.tables.table import Table
 from tests.storage.tables.people import (
     DERIVED,
     HOME,
@@ -122,9 +125,9 @@ def test_forms_of_data(tables: Tables, data: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("stage", [stage_append, stage_overwrite, stage_upsert])
-def test_no_rows(tables: Tables, stage: object) -> None:
+def test_no_rows(tables: Tables, stage: Callable[[Table, Data], Staged]) -> None:
     table = seed(tables)
-    staged = stage(table, [])  # type: ignore[operator]
+    staged = stage(table, [])
     assert staged.stats.inserted == 0
     assert rows(commit(tables, staged)) == ([] if stage is stage_overwrite else SEEDED)
 
@@ -147,16 +150,18 @@ REFUSED = {
 
 @pytest.mark.parametrize("stage", [stage_append, stage_upsert, stage_overwrite])
 @pytest.mark.parametrize("case", REFUSED)
-def test_rows_that_do_not_fit_are_refused(tables: Tables, stage: object, case: str) -> None:
+def test_rows_that_do_not_fit_are_refused(tables: Tables, stage: Callable[[Table, Data], Staged], case: str) -> None:
     table = seed(tables)
     data, message = REFUSED[case]
     with pytest.raises(BadRequest, match=message):
-        stage(table, data)  # type: ignore[operator]
+        stage(table, data)
     assert tables.head_version(HOME) == table.version
 
 
 @pytest.mark.parametrize("stage", [stage_append, stage_upsert])
-def test_an_error_of_the_source_comes_out_as_it_was_raised(tables: Tables, stage: object) -> None:
+def test_an_error_of_the_source_comes_out_as_it_was_raised(
+    tables: Tables, stage: Callable[[Table, Data], Staged]
+) -> None:
     class Broken(Exception):
         pass
 
@@ -165,7 +170,7 @@ def test_an_error_of_the_source_comes_out_as_it_was_raised(tables: Tables, stage
         raise Broken("the file ends here")
 
     with pytest.raises(Broken, match="the file ends here"):
-        stage(seed(tables), source())  # type: ignore[operator]
+        stage(seed(tables), source())
 
 
 @pytest.mark.parametrize("number", [2, 20], ids=["of a stored row", "of a new row"])
