@@ -57,7 +57,7 @@ def _search(graph: omnigraph.Graph, gq: str, number: int) -> None:
 
 
 def _together(what: str, ask: Callable[[int], object]) -> Row:
-    """So many threads at once, each with its share, against one thread; as fast as the cores are more."""
+    """The seconds of `QUERIES` queries from several threads, against one thread; the goal is to scale with the cores."""
     for number in range(WARM_UP):
         ask(number)
 

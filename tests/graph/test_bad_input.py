@@ -325,7 +325,7 @@ def after(rows: dict[str, int], verb: str, params: dict[str, Any]) -> dict[str, 
 
 
 def test_a_full_disk_loses_nothing_and_the_first_write_with_room_goes_through(small_disk: Path) -> None:
-    """A write that failed is not there; one that is settled later is there as a whole or not at all, and is nobody's conflict."""
+    """A write that failed is absent; one whose outcome is settled later is there wholly or not at all, and blocks no write."""
     graph = og.init(small_disk / "graph", "node N { name: String @key n: I32 }")
     rows: dict[str, int] = {}
     ended: Counter[str] = Counter()
@@ -348,7 +348,7 @@ def test_a_full_disk_loses_nothing_and_the_first_write_with_room_goes_through(sm
             ended[type(error).__name__] += 1
             possible = [rows, *possible] if isinstance(error, SETTLED_LATER) else [rows]
         ballast.unlink()
-        # Of another kind each time; none of them may meet a conflict.
+        # The next write is of another kind each time, and must not meet a conflict.
         first = ("change", "drop", "put")[(pages + len(verb)) % 3]
         with_room: dict[str, dict[str, Any]] = {
             "put": {"k": "w"},

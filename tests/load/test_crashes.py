@@ -96,7 +96,7 @@ CASES = [
     for load, branch, way, marks in KILLED
     for failpoint in DEATHS
     if passes(failpoint, load, branch, way)
-    # Its tasks run in processes of their own, which die instead; that is another test.
+    # On Spark these are passed in worker processes, which die instead of the driver; another test covers that.
     and not (way == "spark" and failpoint.startswith("load.chunk"))
 ]
 
@@ -113,12 +113,11 @@ def test_death(
     undisturbed.load(LOADS[load].encode(), MODES[load], engine="local")
     survivor = og.open(graph.uri)
     expected = dict(before)
-    # Without a table that moved there is nothing to finish: a record of it alone is taken back.
+    # When no table has moved there is nothing to finish, and recovery only removes the record.
     if DEATHS[failpoint] and not (load == "empty" and failpoint == "load.post_phase_b_pre_manifest_commit"):
         expected[branch] = content(undisturbed)
     assert {name: content(survivor, name) for name in survivor.branches()} == expected
-    # What the dead process staged is accounted for: its record names every fork that is nobody's, and stays until its
-    # lease has run out.
+    # The job record of the dead process names every fork that was not published, and stays until its lease has run out.
     context = connect(graph.uri)
     jobs = list_jobs(context.store)
     assert len(jobs) == (0 if failpoint == "staging.job_removed" else 1)
@@ -155,9 +154,9 @@ def test_the_next_load_removes_the_keys_of_a_killed_one(
 def test_a_failure_leaves_nothing(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch, load: str, branch: str, holds: bool, failpoint: str
 ) -> None:
-    """An error in any window: before, or after as a whole; no staged file, no fork, no record; and the next load works."""
+    """After an error the graph is as before or holds the whole load, nothing is left over, and loads still work."""
     if not passes(failpoint, load, branch, "held" if holds else "staged"):
-        pytest.skip("it does not come by")
+        pytest.skip("this load does not pass the failpoint")
     if not holds:
         monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
     before, there = {name: content(graph, name) for name in graph.branches()}, files(graph)

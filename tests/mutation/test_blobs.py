@@ -199,7 +199,7 @@ BASE = "s3://bucket/data"
 )
 @pytest.mark.parametrize("base", [BASE, f"{BASE}/"])
 def test_external_values_lie_under_an_allowed_base(uri: str, allowed: bool, base: str) -> None:
-    """What a parser would rewrite is refused, so that what was judged is what is opened later."""
+    """A URI that a parser would normalise is refused, so that the URI that was checked is the one that is opened later."""
     assert permitted_uri(uri, ("gs://other/", base)) == (uri if allowed else None)
     if not allowed:
         with pytest.raises(ExternalBlobDenied):
@@ -207,7 +207,7 @@ def test_external_values_lie_under_an_allowed_base(uri: str, allowed: bool, base
 
 
 def test_external_files_are_judged_where_they_lie(graph: og.Graph, tmp_path: Path) -> None:
-    """Symbolic links are resolved: out of an allowed folder they lead nowhere, within it the file itself is stored."""
+    """A symbolic link out of an allowed folder is refused; for one within it the URI of its target is stored."""
     inside, outside = tmp_path / "in side", tmp_path / "outside"
     for folder in (inside, outside):
         folder.mkdir()

@@ -105,7 +105,7 @@ def _followed_in(large: Large, key: str, club: str) -> list[str]:
 def test_few_ends_are_counted_from_their_side(
     large: Large, block: str, holds: Callable[[Large, str], bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The adjacency of the other direction is there at once, and any number of edges is many."""
+    """The costs are set so that turning the adjacency is free and any number of edges counts as many."""
     monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", "csr")
     monkeypatch.setattr(count_paths, "_PER_EDGE_TURNED", 0.0)
     monkeypatch.setattr(count_paths, "_MANY_EDGES", 1)

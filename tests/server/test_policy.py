@@ -139,7 +139,7 @@ HIDDEN = {"invoke_query": 404, "invoke_query_if_graph_commit": 404, "commit_chan
 
 @dataclass
 class Asked:
-    """An access rule that writes down what it is asked, and says the same to everything."""
+    """An access rule that records each need it is asked about, and allows all of them or none."""
 
     allows: bool
     needs: list[Told] = field(default_factory=list)

@@ -199,7 +199,7 @@ class Checker:
         return gone
 
     def _write_once_more(self, graph: og.Graph) -> None:
-        """No wedge: every branch takes a write."""
+        """Every branch still accepts a write."""
         for branch in graph.branches():
             name = f"check-{len(self.operations)}"
             line: dict[str, Any] = {"type": "Group", "data": {"name": "checked", "size": len(self.operations)}}
@@ -551,7 +551,7 @@ class Checker:
 
 
 def _told_change(change: Any) -> tuple[tuple[str, str], tuple[Any, Any]]:
-    """A change of the feed as the model tells it."""
+    """A change of the feed in the form of the model: type and key, then the images before and after."""
     sides: list[tuple[str, str, Mapping[str, Any]] | None] = []
     for image, ends in ((change.before, change.endpoints_before or change.endpoints), (change.after, change.endpoints)):
         if image is None:

@@ -145,7 +145,7 @@ class Worker:
                     self.carry_out(intent, partial(self.act, intent))
 
     def repeat_the_unanswered(self) -> None:
-        """What the process before this one in the same place was doing when it was killed, if it can be repeated safely."""
+        """Repeat the operation during which the predecessor of this worker was killed, if it can be repeated safely."""
         entries = read_journal(self.settings.journal)
         answered = {entry["name"] for entry in entries if "outcome" in entry}
         last = next((entry["intent"] for entry in reversed(entries) if "intent" in entry), None)

@@ -34,7 +34,7 @@ WRITES: dict[str, Callable[[ObjectStore], object]] = {
 
 @pytest.fixture
 def bad(monkeypatch: pytest.MonkeyPatch) -> Iterator[BadS3]:
-    """A bad server, met once: the tries of our own are another test."""
+    """A server that answers badly; retries of our own are switched off here and tested below."""
     monkeypatch.setattr(obstore_objects, "_CONDITIONAL_TRIES", 1)
     with bad_s3() as script:
         yield script

@@ -190,7 +190,7 @@ def _check(text: str, graph: World) -> int:
     rows = run_plan(plan, graph, PARAMS)
     lowered = _comparable(rows, ordered)
     meant = [dict(enumerate(row)) for row in answers(text, graph, PARAMS)]
-    # Rows that are equal in order come in the order of their ids, of which a text says nothing.
+    # Rows with equal order keys come in the order of their ids, which the text of the query does not determine.
     assert _comparable(rows, False) == _comparable(meant, False) or (ordered and read.limit is not None), (text, graph)
     for rule in RULES:
         plan = rule(plan)

@@ -210,7 +210,7 @@ def test_blob_files_are_known_and_one_that_ends_early_is_not_committed(tables: T
 
 
 def test_what_lance_writes_while_it_commits_is_checked(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compactions and folded indexes have no staged form: their files are looked at before the version counts."""
+    """Compactions and folded indexes have no staged form: their files are checked before their version is accepted."""
     create_dataset(tables.root, "__log", SCHEMA, people([1]))
     location = Location("__log")
     for number in range(2, 5):
