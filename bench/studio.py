@@ -51,7 +51,7 @@ def _lines() -> list[tuple[str, str]]:
 def _browser() -> Iterator[Browser]:
     path, environment = chromium()
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=ARGUMENTS, env=environment)
+        running = playwright.chromium.launch(executable_path=path, args=ARGUMENTS, env={**environment})
         yield running
         running.close()
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from omnigraph.graph.verbs import LoadMode
+from omnigraph.graph.loading import Mode as LoadMode
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 

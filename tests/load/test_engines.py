@@ -11,7 +11,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import KeyConflict, LoadRejected
-from omnigraph.graph.verbs import LoadMode
+from omnigraph.graph.loading import Mode as LoadMode
 from tests.load.loading import rows
 
 SCHEMA = """

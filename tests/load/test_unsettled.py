@@ -9,7 +9,7 @@ import pytest
 import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.errors import CommitStateUnknown, RecoveryRequired
-from omnigraph.graph.verbs import LoadMode
+from omnigraph.graph.loading import Mode as LoadMode
 from tests.commit.org import SCHEMA
 from tests.query.fixtures import ORG_ROWS
 

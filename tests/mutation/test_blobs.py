@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
+from typing import Literal
 
 import orjson
 import pytest
@@ -19,7 +20,6 @@ from omnigraph.errors import (
     LoadRejected,
     ResourceLimit,
 )
-from omnigraph.graph.verbs import EntityKind
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.storage.external import permitted_uri
 from omnigraph.values.blobs import blob_value
@@ -247,7 +247,7 @@ def test_an_external_source_must_exist_when_it_is_written(graph: og.Graph, tmp_p
 
 def test_bad_input(graph: og.Graph) -> None:
     put(graph, "a", b"x")
-    wrong: list[tuple[EntityKind, str, str]] = [
+    wrong: list[tuple[Literal["node", "edge"], str, str]] = [
         ("node", "Doc", "note"),
         ("node", "Nope", "x"),
         ("edge", "Doc", "content"),

@@ -30,7 +30,7 @@ from typing import Literal
 
 import omnigraph as og
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, RecoveryRequired, StorageError
-from omnigraph.graph.verbs import LoadMode
+from omnigraph.graph.loading import Mode as LoadMode
 
 SCHEMA = """
 node P {

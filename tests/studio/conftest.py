@@ -85,7 +85,7 @@ def browser() -> Iterator[Browser]:
     except CanNotBuild as problem:
         pytest.skip(f"Studio is not tested here: {problem}")
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=ARGUMENTS, env=environment)
+        running = playwright.chromium.launch(executable_path=path, args=ARGUMENTS, env={**environment})
         yield running
         running.close()
 
@@ -94,8 +94,14 @@ def settings_of(path: Path, stored: str = STORED, **changes: Any) -> Settings:
     queries = path.parent / "queries"
     queries.mkdir(exist_ok=True)
     (queries / "stored.gq").write_text(stored)
-    given = {"port": 0, "one_time_token": TOKEN, "studio": True, "studio_key": "ogt_key", "drain_seconds": 1} | changes
-    return Settings((GraphSource("team", str(path), (str(queries),)),), **given)
+    given: dict[str, Any] = {
+        "port": 0,
+        "one_time_token": TOKEN,
+        "studio": True,
+        "studio_key": "ogt_key",
+        "drain_seconds": 1,
+    }
+    return Settings((GraphSource("team", str(path), (str(queries),)),), **given | changes)
 
 
 @pytest.fixture(scope="session")

@@ -250,9 +250,9 @@ class Expressions(Tables):
                         f"(${one.name} {word} ${other.name})", f"({one.sql('id')} {sql} {other.sql('id')})", "bool"
                     )
             case "block":
-                inner = self.block(scope)
-                if inner is not None:
-                    return Typed(f"exists {{ {' '.join(inner.clauses)} }}", f"exists ({inner.sql})", "bool")
+                block = self.block(scope)
+                if block is not None:
+                    return Typed(f"exists {{ {' '.join(block.clauses)} }}", f"exists ({block.sql})", "bool")
             case "member":
                 lists = list(self.read(scope, "list"))
                 if lists:

@@ -66,8 +66,8 @@ class Patterns(Expressions):
                 other = self.one(sources)
                 relation.clauses.append(f"${source.name} mentors|likes ${other.name}")
                 pairs = self.edges(("Mentors", "Likes"))
-                ends = f"src = {source.sql('id')} and dst = {other.sql('id')}"
-                return self.extend(relation, [], "", f"exists (select 1 from {pairs} where {ends})")
+                joined = f"src = {source.sql('id')} and dst = {other.sql('id')}"
+                return self.extend(relation, [], "", f"exists (select 1 from {pairs} where {joined})")
             case _:
                 text, words = self.one((("mentors", ("Mentors",)), ("mentors|likes", ("Mentors", "Likes"))))
                 pairs = f"(select distinct src, dst from {self.edges(words)})"
