@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -249,9 +248,9 @@ def test_what_a_writer_did_meanwhile_is_kept(
     true_commit = module._Run.commit
     other = og.open(papers.uri)
 
-    def commit(run: Any, *prepared: Any) -> object:
+    def commit(run: object, *prepared: object) -> object:
         other.mutate(ADD, name, params)
-        return true_commit(run, *prepared)
+        return true_commit(run, *prepared)  # type: ignore[arg-type]
 
     monkeypatch.setattr(module._Run, "commit", commit)
     expected = og.open(papers.uri)
@@ -304,4 +303,4 @@ def test_fragments_are_rewritten_by_spark(papers: og.Graph) -> None:
 
 def test_an_unknown_engine(papers: og.Graph) -> None:
     with pytest.raises(og.errors.BadRequest, match="engine"):
-        papers.optimize(engine="cloud")  # type: ignore[arg-type]  # wrong on purpose
+        papers.optimize(engine="cloud")  # type: ignore[arg-type]
