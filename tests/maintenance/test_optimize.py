@@ -12,6 +12,7 @@ import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.commit.audit import AUDIT_PATH
 from omnigraph.commit.manifest import manifest_location
+from omnigraph.errors import StorageError
 from omnigraph.graph.lifecycle import connect
 from omnigraph.maintenance.optimize import OptimizedTable
 from omnigraph.storage.tables.location import Location
@@ -202,6 +203,22 @@ def test_the_manifest_and_the_audit_log_are_compacted(papers: og.Graph) -> None:
         assert len(context.tables.open_dataset(location).get_fragments()) == 1
     assert len(papers.recoveries()) == 3
     assert_healthy(context)
+
+
+def test_a_commit_counts_although_the_manifest_could_not_be_compacted(
+    papers: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StorageError("the store has gone away", kind="permanent")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("omnigraph.maintenance.optimize.settle_layout", fail)
+        report = papers.optimize()
+        assert report.commit == papers.head().id
+        # Without a commit there is nothing to report but the error.
+        with pytest.raises(StorageError, match="gone away"):
+            papers.optimize()
+    assert papers.optimize().commit is None
 
 
 def test_an_empty_graph_needs_nothing(tmp_path: Path) -> None:

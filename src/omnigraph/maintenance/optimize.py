@@ -22,7 +22,7 @@ from omnigraph.commit.recovery import heal, pending
 from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.staging_jobs import staging_job
 from omnigraph.commit.updates import SchemaIs, check
-from omnigraph.errors import Conflict, ExpectedVersionMismatch
+from omnigraph.errors import Conflict, ExpectedVersionMismatch, OmnigraphError, StorageError
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.maintenance.index_plan import Entity, TablePlan
@@ -135,7 +135,8 @@ def optimize(
             committed = run.commit(prepared, requires)
     else:
         committed = {}
-    _compact_own_datasets(context, branch)
+    # A commit that was made is reported as made: what fails behind it is done by the next run.
+    _compact_own_datasets(context, branch, postponed=(Conflict, StorageError) if committed else (Conflict,))
     return OptimizeReport(
         tuple(_report(context, table, committed.get(table.entry.path)) for table in tables),
         run.lineage.id if committed else None,
@@ -293,20 +294,23 @@ def _report(context: CommitContext, looked: _Looked, after: TableEntry | None) -
 # --- datasets without a pin -------------------------------------------------------------------------------------------
 
 
-def _compact_own_datasets(context: CommitContext, branch: str) -> None:
-    """`__manifest` on this branch and the audit log; whoever writes them at the same time goes first."""
-    with context.locks.hold(branch), _another_time("__manifest"):
+def _compact_own_datasets(context: CommitContext, branch: str, *, postponed: tuple[type[OmnigraphError], ...]) -> None:
+    """Compact `__manifest` on this branch and the audit log. An error of the `postponed` kinds is logged, others are raised.
+
+    A conflict means that somebody writes the dataset at the same time, and goes first.
+    """
+    with context.locks.hold(branch), _another_time("__manifest", postponed):
         settle_layout(context, branch)
-    table = context.tables.open_head(Location(AUDIT_PATH))
-    staged = None if table is None else stage_compaction(table)
-    if staged is not None:
-        with _another_time(AUDIT_PATH):
+    with _another_time(AUDIT_PATH, postponed):
+        table = context.tables.open_head(Location(AUDIT_PATH))
+        staged = None if table is None else stage_compaction(table)
+        if staged is not None:
             commit_staged(context.tables, staged, expected_version=staged.read_version, transaction_id=new_ulid())
 
 
 @contextmanager
-def _another_time(what: str) -> Iterator[None]:
+def _another_time(what: str, postponed: tuple[type[OmnigraphError], ...]) -> Iterator[None]:
     try:
         yield
-    except Conflict as moved:
-        _log.info("%s is compacted another time: %s", what, moved)
+    except postponed as error:
+        _log.info("%s is compacted another time: %s", what, error)
