@@ -88,8 +88,8 @@ class Reading:
         scopes = [Scope({}, None, dict(zip(names, row, strict=True))) for row in rows]
         return [rows[place] for place in self.ordered(scopes, body.orderings, body.limit, body.offset)]
 
-    def read(self, read: ast.Read) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """The names of the columns, and the rows."""
+    def read(self, read: ast.Read, *, handed_on: bool = False) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """The names of the columns, and the rows; in a result a node is what it is shown as, in a `with` it stays one."""
         rows = self.match(read.clauses, self.before(read.before))
         projections = [each for projection in read.projections for each in self.columns(projection)]
         names = [projection.alias or name_of(projection.expr) for projection in projections]
@@ -104,7 +104,8 @@ class Reading:
         if read.having is not None:
             kept = [place for place in kept if self.value(read.having, self.with_words(scopes[place])) is True]
         if read.distinct:
-            kept = list({_known_by(values[place]): place for place in reversed(kept)}.values())[::-1]
+            known_by = tuple if handed_on else _known_by
+            kept = list({known_by(values[place]): place for place in reversed(kept)}.values())[::-1]
         chosen = self.ordered([scopes[place] for place in kept], read.orderings, read.limit, read.offset)
         return names, [values[kept[place]] for place in chosen]
 
@@ -117,7 +118,7 @@ class Reading:
         """The rows that a `with` hands on."""
         if before is None:
             return [{}]
-        names, rows = self.read(before)
+        names, rows = self.read(before, handed_on=True)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def columns(self, projection: ast.Projection | ast.AllProperties) -> list[ast.Projection]:

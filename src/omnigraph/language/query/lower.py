@@ -41,7 +41,7 @@ from omnigraph.language.query.ir import (
     substituted,
     transform,
 )
-from omnigraph.language.query.lower_block import attach, lower_block, types_of
+from omnigraph.language.query.lower_block import attach, lower_block, of_type, types_of
 
 #: A plan is walked recursively, so its depth is bounded. Filters cost no depth.
 MAX_OPERATORS = 128
@@ -102,14 +102,21 @@ def _lower_read(read: CheckedRead) -> Plan:
     if before is not None:
         values = (column.variable for column in before.values.values())
         start = With(_lower_read(before.read), (*before.nodes, *values))
-        for name, kind in before.nodes.items():
-            start = Fetch(start, NodePattern(name, kind.name))
+        for name, kinds in types_of(before.nodes).items():
+            start = _fetched(start, name, kinds)
     types = {} if before is None else types_of(before.nodes)
     matched = lower_block(read.block, start, types)
     types |= types_of(read.block.all_nodes)
     for attached in read.attached:
         matched = attach(matched, attached, types)
     return _lower_results(read, matched)
+
+
+def _fetched(plan: Plan, name: str, kinds: tuple[str, ...]) -> Plan:
+    """Rows in which a node is known by its id, and by its type where there are several, with what is read of it."""
+    if len(kinds) == 1:
+        return Fetch(plan, NodePattern(name, kinds[0]))
+    return Union(tuple(Fetch(of_type(plan, name, kind, kinds), NodePattern(name, kind)) for kind in kinds), ())
 
 
 def _refuse_too_many_operators(block: Block) -> None:

@@ -91,10 +91,7 @@ def _parts(block: Block, number: int, plan: Plan | None, types: dict[str, tuple[
         start = plan
         for name, kind in assigned.items():
             if name not in part.nodes and start is not None:
-                column = Column(name, "@type", STRING.as_nullable())
-                named: Predicate = Compare(column, "=", TypedValue(kind, STRING))
-                # What stands for nothing goes with one of the types, whose steps it does not take.
-                start = Filter(start, (Or((named, IsNull(column))) if kind == types[name][0] else named,))
+                start = of_type(start, name, kind, types[name])
         tags = tuple((name, kind) for name, kind in assigned.items() if name in part.nodes)
         decided = types | {name: (kind,) for name, kind in assigned.items()}
         found.append(_from(block, number, start, decided, tags))
@@ -103,6 +100,16 @@ def _parts(block: Block, number: int, plan: Plan | None, types: dict[str, tuple[
         own = (*block.all_nodes, *block.all_edges)
         return Empty(tuple(dict.fromkeys((*sorted(known), *own))))
     return found[0] if len(found) == 1 else Union(tuple(found), ())
+
+
+def of_type(plan: Plan, name: str, kind: str, kinds: tuple[str, ...]) -> Plan:
+    """The rows in which a variable of several types has one of them.
+
+    What stands for nothing goes with the first of the types, whose steps it does not take.
+    """
+    column = Column(name, "@type", STRING.as_nullable())
+    named: Predicate = Compare(column, "=", TypedValue(kind, STRING))
+    return Filter(plan, (Or((named, IsNull(column))) if kind == kinds[0] else named,))
 
 
 def types_of(nodes: Mapping[str, NodeType]) -> dict[str, tuple[str, ...]]:

@@ -34,6 +34,9 @@ def check_binding(scope: Scope, clause: Binding) -> tuple[str, tuple[Predicate, 
         common = [name for name in type_names(known) if name in type_names(node_type)]
         if not common or not is_several(known):
             scope.error(None, f"variable `${variable}` is already bound to type {known.name}", clause.span)
+        if variable in scope.outside and len(common) < len(type_names(known)):
+            advice = f'ask for one with `${variable}.@type = "{common[0]}"`'
+            scope.error(None, f"variable `${variable}` is already bound to type {known.name}; {advice}", clause.span)
         node_type = joined_nodes([scope.catalog.nodes[name] for name in common])
         scope.nodes[variable] = node_type
     return variable, tuple(_condition(scope, variable, node_type, match) for match in clause.matches)

@@ -113,14 +113,10 @@ def _check_with(scope: Scope, written: ast.Read) -> CheckedWith:
         name = projection.alias or column.name
         variable = projection.expr.name if isinstance(projection.expr, ast.Variable) else None
         if variable is not None and variable in inside.nodes and isinstance(column.expr, Column):
-            if is_several(inside.nodes[variable]):
-                scope.error(
-                    "T33",
-                    f"`${variable}` stands for nodes of several types; a `with` takes its values",
-                    projection.span,
-                )
             nodes[name] = inside.nodes[variable]
             columns.append(OutputColumn(f"{name}.id", column.expr))
+            if is_several(nodes[name]):
+                columns.append(OutputColumn(f"{name}.@type", inside.type_of(variable, nodes[name])))
             if column.type.nullable:
                 maybe.add(name)
         else:
@@ -145,6 +141,7 @@ def _after(scope: Scope, before: CheckedWith) -> Scope:
     """The scope behind a `with`."""
     found = scope.following()
     found.nodes |= before.nodes
+    found.outside = frozenset(before.nodes)
     found.values |= before.values
     found.maybe |= before.maybe
     for name in before.values:

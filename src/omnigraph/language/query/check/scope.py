@@ -49,6 +49,8 @@ class Scope:
     paths: dict[str, NodeType] = field(default_factory=dict)
     #: The variables of optional blocks, which stand for nothing in some rows.
     maybe: set[str] = field(default_factory=set)
+    #: The nodes that are bound outside of the block: what it says about them does not change their types.
+    outside: frozenset[str] = frozenset()
     #: Gives the column of what is found over the matches of a block; None where no block can stand. Blocks are built on
     #: expressions.
     block_value: Callable[[Scope, BlockCall], Column] | None = None
@@ -65,6 +67,7 @@ class Scope:
             values=dict(self.values),
             paths=dict(self.paths),
             maybe=set(self.maybe),
+            outside=frozenset(self.nodes),
         )
 
     def following(self) -> Scope:

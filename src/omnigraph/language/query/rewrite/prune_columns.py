@@ -135,8 +135,10 @@ def _prune(plan: Plan, needed: Needed, ranks: Ranks) -> Plan:
             read = tuple(part for part, name in plan.columns.items() if any(name == c.variable for c in needed))
             return replace(plan, input=_prune(plan.input, below, ranks), reading=read)
         case Fetch():
-            fetched = frozenset(column for column in needed if column.variable == plan.node.variable)
-            names = tuple(name for name in _names(plan.node.variable, needed) if name != "id")
+            # The type of a node of several types is known before it is fetched.
+            mine = (column for column in needed if column.variable == plan.node.variable)
+            fetched = frozenset(column for column in mine if column.property != "@type")
+            names = tuple(name for name in _names(plan.node.variable, fetched) if name != "id")
             input_ = _prune(plan.input, (needed - fetched) | {_id(plan.node.variable)}, ranks)
             return Fetch(input_, replace(plan.node, columns=names)) if names else input_
         case With():
