@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import yaml
@@ -9,9 +10,15 @@ import yaml
 GRAPH_LIST = "graph_list"
 
 
+@cache
+def _read(bundle_text: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(bundle_text)
+    return found
+
+
 def may(bundle_text: str, actor: str | None, action: str, branch: str | None, target: str | None) -> str | None:
     """The id of the rule that allows it, the smallest of several; None when it is denied."""
-    bundle: dict[str, Any] = yaml.safe_load(bundle_text)
+    bundle = _read(bundle_text)
     protected = bundle.get("protected_branches") or []
     found = []
     for rule in bundle["rules"]:
