@@ -20,6 +20,7 @@ MODULES = (
     "bench.merge",
     "bench.merge_s3",
     "bench.mutations",
+    "bench.groups",
     "bench.query",
     "bench.query_limits",
     "bench.search",

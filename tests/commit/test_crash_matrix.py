@@ -89,6 +89,8 @@ EXERCISED_ELSEWHERE = {
     "migration.v3_to_v4.before_overwrite": "commit/test_migrations.py",
     "migration.v4_stamp.force_incompatible": "commit/test_migrations.py",
     "transaction.between_queries": "mutation/test_transaction_crashes.py",
+    "group.gathered": "mutation/test_together_crashes.py",
+    "group.published": "mutation/test_together_crashes.py",
 }
 LIFECYCLE_DEATHS = {
     "init.after_claim",

@@ -65,6 +65,11 @@ def test_many_writes_on_one_handle_are_what_a_fresh_one_sees(graph: og.Graph, ro
 # --- overtaken between preparing and writing --------------------------------------------------------------------------
 
 
+def another(graph: og.Graph) -> og.Graph:
+    """A handle of its own: writers of one handle wait for each other, so only those of others overtake."""
+    return og.open(graph.uri)
+
+
 def overtaken(action: Callable[[], Any], by: Callable[[], Any]) -> Any:
     """Do something that another writer overtakes once it is prepared."""
     done: list[Any] = []
@@ -89,7 +94,7 @@ def test_an_overtaken_insert_starts_over(graph: og.Graph, row: list[str]) -> Non
 
 
 def test_an_overtaken_upsert_replaces_the_row_that_is_there_now(graph: og.Graph) -> None:
-    overtaken(lambda: call(graph, "put", "eve", 1), by=lambda: call(graph, "put", "eve", 2))
+    overtaken(lambda: call(graph, "put", "eve", 1), by=lambda: call(another(graph), "put", "eve", 2))
     assert level(graph, "eve") == 1
 
 
@@ -106,7 +111,7 @@ def test_an_overtaken_update_or_delete_reports_the_conflict(
     graph: og.Graph, name: str, values: tuple[object, ...], other: tuple[Any, ...], error: type[Conflict]
 ) -> None:
     with pytest.raises(error) as conflict:
-        overtaken(lambda: call(graph, name, *values), by=lambda: call(graph, *other))
+        overtaken(lambda: call(graph, name, *values), by=lambda: call(another(graph), *other))
     assert isinstance(conflict.value, (ExpectedVersionMismatch, ReadSetChanged))
     assert conflict.value.table_key in ("node:Staff", "edge:MemberOf")
     undisturbed = org_graph(Path(graph.uri).with_name("undisturbed"))
@@ -129,7 +134,7 @@ def test_an_overtaken_update_whose_rows_did_not_change_starts_over(
     if shared:
         graph.create_branch(branch)
     done = overtaken(
-        lambda: call(graph, "relevel", "ada", 1, branch=branch), by=lambda: call(graph, *other, branch=branch)
+        lambda: call(graph, "relevel", "ada", 1, branch=branch), by=lambda: call(another(graph), *other, branch=branch)
     )
     undisturbed = org_graph(Path(graph.uri).with_name("undisturbed"))
     call(undisturbed, *other)
@@ -159,10 +164,10 @@ def test_an_overtaken_update_of_many_rows(graph: og.Graph, other: tuple[Any, ...
 
     if conflict:
         with pytest.raises(ExpectedVersionMismatch):
-            overtaken(update, by=lambda: call(graph, *other))
+            overtaken(update, by=lambda: call(another(graph), *other))
         assert (level(graph, "cleo"), len(graph.commits())) == (36 if other[1] == "cleo" else 35, 3)
     else:
-        assert overtaken(update, by=lambda: call(graph, *other)).affected_nodes == 2
+        assert overtaken(update, by=lambda: call(another(graph), *other)).affected_nodes == 2
         assert (level(graph, "ada"), level(graph, "cleo")) == (99, 99)
 
 
@@ -182,19 +187,19 @@ def test_an_update_of_a_row_with_a_blob_starts_over(tmp_path: Path) -> None:
     for title in ("a", "b"):
         graph.mutate(put, params={"t": title, "c": "base64:AQID"})
     note = 'query q($t: String) { update Doc set { note: "n" } where title = $t }'
-    overtaken(lambda: graph.mutate(note, params={"t": "a"}), by=lambda: graph.mutate(note, params={"t": "b"}))
+    overtaken(lambda: graph.mutate(note, params={"t": "a"}), by=lambda: another(graph).mutate(note, params={"t": "b"}))
     assert graph.read_blob("node", "Doc", "a", "content").read(0, 3) == b"\x01\x02\x03"
     with pytest.raises(ExpectedVersionMismatch):
         overtaken(
             lambda: graph.mutate(note.replace('"n"', '"m"'), params={"t": "a"}),
-            by=lambda: graph.mutate(put, params={"t": "a", "c": "base64:BAUG"}),
+            by=lambda: another(graph).mutate(put, params={"t": "a", "c": "base64:BAUG"}),
         )
 
 
 def test_an_update_that_sees_an_earlier_insert_starts_over(graph: og.Graph) -> None:
     """The row it matches is the one that the mutation itself inserts, whoever has inserted it before."""
     both = 'query q() { insert Staff { handle: "yan", level: 10 } update Staff set { level: 99 } where handle = "yan" }'
-    overtaken(lambda: graph.mutate(both), by=lambda: call(graph, "put", "yan", 5))
+    overtaken(lambda: graph.mutate(both), by=lambda: call(another(graph), "put", "yan", 5))
     assert level(graph, "yan") == 99
 
 
@@ -329,7 +334,7 @@ def test_four_processes_and_four_threads_count_in_one_row(graph: og.Graph, tmp_p
 
 def test_an_overtaken_edge_whose_end_is_gone_is_refused(graph: og.Graph) -> None:
     with pytest.raises(ValidationError, match="'dov' not found"):
-        overtaken(lambda: call(graph, "link", "ada", "dov"), by=lambda: call(graph, "drop_staff", "dov"))
+        overtaken(lambda: call(graph, "link", "ada", "dov"), by=lambda: call(another(graph), "drop_staff", "dov"))
     assert "dov" not in {end for pair in pairs(graph, "Mentors") for end in pair}
 
 
@@ -337,21 +342,25 @@ def test_an_overtaken_unique_value_is_refused(tmp_path: Path) -> None:
     graph = og.init(tmp_path / "u", "node U { name: String @key mail: String? @unique(mail) }")
     insert = 'query q($n: String) { insert U { name: $n, mail: "m" } }'
     with pytest.raises(ValidationError, match="@unique violation"):
-        overtaken(lambda: graph.mutate(insert, params={"n": "a"}), by=lambda: graph.mutate(insert, params={"n": "b"}))
+        overtaken(
+            lambda: graph.mutate(insert, params={"n": "a"}), by=lambda: another(graph).mutate(insert, params={"n": "b"})
+        )
     assert ids(graph, "node:U") == ["b"]
 
 
 def test_a_condition_is_never_retried(graph: og.Graph) -> None:
     head = graph.head().id
     with pytest.raises(PreconditionFailed) as error:
-        overtaken(lambda: call(graph, "put", "eve", 1, if_commit=head), by=lambda: call(graph, "put", "fay", 2))
+        overtaken(
+            lambda: call(graph, "put", "eve", 1, if_commit=head), by=lambda: call(another(graph), "put", "fay", 2)
+        )
     assert (error.value.expected, error.value.actual) == (head, graph.head().id)
 
 
 def test_no_budget_no_restart(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execute, "WRITE_RESTART_BUDGET", 0)
     with pytest.raises(ExpectedVersionMismatch):
-        overtaken(lambda: call(graph, "put", "eve", 1), by=lambda: call(graph, "put", "fay", 2))
+        overtaken(lambda: call(graph, "put", "eve", 1), by=lambda: call(another(graph), "put", "fay", 2))
     assert ids(graph, "node:Staff")[-1] == "fay"
 
 
@@ -362,10 +371,10 @@ def test_a_request_that_is_overtaken_by_itself_returns_the_first_receipt(
     first: list[og.MutationResult] = []
     before = len(graph.commits())
 
-    def send() -> og.MutationResult:
-        return call(graph, name, *values, idempotency_key="once")
+    def send(handle: og.Graph) -> og.MutationResult:
+        return call(handle, name, *values, idempotency_key="once")
 
-    again = overtaken(send, by=lambda: first.append(send()))
+    again = overtaken(lambda: send(graph), by=lambda: first.append(send(another(graph))))
     assert [again] == first
     assert len(graph.commits()) == before + 1
 

@@ -7,7 +7,7 @@ where nothing is known to be shared, every row is compared, in id order and in b
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -24,6 +24,7 @@ from omnigraph.commit.model import TableEntry
 from omnigraph.errors import HistoricalVersionReclaimed
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.lance_errors import Missing
+from omnigraph.storage.tables.location import Part
 from omnigraph.storage.tables.table import Blobs, Table
 from omnigraph.storage.tables.unshared import ROW_ID, Rows, all_rows, take_rows, touched_by, unshared
 from omnigraph.values.ordered import ID, id_ranges
@@ -180,13 +181,19 @@ def table_delta(
 
     `operation`: what the Lance transaction did that led from one side to the other, where it is one and is known.
     """
-    if before is not None and after is not None and _same(before.entry, after.entry):
-        return Delta(Columns(()), None, None)
+    if before is not None and after is not None:
+        if _same(before.entry, after.entry):
+            return Delta(Columns(()), None, None)
+        within = _within_group(context, before.entry, after.entry)
+        if within is not None:
+            return within
     old, new = (None if side is None else open_version(context, side.entry) for side in (before, after))
     columns = match_columns(old, new)
     if old is None or new is None or before is None or after is None:
         return Delta(columns, None if old is None else all_rows(old), None if new is None else all_rows(new))
-    if _comparable(old, new, columns):
+    # A table that was put together from two versions of it shares no files with others that would mean anything.
+    whole = before.entry.part is None and after.entry.part is None
+    if whole and _comparable(old, new, columns):
         points = [(side.entry.location, side.entry.version) for side in (before, after)]
         until = shared_until(context.store, points[0], points[1])
         touched = None if operation is None else touched_by(old, new, operation)
@@ -197,6 +204,70 @@ def table_delta(
     else:
         left, right = all_rows(old), all_rows(new)
     return Delta(columns, left, right)
+
+
+@dataclass(frozen=True)
+class OfSome(Delta):
+    """The changes of some ids, of those that several commits made together."""
+
+    of: Delta = field(default_factory=lambda: Delta(Columns(()), None, None))
+    ids: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+
+    @cached_property
+    def candidates(self) -> int:
+        return len(self.ids)
+
+    def candidate_ids(self) -> Iterator[pa.Array]:
+        yield self.ids
+
+    def batches(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        batch_rows: int | None = None,
+        blobs: Blobs = "descriptors",
+        after_id: str | None = None,
+    ) -> Iterator[DeltaBatch]:
+        """The changes in id order, as `Delta.batches` tells them."""
+        for batch in self.of.batches(columns, batch_rows=batch_rows, blobs=blobs, after_id=after_id):
+            inserted, updated_before, updated_after, deleted = (
+                table.filter(pc.is_in(table[ID], value_set=self.ids))
+                for table in (batch.inserted, batch.updated_before, batch.updated_after, batch.deleted)
+            )
+            chosen = DeltaBatch(inserted, updated_before, updated_after, deleted)
+            if len(chosen):
+                yield chosen
+
+
+def _within_group(context: CommitContext, before: TableEntry, after: TableEntry) -> Delta | None:
+    """What changed between two states of one group of commits, in either direction; None when they are not of one group."""
+    inner = after if before.part is None else before
+    if inner.part is None:
+        return None
+    first, last = _around(inner, inner.part)
+    old, new = (_shown(entry, first, last, inner.part) for entry in (before, after))
+    if old is None or new is None:
+        return None
+    ends = (first, last) if old <= new else (last, first)
+    of = table_delta(context, Side(ends[0]), Side(ends[1]))
+    # Its sides are those of the whole group, so they are not shown.
+    return OfSome(of.columns, None, None, of, pa.array(sorted(old ^ new), pa.string()))
+
+
+def _around(inner: TableEntry, part: Part) -> tuple[TableEntry, TableEntry]:
+    """The table before and after a group. The numbers of rows are not theirs; a comparison without an operation needs none."""
+    first = replace(inner, path=part.base.path, branch=part.base.branch, version=part.base_version, part=None)
+    return first, replace(inner, part=None)
+
+
+def _shown(entry: TableEntry, first: TableEntry, last: TableEntry, part: Part) -> frozenset[str] | None:
+    """The ids whose changes by a group a state of it has; None for a state that is not of this group."""
+    if entry.part is not None:
+        same = (entry.part.base, entry.part.base_version) == (part.base, part.base_version)
+        return entry.part.shown if same and _same(replace(entry, part=None), last) else None
+    if _same(entry, first):
+        return frozenset()
+    return part.shown | part.hidden if _same(entry, last) else None
 
 
 def _same(one: TableEntry, other: TableEntry) -> bool:

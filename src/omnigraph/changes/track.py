@@ -84,7 +84,8 @@ class Track:
         commit = self.manifest.find_commit(branch, seen)
         if commit is None:
             raise self._not_here(seen)
-        return self.manifest.commits(branch, newer_than=commit.manifest_version)
+        # Those that were published with it came under the same version.
+        return self.manifest.commits(branch, newer_than=commit.manifest_version - (commit.group is not None))
 
     def _not_here(self, commit: str) -> ChangeCursorRejected:
         return rejected("unknown_commit", f"commit {commit} is not in the history that '{self.state.branch}' tells")

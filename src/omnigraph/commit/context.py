@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from omnigraph.commit.forks import Forks
+from omnigraph.commit.groups import Queues
 from omnigraph.commit.manifest import Manifest
 from omnigraph.storage.locks import BranchLocks
 from omnigraph.storage.objects import ObjectStore
@@ -27,6 +29,11 @@ class CommitContext:
     manifest: Manifest
     locks: BranchLocks
     durability: str = PROCESS
+
+    @cached_property
+    def queues(self) -> Queues[Any]:
+        """The writers that wait for a branch and can be published together."""
+        return Queues()
 
     @cached_property
     def forks(self) -> Forks:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.model import Commit, ManifestState, is_text
+from omnigraph.commit.model import Commit, Lineage, ManifestState, is_text
+from omnigraph.commit.publisher import commit_from
 from omnigraph.commit.rows import Receipt
 from omnigraph.errors import BadRequest
 
@@ -12,9 +15,14 @@ def earlier_receipt(context: CommitContext, branch: str, key: str | None) -> Rec
     """What a branch knows under an idempotency key; nothing without one."""
     if key is None:
         return None
+    refuse_no_text(key)
+    return context.manifest.receipt(branch, key)
+
+
+def refuse_no_text(key: object) -> None:
+    """Raise for an idempotency key that is no text."""
     if not is_text(key):
         raise BadRequest(f"an idempotency key is a text, not {key!r}")
-    return context.manifest.receipt(branch, key)
 
 
 def refuse_other_request(known: Receipt, fingerprint: str, branch: str, key: str | None) -> None:
@@ -28,3 +36,18 @@ def commit_made(context: CommitContext, after: ManifestState, branch: str, commi
     if after.newest is not None and after.newest.id == commit_id:
         return after.newest
     return context.manifest.find_commit(branch, commit_id)
+
+
+def commits_made(
+    context: CommitContext, before: ManifestState, after: ManifestState, branch: str, lineages: Sequence[Lineage]
+) -> Sequence[Commit | None]:
+    """The commits of one publish in their order. `before`: the branch when they were prepared; `after`: after the publish."""
+    newest = after.newest
+    # Others may have published between the two, on tables that these commits are not about.
+    if newest is None or newest.id != lineages[-1].id or after.fence != before.fence + 1:
+        return [context.manifest.find_commit(branch, lineage.id) for lineage in lineages]
+    parents = [before.head or None, *(lineage.id for lineage in lineages[:-1])]
+    return [
+        commit_from(lineage, branch, parent, newest.manifest_version)
+        for parent, lineage in zip(parents, lineages, strict=True)
+    ]

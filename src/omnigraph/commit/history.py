@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from omnigraph.commit.branch_refs import list_refs
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import MAIN, Commit, ManifestState
+from omnigraph.commit.model import MAIN, Commit, Group, ManifestState, identity_text
 from omnigraph.errors import HistoricalVersionReclaimed, NotFound
+from omnigraph.storage.tables.location import Part
 
 
 def parents(commit: Commit) -> tuple[str, ...]:
@@ -68,6 +70,10 @@ def state_of(manifest: Manifest, commit: Commit) -> ManifestState:
         state = manifest.load_at(commit.branch, commit.manifest_version)
     except NotFound:
         state = None
+    if state is not None and commit.group is not None and commit.group.place < commit.group.size:
+        within = _state_within(manifest, commit, commit.group, state)
+        if within is not None:
+            return within
     if state is None or state.head != commit.id:
         raise HistoricalVersionReclaimed(
             f"the state of commit {commit.id} is gone with branch '{commit.branch}' it was made on "
@@ -75,6 +81,43 @@ def state_of(manifest: Manifest, commit: Commit) -> ManifestState:
             version=commit.id,
         )
     return state
+
+
+def _state_within(manifest: Manifest, commit: Commit, group: Group, after: ManifestState) -> ManifestState | None:
+    """The state between two commits that were published together; None when `after` is not the state of that publish.
+
+    A table that only commits up to this one have touched is as it is after all of them, one that only later ones have touched
+    as it was before them. Of others some rows count: no two commits of a group have touched the same row.
+    """
+    members = manifest.members_of(commit, group.id)
+    if len(members) != group.size or after.version != commit.manifest_version:
+        return None
+    before = state_of(manifest, manifest.commit_near(_parent_of_group(manifest, commit, group), commit.branch))
+    tables = {}
+    for identity, entry in after.tables.items():
+        name, old = identity_text(identity), before.tables.get(identity)
+        shown, hidden = (
+            [touched[name] for touched in some if name in touched]
+            for some in (members[: group.place], members[group.place :])
+        )
+        if old is None or not hidden:
+            tables[identity] = entry
+        elif not shown:
+            tables[identity] = old
+        else:
+            shown_ids, hidden_ids = (frozenset(id_ for one in some for id_ in one.ids) for some in (shown, hidden))
+            part = Part(old.location, old.version, shown_ids, hidden_ids)
+            tables[identity] = replace(entry, row_count=old.row_count + sum(one.rows for one in shown), part=part)
+    return replace(after, head=commit.id, tables=tables, addresses={}, newest=None)
+
+
+def _parent_of_group(manifest: Manifest, commit: Commit, group: Group) -> str:
+    """The commit that a group was published on."""
+    for _ in range(group.place - 1):
+        assert commit.parent is not None, "only the first commit of a graph has no parent"
+        commit = manifest.commit_near(commit.parent, commit.branch)
+    assert commit.parent is not None, "a graph begins with a commit that is in no group"
+    return commit.parent
 
 
 def states_along(manifest: Manifest, before: ManifestState, commits: Sequence[Commit]) -> list[ManifestState]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
@@ -15,7 +15,7 @@ from omnigraph.commit import rows
 from omnigraph.commit.branch_refs import MANIFEST_PATH, list_refs, read_ref
 from omnigraph.commit.format import HISTORY_IN_MANIFEST, refuse_if_unsupported
 from omnigraph.commit.legacy import legacy_commits, legacy_head
-from omnigraph.commit.model import MAIN, Commit, ManifestState
+from omnigraph.commit.model import MAIN, Commit, ManifestState, Touched
 from omnigraph.errors import BranchNotFound, CommitNotFound, HistoricalVersionReclaimed, StorageError
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.round_trips import at_once
@@ -269,6 +269,13 @@ class Manifest:
                 raise
         return self._read_commits(branch, only, newer_than)
 
+    def members_of(self, commit: Commit, group_id: str) -> list[dict[str, Touched]]:
+        """What each commit of a group did to the tables, in their order. `commit`: one of them, on the branch it was made on."""
+        warm = self.warm(commit.branch)
+        wanted = f"object_type = '{rows.GRAPH_COMMIT}' and _row_created_at_version = {commit.manifest_version}"
+        with translated(MANIFEST_PATH, "read"):
+            return rows.decode_members(warm.dataset.to_table(columns=["metadata"], filter=wanted), group_id)
+
     # --- idempotency ------------------------------------------------------------------------------------------------
 
     def receipt(self, branch: str, key: str) -> rows.Receipt | None:
@@ -278,10 +285,19 @@ class Manifest:
 
 def receipt_in(warm: Warm, key: str) -> rows.Receipt | None:
     """The receipt stored under an idempotency key at one version of a branch."""
-    wanted = pc.field("object_id") == rows.idempotency_object_id(key)
+    return receipts_in(warm, [key]).get(key)
+
+
+def receipts_in(warm: Warm, keys: Collection[str]) -> dict[str, rows.Receipt]:
+    """The receipts stored under some idempotency keys at one version of a branch, by key; in one scan."""
+    if not keys:
+        return {}
+    named = {rows.idempotency_object_id(key): key for key in keys}
+    wanted = pc.field("object_id").isin(list(named)) if len(named) > 1 else pc.field("object_id") == next(iter(named))
     with translated(MANIFEST_PATH, "read"):
-        table: pa.Table = warm.dataset.to_table(columns=["metadata"], filter=wanted)
-    return rows.decode_receipt(table["metadata"][0].as_py()) if table.num_rows else None
+        table: pa.Table = warm.dataset.to_table(columns=["object_id", "metadata"], filter=wanted)
+    found = zip(table["object_id"].to_pylist(), table["metadata"].to_pylist(), strict=True)
+    return {named[object_id]: rows.decode_receipt(metadata) for object_id, metadata in found}
 
 
 def scan_state(

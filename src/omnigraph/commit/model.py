@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from omnigraph.errors import BadRequest
-from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.location import Location, Part
 
 MAIN = "main"
 
@@ -39,10 +39,29 @@ class TableEntry:
     version: int
     branch: str | None
     row_count: int
+    #: Where the state lies between two commits that were published together: which rows of the version count.
+    part: Part | None = None
 
     @property
     def location(self) -> Location:
-        return Location(self.path, self.branch)
+        return Location(self.path, self.branch, self.part)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The commits that one publish made together: `id` names the publish, `place` counts from 1 to `size` in their order."""
+
+    id: str
+    place: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What one commit of a group did to a table: the ids it wrote or removed, and by how much the number of rows grew."""
+
+    ids: tuple[str, ...]
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +80,14 @@ class Commit:
     recovers: str | None = None
     #: What its maker says about it.
     message: str | None = None
+    #: The commits it was published with; None for one that was published alone.
+    group: Group | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        told = asdict(self)
+        if self.group is None:
+            del told["group"]
+        return told
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +104,9 @@ class Lineage:
     recovers: str | None = None
     #: What the writer says about it.
     message: str | None = None
+    #: The commits that are published with it, and what it did itself, by the identity of the table as a text.
+    group: Group | None = None
+    touched: Mapping[str, Touched] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.message is not None and not is_text(self.message):
@@ -134,6 +161,9 @@ class ManifestState:
 
     @property
     def snapshot_id(self) -> str:
+        """What names this state; one between two commits that were published together has no version of its own."""
+        if any(entry.part is not None for entry in self.tables.values()):
+            return self.head
         return f"manifest:{self.branch}:v{self.commit_version}"
 
 

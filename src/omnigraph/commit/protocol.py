@@ -12,7 +12,7 @@ All of it runs inside the effect window: one writer at a time per branch.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -29,8 +29,11 @@ from omnigraph.commit.model import Lineage, ManifestState, TableEntry
 from omnigraph.commit.publisher import Draft, check_receipts, compact_when_due, draft, publish
 from omnigraph.commit.recovery import Attempt, heal, recover
 from omnigraph.commit.rollforward import purge
+from omnigraph.commit.rows import group_object
 from omnigraph.commit.schema_files import SchemaFiles
 from omnigraph.commit.sidecar import (
+    OF_GROUPS,
+    SCHEMA_VERSION,
     ForkedFrom,
     Kind,
     PlannedCommit,
@@ -42,6 +45,7 @@ from omnigraph.commit.sidecar import (
 )
 from omnigraph.commit.updates import (
     DropTable,
+    EarlierCommits,
     HeadIs,
     RecordReceipt,
     Requirement,
@@ -299,7 +303,10 @@ def _require_whole(context: CommitContext, write: Write) -> None:
 
 def _plan(write: Write) -> Sidecar:
     operation_id = write.operation_id
-    receipt = next((update for update in write.updates if isinstance(update, RecordReceipt)), None)
+    receipts = {
+        update.commit or write.lineage.id: update for update in write.updates if isinstance(update, RecordReceipt)
+    }
+    earlier = next((update.lineages for update in write.updates if isinstance(update, EarlierCommits)), ())
     compiled = write.schema[schema_files.COMPILED] if write.schema is not None else None
     paths = {effect.entry.path for effect in write.effects}
     return Sidecar(
@@ -308,17 +315,9 @@ def _plan(write: Write) -> Sidecar:
         branch=write.branch,
         actor_id=write.lineage.actor,
         created_at=write.lineage.created_at,
-        commit=PlannedCommit(
-            id=write.lineage.id,
-            created_at=write.lineage.created_at,
-            merged_parent=write.lineage.merged_parent,
-            idempotency_key=receipt.key if receipt else None,
-            kind=write.lineage.kind,
-            request=receipt.request if receipt else None,
-            receipt=dict(receipt.receipt) if receipt else None,
-            if_commit=write.if_commit,
-            message=write.lineage.message,
-        ),
+        commit=replace(_plan_commit(write.lineage, receipts), if_commit=write.if_commit),
+        earlier=tuple(_plan_commit(lineage, receipts) for lineage in earlier),
+        schema_version=OF_GROUPS if earlier else SCHEMA_VERSION,
         tables=tuple(_plan_table(effect, operation_id) for effect in write.effects),
         schema_target=schema_files.target_hash(compiled) if compiled is not None else None,
         branch_created_from=write.branch_created_from,
@@ -329,6 +328,22 @@ def _plan(write: Write) -> Sidecar:
             for update in write.updates
             if isinstance(update, SetTable) and update.entry.path not in paths
         ),
+    )
+
+
+def _plan_commit(lineage: Lineage, receipts: Mapping[str, RecordReceipt]) -> PlannedCommit:
+    receipt = receipts.get(lineage.id)
+    return PlannedCommit(
+        id=lineage.id,
+        created_at=lineage.created_at,
+        merged_parent=lineage.merged_parent,
+        idempotency_key=receipt.key if receipt else None,
+        kind=lineage.kind,
+        request=receipt.request if receipt else None,
+        receipt=dict(receipt.receipt) if receipt else None,
+        message=lineage.message,
+        group=None if lineage.group is None else group_object(lineage.group, lineage.touched),
+        actor_id=None if lineage.group is None else lineage.actor,
     )
 
 

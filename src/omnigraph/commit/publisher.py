@@ -19,7 +19,7 @@ from omnigraph import failpoints
 from omnigraph.commit import rows
 from omnigraph.commit.branch_refs import MANIFEST_PATH
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.manifest import Manifest, Warm, manifest_location, receipt_in
+from omnigraph.commit.manifest import Manifest, Warm, manifest_location, receipts_in
 from omnigraph.commit.migrations import migrated
 from omnigraph.commit.model import Commit, Lineage, ManifestState
 from omnigraph.commit.updates import Publication, RecordReceipt, Requirement, Update, apply_updates, check
@@ -113,9 +113,8 @@ def draft(context: CommitContext, base: Warm, updates: Sequence[Update], lineage
 
 
 def check_receipts(warm: Warm, updates: Sequence[Update]) -> None:
-    for update in updates:
-        if isinstance(update, RecordReceipt) and receipt_in(warm, update.key) is not None:
-            raise BadRequest(f"idempotency key '{update.key}' has been used on branch '{warm.state.branch}' already")
+    for key in receipts_in(warm, [update.key for update in updates if isinstance(update, RecordReceipt)]):
+        raise BadRequest(f"idempotency key '{key}' has been used on branch '{warm.state.branch}' already")
 
 
 def _commit(context: CommitContext, drafted: Draft, lineage: Lineage | None) -> ManifestState:
@@ -159,16 +158,17 @@ def _state_after(
         version=version,
         commit_version=before.commit_version if lineage is None else version,
         addresses=addresses,
-        newest=before.newest if lineage is None else _commit_made(lineage, before, version),
+        newest=before.newest if lineage is None else commit_from(lineage, before.branch, publication.parent, version),
         fragment_count=len(fragments),
     )
 
 
-def _commit_made(lineage: Lineage, before: ManifestState, version: int) -> Commit:
+def commit_from(lineage: Lineage, branch: str, parent: str | None, version: int) -> Commit:
+    """The commit that a publish has made on a branch under this manifest version."""
     return Commit(
         id=lineage.id,
-        branch=before.branch,
-        parent=before.head or None,
+        branch=branch,
+        parent=parent,
         merged_parent=lineage.merged_parent,
         actor=lineage.actor,
         created_at=lineage.created_at,
@@ -177,6 +177,7 @@ def _commit_made(lineage: Lineage, before: ManifestState, version: int) -> Commi
         recovery_for_actor=lineage.recovery_for_actor,
         recovers=lineage.recovers,
         message=lineage.message,
+        group=lineage.group,
     )
 
 

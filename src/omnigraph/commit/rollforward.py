@@ -12,9 +12,11 @@ from omnigraph.commit.history import missing_commits
 from omnigraph.commit.judge import Judged
 from omnigraph.commit.model import RECOVERY_ACTOR, Identity, Lineage, ManifestState, TableEntry
 from omnigraph.commit.publisher import publish
-from omnigraph.commit.sidecar import Kind, Sidecar
+from omnigraph.commit.rows import decode_group, decode_touched
+from omnigraph.commit.sidecar import Kind, PlannedCommit, Sidecar
 from omnigraph.commit.updates import (
     DropTable,
+    EarlierCommits,
     ImportCommits,
     RecordReceipt,
     Requirement,
@@ -43,7 +45,8 @@ def can_roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestSt
     commit = sidecar.commit
     if commit.if_commit is not None and state.head != commit.if_commit:
         return False
-    if commit.idempotency_key is not None and context.manifest.receipt(sidecar.branch, commit.idempotency_key):
+    keys = [planned.idempotency_key for planned in sidecar.commits if planned.idempotency_key is not None]
+    if any(context.manifest.receipt(sidecar.branch, key) for key in keys):
         return False
     if sidecar.kind is Kind.SCHEMA_APPLY:
         return schema_files.staged_target(context.store) == sidecar.schema_target
@@ -73,7 +76,7 @@ def roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState,
         )
     updates += _further_updates(context, sidecar, state)
     context.make_durable(*(table.planned.table_path for table in judged))
-    publish(context, sidecar.branch, updates, requirements, _lineage(sidecar))
+    publish(context, sidecar.branch, updates, requirements, _lineage(sidecar, sidecar.commit))
     failpoints.hit("recovery.after_roll_forward")
     if sidecar.kind is Kind.SCHEMA_APPLY:
         schema_files.promote(context.store, context.root)
@@ -104,20 +107,26 @@ def _further_updates(context: CommitContext, sidecar: Sidecar, state: ManifestSt
     commit = sidecar.commit
     if commit.merged_parent is not None:
         updates.append(ImportCommits(tuple(missing_commits(context.manifest, sidecar.branch, commit.merged_parent))))
-    if commit.idempotency_key is not None:
-        updates.append(RecordReceipt(commit.idempotency_key, commit.request or "", commit.receipt or {}))
+    if sidecar.earlier:
+        updates.append(EarlierCommits(tuple(_lineage(sidecar, planned) for planned in sidecar.earlier)))
+    for planned in sidecar.commits:
+        if planned.idempotency_key is not None:
+            receipt = planned.receipt or {}
+            updates.append(RecordReceipt(planned.idempotency_key, planned.request or "", receipt, planned.id))
     return updates
 
 
-def _lineage(sidecar: Sidecar) -> Lineage:
+def _lineage(sidecar: Sidecar, planned: PlannedCommit) -> Lineage:
     return Lineage(
-        id=sidecar.commit.id,
-        created_at=sidecar.commit.created_at,
-        kind=sidecar.commit.kind or COMMIT_KIND[sidecar.kind],
+        id=planned.id,
+        created_at=planned.created_at,
+        kind=planned.kind or COMMIT_KIND[sidecar.kind],
         actor=RECOVERY_ACTOR,
-        merged_parent=sidecar.commit.merged_parent,
-        recovery_for_actor=sidecar.actor_id,
-        message=sidecar.commit.message,
+        merged_parent=planned.merged_parent,
+        recovery_for_actor=sidecar.actor_id if planned.group is None else planned.actor_id,
+        message=planned.message,
+        group=decode_group(planned.group),
+        touched=decode_touched(planned.group),
     )
 
 

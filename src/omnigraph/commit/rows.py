@@ -11,7 +11,7 @@ import orjson
 import pyarrow as pa
 
 from omnigraph.commit.format import HISTORY_IN_MANIFEST
-from omnigraph.commit.model import Commit, Identity, Lineage, ManifestState, TableEntry, identity_text
+from omnigraph.commit.model import Commit, Group, Identity, Lineage, ManifestState, TableEntry, Touched, identity_text
 from omnigraph.errors import StorageError
 
 STAMP_KEY = "omnigraph:internal_schema_version"
@@ -127,7 +127,17 @@ def commit_row(lineage: Lineage, *, branch: str, parent: str | None, manifest_ve
         metadata["message"] = lineage.message
     if manifest_version is not None:
         metadata["manifest_version"] = manifest_version
+    if lineage.group is not None:
+        metadata["group"] = group_object(lineage.group, lineage.touched)
     return {"object_id": lineage.id, "object_type": GRAPH_COMMIT, "metadata": _dump(metadata)}
+
+
+def group_object(group: Group, touched: Mapping[str, Touched]) -> dict[str, Any]:
+    """A place in a group as JSON, with what the commit did to each table: `touched`, left out of copies on other branches."""
+    told: dict[str, Any] = {"id": group.id, "place": group.place, "size": group.size}
+    if touched:
+        told["touched"] = {identity: {"ids": list(one.ids), "rows": one.rows} for identity, one in touched.items()}
+    return told
 
 
 def copied_commit_row(commit: Commit) -> Row:
@@ -141,6 +151,7 @@ def copied_commit_row(commit: Commit) -> Row:
         recovery_for_actor=commit.recovery_for_actor,
         recovers=commit.recovers,
         message=commit.message,
+        group=commit.group,
     )
     return commit_row(lineage, branch=commit.branch, parent=commit.parent, manifest_version=commit.manifest_version)
 
@@ -349,7 +360,26 @@ def _decode_commit(commit_id: str, metadata: dict[str, Any], created_at_version:
         recovery_for_actor=metadata["recovery_for_actor"],
         recovers=metadata.get("recovers"),
         message=metadata.get("message"),
+        group=decode_group(metadata.get("group")),
     )
+
+
+def decode_group(value: Mapping[str, Any] | None) -> Group | None:
+    """The place of a commit in its group; None for one that was published alone."""
+    return None if value is None else Group(str(value["id"]), int(value["place"]), int(value["size"]))
+
+
+def decode_touched(value: Mapping[str, Any] | None) -> dict[str, Touched]:
+    """What a commit of a group did to each table, by the identity of the table as a text."""
+    touched = (value or {}).get("touched", {})
+    return {identity: Touched(tuple(map(str, one["ids"])), int(one["rows"])) for identity, one in touched.items()}
+
+
+def decode_members(table: pa.Table, group_id: str) -> list[dict[str, Touched]]:
+    """What each commit of a group did, in their order, from a scan of the graph_commit rows."""
+    found = (orjson.loads(metadata).get("group") for metadata in table["metadata"].to_pylist())
+    members = [group for group in found if group is not None and group["id"] == group_id]
+    return [decode_touched(member) for member in sorted(members, key=lambda member: int(member["place"]))]
 
 
 def decode_receipt(metadata: str) -> Receipt:

@@ -15,11 +15,14 @@ import orjson
 
 from omnigraph import failpoints
 from omnigraph.commit.record_fields import Fields
+from omnigraph.commit.rows import decode_group, decode_touched
 from omnigraph.errors import NotFound, OmnigraphError, StorageError
 from omnigraph.storage.objects import ObjectStore
 
 FOLDER = "__recovery"
 SCHEMA_VERSION = 2
+#: The version of records of several commits. Releases that do not know them must not settle them: they would lose some.
+OF_GROUPS = 3
 #: The first version whose merges confirm what they reached (phase B′). A fixed fact of history, not an alias.
 CONFIRMATION_SINCE = 2
 
@@ -77,6 +80,10 @@ class PlannedCommit:
     receipt: dict[str, Any] | None = None
     if_commit: str | None = None
     message: str | None = None
+    #: Its place in a group and what it did itself, as its row of the manifest will say.
+    group: dict[str, Any] | None = None
+    #: Its actor, where that need not be the actor of the write.
+    actor_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,13 @@ class Sidecar:
     purged: tuple[str, ...] = ()
     #: Set between phases C and D by a schema change: the manifest names the new schema, its files may lag.
     published: bool = False
+    #: The commits that come before `commit` and are published with it, in their order.
+    earlier: tuple[PlannedCommit, ...] = ()
+
+    @property
+    def commits(self) -> tuple[PlannedCommit, ...]:
+        """All commits that it publishes, in their order."""
+        return (*self.earlier, self.commit)
 
     @property
     def path(self) -> str:
@@ -119,8 +133,12 @@ class Sidecar:
 
     def to_json(self) -> bytes:
         value = asdict(self)
-        if self.commit.message is None:
-            del value["commit"]["message"]
+        for planned in (value["commit"], *value["earlier"]):
+            for name in ("message", "group", "actor_id"):
+                if planned[name] is None:
+                    del planned[name]
+        if not self.earlier:
+            del value["earlier"]
         return orjson.dumps({"schema_version": value.pop("schema_version"), **value}, option=orjson.OPT_INDENT_2)
 
 
@@ -145,9 +163,9 @@ def parse_sidecar(data: bytes, path: str) -> Sidecar:
     try:
         fields = Fields(value, "the record")
         version = fields.number("schema_version")
-        if version > SCHEMA_VERSION:
+        if version > OF_GROUPS:
             raise UnreadableSidecar(
-                f"recovery record {path} has version {version}, this OmniGraph knows {SCHEMA_VERSION}; upgrade omnigraph",
+                f"recovery record {path} has version {version}, this OmniGraph knows {OF_GROUPS}; upgrade omnigraph",
                 path=path,
             )
         return _decode(fields, version, path)
@@ -183,11 +201,17 @@ def _decode(fields: Fields, version: int, path: str) -> Sidecar:
         renamed=tuple((_table_path(path), str(key)) for path, key in fields.optional_list("renamed")),
         purged=tuple(_table_path(path) for path in fields.optional_list("purged")),
         published=fields.flag("published"),
+        earlier=tuple(_decode_commit(planned) for planned in fields.optional_list("earlier")),
     )
 
 
 def _decode_commit(value: dict[str, Any]) -> PlannedCommit:
     fields = Fields(value, "the commit")
+    group = fields.optional_object("group")
+    try:
+        decode_group(group), decode_touched(group)
+    except (KeyError, AttributeError) as error:
+        raise ValueError(f"the group of the commit is incomplete ({error})") from None
     return PlannedCommit(
         id=fields.text("id"),
         created_at=fields.optional_number("created_at") or 0,
@@ -198,6 +222,8 @@ def _decode_commit(value: dict[str, Any]) -> PlannedCommit:
         receipt=fields.optional_object("receipt"),
         if_commit=fields.optional_text("if_commit"),
         message=fields.optional_text("message"),
+        group=group,
+        actor_id=fields.optional_text("actor_id"),
     )
 
 

@@ -189,6 +189,15 @@ class RecordReceipt:
     key: str
     request: str
     receipt: Mapping[str, Any]
+    #: The commit it is about, where that is one of `EarlierCommits`; None: the commit of the publish.
+    commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierCommits:
+    """Commits of one group that come before the commit of the publish, in their order; the updates are what all of them did."""
+
+    lineages: tuple[Lineage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +221,7 @@ class Restate:
     rows: tuple[rows.Row, ...]
 
 
-Update = SetTable | DropTable | SetTag | DropTag | RecordReceipt | ImportCommits | SetSchema | Restate
+Update = SetTable | DropTable | SetTag | DropTag | RecordReceipt | EarlierCommits | ImportCommits | SetSchema | Restate
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +232,8 @@ class Publication:
     state: ManifestState
     #: Rows that go, by object id.
     removed: tuple[str, ...] = ()
+    #: The parent of the commit it makes.
+    parent: str | None = None
 
 
 def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Lineage | None) -> Publication:
@@ -232,6 +243,7 @@ def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Line
     schema_hash = state.schema_hash
     written_rows: list[rows.Row] = []
     removed: list[str] = []
+    parent = state.head or None
     for update in updates:
         match update:
             case SetTable(entry):
@@ -249,9 +261,14 @@ def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Line
             case DropTag(name):
                 removed.append(rows.tag_object_id(name))
                 tags.pop(name, None)
-            case RecordReceipt(key, request, receipt):
+            case RecordReceipt(key, request, receipt, commit_id):
                 assert lineage is not None, "a receipt is the receipt of a commit"
-                written_rows.append(rows.idempotency_row(key, commit_id=lineage.id, request=request, receipt=receipt))
+                about = commit_id or lineage.id
+                written_rows.append(rows.idempotency_row(key, commit_id=about, request=request, receipt=receipt))
+            case EarlierCommits(lineages):
+                for earlier in lineages:
+                    written_rows.append(rows.commit_row(earlier, branch=state.branch, parent=parent))
+                    parent = earlier.id
             case ImportCommits(commits):
                 written_rows.extend(rows.copied_commit_row(commit) for commit in commits)
             case SetSchema(accepted):
@@ -263,7 +280,7 @@ def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Line
         written_rows.append(rows.fence_row(state.fence + 1, state.head, schema_hash, state.commit_version))
         same_head = replace(state, fence=state.fence + 1, tables=tables, tags=tags, schema_hash=schema_hash)
         return Publication(written_rows, same_head, tuple(removed))
-    written_rows.append(rows.commit_row(lineage, branch=state.branch, parent=state.head or None))
+    written_rows.append(rows.commit_row(lineage, branch=state.branch, parent=parent))
     written_rows.append(rows.head_row(state.branch, lineage.id))
     written_rows.append(rows.fence_row(state.fence + 1, lineage.id, schema_hash))
     after = replace(
@@ -275,4 +292,4 @@ def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Line
         newest=None,
         schema_hash=schema_hash,
     )
-    return Publication(written_rows, after, tuple(removed))
+    return Publication(written_rows, after, tuple(removed), parent)

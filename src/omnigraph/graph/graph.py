@@ -192,7 +192,8 @@ class Graph(
         `idempotency_key`: a repeat of the call returns the first answer and writes nothing.
         """
         # The writers are loaded when something is written: a reader starts faster without them.
-        from omnigraph.mutation import execute as mutation
+        from omnigraph.mutation.execute import Mutation
+        from omnigraph.mutation.together import mutate
 
         self._allow_write(actor, Need(CHANGE, self._named(branch)))
 
@@ -208,7 +209,7 @@ class Graph(
                 if_commit=if_commit,
                 idempotency_key=idempotency_key,
             )
-            return mutation.mutate(self._context, request, mutation.Mutation(compiled, bound))
+            return mutate(self._context, request, Mutation(compiled, bound))
 
         self._refuse_second_write()
         result = self._under_schema(attempt)

@@ -42,7 +42,13 @@ class SparkTables(Handle):
         entity = {"node": contract.catalog.nodes.get(name), "edge": contract.catalog.edges.get(name)}.get(kind)
         if not isinstance(entity, NodeType | EdgeType):
             raise BadRequest(f"there is no type '{type_key}'; write node:Type or edge:Type")
-        entry, table = shown.entry(type_key), shown.open(type_key)
+        entry = shown.entry(type_key)
+        if entry.part is not None:
+            raise BadRequest(
+                f"commit {shown.commit} was published together with others, and the executors know only the state after all "
+                "of them; read it with `query` or `export`, or take the last commit of its group"
+            )
+        table = shown.open(type_key)
         stored = stored_columns(entity, table)
         found: dict[str, tuple[str | None, pa.DataType]] = {
             place: (place, pa.string()) for place in ("id", "src", "dst") if place in stored

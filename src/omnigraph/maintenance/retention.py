@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from itertools import combinations
@@ -97,7 +97,7 @@ def kept_branches(context: CommitContext, policy: Policy, feed: timedelta) -> li
         for commit in commits:
             # A commit whose branch is gone, or is another one of the same name by now, has no state to keep.
             if commit.branch in states and _has_state(context, commit):
-                singles[commit.branch].setdefault(reason, set()).add(commit.manifest_version)
+                singles[commit.branch].setdefault(reason, set()).update(_versions_of(commit, histories[commit.branch]))
     return [
         _kept_branch(
             state,
@@ -110,6 +110,20 @@ def kept_branches(context: CommitContext, policy: Policy, feed: timedelta) -> li
         )
         for name, state in states.items()
     ]
+
+
+def _versions_of(commit: Commit, known: Mapping[str, Commit]) -> Iterator[int]:
+    """The versions of its branch's manifest that the state of a commit is read from.
+
+    One that others were published with and follow is put together from what was before and after all of them.
+    """
+    yield commit.manifest_version
+    before: Commit | None = commit
+    if commit.group is not None and commit.group.place < commit.group.size:
+        while before is not None and before.group is not None and before.group.id == commit.group.id:
+            before = known.get(before.parent) if before.parent is not None else None
+        if before is not None and before.branch == commit.branch:
+            yield before.manifest_version
 
 
 def _kept_branch(

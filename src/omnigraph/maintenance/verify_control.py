@@ -69,7 +69,8 @@ def _check_reclaimed(context: CommitContext, there: Inventory, looked: Looked, p
     numbers = [version_of(listed) for listed in there.files if listed.startswith(f"{line}/_versions/")]
     versions = sorted(number for number in numbers if number is not None)
     gaps = [before + 1 for before, after in pairwise(versions) if after > before + 1]
-    location = Location(*line.split("/tree/", 1)) if "/tree/" in line else Location(line)
+    table, _, fork = line.partition("/tree/")
+    location = Location(table, fork or None)
     if gaps and max(gaps) > reclaimed_up_to(context.root, location):
         message = f"{path} does not say that versions up to {max(gaps)} are gone"
         looked.damages.append(Damage(path, DamageKind.DISAGREES, message, RESTORE))

@@ -197,14 +197,27 @@ def _tags(context: CommitContext, needed: Needed, commits: dict[str, Commit]) ->
         users, commit = Users(tags={tag}), commits.get(commit_id)
         state: ManifestState | str = "no branch knows it"
         if commit is not None:
-            state = attempted(partial(context.manifest.load_at, commit.branch, commit.manifest_version))
-        if isinstance(state, ManifestState) and state.head == commit_id:
+            state = attempted(partial(_tagged_state, context, commit))
+        if isinstance(state, ManifestState) and state.head in {commit_id, _last_of_group(commit, commits)}:
             needed.need(state, users)
             needed.states[f"tag {tag}"] = state
         else:
             why = state if isinstance(state, str) else "its version is that of another commit"
             message = f"commit {commit_id}, which tag '{tag}' names, can not be read: {why}"
             needed.damages.append(users.on(Damage(MANIFEST_PATH, DamageKind.DISAGREES, message, RESTORE)))
+
+
+def _tagged_state(context: CommitContext, commit: Commit) -> ManifestState:
+    """The state that a tag needs: that of the publish which made the commit, alone or with others."""
+    return context.manifest.load_at(commit.branch, commit.manifest_version)
+
+
+def _last_of_group(commit: Commit | None, commits: dict[str, Commit]) -> str | None:
+    """The last of the commits that one was published with; None for one that was published alone."""
+    if commit is None or commit.group is None:
+        return None
+    mates = (other for other in commits.values() if other.group is not None and other.group.id == commit.group.id)
+    return max(mates, key=lambda other: other.group.place if other.group is not None else 0).id
 
 
 def without_purged(there: Inventory, needed: Needed) -> list[Version]:

@@ -100,10 +100,7 @@ class Difference:
 
     def candidate_ids(self) -> pa.Array:
         """The ids of all rows there are to look at."""
-        sides = [side for delta in self.deltas for side in (delta.before, delta.after) if side is not None]
-        return pc.unique(
-            pa.chunked_array([batch.column("id") for side in sides for batch in side.scan(["id"])], pa.string())
-        )
+        return pc.unique(pa.chunked_array([ids for delta in self.deltas for ids in delta.candidate_ids()], pa.string()))
 
     @cached_property
     def _only_new(self) -> bool:

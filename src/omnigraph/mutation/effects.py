@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,42 +21,53 @@ def stage(context: CommitContext, settled: SettledRows, base: Base) -> TableEffe
     first, so its transaction is staged only then.
     """
     change = change_of(settled, base)
-    if change is None:
-        return None
-    entry = base.entry(settled.entity.type_key)
+    return None if change is None else effect_of(context, change, base)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What settled changes do to their table: rows that come, and the ids and addresses of committed rows that go."""
+
+    type_key: str
+    image: pa.Table
+    outdated: pa.Table
+
+    def __call__(self, table: Table) -> Staged:
+        """Stage it on the captured table or on a copy of that."""
+        addresses = self.outdated[ROW_ADDRESS]
+        if not self.image.num_rows:
+            return stage_delete(table, row_addresses=addresses)
+        if not len(addresses):
+            return stage_append(table, self.image)
+        return stage_replace(table, self.image, addresses)
+
+
+def effect_of(context: CommitContext, change: Change, base: Base) -> TableEffect:
+    """A change as the effect of a write."""
+    entry = base.entry(change.type_key)
     if context.forks.is_shared(base.state, entry):
         return TableEffect(entry, (Step(change),), forks=True)
     return TableEffect(entry, (Step(change(base.table(entry.key))),))
 
 
-def change_of(settled: SettledRows, base: Base) -> Callable[[Table], Staged] | None:
+def change_of(settled: SettledRows, base: Base) -> Change | None:
     """What settled changes do to their table, which may be a copy of the captured one; None when they do nothing."""
-    image, outdated = settled.image(), outdated_rows(settled, base)
-
-    def staged(table: Table) -> Staged:
-        if not image.num_rows:
-            return stage_delete(table, row_addresses=outdated)
-        if not len(outdated):
-            return stage_append(table, image)
-        return stage_replace(table, image, outdated)
-
-    return staged if image.num_rows or len(outdated) else None
+    image, outdated = settled.image(), _outdated_rows(settled, base)
+    return Change(settled.entity.type_key, image, outdated) if image.num_rows or outdated.num_rows else None
 
 
-def outdated_rows(settled: SettledRows, base: Base) -> pa.ChunkedArray:
-    """The addresses of the committed rows that settled rows take the place of, or that are removed."""
+def _outdated_rows(settled: SettledRows, base: Base) -> pa.Table:
+    """The ids and addresses of the committed rows that settled rows take the place of, or that are removed."""
     known = settled.known_addresses()
-    addresses = known[ROW_ADDRESS]
     if settled.version > 1:
         # Several queries may have met one row.
-        addresses = pc.unique(addresses)
-        addresses = pa.chunked_array([addresses])
+        known = known.group_by(["id", ROW_ADDRESS]).aggregate([]).select(["id", ROW_ADDRESS])
     if settled.entity.key is None:
         # Generated ids are new: only rows that a query has met are committed.
-        return addresses
+        return known
     ids = pa.concat_arrays([whole(settled.image()["id"]), settled.gone()])
     unknown = ids.filter(pc.invert(pc.is_in(ids, value_set=whole(known["id"]))))
     if not len(unknown):
-        return addresses
+        return known
     found = base.table(settled.entity.type_key).take_by("id", unknown, ["id"], with_row_address=True)
-    return pa.chunked_array([*addresses.chunks, *found[ROW_ADDRESS].chunks], pa.uint64())
+    return pa.concat_tables([known, pa.table([found["id"], found[ROW_ADDRESS]], schema=known.schema)])

@@ -150,18 +150,6 @@ class Asked:
 Step = Mutation | Asked
 
 
-def mutate(context: CommitContext, request: Request, mutation: Mutation) -> MutationResult:
-    """Carry one mutation out as one commit; none when it changes nothing."""
-    work = Work(context, request)
-    try:
-        if request.since is not None:
-            check([request.requires], request.since)
-            Attempt(work, request.since, judges=False).carry_out(mutation)
-        return work.write([mutation])
-    finally:
-        work.copies.close()
-
-
 class Work:
     """What the attempts at one write have in common."""
 
@@ -184,14 +172,14 @@ class Work:
                 with effect_window(self.context, self.request.branch, lost_before=restarts > 0) as held:
                     known = self.earlier()
                     if known is not None:
-                        return self._repeated(steps, known)
+                        return self.repeated(steps, known)
                     attempt = prepared if prepared is not None and not restarts else self._attempt(steps)
                     return self._commit(steps, attempt, held)
             except Conflict as conflict:
                 # What came in between may have been an earlier sending of this very request.
                 known = self.earlier()
                 if known is not None:
-                    return self._repeated(steps, known)
+                    return self.repeated(steps, known)
                 if not self._may_restart(steps, conflict) or restarts == WRITE_RESTART_BUDGET:
                     raise
                 self._lost = conflict
@@ -245,15 +233,13 @@ class Work:
         if not effects:
             return attempt.result()
         key, result = self.request.idempotency_key, attempt.result()
-        receipt = {name: value for name, value in result.to_dict().items() if name != "commit"}
-        receipt["commit"] = self.lineage.id
         write = Write(
             kind=Kind.MUTATION,
             branch=self.request.branch,
             lineage=self.lineage,
             effects=effects,
             reads=attempt.base.read_only({effect.entry.key for effect in effects}),
-            updates=() if key is None else (RecordReceipt(key, self._fingerprint(steps), receipt),),
+            updates=() if key is None else (self.receipt(key, steps, result),),
             requires=self.request.requires,
             if_commit=self.request.if_commit,
         )
@@ -263,7 +249,7 @@ class Work:
 
     # --- exactly once -----------------------------------------------------------------------------------------------
 
-    def _fingerprint(self, steps: Sequence[Step]) -> str:
+    def fingerprint(self, steps: Sequence[Step]) -> str:
         """What was asked, to tell a repeated request from another one under the same idempotency key."""
         mutations = [(step.plan, step.params) for step in steps if isinstance(step, Mutation)]
         return fingerprint_of_all(mutations, self.request.branch, self.request.if_commit)
@@ -271,10 +257,16 @@ class Work:
     def earlier(self) -> Receipt | None:
         return earlier_receipt(self.context, self.request.branch, self.request.idempotency_key)
 
-    def _repeated(self, steps: Sequence[Step], known: Receipt) -> MutationResult:
+    def receipt(self, key: str, steps: Sequence[Step], result: MutationResult) -> RecordReceipt:
+        """What is remembered under an idempotency key: the request, and the answer without what the commit itself says."""
+        answer = {name: value for name, value in result.to_dict().items() if name != "commit"}
+        answer["commit"] = self.lineage.id
+        return RecordReceipt(key, self.fingerprint(steps), answer, self.lineage.id)
+
+    def repeated(self, steps: Sequence[Step], known: Receipt) -> MutationResult:
         """The answer to the first call, for a repeat of it."""
         request, receipt = self.request, known.receipt
-        refuse_other_request(known, self._fingerprint(steps), request.branch, request.idempotency_key)
+        refuse_other_request(known, self.fingerprint(steps), request.branch, request.idempotency_key)
         commit = self.context.manifest.find_commit(request.branch, known.commit_id)
         # Receipts of earlier releases hold neither ids nor counts.
         ids, counts = tuple(receipt.get("ids", ())), receipt.get("counts", {})
@@ -287,8 +279,8 @@ class Attempt:
     `judges`: whether what they leave must keep the rules; not where only the rows they meet are asked for.
     """
 
-    def __init__(self, work: Work, state: ManifestState, *, judges: bool = True) -> None:
-        self.base = Base(work.context, state)
+    def __init__(self, work: Work, state: ManifestState, *, judges: bool = True, base: Base | None = None) -> None:
+        self.base = base or Base(work.context, state)
         self._work = work
         self._judges = judges
         self._steps = 0
@@ -297,6 +289,15 @@ class Attempt:
 
     def carry_out(self, mutation: Mutation) -> MutationResult:
         """Carry out one more mutation; an error of it leaves the attempt unusable."""
+        run = self.run(mutation)
+        self._work.met(self._steps, run.rows(written=self._work.request.since is not None))
+        self._steps += 1
+        if self._judges:
+            self.judge(run)
+        return self.settle(run)
+
+    def run(self, mutation: Mutation) -> Run:
+        """Carry out the statements of one more mutation; later ones do not see it before it is settled."""
         request, constants = self._work.request, Constants(mutation.params, mutation.now)
         budget = Budget(Limits())
         reading = Reading(self.base, request.catalog, mutation.params, constants.now, Caches(), _no_search, budget)
@@ -305,13 +306,17 @@ class Attempt:
         run = Run(request.catalog, self.base, constants, staging, Affected(), reading, copies, request.external_blobs)
         for statement in mutation.plan.statements:
             run.carry_out(statement)
-        self._work.met(self._steps, run.rows(written=request.since is not None))
-        self._steps += 1
-        if self._judges:
-            embed_missing(staging, self._work.vectors)
-            _validate(run)
-        self.base.settled.add(staging)
-        ids = _ids_of(staging)
+        return run
+
+    def judge(self, run: Run) -> None:
+        """Complete what a mutation has staged, and raise the first rule that the graph would break with it."""
+        embed_missing(run.staging, self._work.vectors)
+        _validate(run)
+
+    def settle(self, run: Run) -> MutationResult:
+        """Let later mutations see what one has staged."""
+        self.base.settled.add(run.staging)
+        ids = _ids_of(run.staging)
         self._affected.add(run.affected)
         if len(self._ids) < MOST_IDS:
             self._ids.update(dict.fromkeys(ids))

@@ -278,6 +278,14 @@ class EntityParameters(Struct):
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
+class CommitGroup(Struct):
+    """The commits that were published together: the name of the publish, the place of one among them, and how many they are."""
+
+    id: str
+    place: int
+    size: int
+
+
 class Commit(Struct):
     """One graph commit; null as its branch means main; `created_at` in microseconds since 1970."""
 
@@ -288,6 +296,7 @@ class Commit(Struct):
     merged_parent_commit_id: str | None
     actor_id: str | None
     created_at: int
+    group: CommitGroup | UnsetType = UNSET
 
 
 class Health(Struct):

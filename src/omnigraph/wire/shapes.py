@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol
 
 from omnigraph.commit.model import MAIN, Commit
@@ -60,8 +61,8 @@ class ShownBlob(Protocol):
 
 
 def commit_output(commit: Commit) -> dict[str, Any]:
-    """A commit; null as its branch means main."""
-    return {
+    """A commit; null as its branch means main. `group`: only of one that was published together with others."""
+    told: dict[str, Any] = {
         "graph_commit_id": commit.id,
         "graph_branch": None if commit.branch == MAIN else commit.branch,
         "graph_manifest_version": commit.manifest_version,
@@ -70,6 +71,7 @@ def commit_output(commit: Commit) -> dict[str, Any]:
         "actor_id": commit.actor,
         "created_at": commit.created_at,
     }
+    return told if commit.group is None else told | {"group": asdict(commit.group)}
 
 
 def read_output(query_name: str, branch: str | None, snapshot: str | None, result: Result) -> dict[str, Any]:

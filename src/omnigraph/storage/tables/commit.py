@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -346,6 +346,13 @@ def private_copy(tables: Tables, table: Table, uri: str, change: Callable[[Table
         )
         staged = change(Table(place, cloned))
         return Table(place, LanceDataset.commit(cloned, staged.transaction, max_retries=0))
+
+
+def private_table(uri: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Table:
+    """A table of its own on local disk with these rows. Nobody but its maker knows of it."""
+    with translated(uri, "make a private table at"):
+        reader = pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in batches))
+        return Table(Location(uri), lance.write_dataset(reader, uri))
 
 
 # --- forks and tables -------------------------------------------------------------------------------------------------

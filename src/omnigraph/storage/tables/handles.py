@@ -44,12 +44,20 @@ class Tables:
             if key in self._handles:
                 self._handles.move_to_end(key)
                 return self._handles[key]
+        if location.part is not None:
+            # The only readers of it are those who look at one of several commits that were published together.
+            from omnigraph.storage.tables.parts import open_part
+
+            return self._kept(key, open_part(self, location, location.part, version))
         return self.keep(Table(location, self.open_dataset(location, version)))
 
     def keep(self, table: Table) -> Table:
         """Remember an opened version, such as one just committed, so that opening it makes no request."""
+        return self._kept((table.location, table.version), table)
+
+    def _kept(self, key: tuple[Location, int], table: Table) -> Table:
         with self._lock:
-            self._handles[table.location, table.version] = table
+            self._handles[key] = table
             while len(self._handles) > CACHED_HANDLES:
                 self._handles.popitem(last=False)
         return table

@@ -6,11 +6,34 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Part:
+    """Which rows of a table version count, where several commits were published with it and only the first of them are meant.
+
+    `base` and `base_version`: the table before all of them. `shown`: the ids of the rows that the commits that count have
+    written or removed; `hidden`: those of the commits that do not. No id is in both.
+    """
+
+    base: Location
+    base_version: int
+    shown: frozenset[str]
+    hidden: frozenset[str]
+
+
+@dataclass(frozen=True)
 class Location:
-    """A table's dataset and line: `branch` is the Lance branch, None is the main line."""
+    """A table's dataset and line: `branch` is the Lance branch, None is the main line.
+
+    `part`: only for reading; None means all rows of a version.
+    """
 
     path: str
     branch: str | None = None
+    part: Part | None = None
+
+    @property
+    def whole(self) -> Location:
+        """The same place with all rows."""
+        return self if self.part is None else Location(self.path, self.branch)
 
     @property
     def dataset_path(self) -> str:
