@@ -17,8 +17,8 @@ from omnigraph.graph.lifecycle import connect
 from tests.commit.org import new_graph
 from tests.s3 import S3Server, running_server
 
-IN_ALL = 20
-IN_SEQUENCE = 10
+IN_ALL = 14
+IN_SEQUENCE = 8
 FEW_TYPES = 4
 YOUNG, OLD = 10, 300
 #: Two rounds of the manifest's own compaction, so that the mean has its share of it.

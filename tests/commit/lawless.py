@@ -14,6 +14,7 @@ from omnigraph.storage.turns import Turn
 class NoProcessLock:
     """A lock that is always free and always ours."""
 
+    uninterrupted = False
     poll_seconds = (0.0, 0.0)
 
     def attempt(self) -> bool:

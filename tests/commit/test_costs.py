@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.s3_requests import Recorder, recorded
+from bench.s3_requests import Recorder, Recording, recorded
 from bench.storage_graphs import schema
 from bench.storage_s3 import CommitRequests, record_commit
+from omnigraph import failpoints
 from omnigraph.commit.branches import create_branch, delete_branch
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.manifest import manifest_location
 from omnigraph.commit.publisher import COMPACT_ABOVE_FRAGMENTS
 from omnigraph.commit.recovery import heal
+from omnigraph.commit.sidecar import list_sidecars
 from omnigraph.graph.lifecycle import open_for_reading, open_for_writing
 from omnigraph.ids import new_ulid
 from omnigraph.storage.tables.version_files import versions_path
@@ -25,11 +27,11 @@ from tests.s3 import S3Server
 # --- on S3: every request, Lance's too --------------------------------------------------------------------------------
 
 #: A single-row commit, from preparing it to giving the lock back. What each is: see `test_the_requests_of_a_commit`.
-REQUESTS = 17
-ROUND_TRIPS_UNTIL_VISIBLE = 9
-ROUND_TRIPS = 13
+REQUESTS = 14
+ROUND_TRIPS_UNTIL_VISIBLE = 8
+ROUND_TRIPS = 12
 #: A commit of another table than the one before also replaces a row of an older fragment of the manifest.
-REQUESTS_OF_ANOTHER_TABLE = 19
+REQUESTS_OF_ANOTHER_TABLE = 16
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +68,10 @@ def test_the_requests_of_a_commit(commits: list[CommitRequests]) -> None:
     commit = commits[-1]
     places = [(request.verb, place(request.path)) for request in (*commit.prepare.requests, *commit.execute.requests)]
     assert Counter(places) == {
-        ("LIST", "__manifest versions"): 3,  # before preparing, inside the window, and by Lance before its commit
+        ("LIST", "__manifest versions"): 2,  # before preparing, and by Lance before its commit
         ("PUT", "table data"): 1,
         ("PUT", "__locks"): 2,
-        ("LIST", "__recovery"): 1,
-        ("LIST", "table versions"): 2,  # is its head the pin? And by Lance before its commit
+        ("LIST", "table versions"): 1,  # by Lance before its commit
         ("PUT", "__recovery"): 1,
         ("PUT", "table transactions"): 1,
         ("PUT", "table versions"): 1,
@@ -80,6 +81,56 @@ def test_the_requests_of_a_commit(commits: list[CommitRequests]) -> None:
         ("PUT", "__manifest versions"): 1,
         ("DELETE", "bucket"): 1,  # the sidecar
     }
+
+
+#: What a writer looks at under the lock when somebody else may have written since it gave the lock back.
+LOOKS = {("LIST", "__manifest versions"): 1, ("LIST", "__recovery"): 1, ("LIST", "table versions"): 1}
+
+
+def looked_at(requests: Recording, usual: Recording) -> Counter[tuple[str, str]]:
+    """The listings of a commit that another one did without."""
+    found, others = (
+        Counter((one.verb, place(one.path)) for one in recording.requests if one.verb == "LIST")
+        for recording in (requests, usual)
+    )
+    return found - others
+
+
+def test_after_another_writer_everything_is_looked_at(recorder: tuple[S3Server, Recorder]) -> None:
+    """Also when that one has come and gone: the lock is free again, but it was somebody else who freed it."""
+    proxy, recording = recorder
+    context = s3_graph(proxy)
+    other = again(context)
+    for number in range(2):
+        insert(context, {STAFF: staff([f"p{number}"])})
+    usual = record_commit(context, recording).execute
+    insert(other, {STAFF: staff(["theirs"])})
+    assert looked_at(record_commit(context, recording).execute, usual) == LOOKS
+    assert looked_at(record_commit(context, recording).execute, usual) == {}
+    assert context.manifest.load().by_key[STAFF].row_count == 6
+
+
+def test_after_a_record_that_stayed_everything_is_looked_at(recorder: tuple[S3Server, Recorder]) -> None:
+    proxy, recording = recorder
+    context = s3_graph(proxy)
+    for number in range(2):
+        insert(context, {STAFF: staff([f"p{number}"])})
+    usual = record_commit(context, recording).execute
+    with failpoints.armed("recovery.sidecar_delete"):
+        insert(context, {STAFF: staff(["stays"])})
+    assert LOOKS.keys() <= looked_at(record_commit(context, recording).execute, usual).keys()
+    assert list_sidecars(context.store) == []
+
+
+def test_a_write_that_failed_is_followed_by_one_that_looks(recorder: tuple[S3Server, Recorder]) -> None:
+    proxy, recording = recorder
+    context = s3_graph(proxy)
+    for number in range(2):
+        insert(context, {STAFF: staff([f"p{number}"])})
+    usual = record_commit(context, recording).execute
+    with failpoints.armed("mutation.post_phase_b_pre_manifest_commit"):
+        insert(context, {STAFF: staff(["finished"])})
+    assert LOOKS.keys() <= looked_at(record_commit(context, recording).execute, usual).keys()
 
 
 def place(path: str) -> str:

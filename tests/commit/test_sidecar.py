@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import orjson
 import pytest
 
 from omnigraph.commit.sidecar import (
+    OF_GROUPS,
     ForkedFrom,
     Kind,
     PlannedCommit,
@@ -144,6 +146,34 @@ def with_table(**changes: Any) -> bytes:
     return changed(tables=[{**table, **changes}])
 
 
+GROUP = {"id": "01J00000000000000000000007", "place": 1, "size": 2}
+
+
+def with_group(group: object) -> bytes:
+    commit = orjson.loads(golden("sidecar_specified.json"))["commit"]
+    return changed(commit={**commit, "group": group})
+
+
+def test_a_record_of_several_commits_is_read_as_it_was_written() -> None:
+    touched = {"0000000000000001-00000000000000a1": {"ids": ["a", "b"], "rows": 1}}
+    first = PlannedCommit(
+        id="01J00000000000000000000006",
+        created_at=1790000000000000,
+        idempotency_key="one",
+        request="asked",
+        receipt={"affected_nodes": 1},
+        message="why",
+        group={**GROUP, "touched": touched},
+        actor_id="another",
+    )
+    last = replace(SPECIFIED.commit, group={**GROUP, "place": 2})
+    record = replace(SPECIFIED, schema_version=OF_GROUPS, earlier=(first,), commit=last)
+    written = record.to_json()
+    assert parse_sidecar(written, PATH) == record
+    assert orjson.loads(written)["schema_version"] == 3, "a release that knows only single commits refuses it"
+    assert parse_sidecar(written, PATH).commits == (first, last)
+
+
 UNREADABLE = [
     pytest.param(b"{ not json", "is not valid JSON", id="REC-20-not-json"),
     pytest.param(b"", "is not valid JSON", id="REC-20-empty"),
@@ -154,6 +184,14 @@ UNREADABLE = [
     pytest.param(changed(schema_version=4), "upgrade omnigraph", id="newer-version"),
     pytest.param(changed(schema_version=4, kind="Teleport", tables="?"), "upgrade omnigraph", id="newer-in-all-ways"),
     pytest.param(changed(schema_version="2"), "incomplete", id="version-is-text"),
+    pytest.param(changed(earlier={}), "incomplete", id="earlier-is-no-list"),
+    pytest.param(changed(earlier=[7]), "incomplete", id="earlier-is-no-commit"),
+    pytest.param(changed(earlier=[{"created_at": 1}]), "incomplete", id="earlier-has-no-id"),
+    pytest.param(with_group({}), "incomplete", id="group-without-a-place"),
+    pytest.param(with_group([]), "incomplete", id="group-is-a-list"),
+    pytest.param(with_group({"id": "g", "place": "one", "size": 2}), "incomplete", id="place-is-a-text"),
+    pytest.param(with_group({**GROUP, "touched": {"a-b": {"ids": 7, "rows": 1}}}), "incomplete", id="ids-are-a-number"),
+    pytest.param(with_group({**GROUP, "touched": {"a-b": ["x"]}}), "incomplete", id="touched-is-a-list"),
     pytest.param(changed(schema_version=0), "incomplete", id="version-zero"),
     pytest.param(without("schema_version"), "incomplete", id="no-version"),
     pytest.param(changed(kind="Teleport"), "incomplete", id="unknown-kind"),

@@ -62,7 +62,9 @@ def test_each_keeps_its_actor_its_message_and_its_receipt(graph: og.Graph) -> No
 
 
 def test_a_lone_writer_is_in_no_group(graph: og.Graph) -> None:
-    assert call(graph, "put", "eve", 1).commit.group is None
+    made = call(graph, "put", "eve", 1).commit
+    assert made is not None
+    assert made.group is None
     (told,) = publish_together(graph, puts(graph, "fay"))
     assert told.commit.group is None
     assert "group" not in told.commit.to_dict()
@@ -234,7 +236,7 @@ def test_what_is_tagged_in_between_stays(graph: og.Graph) -> None:
 
 
 def ids_at(graph: og.Graph, at: str) -> list[str]:
-    return graph.snapshot(at=at).open("node:Staff").read(["id"])["id"].to_pylist()
+    return list(graph.snapshot(at=at).open("node:Staff").read(["id"])["id"].to_pylist())
 
 
 def test_the_first_write_on_a_branch_forks_once_for_all(graph: og.Graph) -> None:

@@ -33,7 +33,7 @@ def main(uri: str, branch: str) -> None:
         for key, source in MUTATIONS.items()
     ]
     told = publish_together(graph, calls, branch)
-    print([one.commit.id if isinstance(one, og.MutationResult) else str(one) for one in told])
+    print([str(one.commit if isinstance(one, og.MutationResult) else one) for one in told])
 
 
 def crowd(uri: str, branch: str, name: str) -> None:

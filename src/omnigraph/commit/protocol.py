@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from omnigraph import failpoints
@@ -102,6 +101,9 @@ failpoints.declare(
     "schema_apply.after_promote",
 )
 
+#: Writers whose steps are single transactions on a pin; a commit of one says itself whether the table had moved.
+_CHECKED_BY_THEIR_COMMITS = frozenset({Kind.MUTATION, Kind.LOAD})
+
 Stage = Staged | Callable[[Table], Staged]
 
 
@@ -173,13 +175,25 @@ def execute(context: CommitContext, write: Write, held: HeldLock | HeldLocks | N
         with creating(context, write.branch, write.branch_created_from) as (locks, parent):
             check(write.requirements(), parent.state)
             check_receipts(parent, write.updates)
-            return _carry_out(context, write, locks, parent)
-    with nullcontext(held) if held is not None else context.locks.hold(write.branch) as lock:
-        return _carry_out(context, write, lock, _enter(context, write))
+            return _carry_out(context, write, locks, parent)[0]
+    if held is not None:
+        return _carry_out(context, write, held, _enter(context, write))[0]
+    with context.locks.hold(write.branch) as lock:
+        known = lock.finds_settled and write.kind in _CHECKED_BY_THEIR_COMMITS
+        base = _enter_settled(context, write) if known else _enter(context, write)
+        state, complete = _carry_out(context, write, lock, base)
+        if complete:
+            lock.leave_settled()
+        return state
 
 
-def _carry_out(context: CommitContext, write: Write, lock: HeldLock | HeldLocks, base: Warm) -> ManifestState:
-    """The phases, under the lock. `base`: the branch, or the one that it is created from."""
+def _carry_out(
+    context: CommitContext, write: Write, lock: HeldLock | HeldLocks, base: Warm
+) -> tuple[ManifestState, bool]:
+    """The phases, under the lock; the state after them, and whether nothing is left for anybody else to do.
+
+    `base`: the branch, or the one that it is created from.
+    """
     writer = WRITERS[write.kind]
     failpoints.hit(f"{writer}.pre_phase_a")
     if not lock.still_held():
@@ -213,10 +227,10 @@ def _carry_out(context: CommitContext, write: Write, lock: HeldLock | HeldLocks,
             _promote(context, sidecar)
             purge(context, sidecar)
     except OmnigraphError as error:
-        return _settle(context, write, sidecar, frozenset(moved), error)
-    delete_sidecar(context.store, sidecar.operation_id)
+        return _settle(context, write, sidecar, frozenset(moved), error), False
+    complete = delete_sidecar(context.store, sidecar.operation_id)
     compact_when_due(context.manifest, write.branch)
-    return state
+    return state, complete
 
 
 # --- before the first effect ------------------------------------------------------------------------------------------
@@ -235,6 +249,19 @@ def _enter(context: CommitContext, write: Write) -> Warm:
     _refuse_shared(context, write, base.state)
     for entry, head in look.heads:
         refuse_drift(context, write.branch, entry, head.result())
+    return base
+
+
+def _enter_settled(context: CommitContext, write: Write) -> Warm:
+    """The same for a lock that nobody has held since this process left the branch settled: what it knows is still so.
+
+    No request is made. A writer that ignores locks is met by the commits themselves: that of a table must lead to the version
+    behind its pin, that of the manifest must replace the fence.
+    """
+    base = context.manifest.last_seen(write.branch)
+    check(write.requirements(), base.state)
+    check_receipts(base, write.updates)
+    _refuse_shared(context, write, base.state)
     return base
 
 

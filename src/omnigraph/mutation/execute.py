@@ -261,7 +261,7 @@ class Work:
         """What is remembered under an idempotency key: the request, and the answer without what the commit itself says."""
         answer = {name: value for name, value in result.to_dict().items() if name != "commit"}
         answer["commit"] = self.lineage.id
-        return RecordReceipt(key, self.fingerprint(steps), answer, self.lineage.id)
+        return RecordReceipt(key, self.fingerprint(steps), answer)
 
     def repeated(self, steps: Sequence[Step], known: Receipt) -> MutationResult:
         """The answer to the first call, for a repeat of it."""

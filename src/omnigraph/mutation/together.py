@@ -269,10 +269,11 @@ class _Together:
 
     def _updates(self, lineages: Sequence[Lineage], results: Sequence[MutationResult]) -> tuple[Update, ...]:
         updates: list[Update] = [EarlierCommits(tuple(lineages[:-1]))] if len(lineages) > 1 else []
-        for one, result in zip(self._admitted, results, strict=True):
+        for one, lineage, result in zip(self._admitted, lineages, results, strict=True):
             key = one.member.request.idempotency_key
             if key is not None:
-                updates.append(one.member.work.receipt(key, [one.member.mutation], result))
+                receipt = one.member.work.receipt(key, [one.member.mutation], result)
+                updates.append(replace(receipt, commit=lineage.id))
         return tuple(updates)
 
 

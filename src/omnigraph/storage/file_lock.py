@@ -76,6 +76,8 @@ class FileLock:
     """
 
     poll_seconds = (0.001, 0.008)
+    #: Who has held it meanwhile is not known, and looking is cheap on a local disk.
+    uninterrupted = False
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -8,6 +8,7 @@ deleted: no store deletes on a condition, and an unconditional delete could remo
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 from dataclasses import asdict, dataclass
 from time import monotonic
@@ -19,6 +20,8 @@ from omnigraph.ids import new_ulid, now_micros
 from omnigraph.storage.object_store import ObjectStore
 
 LEASE_SECONDS = 30.0
+#: Free records have a random number of always as many digits as this one.
+_RANDOM = 10**18
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class Lease:
         self._watched: tuple[str, float] = ("", 0.0)
         self._writing = threading.Lock()
         self._given_back = threading.Event()
+        #: Whether nobody else has held the lock since this process gave it back.
+        self.uninterrupted = False
 
     def attempt(self) -> bool:
         """Take the lock if it is free now."""
@@ -78,7 +83,8 @@ class Lease:
     def _take_freed(self) -> bool:
         """Take a lock that nobody has used since this process gave it back, without reading it first."""
         tag = self._freed.pop(self._path, None)
-        return tag is not None and self._write(tag)
+        self.uninterrupted = tag is not None and self._write(tag)
+        return self.uninterrupted
 
     def _take_free(self) -> bool:
         found = self._store.get_tagged_or_none(self._path)
@@ -116,7 +122,8 @@ class Lease:
             if self._lost:
                 return
             self._lost = True
-            free = LeaseRecord(owner=None, process=None, lease_seconds=self._seconds, expires_at=0)
+            # Each free record is another one, so that its tag says who freed the lock last: stores derive tags from contents.
+            free = LeaseRecord(None, None, self._seconds, expires_at=-_RANDOM - secrets.randbelow(_RANDOM))
             try:
                 self._freed[self._path] = self._store.swap(self._path, free.encode(), self._tag)
             except StorageError as error:

@@ -48,6 +48,10 @@ class ProcessLock(Protocol):
     def still_held(self) -> bool:
         """Whether the taken lock is still ours."""
 
+    @property
+    def uninterrupted(self) -> bool:
+        """Whether it is known that nobody else has held it since this process gave it back."""
+
     def release(self) -> None:
         """Give the lock back."""
 
@@ -64,8 +68,14 @@ def lock_path(branch: str) -> str:
 class HeldLock:
     """A branch's lock while it is held; a context manager that gives it back."""
 
-    def __init__(self, branch: str, turn: Turn, lock: ProcessLock) -> None:
+    def __init__(self, branch: str, turn: Turn, lock: ProcessLock, settled: set[str] | None = None) -> None:
+        """`settled`: the branches that holders of this graph's locks have left settled; None: nothing is known of that."""
         self.branch = branch
+        self._settled = set() if settled is None else settled
+        #: Whether nobody has written on the branch since a holder of this graph's locks left it settled.
+        self.finds_settled = branch in self._settled and lock.uninterrupted
+        self._settled.discard(branch)
+        self._leaves_settled = False
         self._turn = turn
         self._lock = lock
         self._process_id = os.getpid()
@@ -75,6 +85,10 @@ class HeldLock:
         """Whether this process still has the lock; a writer asks before its effects."""
         return not self._released and self._process_id == os.getpid() and self._lock.still_held()
 
+    def leave_settled(self) -> None:
+        """Say that what was done under the lock is complete: no table and no record waits for anybody."""
+        self._leaves_settled = True
+
     def release(self) -> None:
         """Give the lock back; a second time, or in a forked child, there is nothing to give."""
         if self._released or self._process_id != os.getpid():
@@ -82,6 +96,8 @@ class HeldLock:
         self._released = True
         try:
             self._lock.release()
+            if self._leaves_settled:
+                self._settled.add(self.branch)
         except StorageError as error:
             # What the lock guarded is done. A lease that can not be given back runs out by itself.
             _log.warning("the lock of branch '%s' was not given back: %s", self.branch, error)
@@ -116,6 +132,7 @@ class BranchLocks:
         self._root = root
         self._lease_seconds = lease_seconds
         self._freed: dict[str, str] = {}
+        self._settled: set[str] = set()
 
     @contextmanager
     def hold(self, branch: str, *, timeout: float = HOLD_SECONDS) -> Iterator[HeldLock]:
@@ -161,7 +178,7 @@ class BranchLocks:
         finally:
             if not taken:
                 turn.give()
-        return HeldLock(branch, turn, lock) if taken else None
+        return HeldLock(branch, turn, lock, self._settled) if taken else None
 
     def _process_lock(self, branch: str) -> ProcessLock:
         path = lock_path(branch)
