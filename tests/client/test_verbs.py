@@ -11,11 +11,8 @@ import omnigraph as og
 
 #: What only the storage of a graph can do, and what belongs to a handle on storage.
 ON_STORAGE = {
-    "branch_states",
-    "compare",
     "contract",
     "discard_operation",
-    "neighbours",
     "pending_operations",
     "picture",
     "repair",

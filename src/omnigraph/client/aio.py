@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from omnigraph.changes.commits import CommitChanges
-from omnigraph.client import reading, upkeep, writing
+from omnigraph.client import exploring, reading, upkeep, writing
 from omnigraph.client.graph import SETTLED_BY_REPEATING, only_graph, token_of, waits
 from omnigraph.client.handle import Handle, Reference, refuse_actor
 from omnigraph.client.requests import Ask
@@ -97,6 +97,10 @@ class AsyncGraph(Handle):
     tag = _awaited(writing.tag)
     tags = _awaited(reading.tags)
     delete_tag = _awaited(writing.delete_tag)
+
+    neighbours = _awaited(exploring.neighbours)
+    compare = _awaited(exploring.compare)
+    branch_states = _awaited(exploring.branch_states)
 
     entity = _awaited(reading.entity)
     read_blob = _shown(_blob, reading.read_blob)

@@ -13,7 +13,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from omnigraph.changes.commits import CommitChanges
 from omnigraph.changes.model import Change, Changes
-from omnigraph.client import reading, upkeep, writing
+from omnigraph.client import exploring, reading, upkeep, writing
 from omnigraph.client.handle import Handle, Reference, refuse_actor
 from omnigraph.client.requests import Ask, get
 from omnigraph.client.transport import Blocking
@@ -106,6 +106,10 @@ class RemoteGraph(Handle):
     tag = _blocking(writing.tag)
     tags = _blocking(reading.tags)
     delete_tag = _blocking(writing.delete_tag)
+
+    neighbours = _blocking(exploring.neighbours)
+    compare = _blocking(exploring.compare)
+    branch_states = _blocking(exploring.branch_states)
 
     entity = _blocking(reading.entity)
     read_blob = _shown(_blob, reading.read_blob)
