@@ -52,7 +52,7 @@ def test_more_than_fits_is_said(capsys: Capsys, org: Path) -> None:
         (("--out", "g.svg", "--branch", "b", "--snapshot", "s"), 2, "exclude each other"),
         (("--out", "g.svg", "--branch", "nope"), 1, "branch 'nope' not found"),
         (("--out", "no/g.svg"), 1, "no/g.svg: it does not exist; check the path"),
-        (("--out", "g.svg", "--as", "me"), 2, "`viz` is a data command; `--as` names the actor"),
+        (("--out", "g.svg", "--as", "me"), 2, "`viz` is a direct (storage-native) command; `--as` names the actor"),
     ],
 )
 def test_refused(capsys: Capsys, org: Path, arguments: tuple[str, ...], code: int, message: str) -> None:

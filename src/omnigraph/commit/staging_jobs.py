@@ -54,7 +54,8 @@ class StagingJob:
         return self.expires_at < (now_micros() if now is None else now)
 
     def to_json(self) -> bytes:
-        return orjson.dumps({"format": FORMAT, **asdict(self)}, option=orjson.OPT_INDENT_2)
+        tables = [{"path": table.path, "branch": table.branch} for table in self.tables]
+        return orjson.dumps({"format": FORMAT, **asdict(self), "tables": tables}, option=orjson.OPT_INDENT_2)
 
 
 def scratch_folder(job_id: str) -> str:
