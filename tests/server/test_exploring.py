@@ -192,3 +192,10 @@ def test_upkeep_over_http(served: Served) -> None:
     assert served.get("/recoveries").json() == {"recoveries": [], "waiting": 0}
     with serving(settings_of(served.path, read_only=True)) as reader:
         assert_error(reader.post("/optimize", {}), 403, "forbidden", "read-only")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("/cleanup", {"keep": 2**80}), ("/query", {"query": "", "memory_limit": 2**80})]
+)
+def test_numbers_that_no_answer_can_hold(reading: Served, path: str, body: dict[str, Any]) -> None:
+    assert_error(reading.post(path, body), 400, "bad_request")

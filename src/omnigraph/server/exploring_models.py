@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from omnigraph.server.models import Branch, EntityChange
+from omnigraph.server.models import LARGEST, Branch, EntityChange
 
 
 class LintBody(Struct):
@@ -43,7 +43,7 @@ class IndexBody(UpkeepBody):
 class CleanupBody(Struct):
     """Old versions that may go: of each branch all but the newest `keep` commits, and what is older than, such as 7d."""
 
-    keep: Annotated[int, Meta(gt=0)] | None = None
+    keep: Annotated[int, Meta(gt=0, le=LARGEST)] | None = None
     older_than: str | None = None
     dry_run: bool = False
 

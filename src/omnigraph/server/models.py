@@ -9,6 +9,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 Params = dict[str, Any]
 Mode = Literal["merge", "append", "update", "overwrite"]
 Branch = Annotated[str, Meta(description="The name of a branch; main unless given.")]
+#: The largest number that an answer can hold.
+LARGEST = 2**63 - 1
 
 
 # --- bodies -----------------------------------------------------------------------------------------------------------
@@ -26,7 +28,7 @@ class QueryBody(Struct):
     branch: Branch | None = None
     snapshot: str | None = None
     schema: Literal["now", "then"] | None = None
-    memory_limit: Annotated[int, Meta(gt=0)] | None = None
+    memory_limit: Annotated[int, Meta(gt=0, le=LARGEST)] | None = None
 
 
 class ReadBody(Struct):
