@@ -208,7 +208,7 @@ def table_delta(
 
 @dataclass(frozen=True)
 class OfSome(Delta):
-    """The changes of some ids, of those that several commits made together."""
+    """The changes to the rows of these ids only, out of all changes of one group of commits."""
 
     of: Delta = field(default_factory=lambda: Delta(Columns(()), None, None))
     ids: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))

@@ -84,7 +84,7 @@ class Track:
         commit = self.manifest.find_commit(branch, seen)
         if commit is None:
             raise self._not_here(seen)
-        # Those that were published with it came under the same version.
+        # The other commits of its group have the same manifest version.
         return self.manifest.commits(branch, newer_than=commit.manifest_version - (commit.group is not None))
 
     def _not_here(self, commit: str) -> ChangeCursorRejected:

@@ -300,7 +300,7 @@ class _Run:
             statuses={address: status for address, status in self.state.statuses.items() if address in kept},
         )
         if state == read.state:
-            # What is left of a command that had died after it wrote the state.
+            # The recovery record of a command that died after it had written the state.
             remove_records(self.place, self.records, self.findings)
             return Applied(tuple(self.changes.values()), read, converged, False)
         try:
