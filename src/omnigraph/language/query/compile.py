@@ -14,7 +14,7 @@ from omnigraph.language.query.ir import MutationPlan, Plan
 from omnigraph.language.query.lower import MOST_ROWS, bind_row_counts, lower, row_count_parameters
 from omnigraph.language.query.nameless import Given, declare
 from omnigraph.language.query.parser import find_query, parse_query_file
-from omnigraph.language.query.rewrite import rewrite, rewrite_mutation
+from omnigraph.language.query.rewrite import Rule, rewrite, rewrite_mutation
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.language.source import Source
 
@@ -50,6 +50,13 @@ class CompiledQuery:
                 self._bound.clear()
             self._bound[key] = rewrite(bind_row_counts(self.plan, counts))
         return self._bound[key]
+
+    def plan_by(self, rules: tuple[Rule, ...], params: Mapping[str, TypedValue]) -> Plan | MutationPlan:
+        """The same for an engine that has rules of its own."""
+        if isinstance(self.plan, MutationPlan):
+            return self.plan
+        counts = {name: _row_count(name, params[name]) for name in self.row_counts}
+        return rewrite(bind_row_counts(self.plan, counts) if counts else self.plan, rules)
 
 
 #: How many plans are kept of a query whose `limit` is a parameter.

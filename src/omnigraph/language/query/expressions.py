@@ -71,7 +71,7 @@ _META = re.compile(r"@(?:id|type|src|dst)(?![A-Za-z0-9_])")
 _PLAIN_ITEM = re.compile(r'(?P<number>-?[0-9]{1,18}+)(?=[ \t\r\n]*+,)|"(?P<text>[^"\\\n]*+)"(?=[ \t\r\n]*+,)')
 _PLAIN_ITEMS = re.compile(r'(?:(?:-?[0-9]{1,18}+|"[^"\\\n]*+")[ \t\r\n]*+,[ \t\r\n]*+)++')
 _OPERATOR_SYMBOL = re.compile(r">=|<=|!=|[><=+*/%-]")
-_CASE = re.compile(r"case\s+when(?![A-Za-z0-9_])")
+_CASE = re.compile(r"case(?:\s|//[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)+when(?![A-Za-z0-9_])")
 
 #: The aggregates that may be found over the matches of a block.
 BLOCK_AGGREGATES = ("sum", "min", "max", "avg", "count")

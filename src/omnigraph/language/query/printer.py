@@ -1,366 +1,195 @@
-"""A query as `.gq` text that parses back to the same tree."""
+"""A query as `.gq` text that parses back to the same tree; with the text it was read from, its comments are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
+from omnigraph.language.layout import HARD, LINE, NOTHING, SOFT, Doc, Mark, Nest, joined, render
 from omnigraph.language.query.ast import (
-    Access,
-    Aggregate,
     AllProperties,
-    Arithmetic,
     Assignment,
-    Binding,
-    BlockCall,
-    Bm25,
-    BoolLit,
-    Call,
-    Case,
     Clause,
-    Comparison,
-    DateLit,
-    DateTimeLit,
     Delete,
-    DurationLit,
-    Expr,
-    FloatLit,
-    Fuzzy,
-    Ident,
     Insert,
-    IntLit,
-    IsNull,
-    Item,
-    ListLit,
-    Logical,
     MatchDelete,
     MatchInsert,
-    MatchText,
     MatchUpdate,
     Mutation,
-    Nearest,
-    Negation,
-    Negative,
-    Not,
-    Now,
-    NullLit,
-    Optional,
     Ordering,
-    Param,
-    PathMatch,
     Projection,
-    PropertyMatch,
     Query,
     QueryFile,
     Read,
-    Rrf,
-    Search,
     Statement,
-    StringLit,
-    Traversal,
     Union,
     Update,
     Upsert,
-    Variable,
 )
+from omnigraph.language.query.expression_printer import ExprPrinter, column_name, print_expr
+from omnigraph.language.written import NOTHING_WRITTEN, Written
 
-_INDENT = "  "
-_ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+__all__ = ["column_name", "print_expr", "print_query", "print_query_file", "print_statement"]
 
 
-def print_query_file(file: QueryFile) -> str:
-    """All queries of a file, with an empty line between them."""
-    return "\n".join(print_query(query) for query in file.queries)
+def print_query_file(file: QueryFile, written: Written = NOTHING_WRITTEN) -> str:
+    """All queries of a file, with an empty line between them, and with the comments of the text they were read from."""
+    printer = _Printer(written)
+    queries = ((Mark(query.span.start, "always"), printer.query(query), HARD) for query in file.queries)
+    return render((*queries, Mark(len(file.source.text)) if written else NOTHING), written)
 
 
 def print_query(query: Query) -> str:
     """One query, one clause, projection or assignment per line; one without a name is its body alone."""
-    body = _body(query.body)
-    if not query.name:
-        return "\n".join([*body, ""])
-    params = ", ".join(_param(param) for param in query.params)
-    lines = [f"query {query.name}({params})"]
-    for name, text in (("description", query.description), ("instruction", query.instruction)):
-        if text is not None:
-            lines.append(f"{_INDENT}@{name}({_string(text)})")
-    lines[-1] += " {"
-    lines += _indented(body)
-    return "\n".join([*lines, "}", ""])
-
-
-def _param(param: Param) -> str:
-    return f"${param.name}: {param.type}"
-
-
-def _indented(lines: Iterable[str]) -> Iterator[str]:
-    return (_INDENT + line for line in lines)
-
-
-def _separated(lines: list[str]) -> list[str]:
-    """With a comma behind every line but the last."""
-    return [f"{line}," for line in lines[:-1]] + lines[-1:]
-
-
-# --- bodies -----------------------------------------------------------------------------------------------------------
-
-
-def _body(body: Read | Union | Mutation) -> Iterator[str]:
-    match body:
-        case Read():
-            return _read(body)
-        case Union():
-            return _union(body)
-        case Mutation():
-            return (line for statement in body.statements for line in _statement(statement))
-
-
-def _union(union: Union) -> Iterator[str]:
-    yield from _body(union.left)
-    yield f"union {'all ' if union.keeps_repeats else ''}{{"
-    yield from _indented(_read(union.right))
-    yield "}"
-    yield from _order_and_bounds(union)
-
-
-def _read(read: Read) -> Iterator[str]:
-    if read.before is not None:
-        yield from _part(read.before, "with", "where")
-    yield from _part(read, "return", "having")
-
-
-def _part(read: Read, results: str, condition: str) -> Iterator[str]:
-    """One match block and what is made of its rows."""
-    if results == "with" and read.before is not None:
-        yield from _part(read.before, "with", "where")
-    if read.clauses:
-        yield "match {"
-        yield from _clauses(read.clauses)
-        yield "}"
-    yield f"{results} {'distinct ' if read.distinct else ''}{{"
-    yield from _indented(_separated([_projection(projection) for projection in read.projections]))
-    yield "}"
-    if read.having is not None:
-        yield f"{condition} {print_expr(read.having)}"
-    yield from _order_and_bounds(read)
-
-
-def _order_and_bounds(read: Read | Union) -> Iterator[str]:
-    if read.orderings:
-        yield f"order {{ {', '.join(_ordering(ordering) for ordering in read.orderings)} }}"
-    for name, count in (("limit", read.limit), ("offset", read.offset)):
-        if count is not None:
-            yield f"{name} {count if isinstance(count, int) else print_expr(count)}"
-
-
-def _clauses(clauses: Iterable[Clause]) -> Iterator[str]:
-    for clause in clauses:
-        if isinstance(clause, Negation | Optional):
-            yield f"{_INDENT}{'not' if isinstance(clause, Negation) else 'optional'} {{"
-            yield from _indented(_clauses(clause.clauses))
-            yield f"{_INDENT}}}"
-        else:
-            yield _INDENT + _simple_clause(clause)
-
-
-def _one_line(clauses: Iterable[Clause]) -> str:
-    """Clauses in braces, as they stand inside an expression."""
-    return f"{{ {' '.join(line.strip() for line in _clauses(clauses))} }}"
-
-
-def _simple_clause(clause: Binding | Traversal | PathMatch | Expr) -> str:
-    match clause:
-        case Binding():
-            matches = f" {{ {_pairs(clause.matches)} }}" if clause.matches else ""
-            return f"${clause.variable}: {'|'.join((clause.type_name, *clause.others))}{matches}"
-        case Traversal():
-            return _traversal(clause)
-        case PathMatch():
-            weight = "" if clause.weight is None else f" by {print_expr(clause.weight)}"
-            function = "all_shortest" if clause.every else "shortest"
-            return f"${clause.variable} = {function}({_traversal(clause.traversal)}{weight})"
-        case _:
-            text = print_expr(clause)
-            # A sign would go on with the condition before this one.
-            return f"({text})" if text.startswith("-") else text
-
-
-def _traversal(clause: Traversal) -> str:
-    words = "|".join((clause.edge_word, *clause.others))
-    edge = f"<{words}>" if clause.undirected else words
-    binding = f"${clause.edge_variable}:" if clause.edge_variable is not None else ""
-    most = "" if clause.max_hops is None else clause.max_hops
-    bounds = f"{{{clause.min_hops},{most}}}" if clause.has_bounds else ""
-    return f"${clause.source} {binding}{edge}{bounds} ${clause.target}"
-
-
-def _pairs(pairs: Iterable[PropertyMatch | Assignment]) -> str:
-    return ", ".join(f"{pair.property}: {print_expr(pair.value)}" for pair in pairs)
-
-
-def _projection(projection: Projection | AllProperties) -> str:
-    if isinstance(projection, AllProperties):
-        return f"${projection.variable}.*"
-    alias = f" as {projection.alias}" if projection.alias is not None else ""
-    return print_expr(projection.expr) + alias
-
-
-def _ordering(ordering: Ordering) -> str:
-    direction = {None: "", False: " asc", True: " desc"}[ordering.descending]
-    nulls = {None: "", False: " nulls last", True: " nulls first"}[ordering.nulls_first]
-    return print_expr(ordering.expr) + direction + nulls
+    return render(_Printer(NOTHING_WRITTEN).query(query), NOTHING_WRITTEN)
 
 
 def print_statement(statement: Statement) -> str:
     """One statement of a mutation."""
-    return "\n".join(_statement(statement))
-
-
-def _statement(statement: Statement) -> Iterator[str]:
-    match statement:
-        case Insert() | Upsert():
-            verb = type(statement).__name__.lower()
-            yield f"{verb} {statement.type_name} {{ {_pairs(statement.assignments)} }}"
-        case Update():
-            assignments = _pairs(statement.assignments)
-            yield f"update {statement.type_name} set {{ {assignments} }} where {print_expr(statement.condition)}"
-        case Delete():
-            yield f"delete {statement.type_name} where {print_expr(statement.condition)}"
-        case MatchInsert() | MatchUpdate() | MatchDelete():
-            yield "match {"
-            yield from _clauses(statement.clauses)
-            yield "}"
-            yield from _done_with_matches(statement)
-
-
-def _done_with_matches(statement: MatchInsert | MatchUpdate | MatchDelete) -> Iterator[str]:
-    match statement:
-        case MatchInsert():
-            yield from _statement(statement.statement)
-        case MatchUpdate():
-            yield f"update ${statement.variable.name} set {{ {_pairs(statement.assignments)} }}"
-        case MatchDelete():
-            yield f"delete ${statement.variable.name}"
-
-
-# --- expressions ------------------------------------------------------------------------------------------------------
-
-#: How tightly each form holds its operands together; what is looser than its place asks for stands in parentheses.
-_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _PRIMARY = range(8)
-
-
-def print_expr(expr: Expr) -> str:
-    """One expression or literal."""
-    return _Printer("$", _string).text(expr)
-
-
-def column_name(expr: Expr) -> str:
-    """The name of a result column without an alias: `$s.level` is `s.level`, `count($m)` is `count(m)`."""
-    return _Printer("", '"{}"'.format).text(expr)
+    return render(_Printer(NOTHING_WRITTEN).statement(statement), NOTHING_WRITTEN).removesuffix("\n")
 
 
 class _Printer:
-    """How variables begin and how texts are quoted."""
+    """Queries, reads and statements, with the comments of a text. A generator gives the lines of what it prints."""
 
-    def __init__(self, dollar: str, string: Callable[[str], str]) -> None:
-        self._dollar = dollar
-        self._string = string
+    def __init__(self, written: Written) -> None:
+        self._written = written
+        self._exprs = ExprPrinter(written)
 
-    def text(self, expr: Expr, least: int = _OR) -> str:
-        """The expression, in parentheses when it is looser than `least`."""
-        tightness, text = self._parts(expr)
-        return text if tightness >= least else f"({text})"
+    def query(self, query: Query) -> Doc:
+        body = joined(self._body(query.body), HARD)
+        if not query.name:
+            return body
+        params = [(param.span.start, f"${param.name}: {param.type}") for param in query.params]
+        end = self._written.next(query.params[-1].span.end) if params else 0
+        head: list[Doc] = [self._exprs.bracketed(f"query {query.name}(", params, (end, ")"), SOFT)]
+        for name, text in (("description", query.description), ("instruction", query.instruction)):
+            if text is not None:
+                head.append(Nest((HARD, f"@{name}({self._exprs.string(text)})")))
+        return (*head, " {", Nest((HARD, body)), HARD, self._exprs.closing(query.span.end - 1, "}"))
 
-    def _parts(self, expr: Expr) -> tuple[int, str]:
-        match expr:
-            case Logical():
-                own = _OR if expr.operator == "or" else _AND
-                return own, f" {expr.operator} ".join(self.text(operand, own + 1) for operand in expr.operands)
-            case Not():
-                return _NOT, f"not {self.text(expr.operand, _NOT)}"
-            case Comparison():
-                return _COMPARISON, f"{self.text(expr.left, _SUM)} {expr.operator} {self.text(expr.right, _SUM)}"
-            case IsNull():
-                return _COMPARISON, f"{self.text(expr.operand, _SUM)} is {'not ' if expr.negated else ''}null"
-            case Arithmetic():
-                own = _SUM if expr.operator in "+-" else _PRODUCT
-                return own, f"{self.text(expr.left, own)} {expr.operator} {self.text(expr.right, own + 1)}"
-            case Negative():
-                # The sign of a number literal is part of the literal.
-                number = isinstance(expr.operand, IntLit | FloatLit)
-                inner = f"({self.text(expr.operand)})" if number else self.text(expr.operand, _SIGN)
-                return _SIGN, f"-{inner}"
-            case IntLit():
-                return _SIGN if expr.value < 0 else _PRIMARY, str(expr.value)
-            case FloatLit():
-                return _SIGN if expr.text.startswith("-") else _PRIMARY, expr.text
-            case _:
-                return _PRIMARY, self._primary(expr)
+    # --- places in the text -------------------------------------------------------------------------------------------
 
-    def _primary(self, expr: Expr) -> str:
-        match expr:
-            case Now():
-                return "now()"
-            case Variable():
-                return f"{self._dollar}{expr.name}"
-            case Access():
-                return f"{self._dollar}{expr.variable}.{expr.property}"
-            case Ident():
-                return expr.name
-            case Aggregate():
-                return self._aggregate(expr)
-            case BlockCall():
-                argument = "" if expr.argument is None else f"({self.text(expr.argument)})"
-                return f"{expr.function}{argument} {_one_line(expr.clauses)}"
-            case Call(function="list"):
-                return f"[{self._list(expr.arguments)}]"
-            case Call():
-                return f"{expr.function}({self._list(expr.arguments)})"
-            case Item():
-                return f"{self.text(expr.items, _PRIMARY)}[{self.text(expr.index)}]"
-            case Case():
-                return self._case(expr)
-            case Search():
-                return f"search({self._list((expr.field, expr.query))})"
-            case MatchText():
-                return f"match_text({self._list((expr.field, expr.query))})"
-            case Fuzzy():
-                return f"fuzzy({self._list((expr.field, expr.query, expr.max_edits))})"
-            case Bm25():
-                return f"bm25({self._list((expr.field, expr.query))})"
-            case Nearest():
-                return f"nearest({self._list((expr.field, expr.query))})"
-            case Rrf():
-                return f"rrf({self._list((expr.left, expr.right, expr.k))})"
-            case StringLit():
-                return self._string(expr.value)
-            case DateLit():
-                return f"date({self._string(expr.text)})"
-            case DateTimeLit():
-                return f"datetime({self._string(expr.text)})"
-            case DurationLit():
-                return f"duration({self._string(expr.text)})"
-            case BoolLit():
-                return "true" if expr.value else "false"
-            case NullLit():
-                return "null"
-            case ListLit():
-                return f"[{self._list(expr.items)}]"
-            case _:
-                raise AssertionError(f"{type(expr).__name__} has a precedence of its own")
+    def _after(self, offset: int) -> int:
+        """Where the token behind an item stood."""
+        return self._written.after(offset) if self._written else 0
 
-    def _aggregate(self, expr: Aggregate) -> str:
-        if expr.argument is None:
-            return f"{expr.function}(*)"
-        distinct = "distinct " if expr.distinct else ""
-        return f"{expr.function}({distinct}{self._list((expr.argument, expr.fraction))})"
+    def _at(self, offset: int, word: str, doc: Doc, *, first: bool = False) -> Doc:
+        """A document that begins with a word, which stood before this offset of the text."""
+        return self._exprs.at(self._written.before(offset, word), doc, first=first) if self._written else doc
 
-    def _case(self, expr: Case) -> str:
-        branches = (f"when {self.text(when.condition)} then {self.text(when.value)} " for when in expr.branches)
-        otherwise = "" if expr.otherwise is None else f"else {self.text(expr.otherwise)} "
-        return f"case {''.join(branches)}{otherwise}end"
+    # --- reads --------------------------------------------------------------------------------------------------------
 
-    def _list(self, items: Iterable[Expr | None]) -> str:
-        return ", ".join(self.text(item) for item in items if item is not None)
+    def _body(self, body: Read | Union | Mutation) -> Iterator[Doc]:
+        match body:
+            case Read():
+                yield from self._read(body, first=True)
+            case Union():
+                yield from self._body(body.left)
+                keyword = f"union {'all ' if body.keeps_repeats else ''}{{"
+                right = joined(self._read(body.right, first=True), HARD)
+                begin = _first_part(body.right).clauses[0].span.start
+                yield self._at(begin, "union", (keyword, Nest((HARD, right)), HARD, "}"))
+                yield from self._order_and_bounds(body, None)
+            case Mutation():
+                for number, statement in enumerate(body.statements):
+                    yield self._marked(statement, first=not number)
+
+    def _read(self, read: Read, *, first: bool) -> Iterator[Doc]:
+        if read.before is not None:
+            yield from self._part(read.before, "with", "where", first=first)
+        yield from self._part(read, "return", "having", first=first and read.before is None)
+
+    def _part(self, read: Read, results: str, condition: str, *, first: bool) -> Iterator[Doc]:
+        """One match block and what is made of its rows."""
+        if results == "with" and read.before is not None:
+            yield from self._part(read.before, "with", "where", first=first)
+            first = False
+        if read.clauses:
+            yield self._match(read.clauses, first=first)
+        items = [
+            self._exprs.at(item.span.start, self._projection(item), first=item is read.projections[0])
+            for item in read.projections
+        ]
+        end = self._after(read.projections[-1].span.end)
+        keyword = f"{results} {'distinct ' if read.distinct else ''}{{"
+        block = (keyword, Nest((HARD, joined(items, (",", HARD)))), HARD, self._exprs.closing(end, "}"))
+        yield self._at(read.projections[0].span.start, results, block)
+        if read.having is not None:
+            having = (f"{condition} ", Nest(self._exprs.doc(read.having)))
+            yield self._at(read.having.span.start, condition, having)
+            end = read.having.span.end - 1
+        yield from self._order_and_bounds(read, end)
+
+    def _match(self, clauses: Sequence[Clause], *, first: bool) -> Doc:
+        block = self._exprs.block("match", clauses, self._after(clauses[-1].span.end), HARD)
+        return self._at(clauses[0].span.start, "match", block, first=first)
+
+    def _order_and_bounds(self, read: Read | Union, end: int | None) -> Iterator[Doc]:
+        """`end` is where the last token of what stands before stood, None when that is not known."""
+        if read.orderings:
+            items = [(ordering.span.start, self._ordering(ordering)) for ordering in read.orderings]
+            end = self._after(read.orderings[-1].span.end)
+            order = self._exprs.bracketed("order {", items, (end, "}"), LINE)
+            yield self._at(read.orderings[0].span.start, "order", order)
+        for name, count in (("limit", read.limit), ("offset", read.offset)):
+            if count is not None:
+                doc = f"{name} {count if isinstance(count, int) else print_expr(count)}"
+                yield doc if end is None or not self._written else self._exprs.at(self._after(end + 1), doc)
+                end = None
+
+    def _projection(self, projection: Projection | AllProperties) -> Doc:
+        if isinstance(projection, AllProperties):
+            return f"${projection.variable}.*"
+        alias = f" as {projection.alias}" if projection.alias is not None else ""
+        return (self._exprs.doc(projection.expr), alias)
+
+    def _ordering(self, ordering: Ordering) -> Doc:
+        direction = {None: "", False: " asc", True: " desc"}[ordering.descending]
+        nulls = {None: "", False: " nulls last", True: " nulls first"}[ordering.nulls_first]
+        return (self._exprs.doc(ordering.expr), direction + nulls)
+
+    # --- statements ---------------------------------------------------------------------------------------------------
+
+    def _marked(self, statement: Statement, *, first: bool) -> Doc:
+        """A statement behind a line break."""
+        doc = self.statement(statement)
+        if isinstance(statement, MatchInsert | MatchUpdate | MatchDelete):
+            return self._at(statement.clauses[0].span.start, "match", doc, first=first)
+        return self._exprs.at(statement.span.start, doc, first=first)
+
+    def statement(self, statement: Statement) -> Doc:
+        match statement:
+            case Insert() | Upsert():
+                verb = type(statement).__name__.lower()
+                return (f"{verb} {statement.type_name} ", self._assignments(statement.assignments))
+            case Update():
+                values = self._assignments(statement.assignments)
+                condition = Nest(self._exprs.doc(statement.condition))
+                return (f"update {statement.type_name} set ", values, " where ", condition)
+            case Delete():
+                return (f"delete {statement.type_name} where ", Nest(self._exprs.doc(statement.condition)))
+            case MatchInsert() | MatchUpdate() | MatchDelete():
+                end = self._after(statement.clauses[-1].span.end)
+                block = self._exprs.block("match", statement.clauses, end, HARD)
+                done = self._done_with_matches(statement)
+                return (block, HARD, self._exprs.at(self._after(end + 1), done) if self._written else done)
+
+    def _done_with_matches(self, statement: MatchInsert | MatchUpdate | MatchDelete) -> Doc:
+        match statement:
+            case MatchInsert():
+                return self.statement(statement.statement)
+            case MatchUpdate():
+                return (f"update ${statement.variable.name} set ", self._assignments(statement.assignments))
+            case MatchDelete():
+                return f"delete ${statement.variable.name}"
+
+    def _assignments(self, assignments: Sequence[Assignment]) -> Doc:
+        pairs = [(pair.span.start, self._exprs.pair(pair.property, pair.value)) for pair in assignments]
+        return self._exprs.bracketed("{", pairs, (self._after(assignments[-1].span.end), "}"), LINE)
 
 
-def _string(text: str) -> str:
-    return f'"{text.translate(_ESCAPES)}"'
+def _first_part(read: Read) -> Read:
+    """The part of a read that its text begins with."""
+    while read.before is not None:
+        read = read.before
+    return read

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
 from typing import NoReturn, TypeVar
 
 from omnigraph.errors import CatalogError
@@ -22,10 +21,28 @@ _Named = TypeVar("_Named", NodeType, EdgeType, Property)
 _NOTHING = SchemaIR(Catalog(nodes={}, edges={}, interfaces={}), next_type_id=1, next_property_ids={})
 
 
-def accept_schema(catalog: Catalog, previous: SchemaIR | None = None, incarnation: int = 0) -> SchemaIR:
-    """The schema with stable ids: those of `previous` where identity continues, else new ones of this incarnation."""
+class _Numbers:
+    """Numbers that are given out from a free one on; `apart`: how many are left out before the first."""
+
+    def __init__(self, free: int, apart: int) -> None:
+        self.free = free
+        self._apart = apart
+
+    def take(self) -> int:
+        """The next free number."""
+        number = self.free + self._apart
+        self.free, self._apart = number + 1, 0
+        return number
+
+
+def accept_schema(catalog: Catalog, previous: SchemaIR | None = None, incarnation: int = 0, apart: int = 0) -> SchemaIR:
+    """The schema with stable ids: those of `previous` where identity continues, else new ones of this incarnation.
+
+    `apart`: how many numbers are left out before the first new one. Branches that start from one schema and both add something
+    must not give it the same number; each leaves out a number of its own.
+    """
     before = previous or _NOTHING
-    type_ids = count(before.next_type_id)
+    type_ids = _Numbers(before.next_type_id, apart)
     next_property_ids: dict[str, int] = {}
 
     def accept_all(wanted: Mapping[str, _Entity], earlier: Mapping[str, _Entity]) -> dict[str, _Entity]:
@@ -33,30 +50,31 @@ def accept_schema(catalog: Catalog, previous: SchemaIR | None = None, incarnatio
         for name, origin in _origins(wanted, earlier).items():
             entity = wanted[name]
             if origin is None:
-                entity = replace(entity, id=next(type_ids), incarnation=incarnation)
-                next_property_id = 1
+                entity = replace(entity, id=type_ids.take(), incarnation=incarnation)
+                numbers = _Numbers(1, 0)
             else:
                 entity = replace(entity, id=origin.id, incarnation=origin.incarnation)
-                next_property_id = before.next_property_ids[origin.type_key]
-            accepted[name], next_property_ids[entity.type_key] = _accept_properties(entity, origin, next_property_id)
+                numbers = _Numbers(before.next_property_ids[origin.type_key], apart)
+            accepted[name] = _accept_properties(entity, origin, numbers)
+            next_property_ids[entity.type_key] = numbers.free
         return accepted
 
     nodes = accept_all(catalog.nodes, before.catalog.nodes)
     edges = accept_all(catalog.edges, before.catalog.edges)
-    return SchemaIR(Catalog(nodes, edges, catalog.interfaces), next(type_ids), next_property_ids)
+    accepted = Catalog(nodes, edges, catalog.interfaces)
+    return SchemaIR(accepted, type_ids.free, next_property_ids, before.aliases)
 
 
-def _accept_properties(entity: _Entity, origin: _Entity | None, next_property_id: int) -> tuple[_Entity, int]:
-    """The type with numbered properties and its key in identity order, and the next free property id."""
-    ids = count(next_property_id)
+def _accept_properties(entity: _Entity, origin: _Entity | None, numbers: _Numbers) -> _Entity:
+    """The type with numbered properties and its key in identity order."""
     origins = _origins(entity.properties, origin.properties if origin else {})
     properties = {
-        name: replace(entity.properties[name], id=before.id if before else next(ids))
+        name: replace(entity.properties[name], id=before.id if before else numbers.take())
         for name, before in origins.items()
     }
     new_names = {before.name: name for name, before in origins.items() if before}
     key = _continued_key(entity.key, origin.key if origin else None, new_names)
-    return replace(entity, properties=properties, key=key), next(ids)
+    return replace(entity, properties=properties, key=key)
 
 
 def _continued_key(

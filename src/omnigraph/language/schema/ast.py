@@ -82,10 +82,13 @@ class Cardinality:
 
 @dataclass(frozen=True, slots=True)
 class PropertyDecl:
+    """A property; `enum_values` are those of its type in the order they are written in."""
+
     name: str
     type: PropType
     annotations: tuple[Annotation, ...] = ()
     span: Span = field(default=NOWHERE, compare=False)
+    enum_values: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import NoReturn
 
 from omnigraph.language.scanner import Mismatch, Scanner
@@ -66,6 +67,8 @@ def parse_type(text: str) -> PropType:
     scan = Scanner(Source(text))
     try:
         found = _type(scan, scan.at)
+        if found.enum is not None:
+            found = replace(found, enum=tuple(sorted(found.enum)))
         if not scan.at_end():
             scan.fail("the end of the type")
     except Mismatch:
@@ -179,11 +182,15 @@ def _property(scan: Scanner) -> PropertyDecl:
     name = scan.take_ident()
     scan.expect(":")
     prop_type = _type(scan, start)
+    values = prop_type.enum or ()
     annotations = _annotations(scan)
-    return PropertyDecl(name, prop_type, annotations, scan.span_from(start))
+    if values:
+        prop_type = replace(prop_type, enum=tuple(sorted(values)))
+    return PropertyDecl(name, prop_type, annotations, scan.span_from(start), values)
 
 
 def _type(scan: Scanner, property_start: int) -> PropType:
+    """A type as it is written: the values of an enum are not sorted yet."""
     if scan.accept("["):
         scalar = _base_type(scan)
         scan.expect("]")
@@ -220,7 +227,7 @@ def _enum_values(scan: Scanner, property_start: int) -> tuple[str, ...]:
         scan.source.semantic_error(
             f"enum has duplicate values: `{repeated[0]}` is listed more than once", scan.span_from(property_start)
         )
-    return tuple(sorted(values))
+    return tuple(values)
 
 
 # --- annotations and constraints --------------------------------------------------------------------------------------

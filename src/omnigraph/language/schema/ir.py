@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeVar
 
@@ -34,17 +34,20 @@ class SchemaIR:
     next_type_id: int
     #: By type key: the id that the next new property of that type gets.
     next_property_ids: Mapping[str, int]
+    #: What two branches have added alike and a merge has made one: the other identity, and the one that stayed. A type is
+    #: `<id>-<incarnation>` in hex digits, a property `<type>/<id>`.
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The canonical JSON: one text for one schema."""
-        return _canonical(
-            {
-                "format": FORMAT,
-                "next_type_id": hex_id(self.next_type_id),
-                "next_property_ids": dict(self.next_property_ids),
-                "catalog": catalog_to_document(self.catalog),
-            }
-        )
+        document: Document = {
+            "format": FORMAT,
+            "next_type_id": hex_id(self.next_type_id),
+            "next_property_ids": dict(self.next_property_ids),
+            "catalog": catalog_to_document(self.catalog),
+        }
+        # Only where there are some: most schemas have none, and their hash stays what it always was.
+        return _canonical(document | {"aliases": dict(self.aliases)} if self.aliases else document)
 
     @classmethod
     def from_json(cls, text: str | bytes, path: str | None = None) -> SchemaIR:
@@ -119,6 +122,7 @@ def _read(document: object) -> SchemaIR:
         catalog=catalog_from_document(Fields(fields.get("catalog", dict), "catalog")),
         next_type_id=fields.hex("next_type_id"),
         next_property_ids=fields.integers("next_property_ids"),
+        aliases=_aliases(document.get("aliases", {})),
     )
     _check_identities(ir)
     _check_references(ir.catalog)
@@ -126,6 +130,12 @@ def _read(document: object) -> SchemaIR:
     if ir.to_json().encode() != _canonical(document).encode():
         raise Malformed("it has fields or an order that no accepted schema has")
     return ir
+
+
+def _aliases(found: object) -> Mapping[str, str]:
+    if not isinstance(found, dict) or not all(isinstance(name, str) for pair in found.items() for name in pair):
+        raise Malformed("aliases is not an object of texts")
+    return found
 
 
 def _check_identities(ir: SchemaIR) -> None:

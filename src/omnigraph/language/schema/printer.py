@@ -1,20 +1,33 @@
-"""Catalog → `.pg` text that means the same: parsed again it has the same fingerprint."""
+"""Catalog → `.pg` text that means the same: parsed again it has the same fingerprint. And declarations as they are written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
+from omnigraph.language.layout import HARD, LINE, SOFT, Doc, Group, Mark, Nest, filled, joined, render
 from omnigraph.language.schema.ast import (
     Annotation,
     Cardinality,
     CheckConstraint,
+    Constraint,
+    Declaration,
+    EdgeDecl,
+    IndexConstraint,
+    InterfaceDecl,
+    KeyConstraint,
     LiteralValue,
     Name,
+    NodeDecl,
+    PropertyDecl,
     RangeConstraint,
+    SchemaFile,
+    UniqueConstraint,
 )
 from omnigraph.language.schema.catalog import Catalog, EdgeType, EntityType, InterfaceType, NodeType, Property
 from omnigraph.language.schema.ir import SchemaIR
+from omnigraph.language.types import PropType
+from omnigraph.language.written import Written
 
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
@@ -28,6 +41,16 @@ def print_schema(schema: SchemaIR | Catalog) -> str:
         *(_edge(edge) for edge in catalog.edges.values()),
     ]
     return "\n".join(declarations)
+
+
+def print_type(entity: NodeType | EdgeType) -> str:
+    """One type as text."""
+    return _edge(entity) if isinstance(entity, EdgeType) else _node(entity)
+
+
+def print_property(declared: Property) -> str:
+    """One property as text, without the constraints of its type that name it."""
+    return _property(declared, ())
 
 
 def _interface(interface: InterfaceType) -> str:
@@ -132,20 +155,100 @@ def type_annotations(entity: EntityType) -> Iterator[str]:
     yield from map(_annotation, entity.annotations)
 
 
-def _annotation(annotation: Annotation) -> str:
+def _annotation(annotation: Annotation, written: Written | None = None) -> str:
     if annotation.value is None:
         return f"@{annotation.name}"
-    value = annotation.value.text if isinstance(annotation.value, Name) else _literal(annotation.value)
-    arguments = (f"{key}={_literal(argument)}" for key, argument in annotation.arguments)
+    value = annotation.value.text if isinstance(annotation.value, Name) else _literal(annotation.value, written)
+    arguments = (f"{key}={_literal(argument, written)}" for key, argument in annotation.arguments)
     return f"@{annotation.name}({', '.join([value, *arguments])})"
+
+
+# --- declarations as they are written -----------------------------------------------------------------------------------
+
+_KEYWORDS = {KeyConstraint: "key", UniqueConstraint: "unique", IndexConstraint: "index"}
+
+
+def print_declarations(file: SchemaFile, written: Written) -> str:
+    """The declarations of a file in their order, with the comments of the text that they were read from.
+
+    `file` holds what the grammar read: nothing that a node inherits is printed.
+    """
+    docs: list[Doc] = []
+    short_before = False
+    for declaration in file.declarations:
+        is_short = isinstance(declaration, EdgeDecl) and not (declaration.properties or declaration.constraints)
+        # Edges without a body may stand line by line.
+        mark = Mark(declaration.span.start, "keep" if is_short and short_before else "always")
+        docs.append((mark, _declaration(declaration, written), HARD))
+        short_before = is_short
+    return render((*docs, Mark(len(file.source.text))), written)
+
+
+def _declaration(declaration: Declaration, written: Written) -> Doc:
+    words: list[Doc] = []
+    members: list[tuple[int, Doc]] = [(prop.span.start, _declared(prop, written)) for prop in declaration.properties]
+    match declaration:
+        case InterfaceDecl():
+            head = f"interface {declaration.name}"
+        case NodeDecl():
+            head = f"node {declaration.name}"
+            words = [_word(annotation, written) for annotation in declaration.annotations]
+            if declaration.implements:
+                words.append((LINE, f"implements {', '.join(declaration.implements)}"))
+        case EdgeDecl():
+            head = f"edge {declaration.name}: {declaration.from_type} -> {declaration.to_type}"
+            if declaration.cardinality != Cardinality():
+                words = [(LINE, print_cardinality(declaration.cardinality))]
+            words += [_word(annotation, written) for annotation in declaration.annotations]
+    if not isinstance(declaration, InterfaceDecl):
+        # What a bare `@key` stands for has the place of its annotation.
+        sugar = {annotation.span for prop in declaration.properties for annotation in prop.annotations}
+        own = [constraint for constraint in declaration.constraints if constraint.span not in sugar]
+        members += [(constraint.span.start, _constraint(constraint, written)) for constraint in own]
+    header = Group((head, Nest(tuple(words))))
+    if not members and isinstance(declaration, EdgeDecl):
+        return header
+    members.sort(key=lambda member: member[0])
+    body = (
+        (HARD, Mark(start, "keep" if number else "first"), member) for number, (start, member) in enumerate(members)
+    )
+    return (header, " {", Nest(tuple(body)), HARD, Mark(declaration.span.end - 1, "close"), "}")
+
+
+def _declared(prop: PropertyDecl, written: Written) -> Doc:
+    words = tuple(_word(annotation, written) for annotation in prop.annotations)
+    return Group((f"{prop.name}: ", _type(prop.type, prop.enum_values), Nest(words)))
+
+
+def _type(kind: PropType, values: Sequence[str]) -> Doc:
+    """A type; the values of an enum stay in the order they are written in."""
+    if not values:
+        return str(kind)
+    return (Group(("enum(", Nest((SOFT, filled(values))), SOFT, ")")), "?" if kind.nullable else "")
+
+
+def _word(annotation: Annotation, written: Written) -> Doc:
+    return (LINE, Mark(annotation.span.start), _annotation(annotation, written))
+
+
+def _constraint(constraint: Constraint, written: Written) -> Doc:
+    match constraint:
+        case RangeConstraint():
+            return print_rule(constraint)
+        case CheckConstraint():
+            return f"@check({constraint.property}, {_literal(constraint.pattern, written)})"
+        case _:
+            columns = joined(constraint.properties, (",", LINE))
+            return Group((f"@{_KEYWORDS[type(constraint)]}(", Nest((SOFT, columns)), SOFT, ")"))
 
 
 # --- literals ---------------------------------------------------------------------------------------------------------
 
 
-def _literal(value: LiteralValue) -> str:
+def _literal(value: LiteralValue, written: Written | None = None) -> str:
     if isinstance(value, str):
-        return f'"{value.translate(_ESCAPES)}"'
+        spelt = written.spelling(value) if written else None
+        return spelt or f'"{value.translate(_ESCAPES)}"'
     if isinstance(value, bool):
         return "true" if value else "false"
     return _number(value)

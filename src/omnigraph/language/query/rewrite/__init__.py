@@ -52,9 +52,9 @@ def rewrite_mutation(plan: MutationPlan) -> MutationPlan:
     return MutationPlan(tuple(map(rewritten, plan.statements)))
 
 
-def rewrite(plan: Plan) -> Plan:
+def rewrite(plan: Plan, rules: tuple[Rule, ...] = RULES) -> Plan:
     """The plan after all rules."""
-    for rule in RULES:
+    for rule in rules:
         plan = rule(plan)
     return plan
 

@@ -1,0 +1,490 @@
+"""Three schemas become one: a change of one side is taken, an equal change of both once, and all else is a clash. Pure.
+
+Types and properties are compared by their stable numbers (`sameness`); names, endpoints and the columns of a rule are turned into
+numbers first, so that a rename on one side and a use on the other meet. What both sides have added under one name is one thing
+when it is declared alike. The merged schema is printed and compiled like any other, so it keeps every rule of the language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from omnigraph.errors import LanguageError
+from omnigraph.language.schema.accept import accept_schema
+from omnigraph.language.schema.ast import CheckConstraint, RangeConstraint
+from omnigraph.language.schema.build import compile_schema
+from omnigraph.language.schema.catalog import Catalog, EdgeType, Embed, InterfaceType, NodeType, Property
+from omnigraph.language.schema.ir import SchemaIR
+from omnigraph.language.schema.printer import print_property, print_schema, print_type
+from omnigraph.language.schema.sameness import Entity, Sameness, aliases_of, sameness, types_of
+from omnigraph.language.schema.shapes import (
+    ABSENT,
+    CLASH,
+    Column,
+    Shape,
+    columns_of,
+    declared_in,
+    key_of,
+    keyed,
+    kind_of,
+    meaning,
+    merged_fact,
+    merged_set,
+    property_meaning,
+    shapes_of,
+    texts_of,
+    without_column,
+)
+
+Side = Literal["ours", "theirs"]
+#: A thing of the merged schema: a type by its number, or one of its properties.
+Thing = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Two changes that do not go together, with the declarations of all sides; None where a side has none."""
+
+    type_key: str
+    #: The property it is about; None: the type itself.
+    property: str | None
+    message: str
+    base: str | None = None
+    ours: str | None = None
+    theirs: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A type or property that one side has dropped and the other has left as it was; the other may have new data in it."""
+
+    by: Side
+    thing: Thing
+    type_key: str
+    property: str | None = None
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The merged schema. With clashes it is only a proposal: it has what ours says, and keeps what one side dropped."""
+
+    ir: SchemaIR
+    same: Sameness
+    clashes: tuple[Clash, ...] = ()
+    #: Clashes that were decided for a side.
+    decided: tuple[Clash, ...] = ()
+    drops: tuple[Drop, ...] = ()
+
+
+def merge_schemas(
+    base: SchemaIR,
+    ours: SchemaIR,
+    theirs: SchemaIR,
+    *,
+    incarnation: int = 0,
+    prefer: Side | None = None,
+    keep: frozenset[Thing] = frozenset(),
+) -> Merged:
+    """Merge two schemas by what each has changed since the base.
+
+    `incarnation`: of types that only theirs has, whose tables are made anew. `prefer`: the side that decides clashes.
+    `keep`: things that stay although one side has dropped them.
+    """
+    met: tuple[Clash, ...] = ()
+    while True:
+        work = _Work(base, ours, theirs, incarnation, prefer, set(keep))
+        merged = work.merged()
+        if work.keep == keep:
+            if prefer is None:
+                return replace(merged, clashes=(*met, *merged.clashes))
+            return replace(merged, decided=(*met, *merged.decided))
+        # Something that stays needs something that was to go.
+        keep, met = frozenset(work.keep), (*met, *work.needed)
+
+
+# --- the merge --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Work:
+    base: SchemaIR
+    ours: SchemaIR
+    theirs: SchemaIR
+    incarnation: int
+    prefer: Side | None
+    keep: set[Thing]
+    clashes: list[Clash] = field(default_factory=list)
+    decided: list[Clash] = field(default_factory=list)
+    drops: list[Drop] = field(default_factory=list)
+    #: Clashes that made something stay; the next round does not meet them again.
+    needed: list[Clash] = field(default_factory=list)
+
+    def merged(self) -> Merged:
+        same = sameness([self.ours, self.theirs, self.base])
+        self._join_added(same)
+        self.shapes = [shapes_of(ir, same) for ir in (self.base, self.ours, self.theirs)]
+        merged: dict[int, Shape] = {}
+        for number in dict.fromkeys(number for shapes in (self.shapes[1], self.shapes[2]) for number in shapes):
+            shape = self._type(number)
+            if shape is not None:
+                merged[number] = shape
+        self._names(merged)
+        self._require_ends(merged)
+        self._require_columns(merged)
+        interfaces = self._interfaces(merged)
+        raw = self._raw(merged, interfaces, same)
+        return Merged(self._checked(raw), same, tuple(self.clashes), tuple(self.decided), tuple(self.drops))
+
+    # --- what both have added -----------------------------------------------------------------------------------------
+
+    def _join_added(self, same: Sameness) -> None:
+        """What both sides have added under one name is one thing; that it is declared otherwise is found when it is merged."""
+        known = {same.type(entity.id) for entity in types_of(self.base)}
+        of_ours = {entity.type_key: entity for entity in types_of(self.ours) if same.type(entity.id) not in known}
+        for entity in types_of(self.theirs):
+            twin = of_ours.get(entity.type_key)
+            if twin is None or same.type(entity.id) in known or same.type(entity.id) == same.type(twin.id):
+                continue
+            same.join((twin.id,), (entity.id,))
+            free = self.ours.next_property_ids[twin.type_key]
+            for name, declared in entity.properties.items():
+                # The numbers of both count from 1: what ours does not have gets one that ours has not given out.
+                number = twin.properties[name].id if name in twin.properties else free + declared.id
+                same.join((twin.id, number), (entity.id, declared.id))
+        mine = {same.type(entity.id): entity for entity in types_of(self.ours)}
+        old = {
+            same.type(entity.id): {same.property(entity.id, declared.id) for declared in entity.properties.values()}
+            for entity in types_of(self.base)
+        }
+        for entity in types_of(self.theirs):
+            twin = mine.get(same.type(entity.id))
+            for name, declared in entity.properties.items() if twin is not None else ():
+                added = twin.properties.get(name) if twin is not None else None
+                if twin is None or added is None:
+                    continue
+                numbers = same.property(twin.id, added.id), same.property(entity.id, declared.id)
+                if numbers[0] != numbers[1] and not {*numbers} & old.get(same.type(entity.id), set()):
+                    same.join((twin.id, added.id), (entity.id, declared.id))
+
+    # --- one type -----------------------------------------------------------------------------------------------------
+
+    def _type(self, number: int) -> Shape | None:
+        base, ours, theirs = (shapes.get(number) for shapes in self.shapes)
+        if ours is None or theirs is None:
+            there = ours or theirs
+            assert there is not None
+            if base is None:
+                return there
+            return self._one_sided(number, base, there, "theirs" if theirs is None else "ours")
+        return self._both(number, base, ours, theirs)
+
+    def _one_sided(self, number: int, base: Shape, there: Shape, dropped_by: Side) -> Shape | None:
+        """A type that one side has dropped."""
+        key = there.entity.type_key
+        if (number,) in self.keep:
+            return there
+        if meaning(base) == meaning(there):
+            self.drops.append(Drop(dropped_by, (number,), key))
+            return None
+        message = f"{key} was dropped on one side and changed on the other"
+        texts = {"base": print_type(base.entity), _other(dropped_by): print_type(there.entity)}
+        gone = self._clash(Clash(key, None, message, **texts)) == dropped_by
+        return None if gone else there
+
+    def _both(self, number: int, base: Shape | None, ours: Shape, theirs: Shape) -> Shape:
+        key = ours.entity.type_key
+        if base is None and (ours.entity.id != theirs.entity.id) and meaning(ours) != meaning(theirs):
+            clash = Clash(
+                key, None, f"{key} was added on both sides with different declarations", *texts_of(None, ours, theirs)
+            )
+            if keyed(ours) != keyed(theirs):
+                # Ids are made of the key: rows of one declaration can not become rows of the other.
+                self.clashes.append(clash)
+                return ours
+            return theirs if self._clash(clash) == "theirs" else ours
+        facts = self._facts(
+            {} if base is None else base.facts,
+            ours.facts,
+            theirs.facts,
+            lambda what: Clash(key, None, f"{key}: {what}", *texts_of(base, ours, theirs)),
+        )
+        sets = {
+            name: merged_set({} if base is None else base.sets, ours.sets, theirs.sets, name)
+            for name in {**ours.sets, **theirs.sets}
+        }
+        properties: dict[int, Mapping[str, Any]] = {}
+        declared: dict[int, Property] = {}
+        for found in dict.fromkeys((*ours.properties, *theirs.properties)):
+            merged = self._property(number, found, base, ours, theirs)
+            if merged is not None:
+                properties[found] = merged
+                declared[found] = ours.declared.get(found) or theirs.declared[found]
+        return Shape(ours.entity, facts, sets, properties, declared)
+
+    def _property(
+        self, number: int, found: int, base: Shape | None, ours: Shape, theirs: Shape
+    ) -> Mapping[str, Any] | None:
+        was, mine, other = (None if s is None else s.properties.get(found) for s in (base, ours, theirs))
+        there = ours if found in ours.declared else theirs
+        key, name = ours.entity.type_key, there.declared[found].name
+        texts = [
+            None if shape is None or found not in shape.declared else print_property(shape.declared[found])
+            for shape in (base, ours, theirs)
+        ]
+        label = f"{ours.entity.name}.{name}"
+        if mine is not None and other is not None:
+            return self._facts(was or {}, mine, other, lambda what: Clash(key, name, f"{label}: {what}", *texts))
+        facts = mine if mine is not None else other
+        assert facts is not None
+        if was is None or (number, found) in self.keep:
+            return facts
+        dropped_by: Side = "theirs" if other is None else "ours"
+        if property_meaning(was) == property_meaning(facts):
+            self.drops.append(Drop(dropped_by, (number, found), key, name))
+            return None
+        clash = Clash(key, name, f"{label} was dropped on one side and changed on the other", *texts)
+        return None if self._clash(clash) == dropped_by else facts
+
+    def _facts(
+        self, base: Mapping[Any, Any], ours: Mapping[Any, Any], theirs: Mapping[Any, Any], clash: Callable[[str], Clash]
+    ) -> dict[Any, Any]:
+        merged: dict[Any, Any] = {}
+        clashing: list[str] = []
+        open_facts: list[Any] = []
+        for name in dict.fromkeys((*ours, *theirs)):
+            value = merged_fact(name, *(side.get(name, ABSENT) for side in (base, ours, theirs)))
+            if value is CLASH:
+                open_facts.append(name)
+                clashing.append(name if isinstance(name, str) else f"@{name[0]}")
+            elif value is not ABSENT:
+                merged[name] = value
+        if open_facts:
+            verb = "declared" if not base else "changed"
+            found = clash(f"{' and '.join(clashing)} {verb} differently on both sides")
+            if {"key", "ends"} & {*open_facts}:
+                # Ids and rows are made for one key and one pair of types: neither side can take the other's.
+                self.clashes.append(found)
+                side = None
+            else:
+                side = self._clash(found)
+            for name in open_facts:
+                value = (theirs if side == "theirs" else ours).get(name, ABSENT)
+                if value is not ABSENT:
+                    merged[name] = value
+        return merged
+
+    def _clash(self, clash: Clash) -> Side | None:
+        """Take a clash down; the side that decides it, None when none does."""
+        (self.clashes if self.prefer is None else self.decided).append(clash)
+        return self.prefer
+
+    # --- what has to fit together -------------------------------------------------------------------------------------
+
+    def _names(self, merged: dict[int, Shape]) -> None:
+        """Two things under one name: the one that the deciding side calls so has it."""
+        seen: dict[str, int] = {}
+        for number in list(merged):
+            shape = merged[number]
+            key = key_of(shape)
+            if key in seen:
+                self._same_name(merged, key, seen[key], number)
+            else:
+                seen[key] = number
+        for number, shape in merged.items():
+            self._property_names(number, shape, merged)
+
+    def _same_name(self, merged: dict[int, Shape], key: str, first: int, second: int) -> None:
+        texts = {
+            side: print_type(shapes[number].entity)
+            for side, shapes in (("ours", self.shapes[1]), ("theirs", self.shapes[2]))
+            for number in (first, second)
+            if number in shapes and shapes[number].entity.type_key == key
+        }
+        side = self._clash(Clash(key, None, f"{key} is the name of different types on both sides", **texts)) or "ours"
+        chosen = self.shapes[1 if side == "ours" else 2]
+        loser = second if first in chosen and chosen[first].entity.type_key == key else first
+        if loser in chosen:
+            named = {name: chosen[loser].facts[name] for name in ("name", "annotations")}
+            facts = {**merged[loser].facts, **named}
+            merged[loser] = replace(merged[loser], facts=facts)
+        else:
+            del merged[loser]
+
+    def _property_names(self, number: int, shape: Shape, merged: dict[int, Shape]) -> None:
+        seen: dict[str, int] = {}
+        for found, facts in list(shape.properties.items()):
+            name = facts["name"]
+            if name not in seen:
+                seen[name] = found
+                continue
+            key = key_of(shape)
+            message = f"{key.partition(':')[2]}.{name} is the name of different properties on both sides"
+            side = self._clash(Clash(key, name, message)) or "ours"
+            chosen = self.shapes[1 if side == "ours" else 2].get(number)
+            of_side = {} if chosen is None else chosen.properties
+            loser = found if of_side.get(seen[name], {}).get("name") == name else seen[name]
+            properties = dict(merged[number].properties)
+            if loser in of_side:
+                properties[loser] = {**properties[loser], "name": of_side[loser]["name"]}
+            else:
+                del properties[loser]
+            merged[number] = replace(merged[number], properties=properties)
+
+    def _require_ends(self, merged: dict[int, Shape]) -> None:
+        """An edge type whose node type one side has dropped."""
+        for number, shape in list(merged.items()):
+            for end in shape.facts.get("ends", ()):
+                if end in merged or (end,) in self.keep:
+                    continue
+                dropped_by: Side = "ours" if end not in self.shapes[1] else "theirs"
+                node = next(shapes[end].entity for shapes in self.shapes if end in shapes)
+                message = f"{key_of(shape)} joins {node.name}, which was dropped on the other side"
+                texts = {_other(dropped_by): print_type(shape.entity)}
+                clash = Clash(key_of(shape), None, message, **texts)
+                if self._clash(clash) == dropped_by:
+                    merged.pop(number, None)
+                    break
+                self.keep.add((end,))
+                self.needed.append(clash)
+
+    def _require_columns(self, merged: dict[int, Shape]) -> None:
+        """A rule about a property that one side has dropped."""
+        for number, shape in list(merged.items()):
+            there = {*shape.properties, "src", "dst"}
+            for column in {name for name in columns_of(shape) if name not in there}:
+                dropped_by = self._dropper(number, column)
+                name = next(
+                    declared_in(s, number)[column].name for s in self.shapes if column in declared_in(s, number)
+                )
+                message = f"{key_of(shape)} has a rule about {name}, which was dropped on the other side"
+                clash = Clash(key_of(shape), name, message)
+                if self._clash(clash) == dropped_by:
+                    shape = merged[number] = without_column(merged[number], column)
+                else:
+                    self.keep.add((number, int(column)))
+                    self.needed.append(clash)
+
+    def _dropper(self, number: int, column: Column) -> Side:
+        return "ours" if column not in declared_in(self.shapes[1], number) else "theirs"
+
+    def _interfaces(self, merged: Mapping[int, Shape]) -> dict[str, InterfaceType]:
+        sides = [ir.catalog.interfaces for ir in (self.base, self.ours, self.theirs)]
+        needed = {name for shape in merged.values() for name in shape.sets.get("implements", ())}
+        found: dict[str, InterfaceType] = {}
+        for name in dict.fromkeys((*sides[1], *sides[2])):
+            base, ours, theirs = (side.get(name, ABSENT) for side in sides)
+            value = merged_fact(name, base, ours, theirs)
+            if value is CLASH:
+                side = self._clash(Clash(f"interface:{name}", None, f"interface {name} differs on both sides"))
+                value = theirs if side == "theirs" else ours
+            if value is ABSENT and name in needed:
+                value = ours if ours is not ABSENT else theirs
+            if value is not ABSENT:
+                found[name] = value
+        return found
+
+    # --- the schema ---------------------------------------------------------------------------------------------------
+
+    def _raw(self, merged: Mapping[int, Shape], interfaces: dict[str, InterfaceType], same: Sameness) -> SchemaIR:
+        names = {number: shape.facts["name"] for number, shape in merged.items()}
+        built = [self._entity(number, shape, names) for number, shape in merged.items() if self._whole(shape, merged)]
+        nodes = {e.name: e for e in sorted(built, key=lambda e: e.name) if isinstance(e, NodeType)}
+        edges = {e.name: e for e in sorted(built, key=lambda e: e.name) if isinstance(e, EdgeType)}
+        free: dict[str, int] = {}
+        for entity in built:
+            counted = [
+                ir.next_property_ids[twin.type_key]
+                for ir in (self.ours, self.theirs, self.base)
+                for twin in types_of(ir)
+                if same.type(twin.id) == entity.id
+            ]
+            free[entity.type_key] = max([1, *counted, *(p.id + 1 for p in entity.properties.values())])
+        irs = (self.ours, self.theirs, self.base)
+        next_type = max([ir.next_type_id for ir in irs] + [entity.id + 1 for entity in built])
+        aliases = aliases_of(irs, built, same)
+        return SchemaIR(Catalog(nodes, edges, dict(sorted(interfaces.items()))), next_type, free, aliases)
+
+    def _whole(self, shape: Shape, merged: Mapping[int, Shape]) -> bool:
+        return all(end in merged for end in shape.facts.get("ends", ()))
+
+    def _entity(self, number: int, shape: Shape, names: Mapping[int, str]) -> Entity:
+        column_names: dict[Column, str] = {found: facts["name"] for found, facts in shape.properties.items()}
+
+        def named(columns: Iterable[Column]) -> tuple[str, ...]:
+            return tuple(column_names.get(column, str(column)) for column in columns)
+
+        def known(columns: Iterable[Column]) -> bool:
+            return all(column in column_names or isinstance(column, str) for column in columns)
+
+        ours = self.shapes[1].get(number)
+        properties = {
+            facts["name"]: _declared_property(self._number(number, found, facts), facts, column_names)
+            for found, facts in shape.properties.items()
+        }
+        facts = shape.facts
+        common: dict[str, Any] = {
+            "name": facts["name"],
+            "properties": dict(sorted(properties.items())),
+            "key": None if facts["key"] is None else named(facts["key"]),
+            "uniques": tuple(sorted(named(columns) for columns in shape.sets["uniques"] if known(columns))),
+            "indexes": tuple(sorted(named(columns) for columns in shape.sets["indexes"] if known(columns))),
+            "ranges": tuple(
+                RangeConstraint(named([name[1]])[0], *value)
+                for name, value in facts.items()
+                if isinstance(name, tuple) and known([name[1]])
+            ),
+            "checks": tuple(
+                CheckConstraint(named([column])[0], pattern)
+                for column, pattern in sorted(shape.sets["checks"], key=str)
+                if known([column])
+            ),
+            "id": number,
+            # The table of a type that ours does not have is made anew.
+            "incarnation": self.incarnation if ours is None else ours.entity.incarnation,
+            "description": facts["description"],
+            "instruction": facts["instruction"],
+            "annotations": facts["annotations"],
+        }
+        if isinstance(shape.entity, EdgeType):
+            from_type, to_type = (names[end] for end in facts["ends"])
+            return EdgeType(**common, from_type=from_type, to_type=to_type, cardinality=facts["cardinality"])
+        return NodeType(**common, implements=tuple(sorted(shape.sets["implements"])))
+
+    def _number(self, number: int, found: int, facts: Mapping[str, Any]) -> int:
+        """The number of a property. One that has another kind of values than ours had under this number is another column."""
+        mine, other = (declared_in(shapes, number).get(found) for shapes in self.shapes[1:])
+        if mine is None or other is None or kind_of(mine.type) == kind_of(facts["type"]) or other.id == mine.id:
+            return found
+        theirs = self.shapes[2][number].entity
+        # Of a type that both have added, the numbers of theirs are not those of ours.
+        same_type = theirs.id == self.shapes[1][number].entity.id
+        return other.id if same_type else self.ours.next_property_ids[self.shapes[1][number].entity.type_key] + other.id
+
+    def _checked(self, raw: SchemaIR) -> SchemaIR:
+        """The schema as the language understands it; that it can not be said in the language is a clash that no side decides."""
+        try:
+            return accept_schema(compile_schema(print_schema(raw)), raw)
+        except LanguageError as error:
+            if not self.clashes:
+                self.clashes.append(Clash("schema:", None, f"both schemas together are not valid: {error}"))
+            return raw
+
+
+def _declared_property(number: int, facts: Mapping[str, Any], names: Mapping[Column, str]) -> Property:
+    embed = facts["embed"]
+    return Property(
+        name=facts["name"],
+        type=facts["type"],
+        id=number,
+        embed=None if embed is None or embed[0] not in names else Embed(names[embed[0]], embed[1]),
+        default=facts["default"],
+        metric=facts["metric"],
+        description=facts["description"],
+        annotations=facts["annotations"],
+    )
+
+
+def _other(side: Side) -> Side:
+    return "theirs" if side == "ours" else "ours"
