@@ -61,6 +61,26 @@ def test_a_query_follows_the_feed(graph: og.Graph, tmp_path: Path) -> None:
     assert [(row["commit_id"], row["op"], row["id"]) for row in every[2:]] == told
 
 
+def test_a_batch_has_at_most_so_many_commits(graph: og.Graph, tmp_path: Path) -> None:
+    begin = graph.changes().cursor
+    for name in ("eve", "fay", "gus"):
+        call(graph, "put_link", name, 1, "ada")
+    frame = graph.spark_changes(cursor=begin, max_commits_per_trigger=2)
+    batches: list[set[str]] = []
+    query = (
+        frame.writeStream.foreachBatch(lambda rows, _: batches.append({row.commit_id for row in rows.collect()}))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert [len(batch) for batch in batches] == [2, 1]
+    for wrong in (0, -1, True, "2"):
+        most: Any = wrong
+        with pytest.raises(BadRequest, match="max_commits_per_trigger is a number from 1 on"):
+            graph.spark_changes(max_commits_per_trigger=most)
+
+
 def test_where_a_stream_can_not_begin(graph: og.Graph) -> None:
     cursor = graph.changes(types="Staff").cursor
     with pytest.raises(ChangeCursorRejected):

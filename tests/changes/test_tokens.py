@@ -30,7 +30,7 @@ FILTERS = {
 
 def test_a_cursor_of_long_ago_is_still_read() -> None:
     assert seal(DOMAIN, PAYLOAD) == GOLDEN
-    assert unseal(DOMAIN, GOLDEN, "cursor") == PAYLOAD
+    assert unseal(["another", DOMAIN], GOLDEN, "cursor") == PAYLOAD
 
 
 @pytest.mark.parametrize("name", FILTERS)
@@ -48,7 +48,7 @@ def test_a_filter_is_the_same_in_any_order() -> None:
 @given(st.text(max_size=LONGEST_TOKEN + 10))
 def test_no_text_is_more_than_rejected(token: str) -> None:
     with pytest.raises(ChangeCursorRejected):
-        unseal(DOMAIN, token, "cursor")
+        unseal(["another", DOMAIN], token, "cursor")
 
 
 @given(place=st.integers(0, len(seal(DOMAIN, PAYLOAD)) - 1), letter=st.sampled_from("ABCXYZabcxyz019-_"))
@@ -58,5 +58,5 @@ def test_no_letter_can_be_changed(place: int, letter: str) -> None:
     if altered == token:
         return
     with pytest.raises(ChangeCursorRejected) as caught:
-        unseal(DOMAIN, altered, "cursor")
+        unseal(["another", DOMAIN], altered, "cursor")
     assert caught.value.reason in ("malformed", "other_graph", "tampered")

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+# The folder of this script goes: its `org` would be taken for a module that pickle looks for.
+sys.path.pop(0)
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import orjson

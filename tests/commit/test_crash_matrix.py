@@ -34,8 +34,11 @@ from omnigraph.errors import AlreadyInitialized, GraphNotFound
 from omnigraph.evolution import apply as _declares_of_evolution  # noqa: F401
 from omnigraph.graph.lifecycle import connect, create, open_for_writing
 from omnigraph.load import execute as _declares_failpoints_of_loads  # noqa: F401
+from omnigraph.maintenance import backup as _backups_declare_theirs  # noqa: F401
 from omnigraph.maintenance import index_building as _indexes_declare_theirs  # noqa: F401
 from omnigraph.maintenance import reclaim as _cleanup_declares_its_failpoints  # noqa: F401
+from omnigraph.maintenance import restore as _restores_declare_theirs  # noqa: F401
+from omnigraph.maintenance import retired_lines as _retired_lines_declare_theirs  # noqa: F401
 from omnigraph.merge import execute as _merges_declare_theirs  # noqa: F401
 from omnigraph.mutation import execute as _declares_its_failpoints  # noqa: F401
 from omnigraph.mutation import transaction as _transactions_declare_theirs  # noqa: F401
@@ -91,6 +94,24 @@ EXERCISED_ELSEWHERE = {
     "transaction.between_queries": "mutation/test_transaction_crashes.py",
     "group.gathered": "mutation/test_together_crashes.py",
     "group.published": "mutation/test_together_crashes.py",
+    "backup.captured": "maintenance/test_backup.py",
+    "backup.copied": "maintenance/test_backup.py",
+    "backup.file_copied": "maintenance/test_backup.py",
+    "backup.installed": "maintenance/test_backup.py",
+    "backup.planned": "maintenance/test_backup.py",
+    "backup.recorded": "maintenance/test_backup.py",
+    "backup.removed": "maintenance/test_backup.py",
+    "restore.before_schema": "maintenance/test_backup.py",
+    "restore.before_state": "maintenance/test_backup.py",
+    "restore.claimed": "maintenance/test_backup.py",
+    "restore.copied": "maintenance/test_backup.py",
+    "place.before_record": "commit/test_place.py",
+    "place.before_roots": "commit/test_place.py",
+    "place.recorded": "commit/test_place.py",
+    "place.root_written": "commit/test_place.py",
+    "cleanup.before_retired": "commit/test_retired.py",
+    "discard.after_claim": "integrations/test_neo4j_dump.py",
+    "discard.after_manifest": "integrations/test_neo4j_dump.py",
 }
 LIFECYCLE_DEATHS = {
     "init.after_claim",
@@ -99,6 +120,7 @@ LIFECYCLE_DEATHS = {
     "init.after_manifest",
     "branch_create.before_ref",
     "branch_delete.before_ref",
+    "branch_delete.before_retiring",  # commit/test_retired.py
     "branch_delete.after_ref",
 }
 

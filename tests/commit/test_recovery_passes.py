@@ -65,7 +65,7 @@ def test_a_broken_invariant_aborts_loudly(small: CommitContext) -> None:
 
 UNREADABLE = [
     pytest.param(b"{ not json", "is not valid JSON", id="REC-20"),
-    pytest.param(b'{"schema_version": 4}', "upgrade omnigraph", id="newer-version"),
+    pytest.param(b'{"schema_version": 5}', "upgrade omnigraph", id="newer-version"),
     pytest.param(b"{}", "incomplete", id="incomplete"),
 ]
 

@@ -1,6 +1,6 @@
 """A process that does one thing to a graph, for the tests that kill it or let it race.
 
-changing_child.py <uri> apply <schema file> [hard]
+changing_child.py <uri> apply <schema file> [hard] [on <branch>]
 changing_child.py <uri> insert <first> <count>        people, one commit each; names what it was told
 changing_child.py <uri> branch <name>
 changing_child.py <uri> open
@@ -25,7 +25,9 @@ def main(uri: str, action: str, *arguments: str) -> None:
         graph = og.open(uri)
         match action:
             case "apply":
-                told = graph.apply_schema(Path(arguments[0]).read_text(), allow_data_loss="hard" in arguments).applied
+                branch = arguments[arguments.index("on") + 1] if "on" in arguments else None
+                wanted, hard = Path(arguments[0]).read_text(), "hard" in arguments
+                told = graph.apply_schema(wanted, branch=branch, allow_data_loss=hard).applied
             case "insert":
                 told = insert(graph, int(arguments[0]), int(arguments[1]))
             case "branch":

@@ -287,15 +287,15 @@ def test_a_type_that_is_dropped_and_declared_again_starts_anew(graph: og.Graph) 
 # --- what stands in the way -------------------------------------------------------------------------------------------
 
 
-def test_other_branches_are_named(graph: og.Graph) -> None:
+def test_other_branches_that_a_hard_drop_would_harm_are_named(graph: og.Graph) -> None:
     graph.create_branch("b")
     graph.create_branch("a/x")
-    with pytest.raises(Conflict, match="only main; merge or delete 'a/x', 'b' first"):
-        graph.apply_schema(person("nick: String?"))
-    assert graph.plan_schema(person("nick: String?")).supported, "a plan may be made at any time"
+    with pytest.raises(Conflict, match="branches 'a/x', 'b' still have it"):
+        graph.apply_schema(person(without=["bio"]), allow_data_loss=True)
+    assert graph.apply_schema(person("nick: String?")).applied, "nothing else is in their way"
     graph.delete_branch("b")
     graph.delete_branch("a/x")
-    assert graph.apply_schema(person("nick: String?")).applied
+    assert graph.apply_schema(person(without=["bio"]), allow_data_loss=True).applied
 
 
 def test_a_read_only_handle_plans_and_does_not_apply(graph: og.Graph) -> None:

@@ -86,7 +86,8 @@ def test_every_writer_records_what_it_writes(org: og.Graph) -> None:
     report = org.verify(deep=True)
     assert report.ok, report.damages
     assert (report.unrecorded, report.branches, report.tags) == (0, 1, 1)
-    assert report.commits == sum(commit.branch == "main" for commit in org.commits())
+    # All of main's history, and what was merged from a branch that is gone.
+    assert report.commits == len(org.commits())
     assert report.bytes > 0
 
 
@@ -205,13 +206,10 @@ def test_a_damaged_root_record_is_told_from_a_moved_graph(org: og.Graph, tmp_pat
     record = Path(org.uri) / "__root.json"
     whole = record.read_bytes()
     record.write_bytes(whole.replace(b"org", b"orh"))
-    with pytest.raises(og.errors.GraphMoved):
-        og.open(org.uri)
     assert about(org.verify(deep=True), record, org).kind is DamageKind.CONTENT
     record.write_bytes(whole)
     shutil.move(org.uri, tmp_path / "moved")
-    with pytest.raises(og.errors.GraphMoved):
-        og.verify(tmp_path / "moved")
+    assert og.verify(tmp_path / "moved", deep=True).ok
 
 
 def test_rows_that_break_rules_are_found(org: og.Graph) -> None:

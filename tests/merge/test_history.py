@@ -88,12 +88,11 @@ def test_a_commit_from_before_a_schema_change(tmp_path: object) -> None:
     changed = write(graph, "main", 'insert P { name: "x", a: 1 }').commit
     assert changed is not None
     graph.apply_schema("node P { name: String @key a: I32? b: I32? }")
-    with pytest.raises(og.errors.ChangeSchemaBoundary) as raised:
-        graph.revert(changed.id)
-    assert (raised.value.commit, raised.value.type_name) == (changed.id, "P")
-    with pytest.raises(og.errors.ChangeSchemaBoundary):
-        graph.revert(graph.head().id)
-    assert ids(graph, "node:P") == ["x"]
+    widened = graph.head().id
+    assert graph.revert(changed.id).outcome == "merged"
+    assert ids(graph, "node:P") == []
+    assert graph.revert(widened).outcome == "merged"
+    assert graph.schema() == "node P { name: String @key a: I32? }"
 
 
 def test_a_schema_change_elsewhere_is_no_boundary(tmp_path: object) -> None:
@@ -174,7 +173,7 @@ def test_a_decision_about_a_type_that_was_not_there_is_refused(tmp_path: object)
     write(graph, "main", 'insert Later { from: "x", to: "x" }')
     (edge,) = ids(graph, "edge:Later")
     decision = {"type_key": "edge:Later", "id": edge, "take": "base"}
-    with pytest.raises(og.errors.BadRequest, match="edge:Later does not exist on all sides"):
+    with pytest.raises(og.errors.BadRequest, match="edge:Later exists on one side only"):
         graph.revert(commit.id, resolutions=[decision])
     with pytest.raises(og.errors.MergeConflicts):
         graph.revert(commit.id, resolutions=[{**decision, "take": "ours"}])
@@ -188,11 +187,11 @@ def test_a_decision_about_a_type_that_was_not_there_is_refused(tmp_path: object)
         "node P { name: String @key a: I32? }\nnode Q { name: String @key }",
     ],
 )
-def test_a_schema_change_is_not_taken_back_silently(tmp_path: object, schema: str) -> None:
-    graph = og.init(f"{tmp_path}/g", "node P { name: String @key a: I32? }")
+def test_a_schema_change_is_taken_back(tmp_path: object, schema: str) -> None:
+    first = "node P { name: String @key a: I32? }"
+    graph = og.init(f"{tmp_path}/g", first)
+    write(graph, "main", 'insert P { name: "x", a: 1 }')
     graph.apply_schema(schema)
-    head = graph.head()
-    with pytest.raises(og.errors.ChangeSchemaBoundary, match="not taken back by a revert") as raised:
-        graph.revert(head.id)
-    assert raised.value.commit == head.id
-    assert graph.head() == head
+    assert graph.revert(graph.head().id).outcome == "merged"
+    assert graph.schema() == first
+    assert everything(graph) == {"node:P": [{"id": "x", "name": "x", "a": 1}]}

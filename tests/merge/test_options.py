@@ -323,12 +323,12 @@ def test_a_read_only_handle_does_not_merge(graph: og.Graph) -> None:
         og.open(graph.uri, "ro").merge("feature")
 
 
-def test_images_on_request(graph: og.Graph) -> None:
+def test_images_unless_they_are_not_wanted(graph: og.Graph) -> None:
     do(graph, "feature", "relevel", "ada", 1)
     do(graph, "main", "drop", "ada")
-    (plain,) = graph.merge("feature", dry_run=True).conflicts
+    (plain,) = graph.merge("feature", dry_run=True, images=False).conflicts
     assert (plain.base, plain.ours, plain.theirs) == (None, None, None)
-    (conflict,) = graph.merge("feature", dry_run=True, images=True).conflicts
+    (conflict,) = graph.merge("feature", dry_run=True).conflicts
     assert conflict.base == {"id": "ada", "handle": "ada", "level": 30}
     assert conflict.ours is None
     assert conflict.theirs == {"id": "ada", "handle": "ada", "level": 1}
@@ -429,6 +429,9 @@ def test_the_error_is_plain_data_and_survives_pickling(graph: og.Graph) -> None:
             "type_key": "node:Staff",
             "entity_id": "ada",
             "message": "Staff 'ada' was updated differently on both sides",
+            "base": {"id": "ada", "handle": "ada", "level": 30},
+            "ours": {"id": "ada", "handle": "ada", "level": 2},
+            "theirs": {"id": "ada", "handle": "ada", "level": 1},
         }
     ]
     assert pickle.loads(pickle.dumps(raised.value)).conflicts == raised.value.conflicts

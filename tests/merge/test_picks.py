@@ -187,12 +187,16 @@ def test_an_unknown_branch(graph: og.Graph, verb: str) -> None:
 
 
 def test_a_commit_whose_branch_is_gone(graph: og.Graph) -> None:
-    lost = do(graph, "feature", "relevel", "ada", 31)
-    do(graph, "feature", "relevel", "ada", 32)
+    """The states of its commits stay, so that each can be taken back: the last one, and an earlier one against the last."""
+    earlier = do(graph, "feature", "relevel", "ada", 31)
+    last = do(graph, "feature", "relevel", "ada", 32)
     graph.merge("feature", delete_branch=True)
-    assert lost.commit is not None
-    with pytest.raises(og.errors.HistoricalVersionReclaimed):
-        graph.revert(lost.commit.id)
+    assert earlier.commit is not None
+    assert last.commit is not None
+    with pytest.raises(og.errors.MergeConflicts, match="DivergentUpdate"):
+        graph.revert(earlier.commit.id)
+    assert graph.revert(last.commit.id).outcome == "merged"
+    assert shown(graph).split("/")[2] == "31"
 
 
 def test_a_maintenance_commit_has_nothing_to_take_back(graph: og.Graph) -> None:
@@ -227,7 +231,7 @@ def test_a_property_that_is_renamed_while_a_pick_begins(
     og.open(tmp_path / "graph").apply_schema(renamed)
     captured = graph._watch.captured
     looks = iter([stale])
-    monkeypatch.setattr(graph._watch, "captured", lambda: next(looks, None) or captured())
+    monkeypatch.setattr(graph._watch, "captured", lambda *_: next(looks, None) or captured())
     getattr(graph, verb)(changed.id)
     assert [row["rank"] for row in graph.query("query q() { match { $n: N } return { $n.level as rank } }").rows] == [
         1 if undone is None else 2

@@ -9,12 +9,15 @@ import pytest
 
 import omnigraph as og
 from omnigraph.commit.updates import SchemaIs
+from omnigraph.graph.merging import Accepted
 from omnigraph.merge import spread
 from omnigraph.merge.difference import open_difference
 from omnigraph.merge.judge import judge_table
 from omnigraph.merge.options import Options
 from omnigraph.merge.part import Part, together
-from omnigraph.merge.plan import Sides, _Specs
+from omnigraph.merge.plan import _Specs
+from omnigraph.merge.schemas import merge_states
+from omnigraph.merge.states import Sides
 from omnigraph.spark.runner import choose_runner
 from tests.merge.graphs import do, everything, named, write
 from tests.merge.test_matrix import CELLS, operate
@@ -41,10 +44,12 @@ def test_ranges_give_the_same_as_the_whole(graph: og.Graph, property_level: bool
         do(graph, "main", "put", f"p{number:02}", number if number % 8 else 99)
     do(graph, "feature", "drop", "ben")
     do(graph, "main", "relevel", "ben", 1)
-    context, catalog = graph._context, graph.contract().catalog
+    context = graph._context
     base = graph.merge("feature", dry_run=True).stats["base"]
     sides = Sides(graph.snapshot(at=base).state, context.manifest.load("main"), context.manifest.load("feature"))
-    specs_of = _Specs(catalog, sides, Options(SchemaIs(None), property_level=property_level))
+    options = Options(SchemaIs(None), property_level=property_level)
+    schema = merge_states(context, Accepted(graph._watch, *graph._watch.captured()), sides, options)
+    specs_of = _Specs(schema, sides, options, {})
     for spec in (*specs_of.to_look_at("node"), *specs_of.to_look_at("edge")):
         difference = open_difference(context, spec)
         whole = judge_table(difference)

@@ -11,7 +11,7 @@ import pytest
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.schema import LanceSchema
 
-from omnigraph.storage.tables import unsigned_lists
+from omnigraph.storage.tables import lance_private
 from omnigraph.storage.tables.lance_fields import largest_id, new_field, schema_of, stored_fields
 
 SCHEMA = pa.schema(
@@ -104,12 +104,12 @@ def test_merge_columns_takes_the_same_ids_in_every_fragment(dataset: LanceDatase
 def test_a_list_of_unsigned_integers_needs_a_placeholder_in_filters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Relied on by `storage/tables/unsigned_lists.py`, which can go when Lance reads this by itself."""
+    """Relied on by `storage/tables/lance_private.py`, which can go when Lance reads this by itself."""
     rows = pa.table({"id": ["x"], "l": pa.array([[1]], pa.list_(pa.uint64())), "u": pa.array([1], pa.uint64())})
     dataset = lance.write_dataset(rows, str(tmp_path / "t"))
     asked = pc.field("id") == "x"
     assert dataset.to_table(filter=asked).num_rows == 1
     with monkeypatch.context() as patched:
-        patched.setattr(unsigned_lists._lance, "_needs_substrait_placeholder", unsigned_lists._known_to_lance)
+        patched.setattr(lance_private._lance, "_needs_substrait_placeholder", lance_private._known_to_lance)
         with pytest.raises(Exception, match="Unsupported Substrait user defined type"):
             dataset.to_table(filter=asked)

@@ -24,7 +24,9 @@ from omnigraph.commit.history import state_of, states_along
 from omnigraph.commit.model import Commit, Identity, ManifestState
 from omnigraph.errors import StorageError
 from omnigraph.storage.tables.blobs import blob_columns
+from omnigraph.storage.tables.handles import transaction_of
 from omnigraph.storage.tables.lance_errors import Missing, translated
+from omnigraph.storage.tables.lance_private import data_file_name
 from omnigraph.storage.tables.table import ROW_ADDRESS, Blobs, Table
 from omnigraph.values.ordered import ID
 
@@ -85,7 +87,7 @@ class Along:
         assert commit.parent is not None
         manifest, before = self._context.manifest, self._last
         if before is None or before.head != commit.parent:
-            before = state_of(manifest, manifest.commit_near(commit.parent, commit.branch))
+            before = state_of(manifest, manifest.parent_of(commit))
         if commit.id not in self._states:
             place = self._places[commit.id]
             states = states_along(manifest, before, self._commits[place : place + COMMITS_AHEAD])
@@ -103,7 +105,7 @@ class Along:
             return pair.delta(self._context)
         operation = _operation(ahead.table, pair.after.version)
         if isinstance(operation, lance.LanceOperation.Append):
-            files = [file.path for fragment in operation.fragments for file in fragment.files]
+            files = [data_file_name(file) for fragment in operation.fragments for file in fragment.files]
             rows = ahead.rows_of(files)
             if rows is None and ahead.places:
                 # Some of them changed later: they are read where they are all there.
@@ -133,7 +135,7 @@ def _operation(table: Table, version: int) -> object | None:
     """What the transaction of a version did; None when it can not be read."""
     try:
         with translated(str(table.location), f"read the transaction of version {version} of"):
-            transaction = table.dataset.read_transaction(version)
+            transaction = transaction_of(table.dataset, version)
     except (StorageError, TypeError):
         # A version that is gone is told by who opens it; the transaction of some compactions can not be rebuilt.
         return None
@@ -157,7 +159,7 @@ def _ahead_of(table: Table) -> _Ahead:
 def _rows_of(table: Table, files: Sequence[str]) -> pa.Table | None:
     """All rows of the data files that the newest fragments of a table are made of; None when these are others, or large."""
     newest = sorted(table.dataset.get_fragments(), key=lambda fragment: int(fragment.fragment_id))[-len(files) :]
-    found = [file.path for fragment in newest for file in fragment.metadata.files]
+    found = [data_file_name(file) for fragment in newest for file in fragment.metadata.files]
     if found != list(files) or sum(fragment.physical_rows for fragment in newest) > ROWS_AHEAD:
         return None
     with translated(str(table.location), "read"):

@@ -21,6 +21,7 @@ from omnigraph.export.plan import ExportTable, plan_export
 from omnigraph.export.run import export_stream
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.query.entities import View
+from omnigraph.shown import Shown
 from omnigraph.storage.file_lock import try_lock, unlock
 from omnigraph.storage.object_errors import from_os
 from omnigraph.storage.outputs import Output
@@ -38,7 +39,7 @@ Sink = str | os.PathLike[str] | Writable | Callable[[bytes], object]
 
 
 @dataclass(frozen=True)
-class Baseline(Generic[Captured]):
+class Baseline(Generic[Captured], Shown):
     """A captured snapshot: its commit, how many entities were written, and the cursor of the changes behind it."""
 
     snapshot: Captured
@@ -52,7 +53,7 @@ class Baseline(Generic[Captured]):
 
 def baseline(
     context: CommitContext,
-    identity_domain: str,
+    identities: tuple[str, ...],
     catalog: Catalog,
     snapshot: Captured,
     state: ManifestState,
@@ -66,7 +67,7 @@ def baseline(
         planned = plan_export(snapshot, catalog, context.root, wanted.types)
         chosen = [table for table in planned if wanted.wants_type(table.kind, [table.name])]
         count = _capture(chosen, sink, context)
-    track = Track(context.manifest, identity_domain, state, wanted)
+    track = Track(context.manifest, identities, state, wanted)
     return Baseline(snapshot, state.head, track.cursor(state.head), count)
 
 

@@ -194,7 +194,7 @@ def page_budget(limit: int | None, resource: str) -> Budget:
 
 def commit_changes(
     context: CommitContext,
-    identity_domain: str,
+    identities: tuple[str, ...],
     commit: Commit,
     wanted: Filter,
     limit: int | None = None,
@@ -202,7 +202,7 @@ def commit_changes(
 ) -> CommitChanges:
     """The changes of a commit; all of them, read while iterated, unless a limit or a page token asks for a page."""
     budget = page_budget(limit, "commit_changes_page_changes")
-    behind = None if page_token is None else _resumed(identity_domain, page_token, commit, wanted)
+    behind = None if page_token is None else _resumed(identities, page_token, commit, wanted)
     block = open_block(context, commit, wanted)
     wanted.refuse_unknown_types(block.before, block.after, block.today)
     if limit is None and page_token is None:
@@ -212,7 +212,7 @@ def commit_changes(
     for identity, change in block.changes(behind, budget.batch_rows):
         if not budget.take(change):
             assert last is not None
-            return CommitChanges(page, commit, _token(identity_domain, commit, wanted, last))
+            return CommitChanges(page, commit, _token(identities[0], commit, wanted, last))
         page.append(change)
         last = position_of(change, identity)
     return CommitChanges(page, commit)
@@ -223,8 +223,8 @@ def _token(identity_domain: str, commit: Commit, wanted: Filter, behind: Positio
     return seal(identity_domain, payload)
 
 
-def _resumed(identity_domain: str, token: str, commit: Commit, wanted: Filter) -> Position | None:
-    payload = unseal(identity_domain, token, PAGE_TOKEN)
+def _resumed(identities: tuple[str, ...], token: str, commit: Commit, wanted: Filter) -> Position | None:
+    payload = unseal(identities, token, PAGE_TOKEN)
     if payload["commit"] != commit.id:
         raise rejected("other_commit", f"it belongs to commit {payload['commit']}")
     if payload["filter"] != wanted.fingerprint():

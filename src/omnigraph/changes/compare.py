@@ -26,7 +26,7 @@ def differing(before: pa.Table, after: pa.Table, names: Sequence[str], read_blob
     blobs = []
     for name in names:
         old, new = _one_array(before[name]), _one_array(after[name])
-        if _is_descriptor(old.type):
+        if _is_descriptor(old.type) and _is_descriptor(new.type):
             blobs.append((name, old, new))
         else:
             mask |= _differ(old, new)

@@ -21,6 +21,7 @@ from omnigraph.changes.model import Change
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import ManifestState, identity_text
 from omnigraph.errors import BadRequest
+from omnigraph.shown import Shown
 
 #: Changes of a page unless a number is asked for, and the most that can be asked for.
 PAGE = 100
@@ -43,7 +44,7 @@ class TypeCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Shown):
     """`before` and `after`: the commits that were compared. `counts` is None on later pages, which do not count again."""
 
     before: str

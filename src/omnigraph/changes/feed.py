@@ -20,6 +20,7 @@ from omnigraph.changes.track import Track, track_of
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import Commit
 from omnigraph.errors import BadRequest, ChangeFeedGap, ChangeSchemaBoundary, ResourceLimit
+from omnigraph.shown import Shown
 
 #: How many commits one poll covers, if nothing is asked for, and at most.
 POLL_COMMITS = 128
@@ -40,7 +41,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class FeedPage:
+class FeedPage(Shown):
     """Some blocks of the feed. Either there is a next page, or a cursor to poll with when there is more."""
 
     blocks: Sequence[Block]
@@ -78,11 +79,11 @@ class _Window:
     within: Position | None = None
 
 
-def poll(context: CommitContext, identity_domain: str, asked: Poll) -> FeedPage:
+def poll(context: CommitContext, identities: tuple[str, ...], asked: Poll) -> FeedPage:
     """The next page of the feed."""
     budget = page_budget(asked.limit, "change_feed_page_changes")
     most = _most_commits(asked.max_commits)
-    track = track_of(context, identity_domain, asked.branch, asked.wanted)
+    track = track_of(context, identities, asked.branch, asked.wanted)
     window, commits = _window(track, asked, most)
     blocks: list[Block] = []
     along = Along(context, commits, track.state)

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, overload
 
+from omnigraph.shown import Shown
+
 Op = Literal["insert", "update", "delete"]
 Kind = Literal["node", "edge"]
 
@@ -25,7 +27,7 @@ class Endpoints(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Change(Shown):
     """One changed entity. An insert has only `after`, a delete only `before`; only edges have `endpoints`.
 
     `type_id` is the opaque id of the type, which survives a rename. `endpoints_before`: those of the earlier image.
@@ -117,7 +119,7 @@ class ChangeStats:
 
 
 @dataclass(frozen=True)
-class ChangeSet:
+class ChangeSet(Shown):
     """A difference: nodes before edges, then by type, id and operation."""
 
     changes: Sequence[Change]

@@ -48,31 +48,44 @@ DDL = ", ".join(f"`{field.name}` {'timestamp' if field.name == 'authored_at' els
 
 @dataclass(frozen=True)
 class Stream:
-    """A feed that Spark follows: which graph and branch, what is wanted, and the cursor it begins with."""
+    """A feed that Spark follows: which graph and branch, what is wanted, and the cursor it begins with.
+
+    `most_commits`: how many commits a micro-batch has at most; None: all there are.
+    """
 
     root: Root
-    identity_domain: str
+    #: Of the graph: its own first, then those it had before it was moved or copied.
+    identities: tuple[str, ...]
     branch: str
     wanted: Filter
     begin: str
+    most_commits: int | None = None
 
     def packed(self) -> str:
         """The stream as an option of a data source."""
         asked = [
             None if part is None else sorted(part) for part in (self.wanted.kinds, self.wanted.types, self.wanted.ops)
         ]
-        told = [self.root.uri, self.root.options, self.identity_domain, self.branch, asked, self.begin]
+        told = [
+            self.root.uri,
+            self.root.options,
+            self.identities,
+            self.branch,
+            asked,
+            self.begin,
+            self.most_commits,
+        ]
         return orjson.dumps(told).decode()
 
     @classmethod
     def unpacked(cls, options: Any) -> Stream:
-        uri, storage, domain, branch, asked, begin = orjson.loads(options[_OPTION])
+        uri, storage, identities, branch, asked, begin, most = orjson.loads(options[_OPTION])
         root = Root(uri, tuple((key, value) for key, value in storage))
         kinds, types, ops = (None if part is None else frozenset(part) for part in asked)
-        return cls(root, domain, branch, Filter(kinds, types, ops), begin)
+        return cls(root, tuple(identities), branch, Filter(kinds, types, ops), begin, most)
 
     def track(self) -> Track:
-        return track_of(self._context(), self.identity_domain, self.branch, self.wanted)
+        return track_of(self._context(), self.identities, self.branch, self.wanted)
 
     def _context(self) -> CommitContext:
         store, tables = open_store(self.root), Tables(self.root)
@@ -84,6 +97,13 @@ class Stream:
         """The cursor behind the newest commit."""
         track = self.track()
         return track.cursor(track.head)
+
+    def end_of_batch(self, begin: str, newest: str) -> str:
+        """The cursor at which a micro-batch ends that begins behind one and may go up to another."""
+        commits = [] if self.most_commits is None else self.commits(begin, newest)
+        if self.most_commits is None or len(commits) <= self.most_commits:
+            return newest
+        return self.track().cursor(commits[self.most_commits - 1])
 
     def commits(self, begin: str, end: str) -> list[str]:
         """The commits behind one cursor and up to another."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from omnigraph.changes.stream import DDL, NAME, Stream
 
@@ -29,17 +30,22 @@ class ChangeSource(DataSource):
         return ChangeReader(Stream.unpacked(self.options))
 
 
-class ChangeReader(DataSourceStreamReader):
+class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Tells Spark how far the feed is, and reads one commit per partition."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
+        #: The cursor at which a query ends that only takes what there is by now.
+        self._last: str | None = None
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._last = self._stream.newest()
 
     def initialOffset(self) -> dict[str, Any]:
         return {"cursor": self._stream.begin}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        return {"cursor": self._stream.newest()}
+        return {"cursor": self._stream.end_of_batch(start["cursor"], self._last or self._stream.newest())}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         return [InputPartition(commit) for commit in self._stream.commits(start["cursor"], end["cursor"])]

@@ -10,7 +10,7 @@ import base64
 import binascii
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -32,11 +32,13 @@ def seal(identity_domain: str, payload: Payload) -> str:
     return _encoded(sealed)
 
 
-def unseal(identity_domain: str, token: str, purpose: str) -> dict[str, Any]:
-    """The payload of a token that this graph has made for this purpose (its entry `for`)."""
+def unseal(identities: Sequence[str], token: str, purpose: str) -> dict[str, Any]:
+    """The payload of a token that this graph has made for this purpose (its entry `for`), under one of its identities."""
     sealed = _decoded(token)
     start = len(_FORMAT) + _GRAPH_BYTES
-    if sealed[len(_FORMAT) : start] != _graph(identity_domain):
+    made_by = sealed[len(_FORMAT) : start]
+    identity_domain = next((identity for identity in identities if _graph(identity) == made_by), None)
+    if identity_domain is None:
         raise rejected("other_graph", "it belongs to another graph")
     given, body = sealed[start : start + _SUM_BYTES], sealed[start + _SUM_BYTES :]
     if not hmac.compare_digest(given, _check_sum(identity_domain, body)):

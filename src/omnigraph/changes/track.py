@@ -21,7 +21,8 @@ class Track:
     """A branch as it was when it was asked, and what is wanted of it. Its cursors are bound to both."""
 
     manifest: Manifest
-    identity_domain: str
+    #: Of the graph: its own first, then those it had before it was moved or copied.
+    identities: tuple[str, ...]
     state: ManifestState
     wanted: Filter
 
@@ -94,11 +95,11 @@ class Track:
 
     def seal(self, payload: dict[str, Any]) -> str:
         """A token that is bound to this branch and filter."""
-        return seal(self.identity_domain, payload | self._bound())
+        return seal(self.identities[0], payload | self._bound())
 
     def unseal(self, token: str, purpose: str) -> dict[str, Any]:
         """What a token of this branch and filter says."""
-        payload = unseal(self.identity_domain, token, purpose)
+        payload = unseal(self.identities, token, purpose)
         bound = self._bound()
         if payload["branch"] != bound["branch"]:
             raise rejected("other_branch", f"it belongs to branch '{payload['branch']}'")
@@ -116,6 +117,6 @@ class Track:
         }
 
 
-def track_of(context: CommitContext, identity_domain: str, branch: str, wanted: Filter) -> Track:
+def track_of(context: CommitContext, identities: tuple[str, ...], branch: str, wanted: Filter) -> Track:
     """What a branch tells as of now."""
-    return Track(context.manifest, identity_domain, context.manifest.load(branch), wanted)
+    return Track(context.manifest, identities, context.manifest.load(branch), wanted)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
+from omnigraph.shown import Shown
 from omnigraph.storage.tables.commit import append_rows
 from omnigraph.storage.tables.location import Location
 
@@ -49,7 +50,7 @@ class AuditedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(Shown):
     """One completed recovery. `recovery_kind` is RolledForward or RolledBack."""
 
     operation_id: str

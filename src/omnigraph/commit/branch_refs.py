@@ -48,9 +48,14 @@ def read_ref(store: ObjectStore, name: str) -> BranchRef | None:
 
 def list_refs(store: ObjectStore) -> list[BranchRef]:
     """The refs of all branches but main, by name. A ref that vanishes while it is listed is left out."""
-    names = (unquote(info.path.removeprefix(f"{_REFS}/").removesuffix(".json")) for info in store.list(_REFS))
-    refs = (read_ref(store, name) for name in sorted(names) if name != SCHEMA_APPLY_LOCK)
+    refs = (read_ref(store, name) for name in list_names(store))
     return [ref for ref in refs if ref is not None]
+
+
+def list_names(store: ObjectStore) -> list[str]:
+    """The names of all branches but main, in order: one listing, whatever the number of branches; no ref is read."""
+    names = (unquote(info.path.removeprefix(f"{_REFS}/").removesuffix(".json")) for info in store.list(_REFS))
+    return sorted(name for name in names if name != SCHEMA_APPLY_LOCK and is_name(name))
 
 
 @lru_cache(maxsize=_REMEMBERED)

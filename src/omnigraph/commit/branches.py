@@ -14,6 +14,7 @@ from omnigraph.commit.branch_refs import (
     BranchRef,
     check_name,
     is_name,
+    list_names,
     list_refs,
     prefix_clash,
     read_ref,
@@ -22,14 +23,17 @@ from omnigraph.commit.branch_removal import drop_own_forks, remove_ref
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.manifest import Warm, branch_not_found
 from omnigraph.commit.model import MAIN, ManifestState
-from omnigraph.commit.moved_root import record_root
 from omnigraph.commit.recovery import heal, pending
-from omnigraph.commit.sidecar import Kind, list_sidecars
+from omnigraph.commit.retired import RetiredLine, write_line
+from omnigraph.commit.retiring import retired_line
+from omnigraph.commit.sidecar import list_sidecars
 from omnigraph.errors import AlreadyExists, BadRequest, Conflict, OmnigraphError, RecoveryRequired
 from omnigraph.storage.locks import HeldLocks
 from omnigraph.storage.tables.commit import create_lance_branch
 
-failpoints.declare("branch_create.before_ref", "branch_delete.before_ref", "branch_delete.after_ref")
+failpoints.declare(
+    "branch_create.before_ref", "branch_delete.before_retiring", "branch_delete.before_ref", "branch_delete.after_ref"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -37,15 +41,6 @@ _log = logging.getLogger(__name__)
 def branch_names(context: CommitContext) -> list[str]:
     """Main first, then the others by name."""
     return [MAIN, *(ref.name for ref in list_refs(context.store))]
-
-
-def refuse_other_branches(context: CommitContext) -> None:
-    """A schema change needs a graph with only main: the schema is one per graph, and branches hold data of the old one."""
-    others = [ref.name for ref in list_refs(context.store)]
-    if others:
-        raise Conflict(
-            f"schema apply requires a graph with only main; merge or delete {', '.join(repr(name) for name in others)} first"
-        )
 
 
 def create_branch(context: CommitContext, name: str, base: str) -> ManifestState:
@@ -61,9 +56,9 @@ def creating(context: CommitContext, name: str, base: str) -> Iterator[tuple[Hel
     if not is_name(base):
         raise branch_not_found(base)
     involved = _involved(name, base)
-    # A schema change holds the last one: no branch comes into being with data of the schema that it replaces.
+    # A hard drop holds the last one: no branch comes into being with data that it takes away.
     with context.locks.hold_all([*involved, SCHEMA_APPLY_LOCK]) as locks:
-        existing = [ref.name for ref in list_refs(context.store)]
+        existing = list_names(context.store)
         if name in existing:
             raise AlreadyExists(f"branch '{name}' already exists", name=name)
         clash = prefix_clash(name, existing)
@@ -74,8 +69,7 @@ def creating(context: CommitContext, name: str, base: str) -> Iterator[tuple[Hel
         if list_sidecars(context.store):
             # A record that an earlier branch of this name left must not be judged on the new one.
             heal(context, holding=involved)
-            _refuse_pending_schema_change(context)
-        record_root(context)
+            _refuse_pending_hard_drop(context)
         yield locks, context.manifest.warm(base)
 
 
@@ -87,10 +81,10 @@ def make_branch(context: CommitContext, base: Warm, name: str) -> ManifestState:
     return context.manifest.inherit(base, name)
 
 
-def _refuse_pending_schema_change(context: CommitContext) -> None:
-    """One that died and can not be settled now may still be published, and then this branch would hold older tables."""
+def _refuse_pending_hard_drop(context: CommitContext) -> None:
+    """One that died and can not be settled now may still be published, and then this branch would lose its tables."""
     for sidecar in pending(context):
-        if sidecar.kind is Kind.SCHEMA_APPLY:
+        if sidecar.purged:
             raise RecoveryRequired(
                 f"a schema change (operation {sidecar.operation_id}) is half done; create the branch when it is settled",
                 operation_id=sidecar.operation_id,
@@ -107,6 +101,8 @@ def _involved(name: str, base: str) -> list[str]:
 def delete_branch(context: CommitContext, name: str, only_at: str | None = None) -> None:
     """Remove a branch: its ref first, which is the authority, then the table forks only it used, best effort.
 
+    Before, the states of its commits are written down where another branch may reach them: they can be read until cleanup.
+
     `only_at`: not when another commit is its head by now.
     """
     if not is_name(name):
@@ -122,12 +118,17 @@ def delete_branch(context: CommitContext, name: str, only_at: str | None = None)
         state = context.manifest.load(name)
         if only_at is not None and state.head != only_at:
             raise Conflict(f"cannot delete branch '{name}': it has moved on since it was merged")
-        _refuse_tagged(context, ref)
+        line = retired_line(context, ref)
+        _refuse_tagged(context, ref, line)
         inherited = context.manifest.inherited(name)
+        failpoints.hit("branch_delete.before_retiring")
+        if line is not None:
+            write_line(context.store, context.root, line)
+            context.make_durable(line.path)
         failpoints.hit("branch_delete.before_ref")
         remove_ref(context, name)
         failpoints.hit("branch_delete.after_ref")
-        drop_own_forks(context, state, inherited)
+        drop_own_forks(context, state, inherited | (set() if line is None else line.locations))
         _settle_pending(context, name)
 
 
@@ -139,9 +140,10 @@ def _settle_pending(context: CommitContext, name: str) -> None:
         _log.warning("pending work on branch '%s' goes with it: %s", name, error)
 
 
-def _refuse_tagged(context: CommitContext, ref: BranchRef) -> None:
-    """What is tagged can be read for good, and the states of a branch go with it."""
-    tags = context.manifest.load(MAIN).tags
+def _refuse_tagged(context: CommitContext, ref: BranchRef, line: RetiredLine | None) -> None:
+    """What is tagged can be read for good, and the states of a branch that are not written down go with it."""
+    kept = {commit for publish in (() if line is None else line.publishes) for commit in publish.commits}
+    tags = {tag: commit for tag, commit in context.manifest.load(MAIN).tags.items() if commit not in kept}
     if not tags:
         return
     came_here = context.manifest.commits(ref.name, newer_than=ref.parent_version)

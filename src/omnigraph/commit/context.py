@@ -9,6 +9,7 @@ from typing import Any
 from omnigraph.commit.forks import Forks
 from omnigraph.commit.groups import Queues
 from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.place import Place
 from omnigraph.storage.locks import BranchLocks
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.root import Root
@@ -39,6 +40,11 @@ class CommitContext:
     def forks(self) -> Forks:
         """Which tables a branch still shares with its parent."""
         return Forks(self.manifest)
+
+    @cached_property
+    def place(self) -> Place:
+        """Where the graph lies, and which one it is."""
+        return Place(self.store, self.root)
 
     def make_durable(self, *paths: str) -> None:
         """With durability "power": force what was written under these paths to disk before going on."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from omnigraph.commit.branch_refs import list_refs
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, Group, ManifestState, identity_text
+from omnigraph.commit.retired import Publish, find_publish
 from omnigraph.errors import HistoricalVersionReclaimed, NotFound
 from omnigraph.storage.tables.location import Part
 
@@ -29,6 +30,14 @@ def reachable(commits: Mapping[str, Commit], head: str, until: Container[str] = 
             if parent not in seen:
                 seen.add(parent)
                 waiting.append(parent)
+
+
+def first_parents(commits: Mapping[str, Commit], head: str) -> Iterator[Commit]:
+    """The commits from a head back along first parents, the head first: what a branch was, one state after the other."""
+    commit = commits.get(head)
+    while commit is not None:
+        yield commit
+        commit = commits.get(commit.parent) if commit.parent is not None else None
 
 
 def history(manifest: Manifest, branch: str = MAIN) -> list[Commit]:
@@ -66,33 +75,46 @@ def children_first(commits: Mapping[str, Commit]) -> list[Commit]:
 
 def state_of(manifest: Manifest, commit: Commit) -> ManifestState:
     """The state a commit led to. The branch it was made on may be gone, or be another branch of the same name now."""
-    try:
-        state = manifest.load_at(commit.branch, commit.manifest_version)
-    except NotFound:
-        state = None
-    if state is not None and commit.group is not None and commit.group.place < commit.group.size:
-        within = _state_within(manifest, commit, commit.group, state)
-        if within is not None:
-            return within
-    if state is None or state.head != commit.id:
+    found = _on_branch(manifest, commit) or find_publish(manifest.store, commit)
+    if found is None:
         raise HistoricalVersionReclaimed(
             f"the state of commit {commit.id} is gone with branch '{commit.branch}' it was made on "
             "(incarnation witness: that branch was deleted or created anew)",
             version=commit.id,
         )
-    return state
+    if commit.group is not None and commit.group.place < commit.group.size:
+        return _state_within(manifest, commit, commit.group, found)
+    return found.state
 
 
-def _state_within(manifest: Manifest, commit: Commit, group: Group, after: ManifestState) -> ManifestState | None:
-    """The state between two commits that were published together; None when `after` is not the state of that publish.
+def published_state(manifest: Manifest, commit: Commit) -> ManifestState | None:
+    """The state of the publish that made a commit, alone or with others; None when it is gone."""
+    found = _on_branch(manifest, commit) or find_publish(manifest.store, commit)
+    return None if found is None else found.state
+
+
+def _on_branch(manifest: Manifest, commit: Commit) -> Publish | None:
+    """The publish of a commit as the branch knows it that it was made on; None when that is gone, or is another one by now."""
+    try:
+        state = manifest.load_at(commit.branch, commit.manifest_version)
+    except NotFound:
+        return None
+    if commit.group is None or commit.group.place == commit.group.size:
+        return Publish(state, (commit.id,)) if state.head == commit.id else None
+    members = manifest.members_of(commit, commit.group.id)
+    if len(members) != commit.group.size or state.version != commit.manifest_version:
+        return None
+    return Publish(state, (commit.id,), tuple(members))
+
+
+def _state_within(manifest: Manifest, commit: Commit, group: Group, publish: Publish) -> ManifestState:
+    """The state between two commits that were published together.
 
     A table that only commits up to this one have touched is as it is after all of them, one that only later ones have touched
     as it was before them. Of others some rows count: no two commits of a group have touched the same row.
     """
-    members = manifest.members_of(commit, group.id)
-    if len(members) != group.size or after.version != commit.manifest_version:
-        return None
-    before = state_of(manifest, manifest.commit_near(_parent_of_group(manifest, commit, group), commit.branch))
+    members, after = publish.touched, publish.state
+    before = state_of(manifest, _parent_of_group(manifest, commit, group))
     tables = {}
     for identity, entry in after.tables.items():
         name, old = identity_text(identity), before.tables.get(identity)
@@ -111,13 +133,11 @@ def _state_within(manifest: Manifest, commit: Commit, group: Group, after: Manif
     return replace(after, head=commit.id, tables=tables, addresses={}, newest=None)
 
 
-def _parent_of_group(manifest: Manifest, commit: Commit, group: Group) -> str:
+def _parent_of_group(manifest: Manifest, commit: Commit, group: Group) -> Commit:
     """The commit that a group was published on."""
-    for _ in range(group.place - 1):
-        assert commit.parent is not None, "only the first commit of a graph has no parent"
-        commit = manifest.commit_near(commit.parent, commit.branch)
-    assert commit.parent is not None, "a graph begins with a commit that is in no group"
-    return commit.parent
+    for _ in range(group.place):
+        commit = manifest.parent_of(commit)
+    return commit
 
 
 def states_along(manifest: Manifest, before: ManifestState, commits: Sequence[Commit]) -> list[ManifestState]:
@@ -134,7 +154,8 @@ def states_along(manifest: Manifest, before: ManifestState, commits: Sequence[Co
         if not follows or commit.branch != before.branch or commit.manifest_version != next_version:
             break
         run.append(commit)
-    found = manifest.load_run(before, run) if run and run[0].manifest_version > before.version else []
+    on_top = run and run[0].manifest_version > before.version and not before.retired
+    found = manifest.load_run(before, run) if on_top else []
     return found or [state_of(manifest, commits[0])]
 
 

@@ -244,6 +244,12 @@ class Manifest:
                 return found
         raise _no_such_commit(commit_id)
 
+    def parent_of(self, commit: Commit) -> Commit:
+        """The first parent of a commit that has one; the branch it was made on may be gone."""
+        assert commit.parent is not None, "only the first commit of a graph has no parent"
+        known = commit.branch == MAIN or read_ref(self.store, commit.branch) is not None
+        return self.commit_near(commit.parent, commit.branch if known else MAIN)
+
     def find_commit(self, branch: str, commit_id: str) -> Commit | None:
         """A commit by id as one branch's manifest knows it."""
         found = self._read_commits(branch, commit_id)

@@ -1,6 +1,6 @@
 """Stepping old formats forward, one function per step: the work first, the stamp last, safe to repeat after a crash.
 
-Main is migrated at read-write open, every other branch on its first write.
+Main is migrated at read-write open, every other branch on its first write, all of them by `graph/upgrading`.
 """
 
 from __future__ import annotations
@@ -55,13 +55,19 @@ def migrated(context: CommitContext, branch: str) -> Warm:
 
 def _v2_to_v3(context: CommitContext, branch: str, warm: Warm) -> None:
     """Format 2 left `__run__…` branches behind. They go with main: once it is migrated, that is a name like any other."""
-    refs = list_refs(context.store) if branch == MAIN else []
-    # One that another branch was made from is kept; the others go from the leaves down.
-    while stale := next((ref for ref in refs if _is_stale_run(ref, refs)), None):
-        remove_ref(context, stale.name)
-        refs.remove(stale)
+    for name in stale_runs(list_refs(context.store)) if branch == MAIN else ():
+        remove_ref(context, name)
     failpoints.hit("migration.v2_to_v3.before_stamp")
     set_schema_metadata(warm.dataset, rows.STAMP_KEY, "3")
+
+
+def stale_runs(refs: list[BranchRef]) -> list[str]:
+    """The branches that the step from format 2 removes, in this order: a run that another branch was made from is kept."""
+    left, found = list(refs), []
+    while stale := next((ref for ref in left if _is_stale_run(ref, left)), None):
+        found.append(stale.name)
+        left.remove(stale)
+    return found
 
 
 def _is_stale_run(ref: BranchRef, refs: list[BranchRef]) -> bool:

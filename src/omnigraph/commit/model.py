@@ -9,13 +9,14 @@ from types import MappingProxyType
 from typing import Any
 
 from omnigraph.errors import BadRequest
+from omnigraph.shown import Shown
 from omnigraph.storage.tables.location import Location, Part
 
 MAIN = "main"
 
 #: What a graph commit can be.
 COMMIT_KINDS = frozenset(
-    {"init", "mutation", "load", "merge", "schema", "maintenance", "recovery", "revert", "cherry_pick"}
+    {"init", "mutation", "load", "merge", "schema", "maintenance", "recovery", "revert", "cherry_pick", "rebase"}
 )
 
 RECOVERY_ACTOR = "omnigraph:recovery"
@@ -65,7 +66,15 @@ class Touched:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class Changed:
+    """How many nodes and edges a commit inserted, updated or deleted."""
+
+    nodes: int
+    edges: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit(Shown):
     """One graph commit. `branch` is where it was made; `manifest_version` is its version on that branch."""
 
     id: str
@@ -82,11 +91,14 @@ class Commit:
     message: str | None = None
     #: The commits it was published with; None for one that was published alone.
     group: Group | None = None
+    #: How many rows it changed; None for one that did not count them, or was made by an earlier release.
+    changed: Changed | None = None
 
     def to_dict(self) -> dict[str, Any]:
         told = asdict(self)
-        if self.group is None:
-            del told["group"]
+        for name in ("group", "changed"):
+            if told[name] is None:
+                del told[name]
         return told
 
 
@@ -107,6 +119,8 @@ class Lineage:
     #: The commits that are published with it, and what it did itself, by the identity of the table as a text.
     group: Group | None = None
     touched: Mapping[str, Touched] = field(default_factory=dict)
+    #: How many rows the write changes, where it counts them.
+    changed: Changed | None = None
 
     def __post_init__(self) -> None:
         if self.message is not None and not is_text(self.message):
@@ -148,6 +162,8 @@ class ManifestState:
     fragment_count: int = 1
     #: The hash of the compiled schema this state was written under; None in graphs of formats that did not keep it.
     schema_hash: str | None = None
+    #: The branch is gone: the state is known from what was written down about it, and only for reading.
+    retired: bool = False
 
     @cached_property
     def by_key(self) -> Mapping[str, TableEntry]:
@@ -161,8 +177,8 @@ class ManifestState:
 
     @property
     def snapshot_id(self) -> str:
-        """What names this state; one between two commits that were published together has no version of its own."""
-        if any(entry.part is not None for entry in self.tables.values()):
+        """What names this state; one of a deleted branch, or between two commits that were published together, has no version."""
+        if self.retired or any(entry.part is not None for entry in self.tables.values()):
             return self.head
         return f"manifest:{self.branch}:v{self.commit_version}"
 

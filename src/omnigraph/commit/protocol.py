@@ -24,14 +24,15 @@ from omnigraph.commit.drift import refuse_drift
 from omnigraph.commit.format import CURRENT
 from omnigraph.commit.manifest import Warm
 from omnigraph.commit.migrations import migrated
-from omnigraph.commit.model import Lineage, ManifestState, TableEntry
+from omnigraph.commit.model import MAIN, Lineage, ManifestState, TableEntry
 from omnigraph.commit.publisher import Draft, check_receipts, compact_when_due, draft, publish
 from omnigraph.commit.recovery import Attempt, heal, recover
 from omnigraph.commit.rollforward import purge
-from omnigraph.commit.rows import group_object
+from omnigraph.commit.rows import changed_object, group_object
 from omnigraph.commit.schema_files import SchemaFiles
 from omnigraph.commit.sidecar import (
     OF_GROUPS,
+    OF_SCHEMAS,
     SCHEMA_VERSION,
     ForkedFrom,
     Kind,
@@ -223,8 +224,9 @@ def _carry_out(
         ahead = drafted.result() if drafted is not None else None
         state = publish(context, write.branch, updates, write.requirements(), write.lineage, base, ahead)
         failpoints.hit(f"{writer}.post_phase_c")
-        if write.schema is not None:
-            _promote(context, sidecar)
+        if sidecar.changes_schema:
+            if sidecar.moves_schema_files:
+                _promote(context, sidecar)
             purge(context, sidecar)
     except OmnigraphError as error:
         return _settle(context, write, sidecar, frozenset(moved), error), False
@@ -344,7 +346,7 @@ def _plan(write: Write) -> Sidecar:
         created_at=write.lineage.created_at,
         commit=replace(_plan_commit(write.lineage, receipts), if_commit=write.if_commit),
         earlier=tuple(_plan_commit(lineage, receipts) for lineage in earlier),
-        schema_version=OF_GROUPS if earlier else SCHEMA_VERSION,
+        schema_version=_record_version(write, earlier),
         tables=tuple(_plan_table(effect, operation_id) for effect in write.effects),
         schema_target=schema_files.target_hash(compiled) if compiled is not None else None,
         branch_created_from=write.branch_created_from,
@@ -356,6 +358,12 @@ def _plan(write: Write) -> Sidecar:
             if isinstance(update, SetTable) and update.entry.path not in paths
         ),
     )
+
+
+def _record_version(write: Write, earlier: tuple[Lineage, ...]) -> int:
+    if write.schema is not None and (write.kind is not Kind.SCHEMA_APPLY or write.branch != MAIN):
+        return OF_SCHEMAS
+    return OF_GROUPS if earlier else SCHEMA_VERSION
 
 
 def _plan_commit(lineage: Lineage, receipts: Mapping[str, RecordReceipt]) -> PlannedCommit:
@@ -371,6 +379,7 @@ def _plan_commit(lineage: Lineage, receipts: Mapping[str, RecordReceipt]) -> Pla
         message=lineage.message,
         group=None if lineage.group is None else group_object(lineage.group, lineage.touched),
         actor_id=None if lineage.group is None else lineage.actor,
+        changed=None if lineage.changed is None else changed_object(lineage.changed),
     )
 
 
@@ -391,13 +400,16 @@ def _plan_table(effect: TableEffect, operation_id: str) -> PlannedTable:
 def _phase_a(context: CommitContext, write: Write, sidecar: Sidecar) -> None:
     try:
         _put_record(context, sidecar)
-        if write.schema is not None:
+        if write.schema is not None and sidecar.moves_schema_files:
             schema_files.stage(context.store, write.schema)
             context.make_durable(*map(schema_files.staged_path, schema_files.FILES))
+        elif write.schema is not None:
+            schema_files.archive(context.store, context.root, write.schema)
+            context.make_durable(schema_files.ARCHIVE, schema_files.SOURCES)
     except OmnigraphError:
         # Nothing has moved. A put may have happened although it failed; a record of nothing is harmless, and it goes
-        # last because it explains the staged files.
-        if write.schema is not None:
+        # last because it explains the staged files. An archived schema that no state names is harmless too.
+        if sidecar.moves_schema_files:
             schema_files.drop_staged(context.store)
         delete_sidecar(context.store, sidecar.operation_id)
         raise

@@ -178,6 +178,7 @@ def commit_from(lineage: Lineage, branch: str, parent: str | None, version: int)
         recovers=lineage.recovers,
         message=lineage.message,
         group=lineage.group,
+        changed=lineage.changed,
     )
 
 

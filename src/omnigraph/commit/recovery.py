@@ -22,7 +22,7 @@ from omnigraph.commit.manifest import manifest_location
 from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.commit.rollback import drop_leftovers, roll_back
 from omnigraph.commit.rollforward import can_roll_forward, purge, roll_forward
-from omnigraph.commit.sidecar import Kind, Sidecar, delete_sidecar, list_sidecars, read_sidecar
+from omnigraph.commit.sidecar import Sidecar, delete_sidecar, list_sidecars, read_sidecar
 from omnigraph.errors import ExpectedVersionMismatch, OmnigraphError, RecoveryRequired, StorageError
 from omnigraph.ids import now_micros
 from omnigraph.storage.tables.torn import set_torn_versions_aside
@@ -136,7 +136,7 @@ def _settle(context: CommitContext, sidecar: Sidecar, state: ManifestState, live
         return _already_published(context, sidecar, judged, None)
     must_undo = live is not None and live.must_undo
     # A schema change that moves no table has nothing to show for itself but its staged files.
-    complete = decision is Decision.ROLL_FORWARD or (sidecar.kind is Kind.SCHEMA_APPLY and not sidecar.tables)
+    complete = decision is Decision.ROLL_FORWARD or (sidecar.changes_schema and not sidecar.tables)
     if complete and not must_undo and can_roll_forward(context, sidecar, state):
         return _outcome(sidecar, "RolledForward", roll_forward(context, sidecar, state, judged), judged)
     commit_id = roll_back(context, sidecar, state, judged, only=live.moved if live else None)
@@ -148,13 +148,16 @@ def _already_published(
 ) -> Recovery:
     # Its writer may have failed to flush it, and the record that could bring it back is about to go.
     context.make_durable(MANIFEST_PATH)
-    if sidecar.kind is Kind.SCHEMA_APPLY:
+    if sidecar.changes_schema:
         finish_promotion(context, sidecar)
     return _outcome(sidecar, "RolledForward", published.id if published else None, judged)
 
 
 def finish_promotion(context: CommitContext, sidecar: Sidecar) -> None:
     """Bring the schema files up to what the manifest names, after a crash anywhere in the promotion."""
+    if not sidecar.moves_schema_files:
+        purge(context, sidecar)
+        return
     if schema_files.staged_target(context.store) == sidecar.schema_target:
         schema_files.promote(context.store, context.root)
     else:

@@ -14,7 +14,7 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.judge import Judged
 from omnigraph.commit.model import MAIN, RECOVERY_ACTOR, Lineage, ManifestState
 from omnigraph.commit.publisher import publish
-from omnigraph.commit.sidecar import Kind, Sidecar, list_sidecars, read_sidecar
+from omnigraph.commit.sidecar import Sidecar, list_sidecars, read_sidecar
 from omnigraph.commit.updates import Requirement, SetTable, Update, written
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.storage.tables.commit import drop_fork, drop_table, undo
@@ -99,7 +99,7 @@ def drop_leftovers(context: CommitContext, sidecar: Sidecar, judged: Sequence[Ju
             drop_fork(context.tables, location)
         elif planned.expected_version is None and planned.table_path not in foreign:
             drop_table(context.tables, planned.table_path, context.store.delete_prefix)
-    if sidecar.kind is Kind.SCHEMA_APPLY:
+    if sidecar.moves_schema_files:
         schema_files.drop_staged(context.store)
     if sidecar.branch_created_from is not None:
         _drop_unused_branch(context, sidecar)

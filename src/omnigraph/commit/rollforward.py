@@ -12,7 +12,7 @@ from omnigraph.commit.history import missing_commits
 from omnigraph.commit.judge import Judged
 from omnigraph.commit.model import RECOVERY_ACTOR, Identity, Lineage, ManifestState, TableEntry
 from omnigraph.commit.publisher import publish
-from omnigraph.commit.rows import decode_group, decode_touched
+from omnigraph.commit.rows import decode_changed, decode_group, decode_touched
 from omnigraph.commit.sidecar import Kind, PlannedCommit, Sidecar
 from omnigraph.commit.updates import (
     DropTable,
@@ -48,9 +48,9 @@ def can_roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestSt
     keys = [planned.idempotency_key for planned in sidecar.commits if planned.idempotency_key is not None]
     if any(context.manifest.receipt(sidecar.branch, key) for key in keys):
         return False
-    if sidecar.kind is Kind.SCHEMA_APPLY:
+    if sidecar.moves_schema_files:
         return schema_files.staged_target(context.store) == sidecar.schema_target
-    return True
+    return not sidecar.changes_schema or schema_files.is_archived(context.store, sidecar.schema_target)
 
 
 def roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState, judged: Sequence[Judged]) -> str:
@@ -67,7 +67,7 @@ def roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState,
                 replace(
                     entry,
                     # A schema change may move a table and rename it at once; others know it under the name it has.
-                    key=table.planned.table_key if sidecar.kind is Kind.SCHEMA_APPLY else entry.key,
+                    key=table.planned.table_key if sidecar.changes_schema else entry.key,
                     version=table.seen.head,
                     branch=table.location.branch,
                     row_count=context.tables.open(table.location, table.seen.head).count_rows(),
@@ -78,9 +78,9 @@ def roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState,
     context.make_durable(*(table.planned.table_path for table in judged))
     publish(context, sidecar.branch, updates, requirements, _lineage(sidecar, sidecar.commit))
     failpoints.hit("recovery.after_roll_forward")
-    if sidecar.kind is Kind.SCHEMA_APPLY:
+    if sidecar.moves_schema_files:
         schema_files.promote(context.store, context.root)
-        purge(context, sidecar)
+    purge(context, sidecar)
     return sidecar.commit.id
 
 
@@ -102,7 +102,7 @@ def _further_updates(context: CommitContext, sidecar: Sidecar, state: ManifestSt
         SetTable(replace(state.by_path[path], key=key)) for path, key in sidecar.renamed if path in state.by_path
     ]
     updates += [DropTable(state.by_path[path]) for path in sidecar.dropped if path in state.by_path]
-    if sidecar.kind is Kind.SCHEMA_APPLY and sidecar.schema_target is not None:
+    if sidecar.schema_target is not None:
         updates.append(SetSchema(sidecar.schema_target))
     commit = sidecar.commit
     if commit.merged_parent is not None:
@@ -127,6 +127,7 @@ def _lineage(sidecar: Sidecar, planned: PlannedCommit) -> Lineage:
         message=planned.message,
         group=decode_group(planned.group),
         touched=decode_touched(planned.group),
+        changed=decode_changed(planned.changed),
     )
 
 

@@ -11,7 +11,17 @@ import orjson
 import pyarrow as pa
 
 from omnigraph.commit.format import HISTORY_IN_MANIFEST
-from omnigraph.commit.model import Commit, Group, Identity, Lineage, ManifestState, TableEntry, Touched, identity_text
+from omnigraph.commit.model import (
+    Changed,
+    Commit,
+    Group,
+    Identity,
+    Lineage,
+    ManifestState,
+    TableEntry,
+    Touched,
+    identity_text,
+)
 from omnigraph.errors import StorageError
 
 STAMP_KEY = "omnigraph:internal_schema_version"
@@ -125,11 +135,18 @@ def commit_row(lineage: Lineage, *, branch: str, parent: str | None, manifest_ve
         metadata["recovers"] = lineage.recovers
     if lineage.message is not None:
         metadata["message"] = lineage.message
+    if lineage.changed is not None:
+        metadata["changed"] = changed_object(lineage.changed)
     if manifest_version is not None:
         metadata["manifest_version"] = manifest_version
     if lineage.group is not None:
         metadata["group"] = group_object(lineage.group, lineage.touched)
     return {"object_id": lineage.id, "object_type": GRAPH_COMMIT, "metadata": _dump(metadata)}
+
+
+def changed_object(changed: Changed) -> dict[str, int]:
+    """How many rows a commit changed, as JSON."""
+    return {"nodes": changed.nodes, "edges": changed.edges}
 
 
 def group_object(group: Group, touched: Mapping[str, Touched]) -> dict[str, Any]:
@@ -152,6 +169,7 @@ def copied_commit_row(commit: Commit) -> Row:
         recovers=commit.recovers,
         message=commit.message,
         group=commit.group,
+        changed=commit.changed,
     )
     return commit_row(lineage, branch=commit.branch, parent=commit.parent, manifest_version=commit.manifest_version)
 
@@ -361,7 +379,13 @@ def _decode_commit(commit_id: str, metadata: dict[str, Any], created_at_version:
         recovers=metadata.get("recovers"),
         message=metadata.get("message"),
         group=decode_group(metadata.get("group")),
+        changed=decode_changed(metadata.get("changed")),
     )
+
+
+def decode_changed(value: Mapping[str, Any] | None) -> Changed | None:
+    """How many rows a commit changed; None where its row does not say."""
+    return None if value is None else Changed(int(value["nodes"]), int(value["edges"]))
 
 
 def decode_group(value: Mapping[str, Any] | None) -> Group | None:

@@ -17,6 +17,7 @@ STATE = "__schema_state.json"
 FILES = (SOURCE, STATE, COMPILED)
 
 ARCHIVE = "_schemas"
+SOURCES = "_schema_sources"
 
 failpoints.declare("schema_apply.mid_promote")
 
@@ -31,6 +32,11 @@ def target_hash(compiled: bytes) -> str:
 def archive_path(target: str) -> str:
     """Where the accepted schema with this hash is kept for good, to read old snapshots with their own schema."""
     return f"{ARCHIVE}/{target}.ir.json"
+
+
+def archived_source_path(target: str) -> str:
+    """Where the text of an accepted schema is kept as it was written; the text of some is not kept, then it is printed."""
+    return f"{SOURCES}/{target}.pg"
 
 
 def staged_path(name: str) -> str:
@@ -50,6 +56,21 @@ def staged_target(store: ObjectStore) -> str | None:
     if compiled is None or any(data is None for data in staged.values()):
         return None
     return target_hash(compiled)
+
+
+def archive(store: ObjectStore, root: Root, files: SchemaFiles) -> None:
+    """Keep a schema for good under its hash, with its text. May be repeated; nothing else is ever put there."""
+    target = target_hash(files[COMPILED])
+    kept = {archive_path(target): files[COMPILED], archived_source_path(target): files[SOURCE]}
+    note(root, {path: digest_of(data) for path, data in kept.items()})
+    for path, data in kept.items():
+        store.put(path, data)
+
+
+def is_archived(store: ObjectStore, target: str | None) -> bool:
+    """Whether the compiled schema with this hash is kept, whole."""
+    data = None if target is None else store.get_or_none(archive_path(target))
+    return data is not None and target_hash(data) == target
 
 
 def live_target(store: ObjectStore) -> str | None:

@@ -14,8 +14,9 @@ from typing import Any
 import orjson
 
 from omnigraph import failpoints
+from omnigraph.commit.model import MAIN
 from omnigraph.commit.record_fields import Fields
-from omnigraph.commit.rows import decode_group, decode_touched
+from omnigraph.commit.rows import decode_changed, decode_group, decode_touched
 from omnigraph.errors import NotFound, OmnigraphError, StorageError
 from omnigraph.storage.objects import ObjectStore
 
@@ -23,6 +24,10 @@ FOLDER = "__recovery"
 SCHEMA_VERSION = 2
 #: The version of records of several commits. Releases that do not know them must not settle them: they would lose some.
 OF_GROUPS = 3
+#: The version of records that change the schema of another branch than main, or by a merge. Releases that do not know that
+#: a schema belongs to a branch would settle them without it.
+OF_SCHEMAS = 4
+NEWEST = OF_SCHEMAS
 #: The first version whose merges confirm what they reached (phase B′). A fixed fact of history, not an alias.
 CONFIRMATION_SINCE = 2
 
@@ -84,6 +89,8 @@ class PlannedCommit:
     group: dict[str, Any] | None = None
     #: Its actor, where that need not be the actor of the write.
     actor_id: str | None = None
+    #: How many rows it changes, as its row of the manifest will say.
+    changed: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +123,16 @@ class Sidecar:
         return (*self.earlier, self.commit)
 
     @property
+    def changes_schema(self) -> bool:
+        """Whether it makes another schema the accepted one of its branch."""
+        return self.kind is Kind.SCHEMA_APPLY or self.schema_target is not None
+
+    @property
+    def moves_schema_files(self) -> bool:
+        """Whether the schema files at the root follow it: they describe main."""
+        return self.changes_schema and self.branch == MAIN
+
+    @property
     def path(self) -> str:
         return sidecar_path(self.operation_id)
 
@@ -134,7 +151,7 @@ class Sidecar:
     def to_json(self) -> bytes:
         value = asdict(self)
         for planned in (value["commit"], *value["earlier"]):
-            for name in ("message", "group", "actor_id"):
+            for name in ("message", "group", "actor_id", "changed"):
                 if planned[name] is None:
                     del planned[name]
         if not self.earlier:
@@ -163,9 +180,9 @@ def parse_sidecar(data: bytes, path: str) -> Sidecar:
     try:
         fields = Fields(value, "the record")
         version = fields.number("schema_version")
-        if version > OF_GROUPS:
+        if version > NEWEST:
             raise UnreadableSidecar(
-                f"recovery record {path} has version {version}, this OmniGraph knows {OF_GROUPS}; upgrade omnigraph",
+                f"recovery record {path} has version {version}, this OmniGraph knows {NEWEST}; upgrade omnigraph",
                 path=path,
             )
         return _decode(fields, version, path)
@@ -209,9 +226,9 @@ def _decode_commit(value: dict[str, Any]) -> PlannedCommit:
     fields = Fields(value, "the commit")
     group = fields.optional_object("group")
     try:
-        decode_group(group), decode_touched(group)
+        decode_group(group), decode_touched(group), decode_changed(fields.optional_object("changed"))
     except (KeyError, AttributeError) as error:
-        raise ValueError(f"the group of the commit is incomplete ({error})") from None
+        raise ValueError(f"the group or the counts of the commit are incomplete ({error})") from None
     return PlannedCommit(
         id=fields.text("id"),
         created_at=fields.optional_number("created_at") or 0,
@@ -224,6 +241,7 @@ def _decode_commit(value: dict[str, Any]) -> PlannedCommit:
         message=fields.optional_text("message"),
         group=group,
         actor_id=fields.optional_text("actor_id"),
+        changed=fields.optional_object("changed"),
     )
 
 

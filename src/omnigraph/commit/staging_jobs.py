@@ -25,6 +25,8 @@ from omnigraph.storage.tables.location import Location
 
 FOLDER = "__staging"
 FORMAT = 1
+#: The kind of a job that copies the files of the graph to a backup: while it runs, cleanup takes nothing away.
+BACKUP = "backup"
 #: A record is renewed three times within its lease, so only a dead job's runs out.
 LEASE_SECONDS = 900.0
 
@@ -164,8 +166,12 @@ def staging_job(
     tables: Sequence[Location],
     *,
     lease_seconds: float = LEASE_SECONDS,
+    ends: bool = True,
 ) -> Iterator[RunningJob]:
-    """A job's record for a block: written at its start, renewed while it lasts, removed at its end."""
+    """A job's record for a block: written at its start, renewed while it lasts, removed at its end.
+
+    `ends`: the job is over with the block. Where it is not, as in a task, somebody else removes the record or its lease runs out.
+    """
     now = now_micros()
     running = RunningJob(
         store, StagingJob(job_id, kind, branch, this_process(), now, now, tuple(tables)), lease_seconds
@@ -180,7 +186,8 @@ def staging_job(
     finally:
         ended.set()
         keeper.join()
-        _remove_quietly(store, job_id)
+        if ends:
+            _remove_quietly(store, job_id)
 
 
 def _keep(running: RunningJob, lease_seconds: float, ended: threading.Event) -> None:

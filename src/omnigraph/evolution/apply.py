@@ -1,11 +1,14 @@
 """A schema change as one commit: judge the rows that are there, stage one transaction per table, publish, promote.
 
     prepare     compare, refuse, validate, stage           no lock; nothing moves
-    window      the locks of a schema change               one at a time, no other branch, no writer on main
+    window      the lock of the branch                     no writer on it; for a hard drop no new branch either
     execute     sidecar, tables, manifest, schema files    `commit.protocol`
 
 What was prepared without the lock and lost to a writer is prepared again inside the window. One that lost to another
 schema change is not: it was meant for the schema that was accepted when it was asked for.
+
+A schema belongs to a branch. A table that the branch still shares is forked when the change moves it, and no other branch
+notices; a hard drop takes older versions away, so it is refused while another branch names the table.
 """
 
 from __future__ import annotations
@@ -17,32 +20,33 @@ from typing import Any
 
 from omnigraph import failpoints
 from omnigraph.commit.branch_refs import SCHEMA_APPLY_LOCK
-from omnigraph.commit.branches import refuse_other_branches
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.model import MAIN, Commit, Lineage, ManifestState, TableEntry
+from omnigraph.commit.model import Commit, Lineage, ManifestState, TableEntry
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.recovery import heal
-from omnigraph.commit.schema_files import COMPILED, SchemaFiles, archive_path, target_hash
+from omnigraph.commit.schema_files import COMPILED, SchemaFiles, archive, archived_source_path, target_hash
 from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.updates import DropTable, SchemaIs, SetSchema, SetTable, Update
 from omnigraph.errors import ExpectedVersionMismatch, ReadSetChanged
 from omnigraph.evolution.compare import Entity, entities, kept_names
+from omnigraph.evolution.elsewhere import refuse_named_elsewhere
 from omnigraph.evolution.existing import new_rules, refuse_broken
 from omnigraph.evolution.image import changes_table, wanted_columns
 from omnigraph.evolution.plan import Plan, plan_change
-from omnigraph.evolution.tagged import refuse_tagged
 from omnigraph.language.schema.ir import SchemaIR
+from omnigraph.shown import Shown
 from omnigraph.storage.locks import HeldLocks
 from omnigraph.storage.tables.columns import stage_columns
 from omnigraph.storage.tables.location import Location
-from omnigraph.storage.tables.staged import stage_create
+from omnigraph.storage.tables.staged import Staged, stage_create
+from omnigraph.storage.tables.table import Table
 from omnigraph.values.columns import table_path, table_schema
 
 failpoints.declare("schema_apply.prepared")
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Shown):
     """What an apply did; `commit` is None when there was nothing to change."""
 
     plan: Plan
@@ -60,10 +64,12 @@ class Applied:
 
 @dataclass(frozen=True)
 class Change:
-    """A wanted schema next to the accepted one: both with stable ids, and the files that will say so."""
+    """A wanted schema next to the one of a branch: both with stable ids, and the files that say so."""
 
+    branch: str
     before: SchemaIR
     after: SchemaIR
+    files_before: SchemaFiles
     files: SchemaFiles
     #: Which schema the manifest named when `before` was read.
     base: str | None
@@ -77,22 +83,20 @@ def row_counts(state: ManifestState) -> Mapping[int, int]:
 
 def plan(context: CommitContext, change: Change) -> Plan:
     """What applying a schema would do."""
-    counts = row_counts(context.manifest.load(MAIN))
+    counts = row_counts(context.manifest.load(change.branch))
     return plan_change(change.before, change.after, counts, allow_data_loss=change.allow_data_loss)
 
 
 def apply(context: CommitContext, change: Change, lineage: Lineage) -> Applied:
     """Carry a schema change out as one commit; none when there is nothing to change."""
-    refuse_other_branches(context)
     prepared = _prepare(context, change, lineage)
     if prepared.write is None:
         return Applied(prepared.plan, None, prepared.state.commit_version)
-    if change.base is None:
-        _archive(context, change.before)
+    keep_replaced(context, change.files_before)
     failpoints.hit("schema_apply.prepared")
-    with window(context) as held:
-        # A tag may have come since; it is no commit, so nothing else would notice it.
-        refuse_tagged(context, prepared.write.purges)
+    with window(context, change.branch, alone=bool(prepared.write.purges)) as held:
+        # A tag or a branch may have come since; neither is a commit, so nothing else would notice it.
+        refuse_named_elsewhere(context, change.branch, prepared.write.purges)
         try:
             after = execute(context, prepared.write, held)
         except (ExpectedVersionMismatch, ReadSetChanged):
@@ -100,24 +104,21 @@ def apply(context: CommitContext, change: Change, lineage: Lineage) -> Applied:
             assert prepared.write is not None, "the steps of a plan do not depend on rows, only its refusals"
             after = execute(context, prepared.write, held)
     commit = after.newest if after.newest is not None and after.newest.id == lineage.id else None
-    commit = commit or context.manifest.find_commit(MAIN, lineage.id)
+    commit = commit or context.manifest.find_commit(change.branch, lineage.id)
     return Applied(prepared.plan, commit, after.commit_version)
 
 
-def _archive(context: CommitContext, accepted: SchemaIR) -> None:
-    """Keep the schema of a graph of an older format, which may not have been kept when it was accepted."""
-    compiled = accepted.to_json().encode()
-    path = archive_path(target_hash(compiled))
-    if not context.store.exists(path):
-        context.store.put(path, compiled)
+def keep_replaced(context: CommitContext, accepted: SchemaFiles) -> None:
+    """Keep the schema that is replaced, with its text: other branches may still have it, and older snapshots do."""
+    if not context.store.exists(archived_source_path(target_hash(accepted[COMPILED]))):
+        archive(context.store, context.root, accepted)
 
 
 @contextmanager
-def window(context: CommitContext) -> Iterator[HeldLocks]:
-    """The locks of a schema change, with everything settled that waited: no writer, no other branch, no other change."""
-    with context.locks.hold_all([MAIN, SCHEMA_APPLY_LOCK]) as held:
-        heal(context, holding={MAIN})
-        refuse_other_branches(context)
+def window(context: CommitContext, branch: str, *, alone: bool) -> Iterator[HeldLocks]:
+    """The lock of a branch whose schema changes, with all settled that waited. `alone`: no branch may be made meanwhile."""
+    with context.locks.hold_all([branch, SCHEMA_APPLY_LOCK] if alone else [branch]) as held:
+        heal(context, holding={branch})
         yield held
 
 
@@ -141,13 +142,13 @@ class _Parts:
 
 
 def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepared:
-    state = context.manifest.load(MAIN)
+    state = context.manifest.load(change.branch)
     planned = plan_change(change.before, change.after, row_counts(state), allow_data_loss=change.allow_data_loss)
     planned.refuse_unsupported()
     if not planned.steps:
         return _Prepared(planned, state, None)
     old, new = entities(change.before.catalog), entities(change.after.catalog)
-    refuse_tagged(context, _purged(change))
+    refuse_named_elsewhere(context, change.branch, _purged(change))
     # Every rule is judged before the first file is staged.
     for id_, entity in new.items():
         if id_ in old and new_rules(old[id_], entity):
@@ -164,7 +165,7 @@ def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepa
             _drop(state.tables[entity.id, entity.incarnation], parts)
     write = Write(
         kind=Kind.SCHEMA_APPLY,
-        branch=MAIN,
+        branch=change.branch,
         lineage=lineage,
         effects=tuple(parts.effects),
         reads=tuple(parts.reads),
@@ -180,9 +181,17 @@ def _change(context: CommitContext, state: ManifestState, was: Entity, entity: E
     entry = state.tables[entity.id, entity.incarnation]
     renamed = replace(entry, key=entity.type_key)
     if changes_table(was, entity):
-        table = context.tables.open(entry.location, entry.version)
-        staged = stage_columns(table, wanted_columns(was, entity))
-        parts.effects.append(TableEffect(renamed, (Step(staged),)))
+        columns = wanted_columns(was, entity)
+
+        def stage(table: Table) -> Staged:
+            return stage_columns(table, columns)
+
+        if context.forks.is_shared(state, entry):
+            # Others read this line of the table; it can only be staged on a fork of its own.
+            parts.effects.append(TableEffect(renamed, (Step(stage),), forks=True))
+        else:
+            staged = stage(context.tables.open(entry.location, entry.version))
+            parts.effects.append(TableEffect(renamed, (Step(staged),)))
         return
     if renamed != entry:
         parts.updates.append(SetTable(renamed))

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import islice
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import ValidationError
 from omnigraph.evolution.compare import Entity, kept_names
@@ -22,8 +23,9 @@ from omnigraph.storage.tables.columns import Column
 from omnigraph.storage.tables.groups import counts_outside, repeated_rows
 from omnigraph.storage.tables.table import Table
 from omnigraph.validation.rows import check_rows
-from omnigraph.validation.sets import TableChange, check_sets
+from omnigraph.validation.sets import TableChange, check_sets, probe_of
 from omnigraph.validation.violation import Violation
+from omnigraph.values.columns import whole
 
 #: How many of the rows in the way an error shows.
 EXAMPLES = 5
@@ -31,7 +33,7 @@ EXAMPLES = 5
 
 def refuse_broken(was: Entity, entity: Entity, table: Table) -> None:
     """Raise when a row of the table breaks a rule that the type does not have yet, with examples."""
-    found = list(islice(_violations(was, entity, table), EXAMPLES))
+    found = list(islice(violations(was, entity, table), EXAMPLES))
     if not found:
         return
     first, shown = found[0], "; ".join(map(_with_row, found))
@@ -51,17 +53,24 @@ def _with_row(violation: Violation) -> str:
     return violation.message if named else f"{violation.message} (row '{row}')"
 
 
-def _violations(was: Entity, entity: Entity, table: Table) -> Iterator[Violation]:
+def violations(was: Entity, entity: Entity, table: Table, change: TableChange | None = None) -> Iterator[Violation]:
+    """The rows of a table that break a rule that the type does not have yet; of rules about many rows only some examples.
+
+    `change`: what is written to the table at the same time. It is judged by who makes it; here only the rows that it leaves.
+    """
     if not table.count_rows():
         return
     columns = {column.field.name: column for column in wanted_columns(was, entity)}
     added = new_rules(was, entity)
-    yield from _of_rows(entity, table, columns, added)
+    left = change.touched() if change is not None else pa.array([], pa.string())
+    yield from (
+        found for found in _of_rows(entity, table, columns, added) if found.entity_id not in set(left.to_pylist())
+    )
     for rule in added:
         if rule.kind == "unique":
-            yield from _of_shared_values(entity, table, [columns[name] for name in rule.columns])
+            yield from _of_shared_values(entity, table, [columns[name] for name in rule.columns], left)
         elif isinstance(rule.rule, Cardinality) and isinstance(entity, EdgeType):
-            yield from _of_sources(entity, table, rule.rule)
+            yield from _of_sources(entity, table, rule.rule, change)
 
 
 def new_rules(was: Entity, entity: Entity) -> list[Rule]:
@@ -120,16 +129,23 @@ def _judge(entity: Entity, rows: pa.Table) -> Iterator[Violation]:
     return check_sets({entity.type_key: TableChange(entity, rows)}, _Settled(entity, rows))
 
 
-def _of_shared_values(entity: Entity, table: Table, columns: Sequence[Column]) -> Iterator[Violation]:
+def _of_shared_values(entity: Entity, table: Table, columns: Sequence[Column], left: pa.Array) -> Iterator[Violation]:
     if any(column.stored is None and column.fill is None for column in columns):
         # A null is equal to nothing.
         return
     stored = [column for column in columns if column.stored is not None]
     if stored:
-        rows = repeated_rows(table, [column.stored for column in stored if column.stored is not None], EXAMPLES)
+        names = [column.stored for column in stored if column.stored is not None]
+        rows = repeated_rows(table, names, EXAMPLES + len(left))
+        if len(left):
+            # More than two rows may share a value, and some of them are about to have another one.
+            probe = probe_of(tuple(names), table.schema)
+            rows = table.take_by(probe, pc.unique(whole(rows[probe])), ["id", *names])
+            rows = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=left)))
         rows = rows.rename_columns(["id", *(column.field.name for column in stored)])
     else:
-        rows = pa.Table.from_batches(list(islice(table.scan(["id"], batch_size=2), 1))).slice(0, 2)
+        ids = pa.Table.from_batches(list(islice(table.scan(["id"], batch_size=2 + len(left)), 1)))
+        rows = ids.filter(pc.invert(pc.is_in(ids["id"], value_set=left))).slice(0, 2)
     for column in columns:
         if column.stored is None:
             rows = rows.append_column(column.field.name, pa.repeat(column.fill, rows.num_rows))
@@ -142,8 +158,19 @@ def _of_shared_values(entity: Entity, table: Table, columns: Sequence[Column]) -
     yield from _judge(judged, rows)
 
 
-def _of_sources(entity: EdgeType, table: Table, cardinality: Cardinality) -> Iterator[Violation]:
-    sources = counts_outside(table, "src", cardinality.minimum, cardinality.maximum, EXAMPLES)
+def _of_sources(
+    entity: EdgeType, table: Table, cardinality: Cardinality, change: TableChange | None
+) -> Iterator[Violation]:
+    touched = pa.array([], pa.string()) if change is None else _sources(table, change)
+    sources = counts_outside(table, "src", cardinality.minimum, cardinality.maximum, EXAMPLES + len(touched))
+    # Sources whose edges change are judged with the change.
+    sources = sources.filter(pc.invert(pc.is_in(sources, value_set=touched)))[:EXAMPLES]
     if len(sources):
         rows = table.take_by("src", sources, ["id", "src", "dst"])
         yield from _judge(replace(entity, uniques=()), rows)
+
+
+def _sources(table: Table, change: TableChange) -> pa.Array:
+    """The nodes that edges start from which a change brings or takes away."""
+    stored = table.take_ids(change.touched(), ["id", "src"])
+    return pc.unique(pa.concat_arrays([whole(change.upserts["src"]), whole(stored["src"])]))

@@ -9,10 +9,11 @@ from omnigraph.errors import SchemaChangeRefused
 from omnigraph.evolution.compare import RowCounts, compare
 from omnigraph.evolution.steps import Step, UnsupportedChange
 from omnigraph.language.schema.ir import SchemaIR
+from omnigraph.shown import Shown
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Shown):
     """Ordered steps. A plan without steps changes nothing; one with refusals can not be applied."""
 
     steps: tuple[Step, ...]

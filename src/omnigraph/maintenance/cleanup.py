@@ -20,9 +20,10 @@ from omnigraph.commit.branches import branch_names
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.recovery import heal
 from omnigraph.commit.sidecar import list_sidecars
-from omnigraph.commit.staging_jobs import list_jobs, ownerless_scratch, remove_job
+from omnigraph.commit.staging_jobs import BACKUP, list_jobs, ownerless_scratch, remove_job
 from omnigraph.errors import (
     BranchNotFound,
+    Conflict,
     HistoricalVersionReclaimed,
     ManifestContention,
     OmnigraphError,
@@ -35,6 +36,8 @@ from omnigraph.maintenance.leftovers import DroppedTable
 from omnigraph.maintenance.reachable import Kept, KeptVersions, kept_versions
 from omnigraph.maintenance.reclaim import Reclaim, plan_reclaim, still_unneeded, take_files, take_versions, unfinished
 from omnigraph.maintenance.retention import KeptBranch, KeptFor, Policy, kept_branches
+from omnigraph.maintenance.retired_lines import KeptLine, forget_others, keep_their_tables, kept_lines
+from omnigraph.shown import Shown
 from omnigraph.storage.digests import fold_log
 from omnigraph.storage.tables.dataset_files import DatasetFiles, LineFiles, list_dataset
 from omnigraph.storage.tables.location import Location
@@ -46,6 +49,8 @@ LOCK_ATTEMPTS = 5
 
 #: How often it looks while everybody works, before it looks while nobody does.
 LOOKS_WITHOUT_LOCKS = 3
+
+_DOING = "cleanup takes something away"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ class CleanedDataset:
 
 
 @dataclass(frozen=True, slots=True)
-class CleanupReport:
+class CleanupReport(Shown):
     """What `cleanup` removed, or with `dry_run` would remove; `kept`: why commits stay that the policy lets go."""
 
     keep: int | None
@@ -86,7 +91,7 @@ class CleanupReport:
 
 def cleanup(context: CommitContext, policy: Policy, *, dry_run: bool = False) -> CleanupReport:
     """Remove what the policy, and every live thing of the graph, does not need."""
-    with _all_locks(context):
+    with all_locks(context, _DOING):
         pass  # what a dead writer left is settled now; what can not be settled is in the way
     run = _Cleanup(context, policy)
     found = _look_while_branches_go(context, run)
@@ -108,7 +113,7 @@ def _look_while_branches_go(context: CommitContext, run: _Cleanup) -> Survey:
             return run.survey()
         except (BranchNotFound, HistoricalVersionReclaimed, StorageError) as gone:
             _log.info("cleanup looks again: %s", gone)
-    with _all_locks(context):
+    with all_locks(context, _DOING):
         return run.survey()
 
 
@@ -131,6 +136,7 @@ class _Cleanup:
         self._abandoned_before = so_long_ago(staging_grace())
         self.kept: Kept = {}
         self._branches: list[KeptBranch] = []
+        self._retired: list[KeptLine] = []
         self._records: dict[str, list[str]] = {}
 
     def survey(self) -> Survey:
@@ -174,8 +180,10 @@ class _Cleanup:
         context = self._context
         errors: dict[str, str] = {}
         done: list[Reclaim] = []
-        with _all_locks(context):
+        with all_locks(context, _DOING):
+            self._refuse_backup()
             again = found if self._nothing_new(found) else self.survey()
+            forget_others(context, self._retired)
             # Before the files: a file without a digest is no damage, a digest without its file is.
             fold_log(context.store, without={path for reclaim in again.reclaims for path in reclaim.paths()})
             for reclaim in again.reclaims:
@@ -194,11 +202,22 @@ class _Cleanup:
                 with _collected(errors, table.path):
                     leftovers.remove_table(context, table)
                     removed.append(table)
+            if dropped or removed:
+                # Their digests were taken back by lines of their own.
+                fold_log(context.store)
         for reclaim in done:
             with _collected(errors, reclaim.path):
                 take_files(context.store, reclaim, self._records.pop(reclaim.path, []))
         self._drop_dead_records()
         return Survey(tuple(done), tuple(dropped), tuple(removed)), errors
+
+    def _refuse_backup(self) -> None:
+        """What a backup copies now was listed before; it must not go meanwhile."""
+        for job in list_jobs(self._context.store):
+            if job.kind == BACKUP and not job.is_expired():
+                raise Conflict(
+                    f"a backup is being taken (by {job.process}); nothing was removed, clean up when it has ended"
+                )
 
     def _claimed(self) -> set[Location]:
         """The lines for which some job is staging now."""
@@ -214,14 +233,18 @@ class _Cleanup:
         return tuple(reason for branch in self._branches for reason in branch.reasons)
 
     def _look_at_branches(self) -> None:
+        self._look_at_what_stays()
+        self._records = {}
+
+    def _look_at_what_stays(self) -> None:
         self._branches = kept_branches(self._context, self._policy, self._feed)
         self.kept = kept_versions(self._context, self._branches)
-        self._records = {}
+        self._retired = kept_lines(self._context, self._policy, self._feed)
+        keep_their_tables(self.kept, self._retired)
 
     def _nothing_new(self, found: Survey) -> bool:
         """Whether everything that was to go is unneeded still; called inside the locks."""
-        self._branches = kept_branches(self._context, self._policy, self._feed)
-        self.kept = kept_versions(self._context, self._branches)
+        self._look_at_what_stays()
         needed = {*self.kept, *(self._claimed() if found.lines else ())}
         if any(location in needed for location, _, _ in found.lines):
             return False
@@ -249,7 +272,7 @@ class _Cleanup:
 
 
 @contextmanager
-def _all_locks(context: CommitContext) -> Iterator[None]:
+def all_locks(context: CommitContext, doing: str) -> Iterator[None]:
     """The locks of all branches, with everything settled that waited: nobody writes, and nothing is half done."""
     for _ in range(LOCK_ATTEMPTS):
         names = branch_names(context)
@@ -261,13 +284,13 @@ def _all_locks(context: CommitContext) -> Iterator[None]:
             waiting = list_sidecars(context.store)
             if waiting:
                 raise RecoveryRequired(
-                    f"operation {waiting[0]} waits for recovery, and cleanup takes nothing away before it is settled; "
+                    f"operation {waiting[0]} waits for recovery, and must be settled before {doing}; "
                     "see `omnigraph recovery list`",
                     operation_id=waiting[0],
                 )
             yield
             return
-    raise ManifestContention("branches are made and deleted all the time; nothing was removed, try cleanup again")
+    raise ManifestContention(f"branches are made and deleted all the time, and {doing} while none is; try again")
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from omnigraph.changes.delta import Delta, Side, table_delta
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import TableEntry
 from omnigraph.errors import StorageError
+from omnigraph.storage.tables.handles import transaction_of
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import Table
 from omnigraph.storage.tables.unshared import all_rows
@@ -69,7 +70,7 @@ def _operation(newest: Table, version: int) -> str:
     """What Lance calls the operation that made a version."""
     with translated(str(newest.location), f"read the transaction of version {version} of"):
         try:
-            transaction = newest.dataset.read_transaction(version)
+            transaction = transaction_of(newest.dataset, version)
         except TypeError:
             # Lance can not rebuild the transaction of a compaction that remapped an index.
             return "Rewrite"

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.messages import new_lineage
 from omnigraph.commit.model import Lineage, ManifestState, TableEntry
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.recovery import heal
@@ -20,12 +21,13 @@ from omnigraph.commit.sidecar import Kind, list_sidecars
 from omnigraph.commit.staging_jobs import staging_job
 from omnigraph.commit.updates import SchemaIs, check
 from omnigraph.errors import BadRequest, ExpectedVersionMismatch
-from omnigraph.ids import new_ulid, now_micros
+from omnigraph.ids import new_ulid
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.language.suggest import did_you_mean, nearest_name
 from omnigraph.maintenance.index_building import stage_builds
 from omnigraph.maintenance.index_plan import Build, Entity, TablePlan, plan_indexes
 from omnigraph.maintenance.workplace import Workplace
+from omnigraph.shown import Shown
 from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged
@@ -45,7 +47,7 @@ class IndexStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexReport:
+class IndexReport(Shown):
     """What was built and what has to wait. `commit` is None when there was nothing to build."""
 
     built: tuple[IndexStatus, ...]
@@ -67,12 +69,13 @@ def ensure_indices(
     types: Collection[str] | None = None,
     actor: str | None = None,
     workplace: Workplace | None = None,
+    message: str | None = None,
 ) -> IndexReport:
     """Build every index that is declared and missing, of all types or of some (`node:Person`, `edge:Knows`).
 
     `requires`: the schema that declares them; `SchemaChanged` when another one has been accepted before the commit.
     """
-    lineage = Lineage(new_ulid(), now_micros(), "maintenance", actor)
+    lineage = new_lineage("maintenance", actor, message)
     place = workplace or Workplace(context.root)
     reconciliation = _Reconciliation(context, _chosen(catalog, types), branch, lineage, requires, place)
     _settle_pending(context, branch)

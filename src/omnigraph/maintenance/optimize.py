@@ -16,6 +16,7 @@ from typing import Any
 from omnigraph.commit.audit import AUDIT_PATH
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.layout import settle_layout
+from omnigraph.commit.messages import new_lineage
 from omnigraph.commit.model import Lineage, ManifestState, TableEntry, sorted_entries
 from omnigraph.commit.protocol import TableEffect, Write, execute
 from omnigraph.commit.recovery import heal, pending
@@ -23,11 +24,12 @@ from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.staging_jobs import staging_job
 from omnigraph.commit.updates import SchemaIs, check
 from omnigraph.errors import Conflict, ExpectedVersionMismatch, OmnigraphError, StorageError
-from omnigraph.ids import new_ulid, now_micros
+from omnigraph.ids import new_ulid
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.maintenance.index_plan import Entity, TablePlan
 from omnigraph.maintenance.table_upkeep import Prepared, Survey, adapted, prepare, survey
 from omnigraph.maintenance.workplace import Workplace
+from omnigraph.shown import Shown
 from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.tables.commit import commit_staged
 from omnigraph.storage.tables.location import Location
@@ -93,7 +95,7 @@ class OptimizedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimizeReport:
+class OptimizeReport(Shown):
     """What `optimize` did to each table, or with `dry_run` would do. `commit` is None when no table needed anything."""
 
     datasets: tuple[OptimizedTable, ...]
@@ -113,6 +115,7 @@ def optimize(
     requires: SchemaIs,
     actor: str | None = None,
     workplace: Workplace | None = None,
+    message: str | None = None,
 ) -> OptimizeReport:
     """Compact every table that a branch owns and complete its indexes; a second run does nothing.
 
@@ -124,7 +127,7 @@ def optimize(
         heal(context, holding={branch})
     state = context.manifest.load(branch)
     check([requires], state)
-    run = _Run(context, catalog, branch, Lineage(new_ulid(), now_micros(), "maintenance", actor))
+    run = _Run(context, catalog, branch, new_lineage("maintenance", actor, message))
     tables = [run.look(entry) for entry in sorted_entries(state.tables.values())]
     needing = [table for table in tables if table.found is not None and table.found.has_work]
     if needing:
@@ -146,7 +149,7 @@ def optimize(
 def preview(context: CommitContext, catalog: Catalog, branch: str) -> OptimizeReport:
     """What `optimize` would do now. Nothing changes, not even what waits for recovery: that would be settled first."""
     state = context.manifest.load(branch)
-    run = _Run(context, catalog, branch, Lineage(new_ulid(), now_micros(), "maintenance"))
+    run = _Run(context, catalog, branch, new_lineage("maintenance"))
     waiting = next((sidecar for sidecar in pending(context) if sidecar.branch == branch), None)
     tables = [run.look(entry) for entry in sorted_entries(state.tables.values())]
     if waiting is not None:

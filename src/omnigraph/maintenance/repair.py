@@ -25,6 +25,7 @@ from omnigraph.commit.updates import SchemaIs, SetTable, written
 from omnigraph.errors import BadRequest, RecoveryRequired
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.maintenance.drifted import Classification, Drift, look_for_drift
+from omnigraph.shown import Shown
 from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.tables.staged import stage_index_removal
 from omnigraph.storage.tables.torn import set_torn_versions_aside
@@ -59,7 +60,7 @@ class RepairedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class RepairReport:
+class RepairReport(Shown):
     """What `repair` found and did. `refused`: something drifted and was left as it is although this was confirmed."""
 
     confirm: bool

@@ -80,7 +80,7 @@ def kept_branches(context: CommitContext, policy: Policy, feed: timedelta) -> li
     manifest = context.manifest
     refs = {ref.name: ref for ref in list_refs(context.store)}
     jobs = [job.started_at for job in list_jobs(context.store) if not job.is_expired()]
-    since: dict[Reason, int] = {"feed": now_micros() - _micros(feed)}
+    since: dict[Reason, int] = {"feed": now_micros() - micros_of(feed)}
     if jobs:
         since["job"] = min(jobs)
     histories = {name: manifest.commits(name) for name in (MAIN, *refs)}
@@ -91,7 +91,7 @@ def kept_branches(context: CommitContext, policy: Policy, feed: timedelta) -> li
         singles[ref.parent].setdefault("fork_point", set()).add(ref.parent_version)
     wanted: Iterable[tuple[Reason, Iterable[Commit]]] = (
         ("tag", _tagged(context)),
-        ("merge_base", _merge_bases(histories, states)),
+        ("merge_base", merge_bases(histories, states)),
     )
     for reason, commits in wanted:
         for commit in commits:
@@ -178,7 +178,7 @@ def _own_chain(known: Mapping[str, Commit], state: ManifestState, ref: BranchRef
 
 def _policy_floor(chain: Sequence[Commit], policy: Policy, existing: Collection[int]) -> int | None:
     """The manifest version from which the policy keeps everything on a branch that is still there; None: it keeps nothing."""
-    young_since = None if policy.older_than is None else now_micros() - _micros(policy.older_than)
+    young_since = None if policy.older_than is None else now_micros() - micros_of(policy.older_than)
     wanted = (
         commit.manifest_version
         for place, commit in enumerate(chain)
@@ -219,9 +219,7 @@ def _tagged(context: CommitContext) -> Iterable[Commit]:
             continue
 
 
-def _merge_bases(
-    histories: Mapping[str, Mapping[str, Commit]], states: Mapping[str, ManifestState]
-) -> Iterable[Commit]:
+def merge_bases(histories: Mapping[str, Mapping[str, Commit]], states: Mapping[str, ManifestState]) -> Iterable[Commit]:
     """From where two live branches can be merged: their common ancestors that are no ancestors of another one."""
     ancestors = {
         name: {commit.id: commit for commit in reachable(histories[name], state.head)} for name, state in states.items()
@@ -234,11 +232,12 @@ def _merge_bases(
 
 def _has_state(context: CommitContext, commit: Commit) -> bool:
     try:
-        state_of(context.manifest, commit)
+        # What is known of a deleted branch is no state of a live one.
+        return not state_of(context.manifest, commit).retired
     except HistoricalVersionReclaimed:
         return False
-    return True
 
 
-def _micros(length: timedelta) -> int:
+def micros_of(length: timedelta) -> int:
+    """A length of time in microseconds."""
     return int(length.total_seconds() * 1_000_000)

@@ -16,6 +16,7 @@ from omnigraph.language.schema.catalog import Catalog
 from omnigraph.maintenance.index_plan import Entity
 from omnigraph.maintenance.optimize import PendingIndex, pending_indexes
 from omnigraph.maintenance.table_upkeep import missing_rows, survey
+from omnigraph.shown import Shown
 from omnigraph.storage.tables.dataset_files import DatasetFiles, list_dataset, names_of
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import compaction_tasks
@@ -56,7 +57,7 @@ class TableStats:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphStats:
+class GraphStats(Shown):
     """The statistics of a branch."""
 
     branch: str

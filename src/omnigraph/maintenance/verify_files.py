@@ -110,10 +110,11 @@ def read_files(spec: ReadSpec) -> ReadResult:
 
 
 def _digest(root: Root, path: str, size: int) -> Digest | str:
-    return attempted(lambda: digest_chunks(_chunks(root, path, size)))
+    return attempted(lambda: digest_chunks(chunks_of(root, path, size)))
 
 
-def _chunks(root: Root, path: str, size: int) -> Iterator[bytes]:
+def chunks_of(root: Root, path: str, size: int) -> Iterator[bytes]:
+    """The bytes of a file of a graph, piece by piece."""
     place = f"{root.uri}/{path}" if root.is_local else "/".join(part for part in (root.prefix, path) if part)
     with InputFile(path, root, place, size).opened() as file:
         while chunk := file.read(_CHUNK):

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from omnigraph.errors import OmnigraphError
+from omnigraph.shown import Shown
 
 _Result = TypeVar("_Result")
 
@@ -84,7 +85,7 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyReport:
+class VerifyReport(Shown):
     """What `verify` looked at and found. `ok`: nothing is damaged.
 
     `unrecorded`: files that are needed and whose digests are not in the log, so that only their structure was checked.

@@ -16,8 +16,10 @@ from lance import LanceDataset
 from omnigraph.commit.audit import AUDIT_PATH
 from omnigraph.commit.branch_refs import MANIFEST_PATH, SCHEMA_APPLY_LOCK, BranchRef, read_ref
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.history import published_state
 from omnigraph.commit.manifest import manifest_location
 from omnigraph.commit.model import MAIN, Commit, ManifestState
+from omnigraph.commit.retired import RETIRED, read_line
 from omnigraph.maintenance.verify_report import LISTED, Damage, DamageKind, attempted
 from omnigraph.storage.digests import Recorded
 from omnigraph.storage.objects import ObjectInfo
@@ -93,6 +95,10 @@ class Needed:
     def need(self, state: ManifestState, users: Users) -> None:
         """A state with its manifest version and its tables."""
         self.versions.setdefault((manifest_location(state.branch), state.version), Users()).add(users)
+        self.need_tables(state, users)
+
+    def need_tables(self, state: ManifestState, users: Users) -> None:
+        """The tables of a state; of a deleted branch they are all that is left of it."""
         for entry in state.tables.values():
             self.versions.setdefault((entry.location, entry.version), Users()).add(users)
             self.keys[entry.path] = entry.key
@@ -111,6 +117,9 @@ def find_needed(context: CommitContext, there: Inventory) -> Needed:
     for name, ref in refs.items():
         needed.branches.append(name)
         commits |= _branch(context, there, needed, name, ref)
+    for path in there.files:
+        if path.startswith(f"{RETIRED}/"):
+            _retired(context, needed, path)
     _tags(context, needed, commits)
     head = attempted(lambda: context.tables.head_version(Location(AUDIT_PATH)))
     if isinstance(head, int):
@@ -189,6 +198,17 @@ def _commit(context: CommitContext, there: Inventory, needed: Needed, commit: Co
         needed.need(state, Users(commits={commit.id}))
 
 
+def _retired(context: CommitContext, needed: Needed, path: str) -> None:
+    """The states that are kept of a deleted branch."""
+    line = attempted(lambda: read_line(context.store, path))
+    if isinstance(line, str):
+        needed.damages.append(Damage(path, DamageKind.UNREADABLE, line, RESTORE))
+    elif line is not None:
+        for publish in line.publishes:
+            needed.commits.update(publish.commits)
+            needed.need_tables(publish.state, Users(commits=set(publish.commits)))
+
+
 def _tags(context: CommitContext, needed: Needed, commits: dict[str, Commit]) -> None:
     """The state of every tag: what is tagged is never taken away."""
     main = needed.states.get(f"branch {MAIN}")
@@ -199,7 +219,7 @@ def _tags(context: CommitContext, needed: Needed, commits: dict[str, Commit]) ->
         if commit is not None:
             state = attempted(partial(_tagged_state, context, commit))
         if isinstance(state, ManifestState) and state.head in {commit_id, _last_of_group(commit, commits)}:
-            needed.need(state, users)
+            (needed.need_tables if state.retired else needed.need)(state, users)
             needed.states[f"tag {tag}"] = state
         else:
             why = state if isinstance(state, str) else "its version is that of another commit"
@@ -209,7 +229,8 @@ def _tags(context: CommitContext, needed: Needed, commits: dict[str, Commit]) ->
 
 def _tagged_state(context: CommitContext, commit: Commit) -> ManifestState:
     """The state that a tag needs: that of the publish which made the commit, alone or with others."""
-    return context.manifest.load_at(commit.branch, commit.manifest_version)
+    state = published_state(context.manifest, commit)
+    return context.manifest.load_at(commit.branch, commit.manifest_version) if state is None else state
 
 
 def _last_of_group(commit: Commit | None, commits: dict[str, Commit]) -> str | None:

@@ -11,6 +11,7 @@ from omnigraph.commit.model import Commit
 ALREADY_UP_TO_DATE = "already_up_to_date"
 FAST_FORWARD = "fast_forward"
 MERGED = "merged"
+REBASED = "rebased"
 
 
 @dataclass(frozen=True)

@@ -40,11 +40,21 @@ def mix(ours: pa.Table, theirs: pa.Table, from_theirs: Marks) -> pa.Table:
         if marked is not None and marked.any():
             mine = _chosen(mine, other, pa.array(np.arange(len(mine)) + np.where(marked, len(mine), 0)))
         columns.append(mine)
-    return pa.Table.from_arrays(columns, schema=ours.schema)
+    return pa.Table.from_arrays(columns, names=ours.column_names)
 
 
 def _chosen(mine: pa.Array, other: pa.Array, places: pa.Array) -> pa.Array:
+    mine, other = _of_type(mine, other.type), _of_type(other, mine.type)
     if isinstance(mine, pa.ExtensionArray):
         storage = pa.concat_arrays([mine.storage, other.storage]).take(places)
         return pa.ExtensionArray.from_storage(mine.type, storage)
     return pa.concat_arrays([mine, other]).take(places)
+
+
+def _of_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Nulls without a type, which stand for a column that a side does not have, as nulls of a type."""
+    if not pa.types.is_null(column.type) or pa.types.is_null(kind):
+        return column
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, pa.nulls(len(column), kind.storage_type))
+    return pa.nulls(len(column), kind)

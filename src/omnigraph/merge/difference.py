@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -13,18 +13,16 @@ import pyarrow.compute as pc
 from omnigraph.changes.delta import Delta, DeltaBatch, Side, table_delta
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import TableEntry
-from omnigraph.errors import ChangeSchemaBoundary
 from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.merge.bases import changed, merged_bases
 from omnigraph.merge.classify import Op, Strategy
 from omnigraph.merge.combine import align
 from omnigraph.merge.kept import KeptEnd
 from omnigraph.merge.states import same_table
-from omnigraph.merge.view import View
+from omnigraph.merge.view import View, view_of
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.table import Blobs, Table
-from omnigraph.storage.tables.unshared import ROW_ID
-from omnigraph.values.columns import PROPERTY_ID
+from omnigraph.storage.tables.unshared import ROW_ID, all_rows
 
 #: How many changed entities are looked at together; blobs are compared and written a few at a time.
 BATCH_ROWS = 4096
@@ -51,10 +49,13 @@ class Change:
 class TableSpec:
     """One table of a merge, or a range of its ids; small, so that it can be sent to where the work is done."""
 
+    #: The type in the merged schema, and the versions of its table; None: that side has none.
     entity: NodeType | EdgeType
-    base: TableEntry
-    ours: TableEntry
-    theirs: TableEntry
+    base: TableEntry | None
+    ours: TableEntry | None
+    theirs: TableEntry | None
+    #: What properties are called in the merged schema: by the number of the type in a version, then of the property.
+    names: Mapping[int, Mapping[int, str]]
     strategy: Strategy | None = None
     property_level: bool = False
     #: The commit that is reverted or picked, for messages.
@@ -91,7 +92,24 @@ class Difference:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of all columns."""
-        return tuple(self.ours.table.schema.names)
+        return tuple(self.ours.columns)
+
+    @cached_property
+    def lacking(self) -> tuple[str, ...]:
+        """The columns that theirs does not have: about them it says nothing."""
+        return tuple(name for name, column in self.theirs.columns.items() if column.stored is None)
+
+    @cached_property
+    def _by_image(self) -> bool:
+        """Whether rows differ only once they are brought to the merged schema: columns came or went on one of the sides."""
+        views = [self.base, self.theirs, *(view for pair in self.crossed for view in pair)]
+        plain = all((view.is_plain or view.table is None) and not view.extra for view in views)
+        other_type = (
+            self.spec.base is not None
+            and self.spec.theirs is not None
+            and (self.spec.base.identity[0] != self.spec.theirs.identity[0])
+        )
+        return bool(self.crossed) or not plain or other_type
 
     @cached_property
     def candidates(self) -> int:
@@ -106,16 +124,20 @@ class Difference:
     def _only_new(self) -> bool:
         """Whether theirs has only rows in files of their own: then they are streamed, without looking for pairs."""
         delta, ranged = self.deltas[0], self.spec.after_id is not None or self.spec.until_id is not None
-        if ranged or self.crossed or delta.after is None or (delta.before is not None and len(delta.before)):
+        if ranged or self._by_image or delta.after is None or (delta.before is not None and len(delta.before)):
             return False
-        return not len(delta.after.row_ids) and not blob_columns(self.theirs.table.schema)
+        return not len(delta.after.row_ids) and not self._has_blobs
 
     @cached_property
     def _kept(self) -> list[Change] | None:
         """All changes, where they are few and without blobs."""
-        if self.candidates > KEPT_ROWS or blob_columns(self.theirs.table.schema):
+        if self.candidates > KEPT_ROWS or self._has_blobs:
             return None
         return list(self._read("descriptors"))
+
+    @cached_property
+    def _has_blobs(self) -> bool:
+        return self.theirs.table is not None and bool(blob_columns(self.theirs.table.schema))
 
     def changes(self, *, blobs: Blobs = "descriptors") -> Iterator[Change]:
         """What theirs changed, in batches; rows with blob values come a few at a time."""
@@ -125,12 +147,13 @@ class Difference:
         (delta, *_) = self.deltas
         if self._only_new:
             assert delta.after is not None
+            assert self.theirs.table is not None
             for batch in delta.after.scan(self.theirs.table.schema.names):
                 yield Change("insert", None, self.theirs.named(pa.table(batch.drop_columns([ROW_ID]))), self.base)
             return
-        heavy = blobs != "descriptors" and blob_columns(self.theirs.table.schema)
+        heavy = blobs != "descriptors" and self._has_blobs
         rows = BATCH_ROWS_WITH_BLOBS if heavy else BATCH_ROWS
-        if self.crossed:
+        if self._by_image:
             yield from self._against_all_bases(rows, blobs)
             return
         for batch in delta.batches(batch_rows=rows, blobs=blobs, after_id=self.spec.after_id):
@@ -146,12 +169,16 @@ class Difference:
         if inserted.num_rows:
             yield Change("insert", None, self.theirs.named(inserted), self.base)
         if after.num_rows:
-            yield Change("update", self.theirs.named(before), self.theirs.named(after), self.base)
+            yield Change("update", self._named_before(before), self.theirs.named(after), self.base)
         if deleted.num_rows:
-            yield Change("delete", self.theirs.named(deleted), None, self.base)
+            yield Change("delete", self._named_before(deleted), None, self.base)
+
+    def _named_before(self, rows: pa.Table) -> pa.Table:
+        """Rows of the base, which a delta gives the names of theirs where theirs has the table."""
+        return (self.base if self.theirs.table is None else self.theirs).named(rows)
 
     def _against_all_bases(self, batch_rows: int, blobs: Blobs) -> Iterator[Change]:
-        """After criss-cross merges: what theirs changed against what the bases together have."""
+        """What theirs changed against what the base has, or after criss-cross merges all bases together, in the merged schema."""
         ids = self.candidate_ids()
         if self.spec.after_id is not None:
             ids = ids.filter(pc.greater(ids, self.spec.after_id))
@@ -183,25 +210,32 @@ def open_difference(context: CommitContext, spec: TableSpec) -> Difference:
     def opened(entry: TableEntry) -> Table:
         return context.tables.open(entry.location, entry.version)
 
-    ours = opened(spec.ours)
-    base, theirs = (View(table, _renamed(table, ours, spec)) for table in map(opened, (spec.base, spec.theirs)))
+    def view(entry: TableEntry | None) -> View:
+        names = {} if entry is None else spec.names.get(entry.identity[0], {})
+        return view_of(None if entry is None else opened(entry), spec.entity, names)
+
+    base, ours, theirs = view(spec.base), view(spec.ours), view(spec.theirs)
     bases = [spec.base, *(other for other, _ in spec.crossed)]
-    deltas = tuple(table_delta(context, Side(entry), Side(spec.theirs)) for entry in bases)
-    crossed = tuple((View(opened(other)), View(opened(root))) for other, root in spec.crossed)
-    return Difference(spec, base, View(ours), theirs, deltas, crossed)
+    deltas = tuple(_delta(context, entry, spec.theirs) for entry in bases)
+    kept = kept_columns(base, ours, theirs)
+    if kept and base.table is not None and theirs.table is not None:
+        # What one side has dropped and the merged schema keeps: every value of it is new to the side that dropped it.
+        deltas = (Delta(deltas[0].columns, all_rows(base.table), all_rows(theirs.table)), *deltas[1:])
+        base = base.without(kept)
+    crossed = tuple((view(other), view(root)) for other, root in spec.crossed)
+    return Difference(spec, base, ours, theirs, deltas, crossed)
 
 
-def _renamed(table: Table, ours: Table, spec: TableSpec) -> dict[str, str]:
-    """Which columns ours calls otherwise. That they are not the same properties of the same types is refused."""
-    mine, other = _properties(ours.schema), _properties(table.schema)
-    if {key: field.type for key, field in mine.items()} != {key: field.type for key, field in other.items()}:
-        raise ChangeSchemaBoundary(
-            f"{spec.entity.type_key} had other properties then; a change across a schema change can not be applied",
-            commit=spec.commit,
-            type_name=spec.entity.name,
-        )
-    return {other[key].name: mine[key].name for key in other if other[key].name != mine[key].name}
+def kept_columns(base: View, ours: View, theirs: View) -> frozenset[str]:
+    """The columns of the merged schema that one side has dropped since the base."""
+    if ours.table is None or theirs.table is None:
+        return frozenset()
+    return frozenset(
+        name
+        for name, column in base.columns.items()
+        if column.stored is not None and None in (ours.columns[name].stored, theirs.columns[name].stored)
+    )
 
 
-def _properties(schema: pa.Schema) -> dict[bytes, pa.Field]:
-    return {(field.metadata or {}).get(PROPERTY_ID, field.name.encode()): field for field in schema}
+def _delta(context: CommitContext, base: TableEntry | None, theirs: TableEntry | None) -> Delta:
+    return table_delta(context, *(None if entry is None else Side(entry) for entry in (base, theirs)))

@@ -1,4 +1,6 @@
-"""A plan as effects on tables: one Lance transaction for each table, in three parts that only the transaction makes visible.
+"""A plan as effects on tables: one Lance transaction for the rows of each table, in three parts that only it makes visible.
+
+Where the merged schema has other columns, a transaction before it gives the table its columns.
 
 New rows are streamed from theirs into files of the target's table, changed rows too; the rows they replace and those that
 go are marked. Nothing is joined, no index is built, and rows are never all in memory.
@@ -6,7 +8,10 @@ go are marked. Nothing is joined, no index is built, and rows are never all in m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,26 +19,92 @@ from lance.fragment import FragmentMetadata
 
 from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.model import ManifestState
+from omnigraph.commit.model import ManifestState, TableEntry
 from omnigraph.commit.protocol import Step, TableEffect
+from omnigraph.commit.updates import DropTable, SetSchema, SetTable, Update
+from omnigraph.evolution.compare import Entity
+from omnigraph.evolution.image import changes_table, in_steps, wanted_columns
+from omnigraph.language.schema.sameness import types_of
 from omnigraph.merge.classify import Op
 from omnigraph.merge.combine import align, flat, mix
 from omnigraph.merge.difference import BATCH_ROWS_WITH_BLOBS, Difference
 from omnigraph.merge.part import Part
-from omnigraph.merge.plan import TablePlan
-from omnigraph.storage.tables.staged import Staged, stage_delete, stage_fragments, write_rows
+from omnigraph.merge.plan import Plan, TablePlan
+from omnigraph.storage.tables.columns import stage_columns
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.staged import Staged, stage_create, stage_delete, stage_fragments, write_rows
 from omnigraph.storage.tables.table import Table
+from omnigraph.values.columns import table_path, table_schema
 
 
-def stage(context: CommitContext, target: ManifestState, plan: TablePlan) -> TableEffect:
-    """The effect on one table. One that the target still shares must be forked first, so it is staged only then."""
+@dataclass
+class Effects:
+    """What a merge does to the tables of the target, and what else its commit makes true."""
 
-    def transaction(table: Table) -> Staged:
-        return _transaction(table, plan)
+    tables: list[TableEffect] = field(default_factory=list)
+    updates: list[Update] = field(default_factory=list)
 
-    if context.forks.is_shared(target, plan.entry):
-        return TableEffect(plan.entry, (Step(transaction),), forks=True)
-    return TableEffect(plan.entry, (Step(transaction(plan.difference.ours.table)),))
+
+def stage(context: CommitContext, target: ManifestState, plan: Plan) -> Effects:
+    """The effects of a plan: tables whose columns or rows change, new tables, and tables that go or get another name."""
+    effects = Effects()
+    by_number = {table.entity.id: table for table in plan.tables}
+    before = {entity.id: entity for entity in types_of(plan.schema.ours)}
+    for entity in types_of(plan.schema.ir):
+        was, table = before.get(entity.id), by_number.get(entity.id)
+        if was is None:
+            effects.tables.append(_created(context, entity, table))
+        else:
+            _changed_table(context, target, (was, entity), table, effects)
+    kept = {entity.id for entity in types_of(plan.schema.ir)}
+    for entity in before.values():
+        if entity.id not in kept:
+            effects.updates.append(DropTable(target.tables[entity.id, entity.incarnation]))
+    if plan.schema.target is not None:
+        effects.updates.append(SetSchema(plan.schema.target))
+    return effects
+
+
+def _created(context: CommitContext, entity: Entity, plan: TablePlan | None) -> TableEffect:
+    """A table that the target does not have, with all rows of theirs."""
+    path = table_path(entity)
+    entry = TableEntry(entity.type_key, path, (entity.id, entity.incarnation), 0, None, 0)
+    rows = None if plan is None else chain(_rows(plan, "insert"), _changed(plan))
+    return TableEffect(
+        entry, (Step(stage_create(context.tables, Location(path), table_schema(entity), rows)),), creates=True
+    )
+
+
+def _changed_table(
+    context: CommitContext,
+    target: ManifestState,
+    entities: tuple[Entity, Entity],
+    plan: TablePlan | None,
+    effects: Effects,
+) -> None:
+    """A table of the target: its columns change first, then its rows, each by one transaction.
+
+    One that the target still shares must be forked first, so everything is staged only then.
+    """
+    was, entity = entities
+    stored = target.tables[was.id, was.incarnation]
+    entry = replace(stored, key=entity.type_key)
+    stages: list[Callable[[Table], Staged]] = []
+    if changes_table(was, entity):
+        stages += [partial(stage_columns, columns=columns) for columns in in_steps(wanted_columns(was, entity))]
+    if plan is not None and plan.whole.writes:
+        stages.append(partial(_transaction, plan=plan))
+    if not stages:
+        if entry != stored:
+            effects.updates.append(SetTable(entry))
+        return
+    if context.forks.is_shared(target, stored):
+        effects.tables.append(TableEffect(entry, tuple(map(Step, stages)), forks=True))
+        return
+    # What comes first can be staged ahead; what follows needs the version that it leads to.
+    first, *rest = stages
+    table = context.tables.open(stored.location, stored.version)
+    effects.tables.append(TableEffect(entry, (Step(first(table)), *map(Step, rest))))
 
 
 def _transaction(table: Table, plan: TablePlan) -> Staged:

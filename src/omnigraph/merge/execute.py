@@ -17,7 +17,8 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.exactly_once import commit_made, earlier_receipt, refuse_other_request
 from omnigraph.commit.history import lacking
 from omnigraph.commit.manifest import branch_not_found
-from omnigraph.commit.model import Lineage, ManifestState
+from omnigraph.commit.messages import changed_of, new_lineage
+from omnigraph.commit.model import Changed, Lineage, ManifestState
 from omnigraph.commit.protocol import Write, execute
 from omnigraph.commit.rows import Receipt
 from omnigraph.commit.sidecar import Kind
@@ -33,14 +34,14 @@ from omnigraph.errors import (
     ReadSetChanged,
     StorageError,
 )
-from omnigraph.ids import new_ulid, now_micros
-from omnigraph.language.schema.catalog import Catalog
-from omnigraph.merge.ancestry import ALREADY_UP_TO_DATE, relate
+from omnigraph.evolution.apply import keep_replaced
+from omnigraph.merge.ancestry import ALREADY_UP_TO_DATE, MERGED, REBASED, relate
 from omnigraph.merge.effects import stage
 from omnigraph.merge.options import Options
-from omnigraph.merge.plan import Plan, Sides, make_plan
+from omnigraph.merge.plan import Plan, make_plan
 from omnigraph.merge.result import CONFLICTS, LISTED_DECISIONS, Decision, MergeResult
-from omnigraph.merge.states import readable_base, readable_pairs
+from omnigraph.merge.schemas import Schemas
+from omnigraph.merge.states import Sides, readable_base, readable_pairs
 from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.round_trips import at_once
 
@@ -48,6 +49,7 @@ failpoints.declare("branch_merge.prepared")
 
 #: How many conflicts the message of the error names.
 NAMED_CONFLICTS = 3
+_OPERATIONS = ("inserted", "updated", "deleted")
 
 
 @dataclass(frozen=True)
@@ -72,27 +74,55 @@ class Request:
     options: Options
     fingerprint: str
     prepare: Callable[[ManifestState], Prepared]
+    #: What its commit says where the caller has given no message.
+    message: str | None = None
 
 
-def merge(context: CommitContext, catalog: Catalog, source: str, into: str, options: Options) -> MergeResult:
+def merge(context: CommitContext, schemas: Schemas, source: str, into: str, options: Options) -> MergeResult:
     """Merge the head of one branch into another."""
-    if source == into:
-        raise BadRequest(f"a merge needs a distinct source and target; both are '{source}'")
+    refuse_itself(source, into)
     for name in (source, into):
         if not is_name(name):
             raise branch_not_found(name)
     words = f"merge of '{source}' into '{into}'"
     fingerprint = options.fingerprint("merge", source, into)
-    prepare = partial(_prepare, context, catalog, source, options)
+    prepare = partial(_prepare, context, schemas, source, options)
     try:
-        return run(context, Request("merge", into, words, options, fingerprint, prepare))
+        return run(context, Request("merge", into, words, options, fingerprint, prepare, f"Merge {source} into {into}"))
     except (StorageError, HistoricalVersionReclaimed):
         # Was the source deleted while it was read? Then that is the answer.
         context.manifest.load(source)
         raise
 
 
-def _prepare(context: CommitContext, catalog: Catalog, source: str, options: Options, ours: ManifestState) -> Prepared:
+def rebase(context: CommitContext, schemas: Schemas, branch: str, onto: str, options: Options) -> MergeResult:
+    """Bring a branch up to the head of another one: what that has, with the branch's own net change on top, in one commit.
+
+    The commit is made on the branch, with the head of the other one as its merged parent. That head is then the base of a later
+    merge of the branch, so that such a merge brings the branch's own change and nothing else.
+    """
+    refuse_itself(branch, onto, "rebase needs a branch and another one to bring it up to")
+    for name in (branch, onto):
+        if not is_name(name):
+            raise branch_not_found(name)
+
+    def prepare(ours: ManifestState) -> Prepared:
+        prepared = _prepare(context, schemas, onto, options, ours)
+        return replace(prepared, outcome=REBASED) if prepared.outcome == MERGED else prepared
+
+    words = f"rebase of '{branch}' onto '{onto}'"
+    fingerprint = options.fingerprint("rebase", branch, onto)
+    message = f"Rebase {branch} onto {onto}"
+    return run(context, Request("rebase", branch, words, options, fingerprint, prepare, message))
+
+
+def refuse_itself(source: str, into: str, needed: str = "merge needs a distinct source and target") -> None:
+    """A branch is not merged into itself."""
+    if source == into:
+        raise BadRequest(f"a {needed}; both are '{source}'")
+
+
+def _prepare(context: CommitContext, schemas: Schemas, source: str, options: Options, ours: ManifestState) -> Prepared:
     theirs = context.manifest.load(source)
     with at_once(context.root) as requests:
         known, of_source = requests.map(context.manifest.commits, (ours.branch, source))
@@ -105,7 +135,7 @@ def _prepare(context: CommitContext, catalog: Catalog, source: str, options: Opt
         stats["reclaimed_bases"] = list(base.reclaimed)
     # The other bases belong to the best one; where that is gone, the older one that took its place stands alone.
     crossed = () if base.reclaimed else tuple(readable_pairs(context, relation.crossed()))
-    plan = make_plan(context, catalog, Sides(base.state, ours, theirs, crossed=crossed), options)
+    plan = make_plan(context, schemas, Sides(base.state, ours, theirs, crossed=crossed), options)
     imported = ImportCommits(tuple(lacking(known, of_source, theirs.head)))
     return Prepared(relation.outcome, plan, theirs.head, (imported,), stats)
 
@@ -116,7 +146,7 @@ def run(context: CommitContext, request: Request) -> MergeResult:
         ours = context.manifest.load(request.branch)
         check([request.options.requires], ours)
         return _foreseen(request.prepare(ours))
-    lineage = Lineage(new_ulid(), now_micros(), request.kind, request.options.actor)
+    lineage = new_lineage(request.kind, request.options.actor, request.options.message or request.message)
     restarts = 0
     while True:
         try:
@@ -155,19 +185,29 @@ def _attempt(context: CommitContext, request: Request, lineage: Lineage, held: H
     foreseen = _foreseen(prepared)
     if foreseen.conflicts:
         raise _conflicts(request, foreseen)
+    effects, schema = stage(context, ours, prepared.plan), prepared.plan.schema
     write = Write(
         kind=Kind.BRANCH_MERGE,
         branch=request.branch,
-        lineage=replace(lineage, merged_parent=prepared.merged_parent),
-        effects=tuple(stage(context, ours, table) for table in prepared.plan.writing),
-        updates=(*prepared.updates, *_receipt(request, foreseen, lineage)),
+        lineage=replace(lineage, merged_parent=prepared.merged_parent, changed=_changed(prepared.plan)),
+        effects=tuple(effects.tables),
+        updates=(*prepared.updates, *effects.updates, *_receipt(request, foreseen, lineage)),
+        schema=schema.files,
         # Whatever the target's head was when the sides were compared, the outcome holds for that head only.
         if_commit=ours.head,
         requires=request.options.requires,
     )
+    if schema.files_before is not None:
+        keep_replaced(context, schema.files_before)
     failpoints.hit("branch_merge.prepared")
     after = execute(context, write, held)
     return replace(foreseen, commit=commit_made(context, after, request.branch, lineage.id))
+
+
+def _changed(plan: Plan) -> Changed:
+    """How many rows a plan inserts, updates and deletes."""
+    by_type = plan.stats()["tables"]
+    return changed_of({key: sum(counts[name] for name in _OPERATIONS) for key, counts in by_type.items()})
 
 
 def _foreseen(prepared: Prepared) -> MergeResult:

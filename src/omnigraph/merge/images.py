@@ -11,7 +11,6 @@ import pyarrow as pa
 from omnigraph.merge.difference import Version
 from omnigraph.merge.result import Conflict
 from omnigraph.merge.view import View
-from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.values.render import plain, stored_kind
 
 
@@ -19,7 +18,7 @@ def with_images(conflicts: Sequence[Conflict], views: Mapping[str, Mapping[Versi
     """Conflicts with the entity as each version of its table has it, in values of JSON; blobs are left out."""
     wanted: dict[str, list[str]] = {}
     for conflict in conflicts:
-        if conflict.entity_id is not None:
+        if conflict.entity_id is not None and conflict.type_key in views:
             wanted.setdefault(conflict.type_key, []).append(conflict.entity_id)
     images = {key: _images(views[key], pa.array(ids, pa.string())) for key, ids in wanted.items()}
     return [
@@ -29,9 +28,11 @@ def with_images(conflicts: Sequence[Conflict], views: Mapping[str, Mapping[Versi
 
 
 def _images(views: Mapping[Version, View], ids: pa.Array) -> dict[str, dict[str, Any]]:
-    schema = views["ours"].table.schema
-    blobs = blob_columns(schema)
-    columns = [name for name in schema.names if name not in blobs]
+    columns = [
+        name
+        for name, column in views["ours"].columns.items()
+        if not isinstance(column.field.type, pa.BaseExtensionType)
+    ]
     found: dict[str, dict[str, Any]] = {}
     for version, view in views.items():
         rows = view.rows(ids, columns)

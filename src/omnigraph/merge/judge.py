@@ -90,7 +90,7 @@ class _Judge:
         """Where ours has entities that theirs changed, when they are many: one scan instead of many look-ups."""
         if self._difference.candidates <= IDS_PER_LOOKUP or self._spec.unopposed:
             return None
-        return self._difference.ours.table.take_ids(self._difference.candidate_ids(), ["id"], with_row_address=True)
+        return self._difference.ours.rows(self._difference.candidate_ids(), ["id"], with_row_address=True)
 
     def judge(self, change: Change) -> Part:
         """The judgement on one batch of changes of one kind."""
@@ -119,6 +119,7 @@ class _Judge:
         if spec.strategy is not None:
             by_strategy = by_strategy | (verdicts >= FIRST_CONFLICT)
             verdicts = decide(spec.strategy, case.op, verdicts, case.in_ours)
+            self._keep_what_theirs_lacks(verdicts, marks, by_strategy & case.in_ours)
         return _Settled(verdicts, marks, found, by_strategy, kept)
 
     # --- the sides --------------------------------------------------------------------------------------------------
@@ -146,7 +147,7 @@ class _Judge:
         if self._spec.unopposed and op == "insert":
             return np.zeros(len(ids), np.uint64), np.zeros(len(ids), np.bool_)
         if self._known is None:
-            found = self._difference.ours.table.take_ids(ids, ["id"], with_row_address=True)
+            found = self._difference.ours.rows(ids, ["id"], with_row_address=True)
         else:
             found = self._known.filter(pc.is_in(self._known["id"], value_set=ids))
         aligned, present = align(found, ids)
@@ -182,6 +183,16 @@ class _Judge:
         combined = places if self._spec.strategy is not None else places[~clashing]
         verdicts[combined] = Verdict.COMBINE
         return marks, clashes
+
+    def _keep_what_theirs_lacks(self, verdicts: Verdicts, marks: dict[str, Mask], decided: Mask) -> None:
+        """A row of theirs takes the place of one of ours, but for the columns that theirs does not have."""
+        places = np.flatnonzero((verdicts == Verdict.REPLACE) & decided)
+        if not len(places) or not self._difference.lacking:
+            return
+        verdicts[places] = Verdict.COMBINE
+        for name in self._values:
+            marks.setdefault(name, np.zeros(len(verdicts), np.bool_))
+            marks[name][places] = name not in self._difference.lacking
 
     # --- the outcome ------------------------------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ def _known(table: Table, rows: pa.Table) -> pa.Array:
 def _in_merged_graph(node_key: str, ids: pa.Array, nodes: Parts, target: Target) -> pa.Array:
     """Which of some nodes the merged graph has."""
     part = nodes.get(node_key, Part())
-    stored = flat(target.table(node_key).take_ids(ids, ["id"])["id"])
+    stored = flat(target.stored(node_key, ids, ["id"])["id"])
     remains = pc.and_not(pc.is_in(ids, value_set=stored), pc.is_in(ids, value_set=part.removed))
     if part.checked is None:
         return remains

@@ -22,7 +22,10 @@ class Options:
     #: The schema that the merge is prepared under.
     requires: SchemaIs
     strategy: Strategy | None = None
+    #: What the caller has decided; not yet held against a schema.
     resolutions: Resolutions = field(default_factory=dict)
+    #: The text of the schema that the merge is to lead to; it decides whatever the schemas of the sides disagree about.
+    schema: str | None = None
     #: Changes of different properties of one entity are combined.
     property_level: bool = False
     #: Conflicts carry the entity as base, ours and theirs have it.
@@ -33,13 +36,17 @@ class Options:
     engine: str = "auto"
     spark: SparkOptions = field(default_factory=SparkOptions)
     actor: str | None = None
+    message: str | None = None
     idempotency_key: str | None = None
 
     def fingerprint(self, *asked: str) -> str:
         """What was asked, to tell a repeated request from another one under the same idempotency key."""
         decided = [resolution.to_dict() for by_id in self.resolutions.values() for resolution in by_id.values()]
         decided.sort(key=lambda item: (item["type_key"], item["id"]))
-        text = orjson.dumps([*asked, self.strategy, decided, self.property_level], option=orjson.OPT_SORT_KEYS)
+        wanted = [*asked, self.strategy, decided, self.property_level]
+        # Only where there is one: requests of earlier releases stay what they were.
+        wanted += [] if self.schema is None else [self.schema]
+        text = orjson.dumps(wanted, option=orjson.OPT_SORT_KEYS)
         return hashlib.sha256(text).hexdigest()
 
 

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.history import state_of
+from omnigraph.commit.messages import first_line
 from omnigraph.commit.model import Commit, ManifestState
-from omnigraph.errors import ChangeSchemaBoundary, CommitHasNoParent
-from omnigraph.language.schema.catalog import Catalog
+from omnigraph.errors import CommitHasNoParent
 from omnigraph.merge.ancestry import ALREADY_UP_TO_DATE, MERGED
 from omnigraph.merge.execute import Prepared, Request, run
 from omnigraph.merge.options import Options
-from omnigraph.merge.plan import Sides, make_plan
+from omnigraph.merge.plan import make_plan
 from omnigraph.merge.result import MergeResult
+from omnigraph.merge.schemas import Schemas
+from omnigraph.merge.states import Sides
 
 
-def revert(context: CommitContext, catalog: Catalog, commit_id: str, branch: str, options: Options) -> MergeResult:
+def revert(context: CommitContext, schemas: Schemas, commit_id: str, branch: str, options: Options) -> MergeResult:
     """Publish the inverse of a commit on a branch."""
     commit, parent = _with_parent(context, commit_id, branch)
-    if commit.kind == "schema":
-        raise ChangeSchemaBoundary(
-            f"commit {commit.id} changed the schema, which is not taken back by a revert; apply the schema it should be",
-            commit=commit.id,
-            type_name="",
-        )
     before, after = state_of(context.manifest, parent), state_of(context.manifest, commit)
-    return _apply(context, catalog, "revert", commit, (after, before), branch, options)
+    return _apply(context, schemas, "revert", commit, (after, before), branch, options)
 
 
-def cherry_pick(context: CommitContext, catalog: Catalog, commit_id: str, onto: str, options: Options) -> MergeResult:
+def cherry_pick(context: CommitContext, schemas: Schemas, commit_id: str, onto: str, options: Options) -> MergeResult:
     """Publish on a branch what a commit changed against its first parent."""
     commit, parent = _with_parent(context, commit_id, onto)
     before, after = state_of(context.manifest, parent), state_of(context.manifest, commit)
-    return _apply(context, catalog, "cherry_pick", commit, (before, after), onto, options)
+    return _apply(context, schemas, "cherry_pick", commit, (before, after), onto, options)
 
 
 def _with_parent(context: CommitContext, commit_id: str, branch: str) -> tuple[Commit, Commit]:
@@ -45,7 +43,7 @@ def _with_parent(context: CommitContext, commit_id: str, branch: str) -> tuple[C
 
 def _apply(
     context: CommitContext,
-    catalog: Catalog,
+    schemas: Schemas,
     kind: str,
     commit: Commit,
     change: tuple[ManifestState, ManifestState],
@@ -53,13 +51,18 @@ def _apply(
     options: Options,
 ) -> MergeResult:
     base, theirs = change
+    if commit.kind == "schema":
+        # Such a commit changes whole columns and nothing else of an entity.
+        options = replace(options, property_level=True)
 
     def prepare(ours: ManifestState) -> Prepared:
-        plan = make_plan(context, catalog, Sides(base, ours, theirs, commit.id), options)
-        if not plan.writing and not plan.conflicts:
+        plan = make_plan(context, schemas, Sides(base, ours, theirs, commit.id), options)
+        if plan.is_empty and not plan.conflicts:
             return Prepared(ALREADY_UP_TO_DATE, stats={"of": commit.id, **plan.stats()})
         return Prepared(MERGED, plan, stats={"of": commit.id})
 
+    about = f"Revert commit {commit.id}" if kind == "revert" else f"Cherry-pick commit {commit.id}"
+    said = about if commit.message is None else f"{about}: {first_line(commit.message)}"
     words = f"{kind.replace('_', '-')} of commit {commit.id} on '{branch}'"
     fingerprint = options.fingerprint(kind, commit.id, branch)
-    return run(context, Request(kind, branch, words, options, fingerprint, prepare))
+    return run(context, Request(kind, branch, words, options, fingerprint, prepare, said))

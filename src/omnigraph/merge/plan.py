@@ -5,28 +5,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.model import Identity, ManifestState, TableEntry, sorted_entries
-from omnigraph.errors import BadRequest, ChangeSchemaBoundary
+from omnigraph.commit.model import TableEntry
+from omnigraph.errors import BadRequest
+from omnigraph.evolution.existing import new_rules, violations
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.language.schema.ir import SchemaIR
+from omnigraph.language.schema.sameness import types_of
 from omnigraph.merge.decided import carry_out
 from omnigraph.merge.difference import Difference, TableSpec, Version, open_difference
 from omnigraph.merge.images import with_images
 from omnigraph.merge.kept import EdgeVersions, kept_ends, restored_edges, restores
 from omnigraph.merge.options import Options
 from omnigraph.merge.part import Part, together
-from omnigraph.merge.resolutions import Resolution, Resolutions
+from omnigraph.merge.resolutions import Resolution, Resolutions, check_resolutions
 from omnigraph.merge.result import Conflict, Decision
-from omnigraph.merge.rules import image_conflicts, rule_columns
+from omnigraph.merge.rules import image_conflicts, rule_columns, stored_conflicts
+from omnigraph.merge.schemas import SchemaMerge, Schemas, merge_states
 from omnigraph.merge.spread import judge_spread
-from omnigraph.merge.states import moved, same_table
+from omnigraph.merge.states import Sides, same_table
 from omnigraph.merge.target import Target
-from omnigraph.merge.view import View
+from omnigraph.merge.view import View, view_of
 from omnigraph.validation.sets import TableChange
 
 
@@ -47,15 +51,17 @@ class TablePlan:
         return self.difference.spec.entity
 
     @property
-    def entry(self) -> TableEntry:
-        """The table of the target."""
+    def entry(self) -> TableEntry | None:
+        """The table of the target; None: it is made by this merge."""
         return self.difference.spec.ours
 
     def change(self) -> TableChange:
         """The change in the form the evaluator judges."""
         checked = self.whole.checked
         if checked is None:
-            checked = self.difference.ours.table.schema.empty_table().select(rule_columns(self.entity))
+            fields = [column.field for column in self.difference.ours.columns.values()]
+            names = rule_columns(self.entity)
+            checked = pa.schema([field for field in fields if field.name in names]).empty_table().select(names)
         return TableChange(self.entity, checked, self.whole.removed)
 
 
@@ -65,6 +71,12 @@ class Plan:
 
     tables: tuple[TablePlan, ...]
     conflicts: tuple[Conflict, ...]
+    schema: SchemaMerge
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it changes nothing at all."""
+        return not self.writing and self.schema.files is None
 
     @property
     def writing(self) -> tuple[TablePlan, ...]:
@@ -77,54 +89,48 @@ class Plan:
         sums = {name: sum(counts[name] for counts in by_type.values()) for name in _counts(Part())}
         identical = sum(table.whole.identical for table in self.tables)
         taken = Counter(decision.take for decision in self.decided)
-        return {**sums, "identical": identical, "decided": dict(sorted(taken.items())), "tables": by_type}
+        steps = [{**step.to_dict(), "text": str(step)} for step in self.schema.steps]
+        about = {"schema": steps} if steps else {}
+        return {**sums, "identical": identical, "decided": dict(sorted(taken.items())), "tables": by_type, **about}
 
     @cached_property
     def decided(self) -> tuple[Decision, ...]:
-        """What a strategy, a resolution or a kept node decided about, nodes before edges."""
-        return tuple(decision for table in self.tables for decision in table.whole.decided)
+        """What a strategy, a resolution or a kept node decided about: the schema, then nodes, then edges."""
+        return (*self.schema.decided, *(decision for table in self.tables for decision in table.whole.decided))
 
 
 def _counts(part: Part) -> dict[str, int]:
     return {"inserted": part.inserted, "updated": part.updated, "deleted": part.deleted}
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """The three states of a merge. `commit`: the one that is reverted or picked, for messages.
-
-    `crossed`: other bases, and where each and the base come from; what they have touched counts too.
-    """
-
-    base: ManifestState
-    ours: ManifestState
-    theirs: ManifestState
-    commit: str = ""
-    crossed: tuple[tuple[ManifestState, ManifestState], ...] = ()
-
-
-def make_plan(context: CommitContext, catalog: Catalog, sides: Sides, options: Options) -> Plan:
+def make_plan(context: CommitContext, schemas: Schemas, sides: Sides, options: Options) -> Plan:
     """Compare, classify and check; nothing is written."""
-    _refuse_schema_boundary(sides)
-    _refuse_undecidable(sides, options)
-    specs = _Specs(catalog, sides, options)
-    target = Target(context, sides.ours)
-    tables = [_plan_table(context, spec, options.resolutions, options) for spec in specs.to_look_at("node")]
+    schema = merge_states(context, schemas, sides, options)
+    if schema.conflicts:
+        # Rows are judged by the merged schema, and there is none yet.
+        return Plan((), schema.conflicts, schema)
+    catalog, resolutions = schema.ir.catalog, options.resolutions
+    check_resolutions(resolutions, catalog)
+    specs = _Specs(schema, sides, options, resolutions)
+    specs.refuse_undecidable()
+    target = Target(partial(_target_view, context, specs))
+    tables = [_plan_table(context, spec, resolutions, options) for spec in specs.to_look_at("node")]
     # What was decided about nodes decides about their edges too.
     nodes = {table.entity.type_key: table.whole for table in tables}
     specs = replace(specs, nodes=nodes, implied=_implied(context, catalog, specs, nodes, target))
-    tables += [_plan_table(context, spec, specs.resolutions, options) for spec in specs.to_look_at("edge")]
+    tables += [_plan_table(context, spec, specs.decisions, options) for spec in specs.to_look_at("edge")]
     target.undecided = {table.entity.type_key: table.whole.undecided for table in tables}
-    if not options.resolutions:
+    if not resolutions:
         # A decision may bring what neither side had; then everything is looked up.
-        target.settled = _settled(sides)
+        target.settled = specs.settled()
     changes = {table.entity.type_key: table.change() for table in tables if table.whole.writes}
     found = [conflict for table in tables for conflict in table.whole.conflicts]
     found += image_conflicts(catalog, changes, target)
+    found += _stored_conflicts(context, specs, changes)
     if options.images:
-        keys = {conflict.type_key for conflict in found}
-        found = with_images(found, {key: _views(context, specs, sides.ours.by_key[key]) for key in keys})
-    return Plan(tuple(tables), tuple(sorted(found, key=lambda conflict: conflict.order)))
+        keys = {conflict.type_key for conflict in found if conflict.entity_id is not None}
+        found = with_images(found, {key: _views(context, specs, key) for key in keys})
+    return Plan(tuple(tables), tuple(sorted(found, key=lambda conflict: conflict.order)), schema)
 
 
 def _implied(
@@ -133,118 +139,150 @@ def _implied(
     """The edges that come back with a node, as decisions by type key and id."""
     implied: dict[str, Mapping[str, Resolution]] = {}
     for edge in catalog.edges.values():
-        ours = specs.sides.ours.by_key.get(edge.type_key)
-        if ours is not None and restores(edge, nodes) and specs.has_all(ours):
-            difference = open_difference(context, specs.of(ours))
-            tables = EdgeVersions(difference.base.table, difference.ours.table, difference.theirs.table)
-            implied[edge.type_key] = restored_edges(edge, nodes, target, tables)
+        if restores(edge, nodes) and None not in specs.entries(edge):
+            found = open_difference(context, specs.of(edge))
+            base, ours, theirs = found.base.table, found.ours.table, found.theirs.table
+            assert base is not None
+            assert ours is not None
+            assert theirs is not None
+            implied[edge.type_key] = restored_edges(edge, nodes, target, EdgeVersions(base, ours, theirs))
     return implied
 
 
-def _settled(sides: Sides) -> frozenset[str]:
-    """The types whose table is the same on both sides: an edge of theirs finds its nodes there as it found them before."""
-    return frozenset(
-        entry.key
-        for identity, entry in sides.ours.tables.items()
-        if same_table(entry, sides.theirs.tables.get(identity))
-    )
-
-
-def _refuse_schema_boundary(sides: Sides) -> None:
-    """What theirs changed in a type that not all sides have can not be applied."""
-    for identity in moved(sides.base, sides.theirs):
-        entries = [state.tables.get(identity) for state in (sides.base, sides.ours, sides.theirs)]
-        if None in entries:
-            key = next(entry.key for entry in entries if entry is not None)
-            raise ChangeSchemaBoundary(
-                f"{key} does not exist on all sides: a change across a schema change can not be applied",
-                commit=sides.commit,
-                type_name=key.partition(":")[2],
-            )
-
-
-def _refuse_undecidable(sides: Sides, options: Options) -> None:
-    """Between versions that there are not, nothing can be decided."""
-    for key, decisions in options.resolutions.items():
-        entry = sides.ours.by_key.get(key)
-        if entry is not None and entry.identity in sides.base.tables and entry.identity in sides.theirs.tables:
+def _stored_conflicts(context: CommitContext, specs: _Specs, changes: Mapping[str, TableChange]) -> Iterator[Conflict]:
+    """The rows of the target that this merge leaves alone and that break a rule which the other side has added."""
+    before = {entity.id: entity for entity in types_of(specs.schema.ours)}
+    for entity in types_of(specs.schema.ir):
+        was, ours = before.get(entity.id), specs.entries(entity)[1]
+        if was is None or ours is None or not new_rules(was, entity):
             continue
-        if any(decision.take != "ours" for decision in decisions.values()):
-            raise BadRequest(
-                f"resolution: {key} does not exist on all sides; change its entities by a write of their own"
-            )
+        change = changes.get(entity.type_key)
+        table = context.tables.open(ours.location, ours.version)
+        yield from stored_conflicts(violations(was, entity, table, change))
 
 
-def _views(context: CommitContext, specs: _Specs, ours: TableEntry) -> dict[Version, View]:
-    """The versions of a table that can be shown beside each other; only the target's where the schema has changed."""
-    try:
-        if specs.has_all(ours):
-            difference = open_difference(context, specs.of(ours))
-            return {"base": difference.base, "ours": difference.ours, "theirs": difference.theirs}
-    except ChangeSchemaBoundary:
-        pass
-    return {"ours": View(context.tables.open(ours.location, ours.version))}
+def _target_view(context: CommitContext, specs: _Specs, type_key: str) -> View:
+    entity = specs.by_key[type_key]
+    ours = specs.entries(entity)[1]
+    names = {} if ours is None else specs.schema.names(entity).get(ours.identity[0], {})
+    return view_of(None if ours is None else context.tables.open(ours.location, ours.version), entity, names)
+
+
+def _views(context: CommitContext, specs: _Specs, type_key: str) -> dict[Version, View]:
+    """The versions of a table beside each other."""
+    found = open_difference(context, specs.of(specs.by_key[type_key]))
+    return {"base": found.base, "ours": found.ours, "theirs": found.theirs}
 
 
 @dataclass(frozen=True)
 class _Specs:
     """Which tables a merge looks at, and how."""
 
-    catalog: Catalog
+    schema: SchemaMerge
     sides: Sides
     options: Options
+    #: The caller's decisions.
+    given: Resolutions
     #: What happens to the tables of nodes, by type key; known before the tables of edges are looked at.
     nodes: Mapping[str, Part] = field(default_factory=dict)
     #: Decisions about edges that follow from decisions about nodes.
     implied: Resolutions = field(default_factory=dict)
 
     @cached_property
-    def resolutions(self) -> Resolutions:
+    def decisions(self) -> Resolutions:
         """The caller's decisions, and those that follow from them; the caller's come first."""
-        given = self.options.resolutions
-        return {key: {**self.implied.get(key, {}), **given.get(key, {})} for key in {**self.implied, **given}}
+        return {key: {**self.implied.get(key, {}), **self.given.get(key, {})} for key in {**self.implied, **self.given}}
+
+    @cached_property
+    def by_key(self) -> dict[str, NodeType | EdgeType]:
+        return {entity.type_key: entity for entity in types_of(self.schema.ir)}
+
+    @cached_property
+    def _tables(self) -> tuple[dict[int, TableEntry], ...]:
+        """The tables of base, ours and theirs, by the number that the merged schema knows their type by."""
+        states = (self.sides.base, self.sides.ours, self.sides.theirs)
+        return tuple(
+            {self.schema.same.type(identity[0]): entry for identity, entry in state.tables.items()} for state in states
+        )
+
+    def entries(self, entity: NodeType | EdgeType) -> tuple[TableEntry | None, TableEntry | None, TableEntry | None]:
+        """The tables of a type in base, ours and theirs."""
+        base, ours, theirs = (tables.get(entity.id) for tables in self._tables)
+        return base, ours, theirs
 
     def to_look_at(self, kind: Literal["node", "edge"]) -> Iterator[TableSpec]:
-        """Those that theirs has moved and ours does not have just so, and those decided about."""
-        sides = self.sides
-        for ours in sorted_entries(sides.ours.tables.values()):
-            if not ours.key.startswith(f"{kind}:") or not self.has_all(ours):
+        """Those that theirs has moved and ours does not have just so, those decided about, and those ours does not have."""
+        for key in sorted(self.by_key):
+            if not key.startswith(f"{kind}:"):
                 continue
-            spec = self.of(ours)
-            untouched = same_table(spec.base, spec.theirs) and not spec.crossed
-            if spec.decided or not (untouched or same_table(ours, spec.theirs)):
+            spec = self.of(self.by_key[key])
+            untouched = same_table(spec.base, spec.theirs) and not spec.crossed and not self._keeps_dropped(spec)
+            moved = spec.theirs is not None and not untouched and not same_table(spec.ours, spec.theirs)
+            if spec.decided or spec.ours is None or moved:
                 yield spec
 
-    def has_all(self, ours: TableEntry) -> bool:
-        """Whether a table of the target is there in the other versions too."""
-        return ours.identity in self.sides.base.tables and ours.identity in self.sides.theirs.tables
+    def _keeps_dropped(self, spec: TableSpec) -> bool:
+        """Whether one side has dropped a property that the merged type has and the base had."""
+        if spec.base is None or spec.ours is None or spec.theirs is None:
+            return False
+        base, ours, theirs = (self._has(ir, spec) for ir in (self.schema.base, self.schema.ours, self.schema.theirs))
+        return bool(base - (ours & theirs))
 
-    def of(self, ours: TableEntry) -> TableSpec:
-        """One table of the target with its other versions."""
-        base, crossed = _bases(self.sides, ours.identity)
-        entity = self._entities[ours.identity]
-        return TableSpec(
+    def _has(self, ir: SchemaIR, spec: TableSpec) -> set[str]:
+        """The properties of the merged type that a schema has, by the name that the merged type gives them."""
+        return {
+            name
+            for entity in types_of(ir)
+            if self.schema.same.type(entity.id) == spec.entity.id
+            for declared in entity.properties.values()
+            if (name := spec.names.get(entity.id, {}).get(declared.id)) is not None
+        }
+
+    def of(self, entity: NodeType | EdgeType) -> TableSpec:
+        """One type of the merged schema with the versions of its table."""
+        base, ours, theirs = self.entries(entity)
+        crossed: tuple[tuple[TableEntry, TableEntry], ...] = ()
+        if ours is None:
+            # All that theirs has is new to the target.
+            base = None
+        elif base is not None:
+            base, crossed = _bases(self.sides, base)
+        spec = TableSpec(
             entity=entity,
             base=base,
             ours=ours,
-            theirs=self.sides.theirs.tables[ours.identity],
+            theirs=theirs,
+            names=self.schema.names(entity),
             strategy=self.options.strategy,
             property_level=self.options.property_level,
             commit=self.sides.commit,
-            decided=tuple(self.resolutions.get(ours.key, {})),
+            decided=tuple(self.decisions.get(entity.type_key, {})),
             kept_ends=kept_ends(entity, self.nodes) if isinstance(entity, EdgeType) else (),
             crossed=crossed,
         )
+        # A property that one side does not have is in the way of nothing that this side has changed.
+        return replace(spec, property_level=True) if self._keeps_dropped(spec) else spec
 
-    @cached_property
-    def _entities(self) -> dict[Identity, NodeType | EdgeType]:
-        types: list[NodeType | EdgeType] = [*self.catalog.nodes.values(), *self.catalog.edges.values()]
-        return {(entity.id, entity.incarnation): entity for entity in types}
+    def settled(self) -> frozenset[str]:
+        """The types whose table is the same on both sides: an edge of theirs finds its nodes there as it found them before."""
+        found = {key: self.entries(entity) for key, entity in self.by_key.items()}
+        return frozenset(
+            key for key, (_, ours, theirs) in found.items() if ours is not None and same_table(ours, theirs)
+        )
+
+    def refuse_undecidable(self) -> None:
+        """Between versions that there are not, nothing can be decided."""
+        for key, decisions in self.given.items():
+            base, _, theirs = self.entries(self.by_key[key])
+            if base is None and theirs is None and any(decision.take != "ours" for decision in decisions.values()):
+                raise BadRequest(
+                    f"resolution: {key} exists on one side only; change its entities by a write of their own"
+                )
 
 
-def _bases(sides: Sides, identity: Identity) -> tuple[TableEntry, tuple[tuple[TableEntry, TableEntry], ...]]:
+def _bases(sides: Sides, base: TableEntry) -> tuple[TableEntry, tuple[tuple[TableEntry, TableEntry], ...]]:
     """The base of one table, and the other bases that have touched it as well, each with where both come from."""
-    base, crossed = sides.base.tables[identity], []
+    identity, crossed = base.identity, []
     for other_state, root_state in sides.crossed:
         other, root = other_state.tables.get(identity), root_state.tables.get(identity)
         if other is None or root is None or same_table(other, base) or same_table(other, root):
@@ -260,7 +298,7 @@ def _bases(sides: Sides, identity: Identity) -> tuple[TableEntry, tuple[tuple[Ta
 def _plan_table(context: CommitContext, spec: TableSpec, resolutions: Resolutions, options: Options) -> TablePlan:
     difference = open_difference(context, spec)
     judged = judge_spread(context, difference, options.engine, options.spark)
-    decisions = resolutions.get(spec.ours.key, {})
+    decisions = resolutions.get(spec.entity.type_key, {})
     if not decisions:
         return TablePlan(difference, judged, None, judged)
     decided = carry_out(difference, decisions)

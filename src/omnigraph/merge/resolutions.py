@@ -54,17 +54,30 @@ class Resolution:
 Resolutions = Mapping[str, Mapping[str, Resolution]]
 
 
-def read_resolutions(given: Given | None, catalog: Catalog) -> Resolutions:
-    """Decisions from a JSON file, or a list of them, checked against the schema."""
+def read_resolutions(given: Given | None) -> Resolutions:
+    """Decisions from a JSON file, or a list of them; `check_resolutions` holds them against a schema."""
     found: dict[str, dict[str, Resolution]] = {}
     for number, item in enumerate(listed_resolutions(given), 1):
-        resolution = _resolution(item, f"resolution {number}", catalog)
+        resolution = _resolution(item, f"resolution {number}")
         of_type = found.setdefault(resolution.type_key, {})
         if of_type.setdefault(resolution.id, resolution) != resolution:
             raise BadRequest(
                 f"resolution {number}: {resolution.type_key} {resolution.id!r} was decided otherwise before"
             )
     return found
+
+
+def check_resolutions(resolutions: Resolutions, catalog: Catalog) -> None:
+    """Raise when a schema does not have what some decisions are about."""
+    listed = [resolution for by_id in resolutions.values() for resolution in by_id.values()]
+    for number, resolution in enumerate(listed, 1):
+        where, type_key = f"resolution {number}", resolution.type_key
+        entity = entity_of(catalog, type_key)
+        if entity is None:
+            known = [f"node:{name}" for name in catalog.nodes] + [f"edge:{name}" for name in catalog.edges]
+            raise BadRequest(f"{where}: unknown type '{type_key}'{did_you_mean(nearest_name(type_key, known))}")
+        if resolution.value is not None:
+            _check_value(entity, resolution.value, where)
 
 
 def listed_resolutions(given: Given | None) -> Sequence[Any]:
@@ -94,7 +107,7 @@ def _read(path: Path) -> Sequence[Any]:
     return listed
 
 
-def _resolution(item: object, where: str, catalog: Catalog) -> Resolution:
+def _resolution(item: object, where: str) -> Resolution:
     if not isinstance(item, Mapping):
         raise BadRequest(f"{where}: expected an object with type_key, id and take")
     if unknown := sorted(str(name) for name in set(item) - _FIELDS):
@@ -102,10 +115,6 @@ def _resolution(item: object, where: str, catalog: Catalog) -> Resolution:
     type_key, entity_id, take, value = (item.get(name) for name in ("type_key", "id", "take", "value"))
     if not isinstance(type_key, str) or not isinstance(entity_id, str) or not is_text(entity_id):
         raise BadRequest(f"{where}: type_key and id must be texts")
-    entity = entity_of(catalog, type_key)
-    if entity is None:
-        known = [f"node:{name}" for name in catalog.nodes] + [f"edge:{name}" for name in catalog.edges]
-        raise BadRequest(f"{where}: unknown type '{type_key}'{did_you_mean(nearest_name(type_key, known))}")
     if isinstance(take, Mapping) and value is None:
         take, value = "value", take
     if not isinstance(take, str) or take not in TAKES:
@@ -116,7 +125,6 @@ def _resolution(item: object, where: str, catalog: Catalog) -> Resolution:
         return Resolution(type_key, entity_id, take)
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise BadRequest(f"{where}: value must be an object of properties")
-    _check_value(entity, value, where)
     return Resolution(type_key, entity_id, take, dict(value))
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from omnigraph.commit.model import Commit
+from omnigraph.shown import Shown
 
 #: The outcome of a dry run that met conflicts: the merge itself would raise `MergeConflicts` and write nothing.
 CONFLICTS = "conflicts"
@@ -16,6 +17,7 @@ CONFLICTS = "conflicts"
 class ConflictKind(StrEnum):
     """Why two sides can not be combined. The last four: the merged image breaks a rule of the schema."""
 
+    SCHEMA_CONFLICT = "SchemaConflict"
     DIVERGENT_INSERT = "DivergentInsert"
     DIVERGENT_UPDATE = "DivergentUpdate"
     DELETE_VS_UPDATE = "DeleteVsUpdate"
@@ -29,7 +31,7 @@ Image = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Shown):
     """One entity (or, without an id, one rule of a type) that needs a decision. The images are there when asked for."""
 
     kind: str
@@ -111,8 +113,8 @@ LISTED_DECISIONS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class MergeResult:
-    """`outcome` is already_up_to_date, fast_forward, merged or conflicts; `commit` is None when nothing was written.
+class MergeResult(Shown):
+    """`outcome` is already_up_to_date, fast_forward, merged, rebased or conflicts; `commit` is None when nothing was written.
 
     Only a dry run has `conflicts`, as outcome and as a list: a merge that meets one raises `MergeConflicts` instead.
     `decided` lists the entities that a strategy, a resolution or a kept node decided about, at most `LISTED_DECISIONS`.
@@ -127,6 +129,8 @@ class MergeResult:
 
     def lines(self) -> Iterator[str]:
         """The result as text: the counts of each type that changes, then what was decided."""
+        for step in self.stats.get("schema", ()):
+            yield f"schema: {step['text']}"
         for type_key, counts in self.stats.get("tables", {}).items():
             yield f"{type_key}: {', '.join(f'{count} {name}' for name, count in counts.items() if count)}"
         for decision in self.decided:

@@ -38,6 +38,11 @@ def image_conflicts(catalog: Catalog, changes: Changes, committed: Target) -> It
     yield from _once(_orphans(catalog, changes, committed))
 
 
+def stored_conflicts(violations: Iterable[Violation]) -> Iterator[Conflict]:
+    """Stored rows that break a rule."""
+    return _once(map(_conflict, violations))
+
+
 def _conflict(violation: Violation) -> Conflict:
     kind = _KINDS.get(violation.kind, ConflictKind.VALUE_CONSTRAINT_VIOLATION)
     return Conflict(kind.value, violation.type_key, violation.entity_id, violation.message)

@@ -13,6 +13,20 @@ from omnigraph.storage.tables.lance_errors import Missing
 
 
 @dataclass(frozen=True, slots=True)
+class Sides:
+    """The three states of a merge. `commit`: the one that is reverted or picked, for messages.
+
+    `crossed`: other bases, and where each and the base come from; what they have touched counts too.
+    """
+
+    base: ManifestState
+    ours: ManifestState
+    theirs: ManifestState
+    commit: str = ""
+    crossed: tuple[tuple[ManifestState, ManifestState], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Base:
     """The state two sides are compared with. `reclaimed`: better ancestors whose state can not be read any more."""
 

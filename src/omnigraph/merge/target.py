@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.commit.context import CommitContext
-from omnigraph.commit.model import ManifestState
-from omnigraph.storage.tables.table import Table
+from omnigraph.merge.view import View
 
 
 class Target:
@@ -21,27 +19,25 @@ class Target:
     there again.
     """
 
-    def __init__(self, context: CommitContext, state: ManifestState) -> None:
-        self.context = context
-        self.state = state
+    def __init__(self, views: Callable[[str], View]) -> None:
+        self._view = views
         self.undecided: Mapping[str, pa.Array] = {}
         self.settled: frozenset[str] = frozenset()
-
-    def table(self, type_key: str) -> Table:
-        """The captured version of a type's table, opened."""
-        entry = self.state.by_key[type_key]
-        return self.context.tables.open(entry.location, entry.version)
 
     def by_id(self, type_key: str, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
         """The rows with these ids."""
         if type_key in self.settled and list(columns) == ["id"]:
             return pa.table({"id": ids})
-        found = self.by_value(type_key, "id", ids, columns)
+        found = self.stored(type_key, ids, columns)
         open_ids = self.undecided.get(type_key)
         if open_ids is None or list(columns) != ["id"]:
             return found
         return pa.table({"id": pa.concat_arrays([*found["id"].chunks, ids.filter(pc.is_in(ids, value_set=open_ids))])})
 
+    def stored(self, type_key: str, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
+        """The rows with these ids, whatever is open or settled about them."""
+        return self._view(type_key).rows(ids, columns)
+
     def by_value(self, type_key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
         """The rows whose column has one of these values."""
-        return self.table(type_key).take_by(column, values, columns)
+        return self._view(type_key).by_value(column, values, columns)

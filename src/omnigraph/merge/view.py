@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -12,25 +12,45 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.changes.compare import differing
+from omnigraph.evolution.image import fill_of
+from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.merge.combine import Mask, align, flat
-from omnigraph.storage.tables.table import Blobs, Table
+from omnigraph.storage.tables.columns import Column
+from omnigraph.storage.tables.table import ROW_ADDRESS, Blobs, Table
+from omnigraph.values.columns import PROPERTY_ID, table_schema
 
 Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class View:
-    """A version of a table under the names that the target uses."""
+    """A version of a table as the merged schema sees it: its columns and their names; None: that side has no such table."""
 
-    table: Table
-    #: The columns that the target calls otherwise, by the name they have here.
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    table: Table | None
+    columns: Mapping[str, Column]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the version has every column of the merged schema, of its type."""
+        return self.table is not None and all(column.stored is not None for column in self.columns.values())
+
+    @property
+    def extra(self) -> bool:
+        """Whether the version has columns that the merged schema has not."""
+        kept = {column.stored for column in self.columns.values()}
+        return self.table is not None and any(name not in kept for name in self.table.schema.names)
+
+    def without(self, names: Collection[str]) -> View:
+        """This version as if it did not have some columns."""
+        columns = {
+            name: Column(column.field, None, column.fill) if name in names else column
+            for name, column in self.columns.items()
+        }
+        return View(self.table, columns)
 
     def named(self, rows: pa.Table) -> pa.Table:
-        """Rows of this version under the names of the target."""
-        if not self.renamed:
-            return rows
-        return rows.rename_columns([self.renamed.get(name, name) for name in rows.column_names])
+        """Rows under the names that this version stores them by, as the merged schema has them."""
+        return self._brought(rows, list(self.columns))
 
     def rows(
         self,
@@ -41,13 +61,84 @@ class View:
         blobs: Blobs = "descriptors",
     ) -> pa.Table:
         """The rows with these ids, in no particular order."""
-        stored = {name: here for here, name in self.renamed.items()}
-        wanted = [stored.get(name, name) for name in columns]
-        return self.named(self.table.take_ids(ids, wanted, with_row_address=with_row_address, blobs=blobs))
+        if self.table is None:
+            none = pa.table({"id": pa.array([], pa.string()), ROW_ADDRESS: pa.array([], pa.uint64())})
+            return self._brought(none if with_row_address else none.select(["id"]), columns)
+        stored = [self.columns[name].stored for name in columns]
+        wanted = list(dict.fromkeys(name for name in stored if name is not None))
+        taken = self.table.take_ids(ids, wanted, with_row_address=with_row_address, blobs=blobs)
+        return self._brought(taken, columns)
+
+    def by_value(self, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
+        """The rows whose column has one of these values. One that this version does not have is the same in all rows."""
+        wanted = self.columns[column]
+        if self.table is None or (wanted.stored is None and wanted.fill is None):
+            return self.rows(values.slice(0, 0).cast(pa.string()), columns)
+        stored = list(dict.fromkeys(found for name in columns if (found := self.columns[name].stored) is not None))
+        if wanted.stored is not None:
+            return self._brought(self.table.take_by(wanted.stored, values, stored), columns)
+        assert wanted.fill is not None
+        same = bool(pc.any(pc.is_in(values, value_set=pa.array([wanted.fill.as_py()], values.type))).as_py())
+        rows = self.table.scan(stored) if same else ()
+        return self._brought(pa.Table.from_batches(rows, schema=self.table.empty(stored).schema), columns)
+
+    def _brought(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+        arrays, names = [], []
+        for name in columns:
+            arrays.append(_values(self.columns[name], rows))
+            names.append(name)
+        if ROW_ADDRESS in rows.column_names:
+            arrays.append(rows[ROW_ADDRESS])
+            names.append(ROW_ADDRESS)
+        return pa.Table.from_arrays(arrays, names=names)
 
     def image(self, ids: pa.Array, columns: Sequence[str]) -> Image:
         """These entities as this version has them."""
         return Image(ids, *align(self.rows(ids, columns), ids), self)
+
+
+def view_of(table: Table | None, entity: NodeType | EdgeType, names: Mapping[int, str]) -> View:
+    """A version of a table as the merged type sees it; `names`: what its properties, by number, are called there."""
+    stored: dict[str, pa.Field] = {}
+    for field in () if table is None else table.schema:
+        number = (field.metadata or {}).get(PROPERTY_ID)
+        name = field.name if number is None else names.get(int(number))
+        if name is not None:
+            stored[name] = field
+    columns: dict[str, Column] = {}
+    for field in table_schema(entity):
+        declared, found = entity.properties.get(field.name), stored.get(field.name)
+        if found is not None and fits(found.type, field.type):
+            columns[field.name] = Column(field, found.name)
+        else:
+            columns[field.name] = Column(field, None, None if declared is None else fill_of(declared))
+    return View(table, columns)
+
+
+def fits(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of one column can be values of another one: of its type, or of one that is narrower."""
+    if stored == wanted or str(stored) == str(wanted):
+        return True
+    if pa.types.is_integer(stored) and pa.types.is_integer(wanted):
+        unsigned = pa.types.is_unsigned_integer(stored), pa.types.is_unsigned_integer(wanted)
+        return stored.bit_width < wanted.bit_width and (unsigned[0] or not unsigned[1])
+    if pa.types.is_floating(stored) and pa.types.is_floating(wanted):
+        return bool(stored.bit_width < wanted.bit_width)
+    if pa.types.is_int32(stored) and pa.types.is_float64(wanted):
+        return True
+    return bool(pa.types.is_int64(stored) and pa.types.is_string(wanted))
+
+
+def _values(column: Column, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
+    kind = column.field.type
+    if column.stored is not None and column.stored in rows.column_names:
+        found = rows[column.stored]
+        narrower = found.type != kind and not pa.types.is_nested(found.type)
+        return found.cast(kind) if narrower and not isinstance(kind, pa.BaseExtensionType) else found
+    if column.fill is not None:
+        return pa.repeat(column.fill, rows.num_rows)
+    # Arrow makes no nulls of an extension type; what is compared or written takes plain ones for blobs.
+    return pa.nulls(rows.num_rows) if isinstance(kind, pa.BaseExtensionType) else pa.nulls(rows.num_rows, kind)
 
 
 @dataclass(frozen=True)

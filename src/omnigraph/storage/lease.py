@@ -131,6 +131,9 @@ class Lease:
                     raise
 
     def _is_free(self, data: bytes, tag: str) -> bool:
+        if not data:
+            # A lock file of a local disk, which came here with a graph that was copied. A lease is never empty.
+            return True
         record = decode(data)
         if record is not None and (
             record.owner is None or record.expires_at < now_micros() or record.process == self._process

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pyarrow as pa
 import pytest
@@ -55,6 +56,24 @@ def test_a_handle_is_kept(tables: Tables) -> None:
     assert tables.open(HOME, table.version) is tables.open(HOME, table.version)
     tables.forget(HOME)
     assert tables.open(HOME, table.version) is not tables.open(HOME, 1)
+
+
+def test_a_handle_stays_usable_while_another_thread_reads_its_transaction(tables: Tables) -> None:
+    table = seed(tables)
+    is_over = Event()
+
+    def ask() -> None:
+        while not is_over.is_set():
+            tables.created_by(HOME, table.version)
+
+    with ThreadPoolExecutor(1) as threads:
+        asking = threads.submit(ask)
+        try:
+            for _ in range(20_000):
+                assert tables.open(HOME, table.version).dataset.lance_schema.fields()
+        finally:
+            is_over.set()
+        asking.result()
 
 
 def test_only_so_many_handles_are_kept(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from lance.blob import BlobType
 
 from omnigraph.errors import BadRequest, StorageError
 from omnigraph.storage.tables.lance_errors import Corrupt, translated
+from omnigraph.storage.tables.lance_private import data_file_name
 
 # The `kind` of a descriptor whose value lies outside the table; 0, 1 and 2 are inline, packed and in a file of its own.
 EXTERNAL = 3
@@ -114,7 +115,7 @@ def _size_on_disk(dataset: LanceDataset, name: str, fragment_id: int, kind: int,
     if kind == 0:
         return file.file_size_bytes or None
     line = dataset.uri if file.base_id is None else dataset.base_paths()[file.base_id].path
-    place = Path(line) / "data" / file.path.removesuffix(".lance") / blob_file_name(blob_id)
+    place = Path(line) / "data" / data_file_name(file).removesuffix(".lance") / blob_file_name(blob_id)
     return place.stat().st_size if "://" not in line and place.is_file() else None
 
 

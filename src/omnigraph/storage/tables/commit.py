@@ -28,8 +28,9 @@ from omnigraph import failpoints
 from omnigraph.errors import AlreadyExists, BadRequest, ExpectedVersionMismatch, OmnigraphError, StorageError
 from omnigraph.storage.digests import forget, forget_missing
 from omnigraph.storage.root import Root
+from omnigraph.storage.tables.bases import has_foreign_bases
 from omnigraph.storage.tables.blobs import blob_columns
-from omnigraph.storage.tables.handles import TRANSACTION_ID, UNDO, Tables, own_id, read_transaction_id
+from omnigraph.storage.tables.handles import TRANSACTION_ID, UNDO, Tables, own_id, read_transaction_id, transaction_of
 from omnigraph.storage.tables.incoming import Data
 from omnigraph.storage.tables.inverse import Inversion, Restoration, Unchanged, inverse_of
 from omnigraph.storage.tables.lance_errors import (
@@ -344,6 +345,9 @@ def private_copy(tables: Tables, table: Table, uri: str, change: Callable[[Table
             storage_options=tables.root.storage_options,
             session=tables.session,
         )
+        if has_foreign_bases(cloned, tables.root, table.location.path):
+            # Lance clones the version as it is on disk, which may say where the graph lay once.
+            cloned = tables.reopened(cloned, table.location.path)
         staged = change(Table(place, cloned))
         return Table(place, LanceDataset.commit(cloned, staged.transaction, max_retries=0))
 
@@ -598,7 +602,7 @@ def _settle_create(root: Root, path: str, transaction: Transaction, error: Excep
 
 def _made_by(dataset: LanceDataset, version: int, transaction: Transaction) -> bool:
     try:
-        found = dataset.read_transaction(version)
+        found = transaction_of(dataset, version)
     except TypeError:
         # Lance can not rebuild the transaction of a compaction that remapped an index; it is never one of ours.
         return False

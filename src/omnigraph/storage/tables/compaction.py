@@ -16,6 +16,7 @@ from typing import Any
 from lance.fragment import FragmentMetadata
 from lance.optimize import CompactionTask, RewriteResult
 
+from omnigraph.storage.tables.lance_private import data_file_name
 from omnigraph.storage.tables.table import Table, TableIndex
 
 #: A fragment is rewritten for its own sake when so large a share of its rows is deleted.
@@ -176,7 +177,7 @@ def _marks(fragment: FragmentMetadata) -> tuple[list[str], object]:
     """What changes when rows of a fragment do: its files, and its deletion marks."""
     deletion = fragment.deletion_file
     marks = (None, None, None) if deletion is None else (deletion.read_version, deletion.id, deletion.num_deleted_rows)
-    return [file.path for file in fragment.files], marks
+    return [data_file_name(file) for file in fragment.files], marks
 
 
 def _told_marks(fragment: dict[str, Any]) -> tuple[list[str], object]:

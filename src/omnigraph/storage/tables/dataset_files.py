@@ -15,8 +15,9 @@ from lance import LanceOperation
 from lance.fragment import FragmentMetadata
 
 from omnigraph.storage.objects import ObjectInfo, ObjectStore
-from omnigraph.storage.tables.handles import Tables
+from omnigraph.storage.tables.handles import Tables, transaction_of
 from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.lance_private import data_file_name
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.version_files import version_of
 
@@ -108,7 +109,7 @@ def names_added_by(tables: Tables, location: Location, version: int) -> set[str]
     dataset = tables.open_dataset(location, version)
     with translated(str(location), f"read the transaction of version {version} of"):
         try:
-            transaction = dataset.read_transaction(version)
+            transaction = transaction_of(dataset, version)
         except TypeError:
             # Lance can not rebuild the transaction of a compaction that remapped an index.
             return None
@@ -127,7 +128,7 @@ def names_added_by(tables: Tables, location: Location, version: int) -> set[str]
 
 
 def _names_in(fragment: FragmentMetadata) -> set[str]:
-    names = {_base_name(file.path) for file in fragment.files}
+    names = {_base_name(data_file_name(file)) for file in fragment.files}
     marks = fragment.deletion_file
     if marks is not None:
         stem = f"{fragment.id}-{marks.read_version}-{marks.id}"

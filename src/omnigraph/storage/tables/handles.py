@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from contextlib import suppress
+from copy import copy
 
 import lance
 from lance import LanceDataset, Transaction
 
 from omnigraph.storage.root import Root
+from omnigraph.storage.tables.bases import has_foreign_bases, with_bases_here
 from omnigraph.storage.tables.lance_errors import Corrupt, Missing, translated
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.table import Table
@@ -91,7 +93,21 @@ class Tables:
             raise Corrupt(
                 f"the newest version of {location} is not a manifest; run `omnigraph repair`", path=location.path
             )
+        if location.branch is not None and has_foreign_bases(dataset, self.root, location.path):
+            # The graph was moved or copied since this version was made.
+            return self.reopened(dataset, location.path)
         return dataset
+
+    def reopened(self, dataset: LanceDataset, path: str) -> LanceDataset:
+        """A handle of the same version that finds the lines of the dataset at `path` where this graph lies."""
+        with translated(dataset.uri, "open"):
+            return LanceDataset(
+                dataset.uri,
+                version=dataset.version,
+                serialized_manifest=with_bases_here(dataset, self.root, path),
+                storage_options=self.root.storage_options,
+                session=self.session,
+            )
 
     def head_version(self, location: Location, likely: int | None = None) -> int | None:
         """The newest version number; None when the dataset or the branch does not exist. A likely one may be cheaper."""
@@ -125,11 +141,20 @@ def read_transaction_id(dataset: LanceDataset, version: int) -> str | None:
     """The transaction id that OmniGraph wrote into the commit of a version of this dataset."""
     with translated(dataset.uri, f"read the transaction of version {version} of"):
         try:
-            transaction = dataset.read_transaction(version)
+            transaction = transaction_of(dataset, version)
         except TypeError:
             # Lance can not rebuild the transaction of a compaction that remapped an index; such a commit is never ours.
             return None
     return own_id(transaction)
+
+
+def transaction_of(dataset: LanceDataset, version: int) -> Transaction | None:
+    """The Lance transaction that made a version of this dataset, None when there is none.
+
+    While a handle reads a transaction, Lance refuses every other use of it ("Already mutably borrowed"). Handles are shared
+    between threads, so a copy of the handle is asked; the copy takes 1 µs and shares the session.
+    """
+    return copy(dataset).read_transaction(version)
 
 
 def own_id(transaction: Transaction | None) -> str | None:

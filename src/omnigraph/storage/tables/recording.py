@@ -19,6 +19,7 @@ from lance.fragment import FragmentMetadata
 from omnigraph.storage.digests import Digest, digest_of, digest_written, forget, note
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS
+from omnigraph.storage.tables.lance_private import data_file_name
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.version_files import version_file
 from omnigraph.storage.tables.written import VersionBytes
@@ -213,7 +214,7 @@ def _named_by(dataset: LanceDataset) -> set[str]:
 
 
 def _data_files(fragments: Iterable[FragmentMetadata]) -> Iterator[str]:
-    return (f"data/{file.path}" for fragment in fragments for file in fragment.files if file.base_id is None)
+    return (f"data/{data_file_name(file)}" for fragment in fragments for file in fragment.files if file.base_id is None)
 
 
 def _marks(fragments: Iterable[FragmentMetadata]) -> Iterator[str]:

@@ -28,6 +28,7 @@ from omnigraph.storage.tables.deletions import Marks, mark_deleted
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.incoming import Data, Incoming
 from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.lance_private import data_file_name
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.table import ROW_ADDRESS, Filter, Table
 
@@ -121,7 +122,7 @@ def stage_append(table: Table, data: Data) -> Staged:
 
 def staged_files(location: Location, fragments: Sequence[FragmentMetadata]) -> list[str]:
     """The files and folders of fragments that were never committed, below the graph: what is to be removed with them."""
-    names = [file.path for fragment in fragments for file in fragment.files]
+    names = [data_file_name(file) for fragment in fragments for file in fragment.files]
     return [f"{location.dataset_path}/data/{part}" for name in names for part in (name, name.removesuffix(".lance"))]
 
 

@@ -17,8 +17,8 @@ from lance.dataset import LanceScanner
 
 from omnigraph.storage.tables.blobs import blob_columns, carry_blobs, in_time, require_readable
 from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.lance_private import allow_unsigned_lists
 from omnigraph.storage.tables.location import Location
-from omnigraph.storage.tables.unsigned_lists import allow_unsigned_lists
 
 allow_unsigned_lists()
 

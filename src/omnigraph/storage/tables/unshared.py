@@ -19,6 +19,7 @@ from lance import LanceFragment
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.deletion_files import ReadFile, marked_offsets
 from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.lance_private import data_file_name
 from omnigraph.storage.tables.table import BATCH_ROWS, ROW_ADDRESS, Blobs, Table
 
 ROW_ID = "_rowid"
@@ -115,7 +116,8 @@ def _by_files(table: Table, only: frozenset[int] | None) -> dict[_Files, LanceFr
         found = (table.dataset.get_fragment(number) for number in sorted(only))
         fragments = [fragment for fragment in found if fragment is not None]
     return {
-        tuple((file.path, tuple(file.fields)) for file in fragment.metadata.files): fragment for fragment in fragments
+        tuple((data_file_name(file), tuple(file.fields)) for file in fragment.metadata.files): fragment
+        for fragment in fragments
     }
 
 

@@ -34,6 +34,7 @@ from omnigraph.errors import StorageError
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.blobs import blob_columns, blob_file_name
 from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.lance_private import data_file_name
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Rewrites, Staged
 from omnigraph.storage.tables.version_files import version_file, version_name
@@ -174,7 +175,7 @@ def _names(dataset: LanceDataset | None) -> set[str]:
 
 
 def _names_of(fragment: FragmentMetadata) -> set[str]:
-    names = {_name(file.path) for file in fragment.files}
+    names = {_name(data_file_name(file)) for file in fragment.files}
     if fragment.deletion_file is not None:
         names.add(_name(fragment.deletion_file.path(fragment.id)))
     return names
@@ -188,7 +189,7 @@ def _data_files(location: Location, fragments: Iterable[FragmentMetadata]) -> It
     for fragment in fragments:
         for file in fragment.files:
             if file.base_id is None:
-                yield _data_file(location, file.path, file.file_size_bytes)
+                yield _data_file(location, data_file_name(file), file.file_size_bytes)
 
 
 def _data_file(location: Location, path: str, size: int | None) -> WrittenFile:

@@ -1,0 +1,90 @@
+"""`omnigraph log`: the history of a branch, drawn on a terminal."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from omnigraph.cli import output
+from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.commands import Command
+from omnigraph.cli.commit import listed
+from omnigraph.cli.moments import first_moment, iso, last_moment
+from omnigraph.cli.options import branch_option, json_option, positional_uri, together
+from omnigraph.cli.scope import READ
+from omnigraph.commit.messages import counted, first_line
+from omnigraph.commit.model import MAIN
+from omnigraph.wire.shapes import commit_output
+
+if TYPE_CHECKING:
+    from omnigraph.commit.model import Commit
+
+_filters = together(
+    click.option("--actor", metavar="NAME", help="Only commits of this actor."),
+    click.option("--kind", metavar="KIND", help="Only commits of this kind, such as load or merge."),
+    click.option("--since", metavar="TIME", help="Only commits from this date or time on."),
+    click.option("--until", metavar="TIME", help="Only commits up to this date or time."),
+    click.option("--grep", metavar="TEXT", help="Only commits whose message has this text, in any case."),
+    click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="The newest N of them."),
+)
+
+
+@click.command(cls=Command, scope=READ)
+@positional_uri
+@branch_option
+@_filters
+@json_option
+@click.pass_context
+def log(
+    context: click.Context,
+    uri: str | None,
+    branch: str | None,
+    actor: str | None,
+    kind: str | None,
+    since: str | None,
+    until: str | None,
+    grep: str | None,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """Show the history of a branch, newest first: drawn on a terminal, else one line for each commit."""
+    earliest = None if since is None else first_moment(since)
+    latest = None if until is None else last_moment(until)
+    graph = open_graph(resolve(context, uri), "ro")
+    found = graph.commits(branch or MAIN, actor=actor, kind=kind, since=earliest, until=latest)
+    if grep is not None:
+        wanted = re.compile(re.escape(grep), re.IGNORECASE)
+        found = [commit for commit in found if commit.message is not None and wanted.search(commit.message)]
+    commits = found[:limit]
+    if as_json:
+        output.json({"commits": [commit_output(commit) for commit in commits]})
+    elif not output.is_terminal(sys.stdout):
+        for commit in commits:
+            output.line(listed(commit))
+    else:
+        head = graph.head(branch or MAIN).id
+        for line in drawn(commits, {head: branch or MAIN}, colours=output.wants_colours(sys.stdout)):
+            output.line(line)
+
+
+def drawn(commits: list[Commit], heads: dict[str, str], *, colours: bool) -> list[str]:
+    """The commits with the lines of history beside them. `heads`: names of branches by the commit they are at."""
+    from omnigraph.cli.commit_graph import draw
+
+    def colour(text: str, name: str) -> str:
+        return click.style(text, fg=name) if colours else text
+
+    def describe(commit: Commit) -> str:
+        named = f" ({colour(heads[commit.id], 'green')})" if commit.id in heads else ""
+        actor = "" if commit.actor is None else f" {commit.actor}"
+        changed = commit.changed
+        counts = "" if changed is None else f" [{counted(changed.nodes, 'node')}, {counted(changed.edges, 'edge')}]"
+        message = "" if commit.message is None else f" {first_line(commit.message)}"
+        place = "" if commit.branch == MAIN else f" on {commit.branch}"
+        about = f"{iso(commit.created_at)[:19]}Z {colour(commit.kind, 'cyan')}{place}{actor}{counts}{message}"
+        return f"{colour(commit.id, 'yellow')}{named} {about}"
+
+    return list(draw(commits, describe))

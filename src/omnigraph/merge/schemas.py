@@ -1,0 +1,254 @@
+"""The schema of a merge: three schemas become one, and what stands in the way of it in their declarations or in the data.
+
+A type or property that one side dropped is gone from the merge only when the other side has written nothing to it since the base;
+that is the one question about schemas that needs to look at rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.changes.delta import Side, table_delta
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import ManifestState, TableEntry
+from omnigraph.commit.schema_files import COMPILED, SchemaFiles, target_hash
+from omnigraph.evolution.plan import plan_change
+from omnigraph.evolution.steps import Step, UnsupportedChange
+from omnigraph.ids import new_distance, new_incarnation
+from omnigraph.language.schema.accept import accept_schema
+from omnigraph.language.schema.build import compile_schema
+from omnigraph.language.schema.ir import SchemaIR, fingerprint
+from omnigraph.language.schema.printer import print_schema
+from omnigraph.language.schema.sameness import Entity, Sameness, sameness, types_of
+from omnigraph.language.schema.three_way import Clash, Drop, Thing, merge_schemas
+from omnigraph.language.schema.three_way import Side as SideName
+from omnigraph.merge.options import Options
+from omnigraph.merge.result import Conflict, ConflictKind, DecidedBy, Decision
+from omnigraph.merge.states import Sides, same_table
+from omnigraph.values.columns import PROPERTY_ID
+
+
+class Schemas(Protocol):
+    """Gives the schema that a state was written under, and makes the files of a new one."""
+
+    def of(self, state: ManifestState) -> SchemaIR: ...
+
+    def source_of(self, state: ManifestState) -> str: ...
+
+    def files_of(self, state: ManifestState) -> SchemaFiles: ...
+
+    def accepted(self, source: str, ir: SchemaIR, before: ManifestState) -> SchemaFiles: ...
+
+
+@dataclass(frozen=True)
+class SchemaMerge:
+    """The schema that a merge leads to, with all that it means for the tables."""
+
+    ir: SchemaIR
+    #: The schemas of base, ours and theirs, and which of their numbers mean the same thing.
+    base: SchemaIR
+    ours: SchemaIR
+    theirs: SchemaIR
+    same: Sameness = field(default_factory=Sameness)
+    #: What changes in the schema of the target.
+    steps: tuple[Step, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    decided: tuple[Decision, ...] = ()
+    #: The files of the schema, and of the one it replaces; None: the target keeps its schema.
+    files: SchemaFiles | None = None
+    files_before: SchemaFiles | None = None
+
+    def entry(self, state: ManifestState, number: int) -> TableEntry | None:
+        """The table of a type in a state, by the number that the merged schema knows the type by."""
+        return next(
+            (entry for identity, entry in state.tables.items() if self.same.type(identity[0]) == number),
+            None,
+        )
+
+    def names(self, entity: Entity) -> Mapping[int, Mapping[int, str]]:
+        """What the properties of a type are called in the merged schema: by the number of the type, then of the property."""
+        merged = {declared.id: name for name, declared in entity.properties.items()}
+        found: dict[int, dict[int, str]] = {}
+        for ir in (self.base, self.ours, self.theirs):
+            for twin in types_of(ir):
+                if self.same.type(twin.id) != entity.id:
+                    continue
+                for declared in twin.properties.values():
+                    # The column itself, before one that only means the same.
+                    number = (
+                        declared.id if _is_own(declared.id, twin, entity) else self.same.property(twin.id, declared.id)
+                    )
+                    if number in merged:
+                        found.setdefault(twin.id, {})[declared.id] = merged[number]
+        return found
+
+    @property
+    def target(self) -> str | None:
+        """The hash of the schema that the target gets; None when it keeps its own."""
+        return None if self.files is None else target_hash(self.files[COMPILED])
+
+
+def _is_own(number: int, twin: Entity, entity: Entity) -> bool:
+    return twin.id == entity.id and any(declared.id == number for declared in entity.properties.values())
+
+
+def merge_states(context: CommitContext, schemas: Schemas, sides: Sides, options: Options) -> SchemaMerge:
+    """The schema that a merge of some states leads to."""
+    base, ours, theirs = (schemas.of(state) for state in (sides.base, sides.ours, sides.theirs))
+    if options.schema is None and theirs.to_json() == ours.to_json():
+        return SchemaMerge(ours, base, ours, theirs, sameness([ours, theirs, base]))
+    if options.schema is None and base.to_json() == ours.to_json() == theirs.to_json():
+        return SchemaMerge(ours, base, ours, theirs)
+    incarnation = new_incarnation()
+    prefer = options.strategy
+    merged = merge_schemas(base, ours, theirs, incarnation=incarnation, prefer=prefer)
+    conflicts, decided = list(merged.clashes), list(merged.decided)
+    if options.schema is not None:
+        # The text decides: it may keep whatever either side has, and leave out anything.
+        keep = frozenset(drop.thing for drop in merged.drops)
+        known = merge_schemas(base, ours, theirs, incarnation=incarnation, keep=keep)
+        ir = accept_schema(compile_schema(options.schema), known.ir, incarnation, new_distance())
+        conflicts, decided = [], [*known.clashes]
+    else:
+        keep = frozenset()
+        for drop, clash in _against_data(context, sides, (base, ours, theirs), merged.same, merged.drops):
+            (conflicts if prefer is None else decided).append(clash)
+            if prefer != drop.by:
+                keep |= {drop.thing}
+        if keep:
+            merged = merge_schemas(base, ours, theirs, incarnation=incarnation, prefer=prefer, keep=keep)
+        ir = merged.ir
+    return _with_steps(schemas, sides, SchemaMerge(ir, base, ours, theirs, merged.same), options, conflicts, decided)
+
+
+def _with_steps(
+    schemas: Schemas,
+    sides: Sides,
+    found: SchemaMerge,
+    options: Options,
+    clashes: list[Clash],
+    decided: list[Clash],
+) -> SchemaMerge:
+    """A merged schema with the steps that lead to it; one that can not be carried out is a conflict."""
+    rows = {identity[0]: entry.row_count for identity, entry in sides.ours.tables.items()}
+    steps = () if clashes else plan_change(found.ours, found.ir, rows).steps
+    conflicts = [_conflict(clash) for clash in clashes]
+    conflicts += [_refused(step) for step in steps if isinstance(step, UnsupportedChange)]
+    take = options.strategy or "value"
+    by = DecidedBy.RESOLUTION if options.schema is not None else DecidedBy.STRATEGY
+    files = None
+    if found.ir.to_json() != found.ours.to_json():
+        files = schemas.accepted(_source(schemas, sides, found.ir, options), found.ir, sides.ours)
+    return SchemaMerge(
+        found.ir,
+        found.base,
+        found.ours,
+        found.theirs,
+        found.same,
+        tuple(step for step in steps if not isinstance(step, UnsupportedChange)),
+        tuple(conflicts),
+        tuple(_decision(clash, take, by) for clash in decided),
+        files,
+        None if files is None else schemas.files_of(sides.ours),
+    )
+
+
+def _source(schemas: Schemas, sides: Sides, ir: SchemaIR, options: Options) -> str:
+    """The text of the merged schema: as a side has written it where that says all of it."""
+    if options.schema is not None:
+        return options.schema
+    for state in (sides.ours, sides.theirs):
+        if fingerprint(schemas.of(state)) == fingerprint(ir):
+            return schemas.source_of(state)
+    return print_schema(ir)
+
+
+def _conflict(clash: Clash) -> Conflict:
+    def shown(text: str | None) -> Mapping[str, str] | None:
+        return None if text is None else {"declaration": text}
+
+    return Conflict(
+        ConflictKind.SCHEMA_CONFLICT.value,
+        clash.type_key,
+        None,
+        clash.message,
+        shown(clash.base),
+        shown(clash.ours),
+        shown(clash.theirs),
+    )
+
+
+def _refused(step: UnsupportedChange) -> Conflict:
+    return Conflict(ConflictKind.SCHEMA_CONFLICT.value, f"schema:{step.entity}", None, f"{step.entity}: {step.reason}")
+
+
+def _decision(clash: Clash, take: str, by: DecidedBy) -> Decision:
+    return Decision(clash.type_key, clash.property or "", take, by.value, ConflictKind.SCHEMA_CONFLICT.value)
+
+
+# --- drops and data ---------------------------------------------------------------------------------------------------
+
+
+def _against_data(
+    context: CommitContext,
+    sides: Sides,
+    irs: tuple[SchemaIR, SchemaIR, SchemaIR],
+    same: Sameness,
+    drops: tuple[Drop, ...],
+) -> Iterator[tuple[Drop, Clash]]:
+    """The drops of one side that would lose what the other has written since the base."""
+    dropped_types = {drop.thing[0] for drop in drops if len(drop.thing) == 1}
+    for drop in drops:
+        other: SideName = "theirs" if drop.by == "ours" else "ours"
+        state = sides.theirs if other == "theirs" else sides.ours
+        before, after = (_entry(one, same, drop.thing[0]) for one in (sides.base, state))
+        if before is None or after is None or same_table(before, after):
+            continue
+        if len(drop.thing) == 2 and drop.thing[0] in dropped_types:
+            continue
+        if _wrote(context, before, after, same, drop.thing):
+            what = drop.type_key if drop.property is None else f"{drop.type_key.partition(':')[2]}.{drop.property}"
+            message = f"{what} was dropped on one side, and the other has written to it since"
+            yield drop, Clash(drop.type_key, drop.property, message)
+
+
+def _entry(state: ManifestState, same: Sameness, number: int) -> TableEntry | None:
+    return next((entry for identity, entry in state.tables.items() if same.type(identity[0]) == number), None)
+
+
+def _wrote(context: CommitContext, before: TableEntry, after: TableEntry, same: Sameness, thing: Thing) -> bool:
+    """Whether rows were inserted or changed; of a property, whether they have other values in it."""
+    delta = table_delta(context, Side(before), Side(after))
+    if not delta.candidates:
+        return False
+    if len(thing) == 1:
+        return any(batch.inserted.num_rows or batch.updated_after.num_rows for batch in delta.batches(["id"]))
+    table = context.tables.open(after.location, after.version)
+    name = next((f.name for f in table.schema if _number(f, after, same) == thing[1]), None)
+    if name is None:
+        return False
+    for batch in delta.batches([name]):
+        if batch.inserted[name].null_count < batch.inserted.num_rows:
+            return True
+        old, new = batch.updated_before, batch.updated_after
+        if new.num_rows and (name not in old.column_names or not _alike(old[name], new[name])):
+            return True
+    return False
+
+
+def _alike(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
+    if pa.types.is_nested(one.type):
+        return bool(one.to_pylist() == other.to_pylist())
+    same = pc.fill_null(pc.equal(one, other), False)
+    both_null = pc.and_(one.is_null(), other.is_null())
+    return bool(pc.all(pc.or_(same, both_null), min_count=0).as_py())
+
+
+def _number(found: pa.Field, entry: TableEntry, same: Sameness) -> int | None:
+    number = (found.metadata or {}).get(PROPERTY_ID)
+    return None if number is None else same.property(entry.identity[0], int(number))
