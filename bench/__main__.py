@@ -12,6 +12,7 @@ from bench.table import render
 
 #: Importing a module registers its benchmarks.
 MODULES = (
+    "bench.algorithms",
     "bench.changes",
     "bench.cli",
     "bench.languages",

@@ -86,25 +86,31 @@ class Side:
 
 @dataclass
 class Compared:
-    """One measure: how it is asked of a side, and what both sides took so far. `exact`: a count, which must not grow."""
+    """One measure: how it is asked of a side, and what both sides took so far.
+
+    `exact`: a count, which must not grow. `turns`: how often a round asks each side, one after the other; a commit makes the
+    next one slower and the disk is quick or slow for seconds, so that commits are compared one by one.
+    """
 
     what: str
     ask: Callable[[Side], dict[str, Any]]
     unit: str = "s"
     exact: bool = False
+    turns: int = 1
     #: The fastest repetition of each round, by side; of an exact count, all of them.
     taken: dict[str, list[float]] = field(default_factory=dict)
 
     def round(self, sides: Sequence[Side]) -> None:
-        """Ask each side once; the answers must be equal."""
-        answers = []
-        for side in sides:
-            told = self.ask(side)
-            counted = told["seconds"] if self.exact else [min(told["seconds"])]
-            self.taken.setdefault(side.name, []).extend(counted)
-            answers.append(told["answer"])
-        if answers[0] != answers[1]:
-            raise SystemExit(f"{self.what}: the answers differ: {answers[0]} / {answers[1]}")
+        """Ask the sides in turn; the answers must be equal."""
+        for turn in range(self.turns):
+            answers = []
+            for side in sides if turn % 2 else sides[::-1]:
+                told = self.ask(side)
+                counted = told["seconds"] if self.exact else [min(told["seconds"])]
+                self.taken.setdefault(side.name, []).extend(counted)
+                answers.append(told["answer"])
+            if answers[0] != answers[1]:
+                raise SystemExit(f"{self.what}: the answers differ: {answers[0]} / {answers[1]}")
 
     def row(self, old: str, new: str) -> Row:
         before, after = summary(self.taken[old], self.unit), summary(self.taken[new], self.unit)
@@ -144,7 +150,7 @@ def local_measures(sides: Sequence[Side], data: Path, persons: int, engines: Seq
         side.ask(do="build", name="commits", uri=str(side.folder / "commits"), schema=SCHEMA, tables=str(tables))
     loads = [Compared(f"load of {persons:,} persons, {engine}", _load(file, engine)) for engine in engines]
     commits = [
-        Compared(f"single-row commit: {query}", _commit("commits", query, COMMITS_A_ROUND))
+        Compared(f"single-row commit: {query}", _commit("commits", query, 1), turns=COMMITS_A_ROUND)
         for query in ("put", "link", "change", "drop")
     ]
     queries = [Compared(f"query {question.name}", _query(question.gq, QUERIES_A_ROUND)) for question in QUESTIONS]

@@ -100,3 +100,25 @@ def test_is_null_of_any_type(tmp_path: Path, kind: str) -> None:
     assert found("$a.x is null $a.y = 2") == ["b"]
     assert found("$a.x is null or $a.y = 2") == ["b"]
     assert graph.mutate("query q() { update A set { y: 3 } where x is null }").affected_nodes == 1
+
+
+NULL_VECTORS = [
+    ("$t.v is null", "", ["a0", "a3"]),
+    ("$t.v is not null", "", ["a1", "a2"]),
+    ("$t.v is null or $t.n = 1", "", ["a0", "a1", "a3"]),
+    ("not ($t.v is null and $t.n = 3)", "", ["a0", "a1", "a2"]),
+    ("$t.v is not null", "order { nearest($t.v, $q) } limit 1", ["a2"]),
+    ("$t.v is null", "order { nearest($t.v, $q), $t.name asc } limit 2", ["a0", "a3"]),
+]
+
+
+@pytest.mark.parametrize(("condition", "order", "names"), NULL_VECTORS)
+def test_whether_a_vector_is_missing(tmp_path: Path, condition: str, order: str, names: list[str]) -> None:
+    """Lance can not answer it, also not beside a search for that vector."""
+    graph = og.init(tmp_path / "graph", "node T { name: String @key  v: Vector(2)?  n: I32 }")
+    rows = [{"name": f"a{n}", "n": n} | ({"v": [float(n), 1.0]} if n in (1, 2) else {}) for n in range(4)]
+    graph.load([{"type": "T", "data": row} for row in rows], engine="local")
+    declared = "$q: Vector(2)" if order else ""
+    text = f"query q({declared}) {{ match {{ $t: T  {condition} }} return {{ $t.name }} {order} }}"
+    found = graph.query(text, params={"q": [2.0, 1.0]} if order else None)
+    assert sorted(row["t.name"] for row in found) == names

@@ -54,10 +54,8 @@ def test_any_library_that_speaks_arrow(org: og.Graph) -> None:
 def test_a_value_can_not_steer_a_terminal_or_a_page() -> None:
     result = result_of("\x1b[31mred\n<b>", name="<i>")
     assert str(result).splitlines() == ["<i>", "-" * 16, r"\x1b[31mred\n<b>"]
-    assert result._repr_html_() == (
-        "<table><thead><tr><th>&lt;i&gt;</th></tr></thead>"
-        r"<tbody><tr><td>\x1b[31mred\n&lt;b&gt;</td></tr></tbody></table>"
-    )
+    cells = "<th>&lt;i&gt;</th></tr></thead><tbody><tr><td>\\x1b[31mred\n&lt;b&gt;</td></tr></tbody></table>"
+    assert cells in result._repr_html_()
 
 
 def test_wide_characters_keep_columns_straight() -> None:
@@ -69,7 +67,7 @@ def test_wide_characters_keep_columns_straight() -> None:
 def test_only_the_first_rows_are_looked_at() -> None:
     result = result_of(*map(str, range(MOST_ROWS + 5)))
     assert str(result).splitlines()[-2:] == [str(MOST_ROWS - 1), f"… {MOST_ROWS + 5} rows in all"]
-    assert f"<caption>{MOST_ROWS + 5} rows, the first {MOST_ROWS} shown</caption>" in result._repr_html_()
+    assert f"{MOST_ROWS + 5:,} rows, the first 20 and the last 5 shown" in result._repr_html_()
     assert "rows" not in vars(result), "all rows were made for a table of some"
     assert len(result.rows) == MOST_ROWS + 5
 

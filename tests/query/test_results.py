@@ -179,7 +179,7 @@ def test_a_result_speaks_arrow_text_and_html(org: og.Graph) -> None:
     result = org.query(ORG_QUERIES, "everyone")
     assert pa.table(result).equals(result.to_arrow())
     assert str(result).splitlines()[:3] == ["s.handle | s.level", "---------+--------", "ada      | 30"]
-    assert "<td>ada</td><td>30</td>" in result._repr_html_()
+    assert '<td>ada</td><td class="n">30</td>' in result._repr_html_()
     assert result.commit == org.head().id
     assert result.to_dict()["types"] == ["String", "I32?"]
 
@@ -189,7 +189,7 @@ def test_a_result_speaks_arrow_text_and_html(org: og.Graph) -> None:
     [
         ("query q() { match { $s: Staff } return { $s.handle } order { nope } }", {}, "nope"),
         ('query q() { insert Staff { handle: "x" } }', {}, "mutat"),
-        ("query q() { match { $s: Staff } return { $s.handle } }", {"engine": "spark"}, "spark"),
+        ("query q() { match { $s: Staff } return { $s.handle } }", {"engine": "sparks"}, "sparks"),
         ("query q() { match { $s: Staff } return { $s.handle } }", {"branch": "nope"}, "nope"),
     ],
     ids=["unknown alias", "mutation", "engine", "branch"],

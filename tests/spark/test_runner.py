@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -146,3 +147,30 @@ def test_an_interrupt_ends_the_job_and_nothing_else(on_spark: OnSpark) -> None:
     tracker = on_spark.session.context.statusTracker()
     while tracker.getActiveJobsIds():
         time.sleep(0.05)
+
+
+def test_jobs_belong_to_the_group_tags_and_pool_of_the_caller_and_say_what_they_do(on_spark: OnSpark) -> None:
+    context: Any = on_spark.session.context
+    context.setJobGroup("mine", "my work")
+    context.addJobTag("nightly")
+    context.setLocalProperty("spark.scheduler.pool", "slow")
+    try:
+        labelled = OnSpark(on_spark.session, label="load people.jsonl → main")
+        assert labelled.run(tasks.square, [1, 2, 3], stage="check") == [1, 4, 9]
+        [job] = context.statusTracker().getJobIdsForGroup("mine")[-1:]
+        data = context._jsc.sc().statusStore().job(job)
+        assert data.description().get() == "load people.jsonl → main: check (3 tasks)"
+        assert data.jobGroup().get() == "mine"
+        assert data.jobTags().contains("nightly")
+        # What was lent is the caller's as it was.
+        assert context.getLocalProperty("spark.job.description") == "my work"
+        assert set(context.getJobTags()) == {"nightly"}
+    finally:
+        context.clearJobTags()
+        for name in (
+            "spark.jobGroup.id",
+            "spark.job.description",
+            "spark.scheduler.pool",
+            "spark.job.interruptOnCancel",
+        ):
+            context.setLocalProperty(name, None)

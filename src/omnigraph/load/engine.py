@@ -1,4 +1,4 @@
-"""Which engine carries a load out: this process for what is small while no Spark runs, else Spark."""
+"""Which engine carries a load out: this process for what is small, else Spark; and why."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from omnigraph.spark.runner import Inline, OnSpark, Runner
 from omnigraph.spark.session import is_running, spark_session
 from omnigraph.spark.visibility import Look, marker_in, sights, unseen
 
-ENGINES = ("auto", "local", "spark")
-INLINE_BYTES = 1 << 20
+AUTO, LOCAL, SPARK = ENGINES = ("auto", "local", "spark")
+#: Up to this size an input is loaded in this process unless a session runs, or the caller gave one.
+INLINE_BYTES = 32 << 20
+#: Below this size it never pays to send tasks to Spark, whether a session runs or not.
+NEVER_SPARK_BYTES = 1 << 20
 _INLINE = "OMNIGRAPH_INLINE_LOAD_BYTES"
 _CONCURRENCY = "OMNIGRAPH_LOAD_CONCURRENCY"
 #: Up to this size the rows of a load are kept in memory until its checks have passed.
@@ -26,25 +29,41 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Engine:
-    """What schedules the tasks. `shared_disk`: they all see the files of this machine. `asked`: the caller named this engine."""
+    """What schedules the tasks, and `why` it was chosen, in a few words.
+
+    `shared_disk`: they all see the files of this machine. `asked`: the caller named this engine.
+    """
 
     name: str
     runner: Runner
     shared_disk: bool = True
     asked: bool = False
+    why: str = ""
 
 
 def choose(engine: str, size: int, options: SparkOptions) -> Engine:
     """The engine for an input of this size."""
     if engine not in ENGINES:
         raise BadRequest(f"unknown engine '{engine}'; the engines are {', '.join(ENGINES)}")
-    at_once = _number(_CONCURRENCY)
-    small = size <= inline_bytes() and options.given is None and not is_running()
-    if engine == "local" or (engine == "auto" and small):
-        return Engine("local", Inline())
-    session = spark_session(options=options)
-    runner = OnSpark(session, at_once)
-    return Engine("spark", runner, runner.shares_disk, asked=engine == "spark")
+    asked = engine != AUTO
+    name, why = (engine, "the caller asked for it") if asked else _automatic(size, options)
+    if name == LOCAL:
+        return Engine(LOCAL, Inline(), asked=asked, why=why)
+    runner = OnSpark(spark_session(options=options), _number(_CONCURRENCY))
+    return Engine(SPARK, runner, runner.shares_disk, asked=asked, why=why)
+
+
+def _automatic(size: int, options: SparkOptions) -> tuple[str, str]:
+    """The engine that an input of this size is loaded by, and why, when the caller leaves it open."""
+    limit = inline_bytes()
+    shown = f"{size / (1 << 20):,.1f} MiB of input"
+    if size <= min(limit, NEVER_SPARK_BYTES):
+        return LOCAL, f"{shown} is too little for Spark"
+    if size > limit:
+        return SPARK, f"{shown} is more than {limit / (1 << 20):,.1f} MiB ({_INLINE})"
+    if options.given is not None or is_running():
+        return SPARK, f"{shown}, and a Spark session is there"
+    return LOCAL, f"{shown} is at most {limit / (1 << 20):,.1f} MiB ({_INLINE}), and no Spark session runs"
 
 
 def placed(engine: Engine, inputs: Inputs, scratch: Scratch, *, holds: bool) -> tuple[Engine, Inputs]:
@@ -57,9 +76,8 @@ def placed(engine: Engine, inputs: Inputs, scratch: Scratch, *, holds: bool) -> 
     runner = engine.runner
     if not isinstance(runner, OnSpark) or engine.shared_disk:
         return engine, inputs
-    here = Engine("local", Inline())
     if holds:
-        return here, inputs
+        return Engine(LOCAL, Inline(), why="the input is small, and the workers are other machines"), inputs
     files = inputs.files()
     with marker_in(scratch.graph, scratch.shared_path()) as marker:
         found = sights(runner, Look(marker, tuple((path, file.size) for path, file in files.items())))
@@ -73,7 +91,7 @@ def placed(engine: Engine, inputs: Inputs, scratch: Scratch, *, holds: bool) -> 
         if engine.asked:
             raise refusal
         _log.warning("%s; this process carries the load out", refusal)
-        return here, inputs
+        return Engine(LOCAL, Inline(), why="a worker does not see the graph"), inputs
     missing = sorted({path for sight in found for path in sight.missing})
     return engine, inputs.moved({path: scratch.share(files[path]) for path in missing})
 

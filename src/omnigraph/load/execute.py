@@ -12,7 +12,7 @@ import logging
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 import pyarrow as pa
@@ -21,6 +21,7 @@ from omnigraph import failpoints
 from omnigraph.commit.branch_refs import check_name, read_ref
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.exactly_once import commit_made, earlier_receipt, refuse_other_request
+from omnigraph.commit.messages import changed_of, load_message, new_lineage
 from omnigraph.commit.model import MAIN, Commit, Lineage, ManifestState
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.rows import Receipt
@@ -38,7 +39,7 @@ from omnigraph.errors import (
     OmnigraphError,
     ReadSetChanged,
 )
-from omnigraph.ids import new_ulid, now_micros
+from omnigraph.ids import new_ulid
 from omnigraph.load.checks import MODES, OVERWRITE, UPDATE, Plan
 from omnigraph.load.chunks import Chunk
 from omnigraph.load.digest import contents_of
@@ -51,7 +52,8 @@ from omnigraph.load.parsed import rejection
 from omnigraph.load.scratch import Scratch, exchange_for
 from omnigraph.load.stored import Pin, Stored
 from omnigraph.load.tasks import DigestSpec, DigestWay, Job, digest_chunk, remove_files
-from omnigraph.load.work import Verdict, Work
+from omnigraph.load.work import Verdict, Work, timed
+from omnigraph.spark.runner import OnSpark
 from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.tables.commit import drop_fork, fork
 from omnigraph.storage.tables.location import Location
@@ -119,16 +121,25 @@ class Load:
         known = self._earlier_receipt()
         if known is not None:
             return self._repeated(known)
-        lineage = Lineage(new_ulid(), now_micros(), "load", request.actor)
+        lineage = new_lineage("load", request.actor, request.message)
         state, _ = self._capture()
         check([request.schema], state)
         self.engine, self.inputs = placed(self.engine, self.inputs, self.scratch, holds=self._holds)
+        self._label()
         with self._at_work(state, lineage) as work:
+            work.tell(Progress("engine", 0, 1, 0, f"{self.engine.name}: {self.engine.why}"))
             work.read()
             if work.digest is not None:
                 self.contents = contents_of(work.digests())
             failpoints.hit("load.read")
             return self._until_committed(work, lineage)
+
+    def _label(self) -> None:
+        """Say on Spark's page what the jobs of this load are for."""
+        runner = self.engine.runner
+        if isinstance(runner, OnSpark):
+            label = f"load {self.inputs.shown_name()} → {self.request.branch}"
+            self.engine = replace(self.engine, runner=replace(runner, label=label))
 
     # --- the base ---------------------------------------------------------------------------------------------------
 
@@ -138,8 +149,6 @@ class Load:
         if request.base is not None and request.branch != MAIN and read_ref(self.context.store, request.branch) is None:
             check_name(request.branch)
             return self.context.manifest.load(request.base), True
-        if request.must_create:
-            raise AlreadyExists(f"branch '{request.branch}' already exists", name=request.branch)
         return self.context.manifest.load(request.branch), False
 
     def _shared(self, state: ManifestState, creates: bool) -> frozenset[str]:
@@ -244,7 +253,7 @@ class Load:
         request = self.request
         if isinstance(conflict, AlreadyExists):
             # Somebody else has created the branch meanwhile; with a name that overlaps there is no way.
-            return not request.must_create and conflict.name == request.branch
+            return conflict.name == request.branch
         moved = isinstance(conflict, ReadSetChanged | ExpectedVersionMismatch)
         return moved and request.mode not in (OVERWRITE, UPDATE) and request.if_commit is None
 
@@ -272,7 +281,8 @@ class Load:
         failpoints.hit("load.prepared")
         work.tell(Progress("commit", 0, 1, sum(work.rows().values())))
         self.committing = True
-        after = execute(self.context, write, held)
+        with timed(work.seconds, "commit"):
+            after = execute(self.context, write, held)
         self._tell_committed(work)
         self.forks.clear()
         self.attempt_files.clear()
@@ -320,7 +330,7 @@ class Load:
         return Write(
             kind=Kind.LOAD,
             branch=request.branch,
-            lineage=lineage,
+            lineage=self._told(lineage, work.rows()),
             effects=effects,
             reads=tuple(state.by_key[name] for name in sorted(self._looked_at(work))),
             updates=() if key is None else (RecordReceipt(key, self._fingerprint(), receipt),),
@@ -329,6 +339,12 @@ class Load:
             branch_created_from=request.base if creates else None,
             operation_id=operation_id,
         )
+
+    def _told(self, lineage: Lineage, rows: dict[str, int]) -> Lineage:
+        """The commit with how many rows it changes, and with a message that says so where none was given."""
+        changed = changed_of(rows)
+        default = load_message(self.request.title, self.request.mode, changed)
+        return replace(lineage, changed=changed, message=lineage.message or default)
 
     def _effect(
         self, work: Work, state: ManifestState, key: str, verdict: Verdict, targets: Stored, *, forks: bool
@@ -406,6 +422,8 @@ class Load:
         lines, skipped = work.lines()
         return LoadReport(
             engine=self.engine.name,
+            why=self.engine.why,
+            rows=sum(work.rows().values()),
             bytes=sum(chunk.size for chunk in work.chunks),
             lines=lines,
             skipped_lines=skipped,
@@ -505,6 +523,10 @@ def _refuse_rejected(work: Work, verdict: Verdict) -> None:
             "nothing was written, load with mode=merge to replace it, or mode=update to keep what is not given",
             type_key=first.type_key,
             entity_id=first.entity_id,
+            places=[
+                (*places.find(meet.order), f"{meet.type_key} {meet.entity_id!r} exists already")
+                for meet in verdict.meets
+            ],
         )
     listed = [(problem.order, problem.message) for problem in verdict.problems.listed]
     listed += [(meet.order, f"{meet.type_key} {meet.entity_id!r} exists already") for meet in verdict.meets]

@@ -5,7 +5,7 @@ A task that is repeated, or runs twice at once, writes another file; only those 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from omnigraph.errors import SparkFailed
 from omnigraph.export.sink import ByteSink
 from omnigraph.ids import new_ulid
 from omnigraph.load.scratch import Scratch, written_file
-from omnigraph.spark.runner import OnSpark, awaited, spark_errors
+from omnigraph.spark.runner import Caller, OnSpark, awaited, spark_errors
 from omnigraph.spark.session import spark_session
 from omnigraph.spark.visibility import require_seen
 from omnigraph.storage.files import InputFile
@@ -54,17 +54,19 @@ def frame_files(frame: Any, scratch: Scratch) -> FrameFiles:
         )
         folder = scratch.shared().child("frame")
         job_of_graph = scratch.graph, scratch.shared_job()
-    what, group = "the tasks of the data frame", new_ulid()
+    what, tag = "the tasks of the data frame", new_ulid()
     context = runner.session.context
+    with spark_errors(runner.session, what):
+        caller = Caller.here(context)
 
     def job() -> list[Any]:
-        with spark_errors(runner.session, what, group):
-            context.setJobGroup(group, "load a data frame")
+        with spark_errors(runner.session, what, tag):
+            caller.lend(tag, "load a data frame: write its rows")
             writer = PartWriter(folder, _schema(frame), job_of_graph)
             return list(_arrow_batches(frame).mapPartitionsWithIndex(writer).collect())
 
     parts: list[Part] = sorted(
-        awaited(group, job, lambda: context.cancelJobGroup(group)), key=lambda part: str(part.name)
+        awaited(tag, job, lambda: context.cancelJobsWithTag(tag)), key=lambda part: str(part.name)
     )
     files = [written_file(folder.child(part.name), "<table>", part.size) for part in parts]
     for file, part in zip(files, parts, strict=True):
@@ -120,16 +122,36 @@ class PartWriter:
 
     def __call__(self, partition: int, messages: Iterator[bytes]) -> Iterator[Part]:
         batches = (pa.ipc.read_record_batch(pa.py_buffer(message), self.schema) for message in messages)
-        first = next((batch for batch in batches if batch.num_rows), None)
-        if first is None:
+        part = write_part(self.folder, partition, batches)
+        if part is None:
             return
-        name = f"{partition:08d}-{new_ulid()}.parquet"
-        counted = _Counted()
-        self.folder.child(name).write(counted.stream(first, batches), parents=True)
         if self.job_of_graph is not None:
             graph, job_id = self.job_of_graph
             take_back_when_over(open_store(graph), job_id)
-        yield Part(name, counted.rows, counted.bytes)
+        yield part
+
+
+def write_part(folder: Output, partition: int, batches: Iterator[pa.RecordBatch]) -> Part | None:
+    """Write the rows of one partition as one Parquet file of a folder; None when there are none."""
+    first = next((batch for batch in batches if batch.num_rows), None)
+    if first is None:
+        return None
+    name = f"{partition:08d}-{new_ulid()}.parquet"
+    counted = _Counted()
+    folder.child(name).write(counted.stream(first, batches), parents=True)
+    return Part(name, counted.rows, counted.bytes)
+
+
+def written_frame(folder: Output, columns: list[str], parts: Sequence[Part]) -> FrameFiles:
+    """The rows of a data frame whose partitions were written to a folder; refuses files that are not whole.
+
+    Each file goes by the name of its part, so that a problem names the row of one file.
+    """
+    ordered = sorted(parts, key=lambda part: part.name)
+    files = [written_file(folder.child(part.name), part.name, part.size) for part in ordered]
+    for file, part in zip(files, ordered, strict=True):
+        _require_whole(file, part.rows)
+    return FrameFiles(columns, files, sum(part.rows for part in ordered))
 
 
 class _Counted:

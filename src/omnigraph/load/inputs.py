@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 
 from omnigraph.errors import BadRequest
 from omnigraph.ids import new_ulid
-from omnigraph.language.schema.catalog import Catalog
+from omnigraph.language.schema.catalog import Catalog, EdgeType
 from omnigraph.load.chunks import Chunk, Documents, LenientText, SpooledDocuments, ranges
 from omnigraph.load.foreign import arrow_parts, csv_names, found_delimiter, parquet_groups, require_sound, table_of
+from omnigraph.load.frames import FrameFiles, frame_files
 from omnigraph.load.parsed import Entity
 from omnigraph.load.scratch import Scratch
 from omnigraph.load.tabular import (
@@ -49,6 +50,8 @@ ENDINGS = {
 }
 #: A JSON array is read as a whole; a longer one must be made into lines.
 LONGEST_ARRAY = 256 << 20
+#: Characters of a name in the message of a commit.
+LONGEST_TITLE = 200
 _READ_AT_ONCE = 1 << 22
 _BYTES_OF_A_DOCUMENT = 256
 
@@ -72,6 +75,61 @@ class Given:
         """Whether something is said that only tables have a use for."""
         said = self.type, self.edge, self.columns.mapping, self.columns.ignore_extra, self.delimiter
         return any(said)
+
+
+class Unnamed(os.PathLike[str]):
+    """A file whose name means nothing to the caller, such as the spooled body of a request.
+
+    `title`: what the caller calls the rows; None when they have no name.
+    """
+
+    def __init__(self, path: Path, title: str | None = None) -> None:
+        self._path = path
+        self.called = _printable(title)
+
+    def __fspath__(self) -> str:
+        return str(self._path)
+
+
+class Body(bytes):
+    """Rows in memory that came with a request; `called` is what the caller calls them, as in `Unnamed`."""
+
+    called: str | None = None
+
+    @classmethod
+    def of(cls, data: bytes, title: str | None) -> Body:
+        """These rows, called so."""
+        body = cls(data)
+        body.called = _printable(title)
+        return body
+
+
+def title_of(data: Any) -> str | None:
+    """What an input is called in the message of its commit; None for one that has no name."""
+    if isinstance(data, Unnamed | Body):
+        return data.called
+    named = [data] if isinstance(data, str | os.PathLike) else data
+    if not isinstance(named, list | tuple) or not named or not all(isinstance(one, str | Path) for one in named):
+        return None
+    if len(named) > 1:
+        return f"{len(named)} files"
+    text = os.fspath(named[0])
+    if text == "-":
+        return "standard input"
+    return _printable(text.rstrip("/").rpartition("/")[2])
+
+
+def _printable(title: str | None) -> str | None:
+    """A title that fits into a message; None for one that a terminal could not show."""
+    cut = (title or "")[:LONGEST_TITLE]
+    return cut if cut.isprintable() and cut else None
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Tables of several types, by the names of the types."""
+
+    by_type: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -104,6 +162,12 @@ class Inputs:
                 base += COMPRESSED_SPAN
         return made
 
+    def shown_name(self) -> str:
+        """What the input is called in a few words: its file, or its first and how many more there are."""
+        names = list(dict.fromkeys(source.name.rpartition("/")[2] for source in self.sources))
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return f"{names[0]}{more}" if names else "nothing"
+
     def files(self) -> dict[str, InputFile]:
         """The files of this machine that tasks read, by path."""
         found = [_file_of(source) for source in self.sources]
@@ -134,6 +198,10 @@ def look_at(given: Given, scratch: Scratch, catalog: Catalog) -> Inputs:
     data = given.data
     if type(data).__module__.partition(".")[0] == "pyspark":
         return _of_spark(data, given, catalog, scratch)
+    if isinstance(data, FrameFiles):
+        return _of_frame_files(data, given, catalog)
+    if isinstance(data, Frames):
+        return _of_frames(data, given, catalog, scratch)
     table = table_of(data)
     if table is not None:
         return _of_table(table, given, catalog, scratch)
@@ -255,11 +323,54 @@ def _of_spark(frame: Any, given: Given, catalog: Catalog, scratch: Scratch) -> I
     entity = entity_of(catalog, given.type, given.edge)
     # A wrong column is told before the frame is computed.
     shape_of(entity, list(frame.columns), given.columns, "the table")
-    from omnigraph.load.frames import frame_files
+    return _of_frame_files(frame_files(frame, scratch), given, catalog)
 
-    written = frame_files(frame, scratch)
+
+def _of_frame_files(written: FrameFiles, given: Given, catalog: Catalog) -> Inputs:
+    """A data frame whose rows Spark's tasks have written to files."""
+    entity = entity_of(catalog, given.type, given.edge)
     inputs = tables_of_files(written.files, PARQUET, entity, given.columns)
     return replace(inputs, rows=written.rows, ordered=False)
+
+
+def _of_frames(frames: Frames, given: Given, catalog: Catalog, scratch: Scratch) -> Inputs:
+    """Frames of several types, one behind the other. All names and columns are looked at before the first is computed."""
+    named = {word: _type_of(word, catalog) for word in frames.by_type}
+    for word, frame in frames.by_type.items():
+        columns = getattr(frame, "columns", None)
+        if type(frame).__module__.partition(".")[0] == "pyspark" and columns is not None:
+            shape_of(named[word], list(columns), given.columns, word)
+    chunks: list[Chunk] = []
+    base, size, rows, ordered = 0, 0, 0, True
+    for word, frame in frames.by_type.items():
+        entity = named[word]
+        is_edge = isinstance(entity, EdgeType)
+        one = replace(given, data=frame, type=None if is_edge else entity.name, edge=entity.name if is_edge else None)
+        found = look_at(one, scratch, catalog)
+        for chunk in found.sources:
+            if not isinstance(chunk, ParquetRows | TableInMemory):
+                raise BadRequest(
+                    f"{word} is no table but a {type(frame).__name__}; give frames or Arrow tables by type"
+                )
+            count = chunk.count if isinstance(chunk, ParquetRows) else chunk.table.num_rows
+            if isinstance(chunk, TableInMemory):
+                chunks.append(replace(chunk, name=word, base=base))
+            else:
+                chunks.append(replace(chunk, file=replace(chunk.file, name=word), base=base))
+            base += max(count, 1)
+            rows += count
+        size += found.size
+        ordered = ordered and found.ordered
+    return Inputs(size, tuple(chunks), rows, ordered)
+
+
+def _type_of(word: str, catalog: Catalog) -> Entity:
+    """The type that a caller names: `Person`, or `node:Person` and `edge:Knows`."""
+    kind, colon, name = word.partition(":")
+    if colon and kind in ("node", "edge"):
+        return entity_of(catalog, name if kind == "node" else None, name if kind == "edge" else None)
+    is_edge = word not in catalog.nodes and catalog.edge(word) is not None
+    return entity_of(catalog, None if is_edge else word, word if is_edge else None)
 
 
 def _of_table(table: pa.Table, given: Given, catalog: Catalog, scratch: Scratch) -> Inputs:
@@ -271,7 +382,7 @@ def _of_table(table: pa.Table, given: Given, catalog: Catalog, scratch: Scratch)
     if table.num_rows <= rows:
         return Inputs(int(table.nbytes), (TableInMemory("<table>", table, shape),))
     # What is sent to a task is part of its description; the rows of a large table wait in files instead.
-    path = scratch.folder() / "table.parquet"
+    path = scratch.folder() / f"table-{new_ulid()}.parquet"
     with in_scratch(path.parent):
         pq.write_table(table, path, row_group_size=rows)
     files = find_files(str(path), ())

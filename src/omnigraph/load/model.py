@@ -11,6 +11,7 @@ from omnigraph.commit.updates import SchemaIs
 from omnigraph.embedding.embedder import Embedder
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.load.parsed import Ignored
+from omnigraph.shown import Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,11 @@ class LoadReport:
     """How a load went."""
 
     engine: str = "local"
+    #: Why this engine was chosen.
+    why: str = ""
     bytes: int = 0
+    #: How many rows were written.
+    rows: int = 0
     lines: int = 0
     skipped_lines: int = 0
     ignored: Ignored = field(default_factory=Ignored)
@@ -44,7 +49,7 @@ class LoadReport:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadResult:
+class LoadResult(Shown):
     """What a load did. `base_branch`: what the branch was, or would have been, created from."""
 
     branch: str
@@ -63,12 +68,16 @@ class LoadResult:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a load is: the stage, and what of its work is done; the unit is bytes while reading, partitions while checking."""
+    """How far a load is: the stage, and what of its work is done; the unit is bytes while reading, partitions while checking.
+
+    `note`: of the stage `engine`, which is told once at the start, the engine that was chosen and why.
+    """
 
     stage: str
     done: int
     total: int
     rows: int
+    note: str = ""
 
 
 ProgressCall = Callable[[Progress], None]
@@ -84,8 +93,10 @@ class Request:
     mode: str
     embedder: Embedder
     base: str | None = None
-    must_create: bool = False
     actor: str | None = None
+    message: str | None = None
+    #: What the rows come from, for the default message: the name of a file; None for rows that have none.
+    title: str | None = None
     if_commit: str | None = None
     idempotency_key: str | None = None
     #: What makes a call under the same key the same: its `contents`, or the `key` alone.

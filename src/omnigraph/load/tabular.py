@@ -434,10 +434,13 @@ def _moments(column: pa.Array, kind: PropType) -> list[object] | None:
 
 
 def _python_values(column: pa.Array) -> list[object]:
-    """The values of a column as Python objects; one that Python has no object for is an object that no property takes."""
+    """The values of a column as Python objects; one that Python has no object for is an object that no property takes.
+
+    A time zone that does not exist is a `LookupError` of the library that pyarrow asks, pytz when it is installed.
+    """
     try:
         return list(column.to_pylist())
-    except (ValueError, OverflowError, pa.ArrowException):
+    except (LookupError, ValueError, OverflowError, pa.ArrowException):
         unreadable = type(str(column.type), (), {})
         return [_python_value(scalar, unreadable) for scalar in column]
 
@@ -445,7 +448,7 @@ def _python_values(column: pa.Array) -> list[object]:
 def _python_value(scalar: pa.Scalar, unreadable: type) -> object:
     try:
         return scalar.as_py()
-    except (ValueError, OverflowError, pa.ArrowException):
+    except (LookupError, ValueError, OverflowError, pa.ArrowException):
         return unreadable()
 
 

@@ -80,7 +80,7 @@ class Work:
 
     def read(self) -> None:
         """Read every chunk; edges are read again when nodes of this load are stored under other ids than they name."""
-        with _timed(self.seconds, "read"):
+        with timed(self.seconds, "read"):
             self._run([self._spec(number) for number in range(len(self.chunks))])
             listed = [result.aliases for result in self._results.values() if result.aliases.num_rows]
             if not listed:
@@ -117,7 +117,7 @@ class Work:
         task = read_chunk if self.holds else stage_chunk
         display = Display(measure_chunk, shown)
         # Of a job that fails, what its tasks staged is known too, and goes with the rest.
-        for result in _in_order(specs, self.runner.run(task, specs, display=display, unused=self._keep)):
+        for result in _in_order(specs, self.runner.run(task, specs, display=display, unused=self._keep, stage="read")):
             self._keep(result)
         self.raise_telling_error()
         if self.holds:
@@ -175,11 +175,11 @@ class Work:
 
     def check(self, plan: Plan) -> Verdict:
         """Judge what was read against what is stored; may be repeated when that has moved."""
-        with _timed(self.seconds, "check"):
+        with timed(self.seconds, "check"):
             runner = Inline() if self.holds else self.runner
             exchange = self.job.exchange
             # In an overwrite the problems of reading say nothing about which types would have been written.
-            runner.run(put_stored_keys, needed_keys(plan, exchange))
+            runner.run(put_stored_keys, needed_keys(plan, exchange), stage="look up stored keys")
             phases: list[tuple[str, ...]] = [("ids",), ("sets",)] if plan.replaces_rows else [("ids", "sets")]
             checked: list[Checked] = []
             for phase in phases:
@@ -212,7 +212,7 @@ class Work:
             done += 1
             self._tell(Progress("check", done, len(specs), rows))
 
-        checked = runner.run(check_partition, specs, display=Display(_nothing, shown))
+        checked = runner.run(check_partition, specs, display=Display(_nothing, shown), stage="check")
         self.raise_telling_error()
         return checked
 
@@ -220,7 +220,7 @@ class Work:
 
     def settle_rows(self, targets: Stored) -> None:
         """All checks have passed: bring the rows that are not staged yet, or not as they shall be, to these tables."""
-        with _timed(self.seconds, "stage"):
+        with timed(self.seconds, "stage"):
             self.job = replace(self.job, targets=targets)
             if self.holds:
                 self._settle_held()
@@ -249,7 +249,7 @@ class Work:
                 self._tell(Progress("stage", done, total, rows))
 
             display = Display(measure_chunk, shown)
-            results = self.runner.run(stage_chunk, specs, display=display, unused=self._keep)
+            results = self.runner.run(stage_chunk, specs, display=display, unused=self._keep, stage="stage")
             for result in _in_order(specs, results):
                 before = {key: self._staged[result.number, key] for key in result.types}
                 for key, one in result.types.items():
@@ -377,7 +377,7 @@ def _counted(checked: Sequence[Checked]) -> dict[str, int]:
     return {name: sum(one.cleared.get(name, 0) for one in checked) for name in names}
 
 
-class _timed:
+class timed:
     """Adds the seconds of a block to those of its stage."""
 
     def __init__(self, seconds: dict[str, float], stage: str) -> None:

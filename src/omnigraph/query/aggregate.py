@@ -52,7 +52,7 @@ def aggregate(plan: Aggregate, batches: Iterator[Rows], run: Run) -> Rows:
     second = next(batches, None)
     if second is None:
         return _aggregated(plan, first, run)
-    state = _Merging(plan, run)
+    state = Merging(plan, run)
     try:
         for rows in chain((first, second), batches):
             state.add(rows)
@@ -97,7 +97,7 @@ def _groups(
 
 
 @dataclass
-class _Merging:
+class Merging:
     """The groups of all batches so far: for each its keys, and for each aggregate what more rows can be added to."""
 
     plan: Aggregate
@@ -118,9 +118,29 @@ class _Merging:
             keys = []
             totals = [_single(_OF_ALL[function](argument)) for argument, function in arguments]
         names = [*(f"k{number}" for number in range(len(keys))), *(f"a{number}" for number in range(len(totals)))]
-        self._keep(pa.Table.from_arrays([*keys, *totals], names=names))
+        self.add_groups(pa.Table.from_arrays([*keys, *totals], names=names))
+
+    def add_groups(self, groups: pa.Table) -> None:
+        """Groups of other rows, as `groups` gives them."""
+        self._keep(groups)
         if self._added > max(self._merged, self.run.budget.rows):
             self._merge()
+
+    def groups(self) -> pa.Table:
+        """All groups so far: their keys, and partial values to which those of other rows can be added."""
+        merged = self._merge()
+        places = count(len(self.plan.keys))
+        for named in self.plan.aggregates:
+            counts = named.call.function == "count"
+            for function in _MERGED[named.call.function]:
+                place = next(places)
+                if function == "sum" and not pa.types.is_floating(merged.column(place).type):
+                    # Of one type, whatever the values are: counts, and sums of integers.
+                    values = merged.column(place).cast(pa.int64() if counts else _WIDE)
+                    merged = merged.set_column(place, merged.column_names[place], values)
+                # What follows the sum of a mean is its count.
+                counts = True
+        return merged
 
     def finished(self) -> Rows:
         """All groups."""
@@ -214,7 +234,7 @@ def _everything(plan: Aggregate, rows: Rows, run: Run) -> Rows:
     result: dict[str, Values] = {}
     for named in plan.aggregates:
         if named.call.argument is None:
-            result[named.name] = pa.array([weight_of(rows)], pa.int64())
+            result[named.name] = pa.array(np.array([weight_of(rows)]))
             continue
         arguments = _arguments(named.call, rows, run)
         result[named.name] = _finish(

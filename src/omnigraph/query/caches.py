@@ -17,6 +17,7 @@ from omnigraph.query.table_columns import TableColumn, read_table_columns
 from omnigraph.storage.tables.table import Table, TableIndex
 
 MOST_GRAPHS = 32
+MOST_COMPACT = 4
 MOST_DOMAINS = 32
 MOST_BRIDGES = 64
 MOST_COLUMNS = 256
@@ -54,6 +55,8 @@ class Caches:
     bridges: Bounded[Integers] = field(default_factory=lambda: Bounded(MOST_BRIDGES, MOST_BYTES, _nbytes))
     by_id: Bounded[NodeIndex] = field(default_factory=lambda: Bounded(MOST_DOMAINS, MOST_BYTES, _nbytes))
     columns: Bounded[TableColumn] = field(default_factory=lambda: Bounded(MOST_COLUMNS, MOST_BYTES, _nbytes))
+    #: Whole graphs as arrays, for algorithms.
+    compact: Bounded[_Sized] = field(default_factory=lambda: Bounded(MOST_COMPACT, MOST_GRAPH_BYTES, _nbytes))
     plans: Bounded[Facts] = field(default_factory=lambda: Bounded(MOST_PLANS))
     #: What following indexes of edge tables and looking nodes up by id has cost so far.
     spending: Spending = field(default_factory=lambda: Spending(MOST_SPENDING))

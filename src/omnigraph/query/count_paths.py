@@ -21,6 +21,8 @@ from omnigraph.query.targets import fitting_targets, is_any
 from omnigraph.query.traversal import graph_for, reading_ends
 
 _MOST = 2**63 - 1
+#: The call of a NumPy function takes longer than a Python loop over fewer numbers.
+_FEW = 8
 
 
 def count_paths(plan: CountPaths, rows: Rows, run: Run) -> Rows:
@@ -30,7 +32,7 @@ def count_paths(plan: CountPaths, rows: Rows, run: Run) -> Rows:
         weights = _product(weights, rows.numbers[WEIGHT])
     for hop in plan.hops[1:]:
         weights = _product(weights, _paths_from(rows, hop, run))
-    if not weights.all():
+    if not (all(weights.tolist()) if len(weights) < _FEW else weights.all()):
         kept = weights > 0
         rows, weights = rows.filter(kept), weights[kept]
     return rows.with_numbers(WEIGHT, weights)
@@ -41,6 +43,11 @@ def weight_of(rows: Rows) -> int:
     weights = rows.numbers.get(WEIGHT)
     if weights is None:
         return rows.count
+    if len(weights) < _FEW:
+        total: int = sum(weights.tolist())
+        if total > _MOST:
+            raise _too_many()
+        return total
     refuse_too_many(weights)
     return int(weights.sum())
 
@@ -132,13 +139,14 @@ class _Edges:
     def paths(self, starts: Integers, run: Run) -> Integers:
         """For each start how many paths lead over its edges and on from their ends."""
         adjacency = self.adjacency
-        if int(adjacency.degrees(starts).sum()) < _MANY_EDGES * adjacency.size:
+        edges = len(adjacency.indices) if len(starts) >= adjacency.sources else int(adjacency.degrees(starts).sum())
+        if edges < _MANY_EDGES * adjacency.size:
             reached = one_hop(adjacency, starts)
             return self._along(reached, _weights(self.hop, self.domain, marked(reached.ends, adjacency.size), run))
         weights = _weights(self.hop, self.domain, adjacency.ends, run)
-        ends = np.flatnonzero(weights)
-        if self.graph is None or len(ends) * _FEWER > len(adjacency.ends):
+        if self.graph is None or np.count_nonzero(weights) * _FEWER > len(adjacency.ends):
             return self._along(one_hop(adjacency, starts), weights)
+        ends = np.flatnonzero(weights)
         turned, key = self.hop.edge.direction.reversed, ("turned", *self.domain.key)
         if not self.graph.is_made(turned) and run.caches.spending.of(key) < _PER_EDGE_TURNED * len(self.graph.tails):
             with run.caches.spending.measured(key):

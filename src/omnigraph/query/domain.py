@@ -80,6 +80,10 @@ class SortedIds(_Texts):
 
     def positions_of(self, texts: Sequence[bytes]) -> Integers:
         """Where a few ids are."""
+        if len(texts) == 1:
+            (text,) = texts
+            begin = np.uint64(int.from_bytes(text[:_PREFIX].ljust(_PREFIX, b"\0")))
+            return np.array([self._position(text, begin, int(self._prefixes.searchsorted(begin)))])
         begins = np.frombuffer(b"".join(text[:_PREFIX].ljust(_PREFIX, b"\0") for text in texts), ">u8").astype(
             np.uint64
         )

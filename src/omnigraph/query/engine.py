@@ -134,7 +134,7 @@ class _Walk:
             case With():
                 return self._result_of(plan.input).batches(plan.input)
             case Tag():
-                return (_tagged(plan, rows) for rows in self.batches(plan.input, first=first))
+                return (tagged(plan, rows) for rows in self.batches(plan.input, first=first))
             case Union():
                 return self._united(plan, limit, first)
             case CountPaths():
@@ -217,7 +217,7 @@ class _Walk:
         for below in plan.inputs:
             walk = self if plan.columns is not None else self._result_of(below)
             for rows in walk.batches(below, limit if plan.columns is None else None, first):
-                yield _alike(plan, rows)
+                yield alike(plan, rows)
 
     def _result_of(self, plan: Plan) -> _Walk:
         """A walk over a plan that makes results of its own: scores and fused ranks in it compare its own rows."""
@@ -295,12 +295,13 @@ class _Walk:
 _BYTES_PER_PAIR = 32
 
 
-def _tagged(plan: Tag, rows: Rows) -> Rows:
+def tagged(plan: Tag, rows: Rows) -> Rows:
+    """Rows with the types of some variables."""
     columns = {variable_type(name): repeated(kind, STRING, rows.count) for name, kind in plan.types}
     return rows.with_columns(columns)
 
 
-def _alike(plan: Union, rows: Rows) -> Rows:
+def alike(plan: Union, rows: Rows) -> Rows:
     """Rows with the columns of a union; null where a plan does not know a variable."""
     if plan.columns is None:
         columns = zip(rows.columns.items(), plan.types, strict=True)

@@ -21,7 +21,8 @@ from omnigraph.query.limits import Budget, Cancel, Limits, out_of_memory
 from omnigraph.query.result import Result
 from omnigraph.query.run import Embed, Run
 
-ENGINES = ("local",)
+#: Where a query runs; the graph layer knows the engines other than this one.
+ENGINES = ("local", "spark", "auto")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,4 +76,4 @@ def read_plan(plan: Plan | MutationPlan, compiled: CompiledQuery) -> Plan:
 def refuse_engine(engine: str) -> None:
     """Raise unless there is such an engine."""
     if engine not in ENGINES:
-        raise BadRequest(f"engine '{engine}' is not available; the engines are {', '.join(ENGINES)}")
+        raise BadRequest(f"there is no engine '{engine}'; the engines are {', '.join(ENGINES)}")

@@ -7,10 +7,11 @@ from typing import Any
 
 from omnigraph.language.query.ir import Plan, children, render_plan
 from omnigraph.query.run import Run
+from omnigraph.shown import Shown
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Shown):
     """How a query is answered. `steps` is the rewritten plan with notes, and with rows and times after an analysis."""
 
     plan: str

@@ -279,7 +279,7 @@ def out_of_memory(budget: Budget) -> ResourceLimit:
 def _too_much(limit: int, actual: int) -> ResourceLimit:
     return ResourceLimit(
         f"the query needs more than the {_shown(limit)} of memory it may take (at least {_shown(actual)}); add conditions or "
-        f"a limit, return less, or raise memory_limit ({MEMORY_VARIABLE})",
+        f'a limit, return less, raise memory_limit ({MEMORY_VARIABLE}), or run it with engine="spark"',
         resource="query memory bytes",
         limit=limit,
         actual=actual,

@@ -45,7 +45,7 @@ def order(plan: Order, rows: Rows, run: Run) -> Rows:
     keys: list[tuple[str, str]] = []
     for key in plan.keys:
         if isinstance(key.expr, UnknownAlias):
-            raise BadRequest(f"order by '{key.expr.name}': no projection has this alias")
+            raise _unknown(key.expr)
         _add(columns, keys, evaluated(key.expr, rows, run), descending=key.descending, nulls_first=key.nulls_first)
     chosen = _candidates(columns, keys, plan.limit)
     if chosen is not None:
@@ -111,6 +111,31 @@ def _tie(expr: Column | ResultColumn, rows: Rows, run: Run) -> pa.Array:
         return rows.domains[expr.variable].sortable(rows.positions(expr.variable))
     value: Expr = expr
     return evaluated(value, rows, run)
+
+
+def sort_columns(plan: Order, rows: Rows, run: Run) -> list[tuple[str, pa.Array, bool]]:
+    """What rows are ordered by, as plain columns for another engine: a name, values, and whether they descend.
+
+    Each key is first what kind of value it is, then the value, so that nulls and NaN never decide.
+    """
+    found: list[tuple[str, pa.Array, bool]] = []
+    keys = [(key.expr, key.descending, key.nulls_first) for key in plan.keys]
+    for number, (expr, descending, nulls_first) in enumerate([*keys, *((tie, False, True) for tie in plan.ties)]):
+        if isinstance(expr, UnknownAlias):
+            raise _unknown(expr)
+        values = evaluated(expr, rows, run)
+        kinds = _kinds(values, nulls_first)
+        found.append((f"{number}:kind", pa.array(np.ones(len(values), np.int8)) if kinds is None else kinds, False))
+        if pa.types.is_null(values.type):
+            continue
+        if pa.types.is_floating(values.type):
+            values = pc.add(values, pa.scalar(0, values.type))
+        found.append((f"{number}:value", values, descending))
+    return found
+
+
+def _unknown(alias: UnknownAlias) -> BadRequest:
+    return BadRequest(f"order by '{alias.name}': no projection has this alias")
 
 
 def _add(

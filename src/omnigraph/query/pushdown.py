@@ -114,6 +114,11 @@ def _condition(predicate: Predicate, entities: Entities, run: Run) -> Filter | N
             return _contains(column, constant_value(part, run), entities)
         case Member(items=items, item=Column() as column) if is_constant(items) and column.type.is_plain_scalar:
             return _one_of(column, constant_value(items, run), entities)
+        case IsNull(operand=Column() as column) | Not(operand=IsNull(operand=Column() as column)) if (
+            column.type.is_vector
+        ):
+            # Lance leaves vectors out of the columns that a condition may name.
+            return None
         case IsNull(operand=Column() as column):
             return _is_null(column, entities)
         case Not(operand=IsNull(operand=Column() as column)):

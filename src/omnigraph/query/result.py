@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from omnigraph.errors import BadRequest
 from omnigraph.language.types import PropType
-from omnigraph.query.show import MOST_ROWS, html_table, text_table
+from omnigraph.query.show import MOST_ROWS, text_table
+from omnigraph.shown import Shown
 from omnigraph.values.render import Column, plain, python_values
 
 #: Takes the values out of a column of a property type.
@@ -21,7 +22,7 @@ _Taken: TypeAlias = Callable[[Column, PropType], list[Any]]
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Shown):
     """The rows of a query and the commit they come from. `types` are the property types of the columns, in order."""
 
     table: pa.Table
@@ -90,9 +91,6 @@ class Result:
 
     def __repr__(self) -> str:
         return f"Result({len(self)} rows of {', '.join(self.columns)})"
-
-    def _repr_html_(self) -> str:
-        return html_table(self.columns, self._texts(), len(self))
 
     def _texts(self) -> list[list[str]]:
         """The first rows as texts: a table for people is cheap, however many rows there are."""

@@ -51,6 +51,8 @@ class Request:
     located: bool = False
     #: Distances that are wanted of the rows; their vectors are read and dropped batch by batch.
     distances: tuple[Nearest, ...] = ()
+    #: Only rows of these fragments: the share of one task among several.
+    fragments: tuple[int, ...] | None = None
 
     @property
     def addresses(self) -> bool:
@@ -96,6 +98,16 @@ def scan_batches(node: NodePattern, run: Run, limit: int | None = None, first: i
         if some is None:
             return
         yield some
+
+
+def share_of_nodes(node: NodePattern, run: Run, fragments: tuple[int, ...] | None) -> Request:
+    """The rows of a pattern in some fragments; the only node with a key is looked up, wherever it lies."""
+    entities = run.nodes(node.node_type)
+    columns = node_columns(node, run)
+    if node.lookup is not None:
+        among = _having(_lookup_id(node, entities, run))
+        return Request(entities, node.variable, columns, node.predicates, among, distances=node.distances)
+    return Request(entities, node.variable, columns, node.predicates, distances=node.distances, fragments=fragments)
 
 
 def sliced(rows: Rows, budget: Budget) -> Iterator[Rows]:
@@ -176,7 +188,7 @@ def read_batches(request: Request, run: Run, first: int | None = None) -> Iterat
         yield _empty(request)
         return
     anything = request.columns or request.located or request.distances or pushed.rest
-    if request.among is None and not anything:
+    if request.among is None and request.fragments is None and not anything:
         _note(request, pushed, run)
         count = _count(request.entities, pushed.filter, run)
         yield Rows(count if request.limit is None else min(count, request.limit))
@@ -245,11 +257,19 @@ def _batches(
     stored = [name for name in map(request.entities.stored.__getitem__, needed) if name is not None]
     # Without any column the address keeps the number of rows.
     addresses = request.addresses or not stored
-    text = indexed_text(pushed.rest, request.entities, run)
+    # A share of a table is read as it lies: an index would answer for all of it.
+    text = None if request.fragments is not None else indexed_text(pushed.rest, request.entities, run)
     for filter_ in _filters(request, pushed):
         if text is None:
             most = run.budget.batch_bytes
-            scanned = table.scan(stored, filter_, batch_size=_BATCH_ROWS, batch_bytes=most, with_row_address=addresses)
+            scanned = table.scan(
+                stored,
+                filter_,
+                batch_size=_BATCH_ROWS,
+                batch_bytes=most,
+                with_row_address=addresses,
+                fragments=request.fragments,
+            )
             looked_up = request.among is not None or request.limit is not None
             pulled = scanned if looked_up else run.budget.pulled(scanned, request.entities.rows)
             yield from ((batch, pushed.rest) for batch in pulled)

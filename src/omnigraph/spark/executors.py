@@ -52,11 +52,11 @@ def executors_of_tasks(context: Any, stages: Collection[int]) -> dict[int, Execu
     }
 
 
-def host_of_failure(context: Any, group: str) -> str | None:
-    """The host on which a task of a job group failed last; None when it is this machine, or Spark can not be asked."""
+def host_of_failure(context: Any, tag: str) -> str | None:
+    """The host on which a task of the jobs with a tag failed last; None when it is this machine, or Spark can not be asked."""
     try:
         tracker = context._jsc.statusTracker()
-        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(tag)]
         stages = [stage for job in jobs if job is not None for stage in job.stageIds()]
         failed = [task for stage in stages for task in _tasks_of(context, stage) if str(task.status()) == "FAILED"]
     except Exception:  # py4j raises many kinds of errors; what is looked for only adds to an error that is being told

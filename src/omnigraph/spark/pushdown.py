@@ -1,11 +1,14 @@
 """Filters that Spark hands to a reader, as filters of a Lance scan.
 
-Spark asks every filter again of the rows that come back, so what is pushed may let too much through and never too little.
+Spark asks a filter again of the rows that come back unless the scan answers it exactly, so what is pushed may let too much
+through and never too little.
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -19,42 +22,64 @@ if TYPE_CHECKING:
 Columns: TypeAlias = Mapping[str, tuple[str | None, pa.DataType]]
 
 
+@dataclass(frozen=True)
+class _Pushed:
+    """A filter of a scan. `exact`: it keeps the rows for which Spark's filter is true, and no others."""
+
+    expression: pc.Expression
+    exact: bool = True
+
+
 def pushed_filter(filters: Iterable[Filter], columns: Columns) -> pc.Expression | None:
     """What a scan of these columns can be asked; None when that is nothing."""
     found = None
     for filter_ in filters:
-        expression = _expression(filter_, columns)
-        if expression is not None:
-            found = expression if found is None else found & expression
+        pushed = _pushed(filter_, columns)
+        if pushed is not None:
+            found = pushed.expression if found is None else found & pushed.expression
     return found
 
 
-def _expression(filter_: Filter, columns: Columns) -> pc.Expression | None:
+def is_exact(filter_: Filter, columns: Columns) -> bool:
+    """Whether a scan answers this filter exactly, so that Spark need not ask it again."""
+    pushed = _pushed(filter_, columns)
+    return pushed is not None and pushed.exact
+
+
+def _pushed(filter_: Filter, columns: Columns) -> _Pushed | None:
     from pyspark.sql import datasource as spark
 
     if isinstance(filter_, spark.Not):
-        inner = _expression(filter_.child, columns)
-        return None if inner is None else ~inner
+        inner = _pushed(filter_.child, columns)
+        # What lets too much through would let too little through when it is turned round.
+        return _Pushed(~inner.expression) if inner is not None and inner.exact else None
     path: tuple[str, ...] | None = getattr(filter_, "attribute", None)
     stored, kind = columns.get(path[0], (None, None)) if path is not None and len(path) == 1 else (None, None)
     if stored is None:
         return None
     column = pc.field(stored)
     if isinstance(filter_, spark.IsNull):
-        return column.is_null()
+        return _Pushed(column.is_null())
     if isinstance(filter_, spark.IsNotNull):
-        return column.is_valid()
+        return _Pushed(column.is_valid())
     if not _is_comparable(kind):
         return None
     if isinstance(filter_, spark.In):
-        values = [value for value in filter_.value if value is not None]
-        return column.isin(pa.array(values, kind)) if values else None
-    value: Any = getattr(filter_, "value", None)
-    if value is None:
-        return None
+        values = [_constant(value, kind) for value in filter_.value]
+        known = [value.as_py() for value in values if value is not None]
+        # A value that is null, or that the column can not hold, equals none; Spark asks again where there is one.
+        exact = len(known) == len(values)
+        return _Pushed(column.isin(pa.array(known, kind)), exact) if known else None
+    constant = _constant(getattr(filter_, "value", None), kind)
+    expression = None if constant is None else _compared(filter_, column, kind, constant)
+    return None if expression is None else _Pushed(expression)
+
+
+def _compared(filter_: Filter, column: pc.Expression, kind: pa.DataType, constant: pa.Scalar) -> pc.Expression | None:
+    from pyspark.sql import datasource as spark
+
     if isinstance(filter_, spark.StringStartsWith):
-        return pc.starts_with(column, value) if pa.types.is_string(kind) else None
-    constant = pa.scalar(value, kind)
+        return pc.starts_with(column, constant.as_py()) if pa.types.is_string(kind) else None
     if isinstance(filter_, spark.EqualTo):
         return column == constant
     if isinstance(filter_, spark.GreaterThan):
@@ -66,6 +91,19 @@ def _expression(filter_: Filter, columns: Columns) -> pc.Expression | None:
     if isinstance(filter_, spark.LessThanOrEqual):
         return column <= constant
     return None
+
+
+def _constant(value: Any, kind: pa.DataType) -> pa.Scalar | None:
+    """A value of a filter in the type of its column; None for null and for what the type can not hold."""
+    if value is None:
+        return None
+    # Columns hold whole milliseconds; Arrow would cut the rest off without a word.
+    if isinstance(value, datetime.datetime) and value.microsecond % 1000:
+        return None
+    try:
+        return pa.scalar(value, kind)
+    except (pa.ArrowException, OverflowError):
+        return None
 
 
 def _is_comparable(kind: pa.DataType) -> bool:

@@ -47,10 +47,12 @@ class Runner(Protocol):
         *,
         display: Display[R, Any] | None = None,
         unused: Callable[[R], None] | None = None,
+        stage: str | None = None,
     ) -> list[R]:
         """The results, one for each spec and in their order. `display` is told of each as it arrives and is not part of them.
 
         `unused`: gets the results of tasks that succeeded in a job that failed, so that what they left can be removed.
+        `stage`: what the tasks do, for the page on which Spark shows its jobs.
         """
         ...
 
@@ -79,6 +81,7 @@ class Inline:
         *,
         display: Display[R, Any] | None = None,
         unused: Callable[[R], None] | None = None,
+        stage: str | None = None,
     ) -> list[R]:
         results: list[R] = []
         screen = _Screen(display)
@@ -102,10 +105,14 @@ def _hand_over(results: Iterable[R], unused: Callable[[R], None] | None) -> None
 
 @dataclass(frozen=True)
 class OnSpark:
-    """Runs tasks on a Spark session, as one job; at most `at_once` of them at a time when that is given."""
+    """Runs tasks on a Spark session, as one job; at most `at_once` of them at a time when that is given.
+
+    `label`: what the jobs are for, such as `load people.jsonl → main`.
+    """
 
     session: Session
     at_once: int | None = None
+    label: str = ""
 
     @property
     def parallelism(self) -> int:
@@ -124,11 +131,13 @@ class OnSpark:
         *,
         display: Display[R, Any] | None = None,
         unused: Callable[[R], None] | None = None,
+        stage: str | None = None,
     ) -> list[R]:
         if not specs:
             return []
         what = f"{task.__module__}.{task.__qualname__}"
-        outcomes = self._outcomes(_Task(task), list(enumerate(specs)), display, what)
+        shown = f"{self.label}: {stage or task.__qualname__}" if self.label else stage or what
+        outcomes = self._outcomes(_Task(task), list(enumerate(specs)), display, what, shown)
         failed = next((outcome for outcome in outcomes if outcome.error is not None), None)
         if failed is not None:
             _hand_over((outcome.result for outcome in outcomes if outcome.error is None), unused)
@@ -136,23 +145,25 @@ class OnSpark:
         return [outcome.result for outcome in outcomes]
 
     def _outcomes(
-        self, task: _Task[S, R], specs: list[tuple[int, S]], display: Display[R, Any] | None, what: str
+        self, task: _Task[S, R], specs: list[tuple[int, S]], display: Display[R, Any] | None, what: str, shown: str
     ) -> list[_Outcome[R]]:
         context = self.session.context
         slices = len(specs) if self.at_once is None else self.parallelism
         # Dealt out like cards: a slice runs its specs in turn, and neighbours, often of one size, go to different ones.
         dealt = [spec for start in range(slices) for spec in specs[start::slices]]
-        group = new_ulid()
+        tag = new_ulid()
+        count = "1 task" if len(specs) == 1 else f"{len(specs)} tasks"
 
         def job(arrivals: Any) -> list[_Outcome[R]]:
-            with spark_errors(self.session, what, group):
-                told = None if display is None else _Told(group, display.measure, arrivals)
-                context.setJobGroup(group, what)
+            with spark_errors(self.session, what, tag):
+                told = None if display is None else _Told(tag, display.measure, arrivals)
+                caller.lend(tag, f"{shown} ({count})")
                 return list(context.parallelize(dealt, slices).mapPartitions(_Slice(task, told)).collect())
 
         with spark_errors(self.session, what):
             arrivals = None if display is None else _arrivals_of(context)
-        returned = awaited(group, lambda: job(arrivals), lambda: context.cancelJobGroup(group), display)
+            caller = Caller.here(context)
+        returned = awaited(tag, lambda: job(arrivals), lambda: context.cancelJobsWithTag(tag), display)
         return exactly_once(returned, len(specs), what)
 
 
@@ -226,16 +237,35 @@ def awaited(
     return returned
 
 
+@dataclass(frozen=True)
+class Caller:
+    """What the thread that asks for a job has told Spark: its job group, tags, pool and other local properties."""
+
+    context: SparkContext
+    properties: Any
+
+    @classmethod
+    def here(cls, context: SparkContext) -> Caller:
+        """The caller on this thread."""
+        return cls(context, context._jsc.sc().getLocalProperties().clone())
+
+    def lend(self, tag: str, description: str) -> None:
+        """Give all of it to the jobs of this thread, and a tag of their own, by which they are found and cancelled."""
+        self.context._jsc.sc().setLocalProperties(self.properties)
+        self.context.addJobTag(tag)
+        self.context.setJobDescription(description)
+
+
 @contextmanager
-def spark_errors(session: Session, what: str, group: str | None = None) -> Iterator[None]:
-    """Whatever Spark raises becomes one of ours; `group` is the job group of the block, to find where it failed."""
+def spark_errors(session: Session, what: str, tag: str | None = None) -> Iterator[None]:
+    """Whatever Spark raises becomes one of ours; `tag` is that of the jobs of the block, to find where one failed."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (Py4JError, PySparkException, OSError) as error:
-        host = None if group is None else host_of_failure(session.context, group)
+        host = None if tag is None else host_of_failure(session.context, tag)
         raise job_failure(error, what, host) from error
     except Exception as error:
         # A context that was stopped under way has lost its Java half, and fails in ways of its own.

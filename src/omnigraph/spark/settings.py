@@ -37,6 +37,8 @@ def default_settings(master: str, sockets: Path) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         # Off by default, and a data source that can filter does not run at all without it.
         "spark.sql.python.filterPushdown.enabled": "true",
+        # An error of a data source is its message, without the lines of Python that lead to it.
+        "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
         "spark.pyspark.python": worker_python(master),
     }
     if is_local(master):

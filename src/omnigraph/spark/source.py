@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
     from pyspark.sql import DataFrame
 
-NAME = "omnigraph"
+NAME = "omnigraph_table"
 #: The option that says what is read; named so that Spark does not show it: it may hold credentials.
 _OPTION = "secret.table"
 _ROWS_PER_PARTITION = 1_048_576
@@ -70,8 +70,12 @@ def spark_frame(session: Session, table: SourceTable, columns: Sequence[str] | N
     sql.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     sql.dataSource.register(source_class())
     shown = {name: table.columns[name] for name in columns or table.columns}
-    ddl = ", ".join(f"`{name.replace('`', '``')}` {_ddl(kind)}" for name, (_, kind) in shown.items())
-    return sql.read.format(NAME).schema(ddl).option(_OPTION, _packed(table)).load()
+    return sql.read.format(NAME).schema(spark_schema(shown)).option(_OPTION, _packed(table)).load()
+
+
+def spark_schema(columns: Mapping[str, tuple[str | None, pa.DataType]]) -> str:
+    """The columns of a table as Spark's text of a schema."""
+    return ", ".join(f"`{name.replace('`', '``')}` {_ddl(kind)}" for name, (_, kind) in columns.items())
 
 
 @cache

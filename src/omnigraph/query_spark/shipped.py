@@ -1,0 +1,136 @@
+"""What the tasks of a query need to know: the pinned tables, the schema, the parameters and the limits, as one small object.
+
+A task makes a `Run` of it, so that its rows are read and computed by the same code as in the local engine.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from omnigraph.commit.model import TableEntry
+from omnigraph.errors import BadRequest, NotFound
+from omnigraph.language.literals import TypedValue
+from omnigraph.language.query.ir import Bm25, Nearest, Plan, Rrf, expressions_in, operands
+from omnigraph.language.query.ir.expressions import Expr, UnknownAlias
+from omnigraph.language.schema.catalog import Catalog
+from omnigraph.query.caches import Caches
+from omnigraph.query.facts import facts_of
+from omnigraph.query.limits import Budget, Limits
+from omnigraph.query.run import Run
+from omnigraph.query.search.vectors import query_vector
+from omnigraph.storage.root import Root
+from omnigraph.storage.tables.handles import Tables
+from omnigraph.storage.tables.table import Table
+
+#: The vector of each embedded text: (text, dimension, model) as in `Run`.
+_Vectors = Mapping[tuple[str, int, str | None], tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """A view of a graph in another process: table versions by type key."""
+
+    tables: Tables
+    entries: Mapping[str, TableEntry]
+    commit: str
+
+    def entry(self, type_key: str) -> TableEntry:
+        return self.entries[type_key]
+
+    def open(self, type_key: str) -> Table:
+        entry = self.entries[type_key]
+        return self.tables.open(entry.location, entry.version)
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """Everything about a run that its tasks share."""
+
+    root: Root
+    entries: Mapping[str, TableEntry]
+    commit: str
+    catalog: Catalog
+    params: Mapping[str, TypedValue]
+    now: int
+    vectors: _Vectors
+    limits: Limits
+    ranked: frozenset[str]
+    scored: frozenset[Bm25]
+    node_types: Mapping[str, str]
+
+    def run(self) -> Run:
+        """A run in this process."""
+        view = Pinned(Tables(self.root), self.entries, self.commit)
+        budget = Budget(self.limits)
+        run = Run(view, self.catalog, self.params, self.now, Caches(), _embed_nothing, budget)
+        run.ranked, run.scored, run.node_types = self.ranked, self.scored, self.node_types
+        run._embedded.update(self.vectors)
+        return run
+
+
+def _embed_nothing(text: str, dimension: int, model: str | None) -> tuple[float, ...]:
+    raise AssertionError(f"the driver has embedded every text of the query, and '{text}' is none of them")
+
+
+def shipped(plan: Plan, run: Run, root: Root) -> bytes:
+    """The run of a plan as the tasks get it. Texts of `nearest` are embedded here, once."""
+    for expr in expressions_in(plan):
+        _embed(expr, run)
+    facts = facts_of(plan)
+    limits = Limits(memory=run.budget.limits.memory, batch_rows=run.budget.limits.batch_rows)
+    return pickle.dumps(
+        Shipped(
+            root,
+            _entries(run),
+            run.view.commit,
+            run.catalog,
+            dict(run.params),
+            run.now,
+            dict(run._embedded),
+            limits,
+            facts.ranked,
+            facts.scored,
+            dict(facts.node_types),
+        )
+    )
+
+
+def _entries(run: Run) -> dict[str, TableEntry]:
+    """The tables of the snapshot by type key; a type that it does not have yet is left out."""
+    found = {}
+    keys = [entity.type_key for entity in run.catalog.nodes.values()]
+    keys += [entity.type_key for entity in run.catalog.edges.values()]
+    for key in keys:
+        try:
+            entry = run.view.entry(key)
+        except NotFound:
+            continue
+        if entry.part is not None:
+            raise BadRequest(
+                f"commit {run.view.commit} was published together with others, and the executors know only the state after "
+                "all of them; use engine='local', or take the last commit of its group"
+            )
+        found[key] = entry
+    return found
+
+
+def _embed(expr: Expr | UnknownAlias, run: Run) -> None:
+    if isinstance(expr, Nearest):
+        query_vector(expr, run)
+    elif isinstance(expr, Rrf):
+        _embed(expr.left, run)
+        _embed(expr.right, run)
+    else:
+        for operand in operands(expr):
+            _embed(operand, run)
+
+
+@lru_cache(maxsize=8)
+def run_of(payload: bytes) -> Run:
+    """The run of a payload in this process: tasks that follow each other share its open tables and caches."""
+    data = pickle.loads(payload)
+    assert isinstance(data, Shipped)
+    return data.run()

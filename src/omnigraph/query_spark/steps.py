@@ -1,0 +1,356 @@
+"""What is done to rows inside a task: each step is the local engine's own code over one share of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.language.query.ir import (
+    STRING,
+    Aggregate,
+    Bm25,
+    Direction,
+    EdgePattern,
+    Expr,
+    NodePattern,
+    Order,
+    Predicate,
+    Project,
+    Rrf,
+    ShortestPaths,
+    Tag,
+    Union,
+    UnknownAlias,
+    operands,
+)
+from omnigraph.language.schema.catalog import EdgeType
+from omnigraph.query.aggregate import Merging
+from omnigraph.query.compare import as_mask
+from omnigraph.query.engine import alike, tagged
+from omnigraph.query.evaluate import evaluate, satisfying
+from omnigraph.query.group_values import aggregate_whole
+from omnigraph.query.order import ordered, sort_columns
+from omnigraph.query.paths import shortest
+from omnigraph.query.rows import Rows, Values, column_name, gathered, variable_type
+from omnigraph.query.run import Run
+from omnigraph.query.scan import Request, read_batches, share_of_nodes
+from omnigraph.query.search.scores import is_scored, score_name, scores
+from omnigraph.query_spark.frame import TASK
+from omnigraph.query_spark.keys import combination_texts, key_texts
+from omnigraph.values.build import repeated
+from omnigraph.values.columns import arrow_type, whole
+
+#: The fragments that each task of a scan reads; None: all of them.
+Shares = tuple[tuple[int, ...] | None, ...]
+
+#: The two ends of an edge in the direction it is followed, and their types where several are followed.
+FROM, TO, FROM_TYPE, TO_TYPE = "#from", "#to", "#from_type", "#to_type"
+#: What rows are sent to one task by.
+ROUTE = "#route"
+#: Not null in a row that only makes sure that there is a task.
+SEED = "#seed"
+
+
+def _shares(batches: Iterator[Rows], shares: Shares) -> Iterator[tuple[int, ...] | None]:
+    for rows in batches:
+        for number in whole(rows.columns[TASK]).to_pylist():
+            yield shares[number]
+
+
+@dataclass(frozen=True)
+class ScanNodes:
+    """The nodes that fit a pattern."""
+
+    node: NodePattern
+    shares: Shares
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        for fragments in _shares(batches, self.shares):
+            yield from read_batches(share_of_nodes(self.node, run, fragments), run)
+
+
+@dataclass(frozen=True)
+class ScanEdges:
+    """Edges of one type with their two ends as a step follows them; both ways where it may."""
+
+    edge: EdgePattern
+    name: str
+    direction: Direction
+    shares: Shares
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        edges = run.edges(self.name)
+        variable = self.edge.variable or "#edge"
+        columns = edge_columns(self.edge, self.name, run)
+        needed = tuple(name for name in dict.fromkeys((*columns, "src", "dst")) if name != "@type")
+        for fragments in _shares(batches, self.shares):
+            request = Request(edges, variable, needed, self.edge.predicates, fragments=fragments)
+            for rows in read_batches(request, run):
+                yield from self._followed(Rows(rows.count, rows.columns), variable, columns, run)
+
+    def _followed(self, rows: Rows, variable: str, columns: tuple[str, ...], run: Run) -> Iterator[Rows]:
+        declared = run.edges(self.name).entity
+        assert isinstance(declared, EdgeType)
+        src, dst = (whole(rows.column(variable, name)) for name in ("src", "dst"))
+        own: dict[str, Values] = {
+            column_name(variable, name): rows.column(variable, name) for name in columns if name != "@type"
+        }
+        if "@type" in columns:
+            own[variable_type(variable)] = repeated(self.name, STRING, rows.count)
+        types = [repeated(name, STRING, rows.count) for name in (declared.from_type, declared.to_type)]
+        out = Rows(rows.count, {FROM: src, TO: dst, FROM_TYPE: types[0], TO_TYPE: types[1], **own})
+        if self.direction is not Direction.IN:
+            yield out
+        if self.direction is not Direction.OUT:
+            turned = Rows(rows.count, {FROM: dst, TO: src, FROM_TYPE: types[1], TO_TYPE: types[0], **own})
+            if self.direction is Direction.BOTH and self.edge.variable is not None:
+                # An edge from a node to itself looks the same from both ends and is one edge.
+                turned = turned.filter(~as_mask(pc.equal(src, dst)))
+            yield turned
+
+
+def edge_columns(edge: EdgePattern, name: str, run: Run) -> tuple[str, ...]:
+    """What is read of the edges of a step: nothing without a variable."""
+    if edge.variable is None:
+        return ()
+    if edge.columns is not None:
+        return edge.columns
+    properties = run.edges(name).entity.properties
+    return tuple(name for name, declared in properties.items() if not declared.type.is_blob)
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """The rows that satisfy all predicates."""
+
+    predicates: tuple[Predicate, ...]
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        return (satisfying(self.predicates, rows, run) for rows in batches)
+
+
+@dataclass(frozen=True)
+class Projected:
+    """The columns of a result."""
+
+    plan: Project
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        for rows in batches:
+            yield Rows(rows.count, {column.name: evaluate(column.expr, rows, run) for column in self.plan.columns})
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Rows with the types of some variables."""
+
+    plan: Tag
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        return (tagged(self.plan, rows) for rows in batches)
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Rows with the columns of a union; what blocks are joined by stays."""
+
+    plan: Union
+    kept: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        for rows in batches:
+            kept = {name: rows.columns[name] for name in self.kept}
+            yield alike(self.plan, rows.without(self.kept)).with_columns(kept)
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Rows with the shortest paths between two of their nodes."""
+
+    plan: ShortestPaths
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        return (found for rows in batches for found in shortest(self.plan, rows, run))
+
+
+@dataclass(frozen=True)
+class OneRow:
+    """A single row that binds nothing."""
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        return (Rows(rows.count) for rows in batches)
+
+
+@dataclass(frozen=True)
+class Combined:
+    """Rows with the text of the combination that a block is asked about."""
+
+    on: tuple[str, ...]
+    name: str
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        return (rows.with_columns({self.name: combination_texts(rows, self.on)}) for rows in batches)
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Partial:
+    """The groups of one share of the rows, each with the text that brings it to the task of its equals."""
+
+    plan: Aggregate
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        state = Merging(self.plan, run)
+        empty = True
+        try:
+            for rows in batches:
+                state.add(rows)
+                empty = False
+            if empty:
+                return
+            groups = state.groups()
+        finally:
+            run.budget.release(state.held)
+        columns: dict[str, Values] = {name: whole(groups[name]) for name in groups.column_names}
+        keys = [whole(groups[f"k{number}"]) for number in range(len(self.plan.keys))]
+        yield Rows(groups.num_rows, {**columns, ROUTE: key_texts(keys, groups.num_rows)})
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The groups of all shares that came to one task."""
+
+    plan: Aggregate
+    #: How the rows look that are aggregated; without keys there is a group even of nothing.
+    empty: Rows
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        state = Merging(self.plan, run)
+        started = False
+        try:
+            for rows in batches:
+                real = _real(rows)
+                groups = {name: column for name, column in real.columns.items() if name != ROUTE}
+                state.add_groups(pa.Table.from_arrays(list(groups.values()), names=list(groups)))
+                started = True
+            if not started and self.plan.keys:
+                return
+            if not started:
+                state.add(self.empty)
+            yield state.finished()
+        finally:
+            run.budget.release(state.held)
+
+
+@dataclass(frozen=True)
+class Routed:
+    """Rows with the text that brings each to the task of its group."""
+
+    keys: tuple[Expr, ...]
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        for rows in batches:
+            texts = key_texts([evaluate(key, rows, run) for key in self.keys], rows.count)
+            yield rows.with_columns({ROUTE: texts})
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """The groups of all rows that came to one task, for aggregates that need all values of a group."""
+
+    plan: Aggregate
+    empty: Rows
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        rows = gathered(_some(map(_real, batches), self.empty), run.budget)
+        found = aggregate_whole(self.plan, rows, run)
+        # An aggregate of nothing does not say of which type it is.
+        kinds = {named.name: arrow_type(named.call.type) for named in self.plan.aggregates}
+        yield found.with_columns({name: whole(found.columns[name]).cast(kind) for name, kind in kinds.items()})
+
+
+def _real(rows: Rows) -> Rows:
+    """The rows without those that only make sure that there is a task."""
+    if SEED not in rows.columns:
+        return rows
+    return rows.filter(as_mask(pc.is_null(whole(rows.columns[SEED])))).without((SEED,))
+
+
+def _some(batches: Iterable[Rows], empty: Rows) -> Iterator[Rows]:
+    """Batches, of which there is at least one."""
+    found = False
+    for rows in batches:
+        found = True
+        yield rows
+    if not found:
+        yield empty
+
+
+# --- order and ranks --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SortKeys:
+    """Rows with the columns that Spark orders them by; of one share only as many as the order keeps."""
+
+    plan: Order
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        if self.plan.limit is not None:
+            first = next(batches, None)
+            if first is None:
+                return
+            batches = iter((ordered(self.plan, _chained(first, batches), run),))
+        for rows in batches:
+            columns = {f"{SORT}{name}": values for name, values, _ in sort_columns(self.plan, rows, run)}
+            yield rows.with_columns(columns)
+
+
+#: Before the names of columns that rows are ordered by.
+SORT = "#sort:"
+
+
+def _chained(first: Rows, rest: Iterator[Rows]) -> Iterator[Rows]:
+    yield first
+    yield from rest
+
+
+@dataclass(frozen=True)
+class Scored:
+    """All rows with scores and ranks that compare them with each other."""
+
+    ranks: tuple[Bm25 | Rrf, ...]
+    empty: Rows
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        rows = gathered(_some(batches, self.empty), run.budget)
+        for rank in self.ranks:
+            if not is_scored(rank, rows):
+                found = scores(rank, rows, run) if rows.count else pa.array(np.zeros(0))
+                rows = rows.with_columns({score_name(rank): found})
+        yield rows
+
+
+@dataclass(frozen=True)
+class Together:
+    """All rows as one batch, for steps whose values depend on which other rows there are."""
+
+    empty: Rows
+
+    def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
+        yield gathered(_some(batches, self.empty), run.budget)
+
+
+def relative_ranks(expr: Expr | UnknownAlias) -> Iterator[Bm25 | Rrf]:
+    """The ranks inside an expression whose value depends on which other rows there are."""
+    if isinstance(expr, Bm25 | Rrf):
+        yield expr
+    else:
+        for operand in operands(expr):
+            yield from relative_ranks(operand)

@@ -1,0 +1,120 @@
+"""Rows of bindings as Arrow batches that Spark takes, and back.
+
+Spark has no unsigned integers, no vectors of a fixed length and no milliseconds: such columns are widened on the way in, as the
+table source does, and narrowed again before anything is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.query.rows import WEIGHT, Rows, Values
+from omnigraph.spark.source import spark_type
+from omnigraph.values.columns import whole
+
+#: Stands in for the columns of rows that have none, so that Spark knows how many there are.
+NOTHING = "#nothing"
+#: What `Rows` hold as numpy's numbers; in a frame they are columns like others.
+_NUMBERS = {WEIGHT: np.int64, "#address": np.uint64}
+
+
+def is_number(name: str) -> bool:
+    """Whether a column is one of the numbers that the engine counts with."""
+    return name == WEIGHT or name.endswith(".#address")
+
+
+def columns_of_rows(rows: Rows) -> dict[str, Values]:
+    """Everything that is known of rows, as columns; positions and properties by position become columns too."""
+    settled = rows.settled(tuple(rows.domains), tuple(rows.attributes))
+    columns: dict[str, Values] = dict(settled.columns)
+    for name, values in settled.numbers.items():
+        if is_number(name):
+            columns[name] = pa.array(np.ascontiguousarray(values).astype(np.int64, copy=False))
+    return columns or {NOTHING: pa.array(np.zeros(rows.count, np.int32))}
+
+
+def schema_of(rows: Rows) -> dict[str, pa.DataType]:
+    """The columns of rows with their types."""
+    return {name: values.type for name, values in columns_of_rows(rows).items()}
+
+
+def encoded(rows: Rows, types: Mapping[str, pa.DataType], names: Sequence[str]) -> pa.RecordBatch:
+    """Rows as a batch for Spark: the columns of `types`, under other names."""
+    columns = columns_of_rows(rows)
+    arrays = [to_spark(whole(columns[name]), kind) for name, kind in types.items()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+
+def decoded(batch: pa.RecordBatch | pa.Table, types: Mapping[str, pa.DataType]) -> Rows:
+    """The rows of a batch that Spark gives, whose columns stand in the order of `types`."""
+    columns: dict[str, Values] = {}
+    numbers = {}
+    for place, (name, kind) in enumerate(types.items()):
+        values = from_spark(whole(batch.column(place)), kind)
+        if is_number(name):
+            numbers[name] = values.to_numpy(zero_copy_only=False).astype(_NUMBERS[name.rsplit(".", 1)[-1]])
+        elif name != NOTHING:
+            columns[name] = values
+    return Rows(batch.num_rows, columns, numbers)
+
+
+def empty_rows(types: Mapping[str, pa.DataType]) -> Rows:
+    """No rows, with these columns."""
+    arrays = [pa.array([], kind) for kind in types.values()]
+    return decoded(pa.Table.from_arrays(arrays, names=[f"c{number}" for number in range(len(arrays))]), types)
+
+
+def spark_kind(kind: pa.DataType) -> pa.DataType:
+    """The Arrow type in which Spark takes a column of this one."""
+    if pa.types.is_null(kind):
+        return pa.string()
+    if pa.types.is_struct(kind):
+        fields = [pa.field(field.name, spark_kind(field.type)) for field in kind]
+        # A struct without fields is a truth that is always true: Spark has no such struct.
+        return pa.struct(fields) if fields else pa.bool_()
+    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
+        return pa.list_(pa.field("element", spark_kind(kind.value_type)))
+    return spark_type(kind)
+
+
+def to_spark(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column as Spark takes it; `kind` is the type it has here, which a column of nulls may lack."""
+    if pa.types.is_struct(values.type):
+        if not values.type.num_fields:
+            return values.is_valid()
+        fields = [values.field(place) for place in range(values.type.num_fields)]
+        arrays = [to_spark(part, field.type) for part, field in zip(fields, values.type, strict=True)]
+        names = [field.name for field in values.type]
+        return pa.StructArray.from_arrays(arrays, names=names, mask=values.is_null())
+    wanted = spark_kind(kind)
+    return values if values.type == wanted else values.cast(wanted)
+
+
+def from_spark(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column as it was before `to_spark`."""
+    if values.type == kind:
+        return values
+    if pa.types.is_null(kind):
+        return pa.nulls(len(values))
+    if pa.types.is_struct(kind):
+        if not kind.num_fields:
+            return pa.array([{}] * len(values), kind)
+        arrays = [from_spark(whole(values.field(place)), field.type) for place, field in enumerate(kind)]
+        return pa.StructArray.from_arrays(arrays, names=[field.name for field in kind], mask=values.is_null())
+    if pa.types.is_fixed_size_list(kind):
+        return _vectors(values, kind)
+    return values.cast(kind)
+
+
+def _vectors(values: pa.Array, kind: pa.FixedSizeListType) -> pa.Array:
+    """Lists as vectors. A null takes as many places as the others, which Arrow's cast does not know."""
+    size, known = kind.list_size, values.is_valid()
+    numbers = np.zeros((len(values), size), np.float32)
+    flat = values.drop_null().flatten().to_numpy(zero_copy_only=False)
+    numbers[known.to_numpy(zero_copy_only=False)] = flat.reshape(-1, size)
+    items = pa.array(numbers.reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(items, type=kind, mask=pc.invert(known))
