@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,14 +19,15 @@ from typing import Any
 import httpx
 import pytest
 
-from omnigraph.cluster.applied import ClusterError
+from omnigraph.cluster.applied import AppliedCluster, ClusterError
 from omnigraph.errors import GraphNotFound
+from omnigraph.server.graphs import ServedGraphs, open_cluster
 from omnigraph.server.settings import Settings
 from omnigraph.server.state import ServerState, open_state
 from tests.cli.calling import spawn
 from tests.clusters.declaring import WIDER, applied, declare, replace_in, started
 from tests.server.serving import assert_error
-from tests.server.test_process import Process, environment
+from tests.server.test_process import Process, children, environment
 from tests.server.test_process import started as process
 
 TOKENS = json.dumps({"ann": "t-ann", "bob": "t-bob", "eve": "t-eve"})
@@ -116,6 +120,121 @@ def _reload(cluster: Path, running: Process, bob: httpx.Client) -> None:
     until(lambda: "the cluster was not reloaded" in running.err.read_text())
     assert bob.post("/graphs/team/queries/mail").status_code == 200
     state.write_text(whole)
+
+
+def test_all_workers_serve_a_newer_revision_and_no_request_fails(cluster: Path, tmp_path: Path) -> None:
+    """Clients go on through an apply and a reload of two workers; a request that began before the reload ends after it."""
+    arguments = ("--cluster", str(cluster), "--workers", "2", "--drain-seconds", "1")
+    reloaded, is_over = threading.Event(), threading.Event()
+    with (
+        process(tmp_path, *arguments, OMNIGRAPH_SERVER_BEARER_TOKENS_JSON=TOKENS) as running,
+        running.client("t-ann") as following,
+        ThreadPoolExecutor() as threads,
+    ):
+        until(lambda: _ready_for_reload(running) == 2)
+        with following.stream("GET", "/graphs/team/changes/stream") as stream:
+            events = stream.iter_lines()
+            next(events)
+            reader = threads.submit(_called, running, "t-ann", "people", is_over)
+            writer = threads.submit(_called, running, "t-bob", "add_person", is_over)
+            slow = threads.submit(_slow_write, running, reloaded)
+            try:
+                (cluster / "queries" / "mail.gq").write_text(
+                    "query mail() { match { $p: Person } return { $p.name } }\n"
+                )
+                revision = applied(cluster)["state_observations"]["state_revision"]
+                assert {_mail(running) for _ in range(10)} == {404}
+                running.process.send_signal(signal.SIGHUP)
+                until(lambda: _told(running, f"revision {revision} of the cluster is served") == 2)
+                assert {_mail(running) for _ in range(30)} == {200}
+                # The stream ends in order, so that its client asks anew with the rights it has now.
+                list(events)
+            finally:
+                time.sleep(1.5)
+                reloaded.set()
+                is_over.set()
+        assert slow.result() == 200
+        assert set(reader.result()) == {200}
+        written = writer.result()
+        assert set(written) == {200}
+        with running.client("t-ann") as ann:
+            assert ann.post("/graphs/team/query", json=ALL).json()["row_count"] == len(written) + 1
+        assert not _told(running, "has ended with code")
+
+
+def _ready_for_reload(running: Process) -> int:
+    """How many workers have taken SIGHUP over; one that still starts would be ended by it."""
+    caught = [
+        Path(f"/proc/{pid}/status").read_text().partition("SigCgt:")[2].split()[0]
+        for pid in children(running.process.pid)
+    ]
+    return sum(int(mask, 16) & 1 for mask in caught)
+
+
+def _told(running: Process, text: str) -> int:
+    """How many events of the log say something."""
+    return sum(text in line["event"] for line in running.log())
+
+
+def _mail(running: Process) -> int:
+    """The status of a stored query of the newer revision, asked over a connection of its own."""
+    with running.client("t-bob") as fresh:
+        return fresh.post("/graphs/team/queries/mail").status_code
+
+
+def _called(running: Process, token: str, query: str, is_over: threading.Event) -> list[int]:
+    """The statuses of calls of a stored query, over old and new connections in turn, until it is over."""
+    statuses: list[int] = []
+    with running.client(token) as kept:
+        while not is_over.is_set():
+            body = {"params": {"name": f"p{len(statuses)}"}} if query == "add_person" else {}
+            with running.client(token) as fresh:
+                http = fresh if len(statuses) % 2 else kept
+                statuses.append(http.post(f"/graphs/team/queries/{query}", json=body).status_code)
+    return statuses
+
+
+def _slow_write(running: Process, reloaded: threading.Event) -> int:
+    """The status of a write whose body is sent to its end only after the reload."""
+    whole = json.dumps(ADD).encode()
+
+    def body() -> Iterator[bytes]:
+        yield whole[:10]
+        reloaded.wait()
+        yield whole[10:]
+
+    with running.client("t-bob") as http:
+        headers = {"Content-Type": "application/json"}
+        return http.post("/graphs/team/mutate", content=body(), headers=headers).status_code
+
+
+def test_reloads_that_overlap_end_with_the_newest_revision(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, second_asked = threading.Event(), threading.Event()
+
+    def slow_at_first(settings: Settings, found: AppliedCluster) -> ServedGraphs:
+        if not began.is_set():
+            began.set()
+            second_asked.wait()
+            time.sleep(1)
+        return open_cluster(settings, found)
+
+    def renamed(old: str, new: str) -> int:
+        replace_in(cluster / "base.policy.yaml", old, new)
+        return int(applied(cluster)["state_observations"]["state_revision"])
+
+    async def both(state: ServerState) -> int:
+        await asyncio.to_thread(renamed, "all-read", "readers")
+        state.reload()
+        await asyncio.to_thread(began.wait)
+        newest = await asyncio.to_thread(renamed, "id: writers", "id: all-write")
+        state.reload()
+        second_asked.set()
+        await asyncio.gather(*state.running_jobs)
+        return newest
+
+    monkeypatch.setattr("omnigraph.server.state.open_cluster", slow_at_first)
+    with opened(cluster) as state:
+        assert asyncio.run(both(state)) == state.graphs.revision
 
 
 def test_schema_apply_is_always_a_conflict(cluster: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 import omnigraph as og
 from tests.s3 import S3Server, running_server
 from tests.server.serving import ADD, ALL, ROWS, SCHEMA
-from tests.server.test_process import Process, _children, _eventually, started
+from tests.server.test_process import Process, _eventually, children, started
 
 TOKEN = "ogt_faults"
 VARIABLES = {"OMNIGRAPH_SERVER_BEARER_TOKEN": TOKEN}
@@ -101,7 +101,7 @@ def free_address() -> str:
 
 def kill(server: Process) -> None:
     """SIGKILL for all processes of a server."""
-    workers = _children(server.process.pid)
+    workers = children(server.process.pid)
     server.process.kill()
     for worker in workers:
         with suppress(ProcessLookupError):

@@ -49,6 +49,8 @@ def document(graph_template: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 #: What is followed has no end that a request could wait for.
 ENDLESS = {"cluster_changes_stream"}
+#: The bodies and statuses of this transport are those of its protocol, whose own clients try it in tests/mcp.
+OTHER_PROTOCOL = {"cluster_mcp"}
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -57,7 +59,7 @@ def test_the_document_is_true(document: Any, part: int) -> None:
     for found in list(document.get_all_operations())[part::PARTS]:
         operation = found.ok()
         name = operation.definition.raw["operationId"]
-        if name in ENDLESS:
+        if name in ENDLESS | OTHER_PROTOCOL:
             continue
         try:
             _try(operation)

@@ -56,6 +56,12 @@ TABLE: dict[str, tuple[str, str, Any, list[Told]]] = {
         {"source": "merged", "delete_branch": True},
         [("branch_merge", "merged", "main"), ("branch_delete", None, "merged")],
     ),
+    "rebase_branch": (
+        "POST",
+        "/branches/rebase",
+        {"branch": "topic"},
+        [("branch_merge", "main", "topic")],
+    ),
     "list_queries": ("GET", "/queries", None, READ_MAIN),
     "invoke_query": (
         "POST",
@@ -130,6 +136,7 @@ UNDECIDED = {
     "openapi": "the document is the same for everybody",
     "metrics": "needs a token; numbers of the process, nothing of a graph",
     "permissions": "everybody is told what they themselves may do",
+    "mcp": "each call of a tool asks for what the tool needs; see tests/mcp/test_permissions.py",
     "job": "only who started the job finds it",
     "job_events": "only who started the job finds it",
 }
@@ -282,6 +289,9 @@ def test_a_policed_server(policed: Served) -> None:
 
 # --- the engine -------------------------------------------------------------------------------------------------------
 
+#: It is refused before it is looked at.
+NO_STREAM: Any = None
+
 WRITES: dict[str, tuple[Callable[[og.Graph], object], list[Told]]] = {
     "mutate": (lambda g: g.mutate(ADD, params={"name": "x"}), CHANGE_MAIN),
     "mutate_many": (
@@ -301,6 +311,7 @@ WRITES: dict[str, tuple[Callable[[og.Graph], object], list[Told]]] = {
         lambda g: g.merge("merged", delete_branch=True),
         [("branch_merge", "merged", "main"), ("branch_delete", None, "merged")],
     ),
+    "rebase": (lambda g: g.rebase("topic"), [("branch_merge", "main", "topic")]),
     "revert": (lambda g: g.revert(g.head().id), CHANGE_MAIN),
     "cherry_pick": (lambda g: g.cherry_pick(g.head().id, "topic"), [("change", "topic", None)]),
     "apply_schema": (lambda g: g.apply_schema(SCHEMA), [("schema_apply", None, "main")]),
@@ -311,6 +322,8 @@ WRITES: dict[str, tuple[Callable[[og.Graph], object], list[Told]]] = {
     "cleanup": (lambda g: g.cleanup(keep=1), [("admin", None, None)]),
     "repair": (lambda g: g.repair(confirm=True), [("admin", None, None)]),
     "verify": (lambda g: g.verify(record=True), [("admin", None, None)]),
+    "backup": (lambda g: g.backup("elsewhere"), [("admin", None, None)]),
+    "stream_load": (lambda g: g.stream_load(NO_STREAM, checkpoint="place"), CHANGE_MAIN),
     "discard_operation": (lambda g: g.discard_operation("x"), [("admin", None, None)]),
 }
 

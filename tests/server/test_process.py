@@ -283,13 +283,13 @@ def test_a_killed_worker_is_replaced(graph_path: Path, tmp_path: Path) -> None:
     with started(tmp_path, str(graph_path), "--workers", "2") as server:
         with server.client() as http:
             assert http.get("/graphs/people/snapshot").status_code == 200
-        workers = _children(server.process.pid)
+        workers = children(server.process.pid)
         os.kill(workers[0], signal.SIGKILL)
         for number in range(20):
             with server.client(transport=httpx.HTTPTransport(retries=3)) as http:
                 body = {"query": ADD, "params": {"name": f"p{number}"}}
                 assert http.post("/graphs/people/mutate", json=body).status_code == 200
-        _eventually(lambda: len(_children(server.process.pid)) >= len(workers))
+        _eventually(lambda: len(children(server.process.pid)) >= len(workers))
 
 
 @pytest.mark.long
@@ -297,13 +297,13 @@ def test_workers_end_with_their_parent(graph_path: Path, tmp_path: Path) -> None
     with started(tmp_path, str(graph_path), "--workers", "2") as server:
         with server.client() as http:
             assert http.get("/graphs/people/snapshot").status_code == 200
-        workers = _children(server.process.pid)
+        workers = children(server.process.pid)
         assert len(workers) >= 2
         server.process.kill()
         _eventually(lambda: not any(map(_is_alive, workers)))
 
 
-def _children(parent: int) -> list[int]:
+def children(parent: int) -> list[int]:
     """The server processes below another one; Python's resource tracker is none."""
     listed = subprocess.run(
         ["ps", "-ww", "--ppid", str(parent), "-o", "pid=,args="], capture_output=True, text=True

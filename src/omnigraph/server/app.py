@@ -20,7 +20,20 @@ from omnigraph.ids import new_ulid
 from omnigraph.server.dispatch import Endpoint, error_response
 from omnigraph.server.logs import log_request
 from omnigraph.server.operation import Call, Operation
-from omnigraph.server.routes import beyond, blobs, exploring, feeds, flat, jobs, loads, reads, stored, upkeep, writes
+from omnigraph.server.routes import (
+    agents,
+    beyond,
+    blobs,
+    exploring,
+    feeds,
+    flat,
+    jobs,
+    loads,
+    reads,
+    stored,
+    upkeep,
+    writes,
+)
 from omnigraph.server.settings import HEAD_TOO_LARGE
 from omnigraph.server.state import ServerState
 from omnigraph.server.studio import is_studio_path, serve_studio
@@ -51,6 +64,7 @@ def operations(state: ServerState) -> list[Operation]:
         *exploring.OPERATIONS,
         *upkeep.OPERATIONS,
         *jobs.operations(state),
+        *agents.operations(state),
     ]
     return [*flat.operations(state, of_graphs), *of_graphs]
 

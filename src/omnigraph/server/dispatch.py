@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
 import orjson
 from starlette.datastructures import Headers
 from starlette.responses import Response, StreamingResponse
@@ -22,7 +23,8 @@ from starlette.types import Message, Receive, Scope, Send
 from omnigraph.errors import BadRequest, Cancelled, OmnigraphError, TooManyRequests, Unauthorized, Unavailable
 from omnigraph.server import intake
 from omnigraph.server.intake import ClientGone
-from omnigraph.server.operation import JSON, Answer, Call, Follow, Operation, Stream
+from omnigraph.server.models import NoParameters
+from omnigraph.server.operation import JSON, Answer, Call, Conversation, Follow, Operation, Stream
 from omnigraph.server.state import ServerState
 from omnigraph.server.tokens import bearer_token
 from omnigraph.wire.failures import LIBRARY, LIBRARY_JSON, Refused, error_body, status_of
@@ -97,6 +99,7 @@ class Endpoint:
 
     async def _answered(self, call: Call, scope: Scope, receive: Receive, held: AsyncExitStack) -> Response:
         operation, state = call.operation, self._state
+        graphs = held.enter_context(state.graphs.used())
         accepted = [item.partition(";")[0].strip().lower() for item in (call.header("accept") or "").split(",")]
         call.accepts = frozenset(accepted)
         call.whole = LIBRARY_JSON in call.accepts
@@ -104,7 +107,7 @@ class Endpoint:
             call.actor = self._actor(call)
         call.path = {name: _segment(value) for name, value in scope["path_params"].items()}
         if not operation.flat:
-            call.served = state.graphs.find(call.path["graph_id"])
+            call.served = graphs.find(call.path["graph_id"])
             call.access = call.served.access
         call.parameters = intake.read_parameters(operation, scope["query_string"])
         call.timeout = intake.timeout_of(call, state.settings.limits.query_seconds)
@@ -112,6 +115,8 @@ class Endpoint:
         limit = intake.body_limit(operation, state.settings.limits)
         size = await self._read_body(call, receive, limit)
         await self._allow(call)
+        if operation.conversation is not None:
+            return await self._conversed(operation.conversation, call, scope, receive)
         if operation.is_write(call):
             held.enter_context(state.admission.admit(call.actor, limit if size is None else size))
         if operation.uploads:
@@ -124,6 +129,17 @@ class Endpoint:
         if operation.can_be_job and _prefers_job(call):
             return self._begun_job(call, held.pop_all())
         return await self._worked(call, receive)
+
+    async def _conversed(self, conversation: Conversation, call: Call, scope: Scope, receive: Receive) -> Response:
+        """Carry a conversation on; what it reads is cancelled when the client hangs up."""
+        watch = asyncio.create_task(_cancel_on_hang_up(receive, call))
+        try:
+            answer = await conversation(call, scope)
+        finally:
+            watch.cancel()
+        if call.committed and call.served is not None:
+            self._state.metrics.committed(call.served.graph_id)
+        return Response(answer.content, answer.status, dict(answer.headers), answer.media_type)
 
     def _begun_job(self, call: Call, held: AsyncExitStack) -> Response:
         """Answer at once and go on; what the request holds, such as its admission, is held until the job has ended."""
@@ -173,6 +189,7 @@ class Endpoint:
         intake.announced_size(call, limit)
         content = await intake.whole_body(receive, limit, self._state.settings.limits.receive_seconds)
         call.body = intake.decode_body(operation, content)
+        call.content = content if operation.conversation is not None else b""
         call.fingerprint = _fingerprint(call, content)
         return len(content)
 
@@ -240,6 +257,8 @@ def _kept(call: Call, state: ServerState) -> Answer:
 
 def _fingerprint(call: Call, content: bytes) -> str:
     asked = [call.operation.name, *sorted(f"{name}={value}" for name, value in call.path.items())]
+    if call.operation.parameters is not NoParameters:
+        asked.append(msgspec.json.encode(call.parameters).decode())
     return hashlib.sha256("\0".join(asked).encode("utf-8", "surrogatepass") + b"\0" + content).hexdigest()
 
 
@@ -285,11 +304,11 @@ async def _sent(pieces: Iterator[bytes], call: Call, state: ServerState) -> Asyn
 
 
 async def _followed(follow: Follow, call: Call, state: ServerState) -> AsyncIterator[bytes]:
-    """What the polls of an endless answer give, until the client is gone or the server stops."""
+    """What the polls of an endless answer give, until the client is gone, the server stops or serves the graph anew."""
     quiet = 0.0
     # The status and headers go out at once, so that a client knows that it is connected.
     yield b": connected\n\n"
-    while not state.is_stopping:
+    while not state.is_stopping and not (follow.of_graph and _is_replaced(call, state)):
         try:
             piece = await state.readers.run(call.actor, follow.poll)
         except Exception as error:
@@ -306,6 +325,11 @@ async def _followed(follow: Follow, call: Call, state: ServerState) -> AsyncIter
         if quiet >= KEEP_ALIVE_SECONDS:
             quiet = 0.0
             yield b": nothing new\n\n"
+
+
+def _is_replaced(call: Call, state: ServerState) -> bool:
+    """Whether newer requests get another handle of the graph, perhaps with other rights, or none."""
+    return call.served is not None and state.graphs.healthy.get(call.served.graph_id) is not call.served
 
 
 class BrokenStream(Exception):

@@ -32,6 +32,7 @@ class UpkeepBody(Struct):
 
     branch: Branch | None = None
     dry_run: bool = False
+    message: Annotated[str | None, Meta(description="Kept with the commit.")] = None
 
 
 class IndexBody(UpkeepBody):
@@ -52,12 +53,6 @@ class StudioKeyBody(Struct):
     """The one-time key that `omnigraph studio` gave to its browser."""
 
     key: str
-
-
-class BranchParameters(Struct):
-    """The branch that is asked about."""
-
-    branch: Branch | None = None
 
 
 class NeighbourParameters(Struct):

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 from omnigraph.cluster.applied import AppliedCluster, AppliedGraph, ClusterError, StoredFile, read_applied
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, NotFound, OmnigraphError
 from omnigraph.graph.entry import open as open_graph
 from omnigraph.graph.graph import Graph
+from omnigraph.graph.stored import StoredQuery, read_stored
 from omnigraph.ids import now_micros
-from omnigraph.language.query.ast import Query
 from omnigraph.language.query.compile import compile_parsed
 from omnigraph.language.query.parser import find_query, parse_query_file
 from omnigraph.language.schema.catalog import Catalog
@@ -27,14 +27,6 @@ _log = logging.getLogger("omnigraph.server")
 
 #: From this age on, a recovery record is taken for one of a dead writer.
 STUCK_MICROS = 60_000_000
-
-
-@dataclass(frozen=True)
-class StoredQuery:
-    """A query that is called by name: the text it stands in, and its declaration."""
-
-    source: str
-    query: Query
 
 
 @dataclass(frozen=True)
@@ -65,6 +57,9 @@ class ServedGraphs:
     quarantined: dict[str, str] = field(default_factory=dict)
     #: The applied revision of the cluster that is served, None when it is none.
     revision: int | None = None
+    #: How many requests work with these graphs now, and whether new ones get others. Both belong to the event loop.
+    _users: int = 0
+    _is_retired: bool = False
 
     def find(self, graph_id: str) -> ServedGraph:
         """The graph of an id; BadRequest for what can not be one, NotFound for an unknown one."""
@@ -79,6 +74,25 @@ class ServedGraphs:
     def listed(self) -> list[ServedGraph]:
         """The graphs in the order of their ids."""
         return [self.healthy[graph_id] for graph_id in sorted(self.healthy)]
+
+    @contextmanager
+    def used(self) -> Iterator[ServedGraphs]:
+        """These graphs for one request: they stay open until it has ended, also when newer ones replace them."""
+        self._users += 1
+        try:
+            yield self
+        finally:
+            self._users -= 1
+            self._close_when_unused()
+
+    def retire(self) -> None:
+        """Close the graphs as soon as no request works with them any more."""
+        self._is_retired = True
+        self._close_when_unused()
+
+    def _close_when_unused(self) -> None:
+        if self._is_retired and not self._users:
+            self.close()
 
     def close(self) -> None:
         for served in self.healthy.values():
@@ -159,38 +173,13 @@ def _opened(source: GraphSource, settings: Settings) -> ServedGraph:
     access = _access(settings, source.policy, source.graph_id)
     guard = None if source.policy is None else access
     graph = open_graph(source.uri, "ro" if settings.read_only else "rw", guard=guard)
-    return ServedGraph(source.graph_id, graph, access, _stored(source.queries, graph))
+    return ServedGraph(source.graph_id, graph, access, read_stored(source.queries, graph))
 
 
 def _access(settings: Settings, bundle: Bundle | None, graph_id: str | None) -> Access:
     """Who may do what with a graph, or with the server (`graph_id` None); its policy is compiled here, once."""
     policy = None if bundle is None else Policy(bundle, graph_id)
     return access_of(settings.rights, policy, read_only=settings.read_only)
-
-
-def _stored(places: Sequence[str], graph: Graph) -> dict[str, StoredQuery]:
-    """The queries of files, and of the `.gq` files of folders; each must fit the schema."""
-    found: dict[str, StoredQuery] = {}
-    catalog = graph.contract().catalog
-    for path in _query_files(places):
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadRequest(f"cannot read the queries of '{path}': {error}") from None
-        parsed = parse_query_file(text, str(path))
-        for query in parsed.queries:
-            if query.name in found:
-                raise BadRequest(f"two stored queries are called '{query.name}', the second in '{path}'")
-            compile_parsed(query, catalog, parsed.source)
-            found[query.name] = StoredQuery(text, query)
-    return found
-
-
-def _query_files(places: Sequence[str]) -> list[Path]:
-    files: list[Path] = []
-    for place in map(Path, places):
-        files += sorted(place.glob("*.gq")) if place.is_dir() else [place]
-    return files
 
 
 def health_of(served: ServedGraph) -> str:

@@ -88,6 +88,7 @@ class SchemaBody(Struct):
 
     schema_source: str
     allow_data_loss: bool | None = None
+    message: Annotated[str | None, Meta(description="Kept with the commit.")] = None
 
 
 class LoadBody(Struct):
@@ -97,6 +98,7 @@ class LoadBody(Struct):
     branch: Branch | None = None
     base: str | None = field(default=None, name="from")
     mode: Mode | None = None
+    message: Annotated[str | None, Meta(description="Kept with the commit.")] = None
 
 
 class BranchBody(Struct):
@@ -113,7 +115,9 @@ class MergeOptions(Struct, forbid_unknown_fields=True):
     strategy: str | None = None
     resolutions: list[dict[str, Any]] | None = None
     property_level: bool = False
-    images: bool = False
+    images: bool = True
+    #: The text of the schema that the merge is to lead to.
+    schema: str | None = None
 
 
 class MergeBody(Struct):
@@ -123,6 +127,16 @@ class MergeBody(Struct):
     target: str | None = None
     delete_branch: bool | None = None
     options: MergeOptions | None = None
+    message: Annotated[str | None, Meta(description="Kept with the commit.")] = None
+
+
+class RebaseBody(Struct, forbid_unknown_fields=True):
+    """Which branch is brought up to which, main unless given."""
+
+    branch: str
+    onto: str | None = None
+    options: MergeOptions | None = None
+    message: Annotated[str | None, Meta(description="Kept with the commit.")] = None
 
 
 class ExportBody(Struct, forbid_unknown_fields=True):
@@ -165,12 +179,22 @@ class TagBody(Struct):
     commit: str | None = None
 
 
+class AgentMessage(Struct):
+    """One message of JSON-RPC 2.0, as the Model Context Protocol has it: a request with an `id`, or a notification."""
+
+    jsonrpc: Literal["2.0"]
+    method: str | None = None
+    id: str | int | None = None
+    params: dict[str, Any] | None = None
+
+
 class PickBody(Struct):
     """A commit that is taken back, or applied to a branch."""
 
     commit: str
     branch: Branch | None = None
     options: MergeOptions | None = None
+    message: Annotated[str | None, Meta(description="Kept with the commit.")] = None
 
 
 # --- query parameters -------------------------------------------------------------------------------------------------
@@ -185,6 +209,20 @@ class SnapshotParameters(Struct):
 
     branch: Branch | None = None
     snapshot: str | None = None
+
+
+class BranchParameters(Struct):
+    """The branch that is asked about."""
+
+    branch: Branch | None = None
+
+
+class AgentParameters(Struct, forbid_unknown_fields=True):
+    """How an agent is confined: to writes on one branch, or to reads; and how large an answer of a tool may be."""
+
+    branch: Branch | None = None
+    read_only: bool | None = None
+    max_bytes: Annotated[int, Meta(ge=2048, le=4194304)] | None = None
 
 
 class PageParameters(Struct):
@@ -265,6 +303,8 @@ class LoadParameters(Struct):
     mode: Mode | None = None
     if_commit: str | None = None
     lenient: bool = False
+    message: Annotated[str | None, Meta(description="Kept with the commit.")] = None
+    title: Annotated[str | None, Meta(description="What the rows came from, for the default message.")] = None
 
 
 class EntityParameters(Struct):
@@ -288,6 +328,13 @@ class CommitGroup(Struct):
     size: int
 
 
+class CommitCounts(Struct):
+    """How many nodes and edges a commit inserted, updated or deleted."""
+
+    nodes: int
+    edges: int
+
+
 class Commit(Struct):
     """One graph commit; null as its branch means main; `created_at` in microseconds since 1970."""
 
@@ -298,7 +345,10 @@ class Commit(Struct):
     merged_parent_commit_id: str | None
     actor_id: str | None
     created_at: int
+    kind: str
     group: CommitGroup | UnsetType = UNSET
+    message: str | UnsetType = UNSET
+    changed: CommitCounts | UnsetType = UNSET
 
 
 class Health(Struct):
@@ -512,6 +562,15 @@ class Merged(Struct):
     actor_id: str | None
     branch_deleted: bool | UnsetType = UNSET
     branch_delete_error: str | UnsetType = UNSET
+
+
+class Rebased(Struct):
+    """What a rebase did."""
+
+    branch: str
+    onto: str
+    outcome: Literal["already_up_to_date", "fast_forward", "rebased", "conflicts"]
+    actor_id: str | None
 
 
 class Commits(Struct):

@@ -19,7 +19,7 @@ _PATH_NAME = re.compile(r"\{([a-z_]+)\}")
 
 _MEANINGS = {
     200: "Done.",
-    202: "Begun: the job says how far it is.",
+    202: "Taken: a job says how far it is; a notification has no answer.",
     206: "One range of the bytes.",
     302: "The value lies elsewhere.",
     304: "The value is the one that the client has.",
@@ -28,6 +28,7 @@ _MEANINGS = {
     403: "The actor may not do this.",
     404: "Something that was named does not exist.",
     405: "The path has other methods.",
+    406: "The client accepts no JSON.",
     408: "The body did not arrive in time.",
     409: "The state of the graph does not allow it, or has moved.",
     410: "History that is needed was cleaned up.",
@@ -188,6 +189,8 @@ def _other(operation: Operation, status: int, shapes: dict[Any, Any]) -> dict[st
     told: dict[str, Any] = {"description": _MEANINGS[status]}
     if status == 206:
         return told | {"content": {"application/octet-stream": {"schema": {"type": "string"}}}}
+    if status == 202 and not operation.can_be_job:
+        return told
     if status == 202:
         return told | {"content": {JSON: {"schema": shapes[JobAnswer]}}}
     if status in _WITHOUT_BODY or operation.method == "HEAD":

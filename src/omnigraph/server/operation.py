@@ -6,13 +6,14 @@ The dispatcher (`dispatch`) goes through the same steps with every operation: wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import orjson
+from starlette.types import Scope
 
 from omnigraph.load.model import Progress
 from omnigraph.query.limits import Cancel
@@ -61,6 +62,8 @@ class Follow:
     headers: Mapping[str, str] = field(default_factory=dict)
     #: Whether there will be nothing more; asked after each piece that was sent.
     is_over: Callable[[], bool] = lambda: False
+    #: Whether it reads the graph. It ends when the server reloads its cluster; the client connects again.
+    of_graph: bool = False
 
 
 @dataclass
@@ -76,6 +79,8 @@ class Call:
     path: Mapping[str, str] = field(default_factory=dict)
     parameters: Any = None
     body: Any = None
+    #: The bytes of the body, for an operation that is a conversation.
+    content: bytes = b""
     #: The file that holds a streamed body.
     upload: Path | None = None
     cancel: Cancel = field(default_factory=Cancel)
@@ -123,7 +128,14 @@ class Call:
 
 
 Work = Callable[[Call], Answer | Stream | Follow]
+#: Work that waits for other work of its own: it runs on the event loop, and takes threads and admission for each part.
+Conversation = Callable[[Call, Scope], Awaitable[Answer]]
 Needs = Callable[[Call], Iterable[Need]]
+
+
+def no_work(call: Call) -> Answer:
+    """The work of an operation that is a conversation, which has none of its own."""
+    raise AssertionError("a conversation is carried on by the dispatcher")
 
 
 def no_needs(call: Call) -> Iterable[Need]:
@@ -168,6 +180,8 @@ class Operation:
     keeps_receipt: bool = False
     #: May be answered before it is done, when the client prefers that.
     can_be_job: bool = False
+    #: Carried on instead of `work`.
+    conversation: Conversation | None = None
     #: Holds an export slot while it streams.
     exports: bool = False
     flat: bool = False

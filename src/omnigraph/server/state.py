@@ -45,6 +45,8 @@ class ServerState:
     studio_key: OneTimeKey = field(init=False)
     #: Jobs that run in this process; a stop waits for them.
     running_jobs: set[asyncio.Task[None]] = field(default_factory=set)
+    #: One reload at a time, so that a slow one does not put an older revision in the place of a newer one.
+    _reloading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         limits = self.settings.limits
@@ -74,18 +76,19 @@ class ServerState:
 
     async def _reload_cluster(self, address: str) -> None:
         """Serve the applied revision of a cluster when it is another one. Requests under way end on the graphs they have."""
-        try:
-            cluster = await asyncio.to_thread(read_applied, address)
-            if cluster.revision == self.graphs.revision:
-                _log.info("revision %s of the cluster is served already", cluster.revision)
+        async with self._reloading:
+            try:
+                cluster = await asyncio.to_thread(read_applied, address)
+                if cluster.revision == self.graphs.revision:
+                    _log.info("revision %s of the cluster is served already", cluster.revision)
+                    return
+                opened = await asyncio.to_thread(open_cluster, self.settings, cluster)
+            except OmnigraphError as error:
+                _log.error("the cluster was not reloaded: %s", error.message)
                 return
-            opened = await asyncio.to_thread(open_cluster, self.settings, cluster)
-        except OmnigraphError as error:
-            _log.error("the cluster was not reloaded: %s", error.message)
-            return
-        before, self.graphs = self.graphs, opened
-        _log.info("revision %s of the cluster is served", cluster.revision)
-        asyncio.get_running_loop().call_later(self.settings.drain_seconds, before.close)
+            before, self.graphs = self.graphs, opened
+            _log.info("revision %s of the cluster is served", cluster.revision)
+            before.retire()
 
     def _reload_tokens(self) -> None:
         try:

@@ -10,7 +10,7 @@ from omnigraph.graph.handle import NOW
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.merge.result import MergeResult
 from omnigraph.server import models
-from omnigraph.server.access import CHANGE, READ, Need
+from omnigraph.server.access import BRANCH_MERGE, CHANGE, READ, Need
 from omnigraph.server.exploring_models import CompareBody
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.reads import allowed_memory, names_snapshot, read_main, read_target, snapshot_of
@@ -105,6 +105,27 @@ def _pick_needs(call: Call) -> Iterable[Need]:
         return needs
 
 
+def _rebase_needs(call: Call) -> Iterable[Need]:
+    body: models.RebaseBody = call.body
+    return [Need(BRANCH_MERGE, named(body.onto), body.branch)]
+
+
+def _rebase(call: Call) -> Answer:
+    body: models.RebaseBody = call.body
+    onto = named(body.onto)
+    result = call.graph.rebase(
+        body.branch,
+        onto,
+        actor=call.actor,
+        message=body.message,
+        idempotency_key=call.idempotency_key,
+        **merge_options(body.options),
+    )
+    call.committed = result.commit is not None
+    shape = {"branch": body.branch, "onto": onto, "outcome": result.outcome, "actor_id": call.actor}
+    return call.json(shape, result.to_dict())
+
+
 def _revert(call: Call) -> Answer:
     return _picked(call, call.graph.revert)
 
@@ -116,7 +137,7 @@ def _cherry_pick(call: Call) -> Answer:
 def _picked(call: Call, verb: Callable[..., MergeResult]) -> Answer:
     body: models.PickBody = call.body
     branch = named(body.branch)
-    options = merge_options(body.options)
+    options = merge_options(body.options) | {"message": body.message}
     result = verb(body.commit, branch, actor=call.actor, idempotency_key=call.idempotency_key, **options)
     call.committed = result.commit is not None
     shape = {
@@ -128,10 +149,16 @@ def _picked(call: Call, verb: Callable[..., MergeResult]) -> Answer:
     return call.json(shape, result.to_dict())
 
 
+def _plan_needs(call: Call) -> Iterable[Need]:
+    branch = call.parameters.branch
+    return [Need(READ) if branch is None else Need(READ, branch)]
+
+
 def _plan_schema(call: Call) -> Answer:
     body: models.SchemaBody = call.body
     compile_schema(body.schema_source)
-    planned = call.graph.plan_schema(body.schema_source, allow_data_loss=bool(body.allow_data_loss))
+    branch = named(call.parameters.branch)
+    planned = call.graph.plan_schema(body.schema_source, branch=branch, allow_data_loss=bool(body.allow_data_loss))
     return call.json({"uri": call.graph.uri} | planned.to_dict())
 
 
@@ -199,6 +226,18 @@ OPERATIONS = [
         keeps_receipt=True,
     ),
     Operation(
+        "rebase_branch",
+        "POST",
+        "/branches/rebase",
+        "Bring a branch up to another one, with its own change on top.",
+        _rebase,
+        _rebase_needs,
+        body=models.RebaseBody,
+        answers=models.Rebased,
+        statuses=WRITE_STATUSES,
+        writes=True,
+    ),
+    Operation(
         "revert",
         "POST",
         "/revert",
@@ -230,9 +269,10 @@ OPERATIONS = [
         "/schema/plan",
         "What applying a schema would do.",
         _plan_schema,
-        lambda call: [Need(READ)],
+        _plan_needs,
+        parameters=models.BranchParameters,
         body=models.SchemaBody,
         answers=models.SchemaPlanned,
-        statuses=(409, 413),
+        statuses=(404, 409, 413),
     ),
 ]

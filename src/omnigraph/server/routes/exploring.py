@@ -7,9 +7,9 @@ from typing import Any
 
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import Denied, LanguageError
+from omnigraph.language.query.completion import WORDS
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
 from omnigraph.language.query.lint import Finding, lint_queries
-from omnigraph.language.query.words import WORDS
 from omnigraph.language.schema.catalog import EdgeType, NodeType, Property
 from omnigraph.server import exploring_models as models
 from omnigraph.server.access import (
@@ -25,6 +25,7 @@ from omnigraph.server.access import (
     Need,
     ReadOnly,
 )
+from omnigraph.server.models import BranchParameters
 from omnigraph.server.operation import Answer, Call, Operation, no_needs
 from omnigraph.server.routes.beyond import compared_needs
 from omnigraph.server.routes.reads import read_nothing, snapshot_of
@@ -222,7 +223,7 @@ OPERATIONS = [
         "Who asks, and what they may do on a branch.",
         _permissions,
         no_needs,
-        parameters=models.BranchParameters,
+        parameters=BranchParameters,
         answers=models.Permissions,
     ),
 ]

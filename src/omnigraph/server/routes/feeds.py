@@ -101,7 +101,7 @@ def _feed_stream(call: Call) -> Follow:
         data = orjson.dumps({"blocks": told, "cursor": page.cursor, "caught_up": page.caught_up})
         return b"id: " + (page.cursor or "").encode() + b"\nevent: changes\ndata: " + data + b"\n\n"
 
-    return Follow(poll, EVENTS, {"Cache-Control": "no-store"})
+    return Follow(poll, EVENTS, {"Cache-Control": "no-store"}, of_graph=True)
 
 
 def _export_needs(call: Call) -> Iterable[Need]:

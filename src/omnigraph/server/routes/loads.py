@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
-from omnigraph.errors import KeyConflict, LoadRejected, OmnigraphError
+from omnigraph.load.inputs import Body, Unnamed
 from omnigraph.load.model import LoadResult
 from omnigraph.server import models
 from omnigraph.server.access import BRANCH_CREATE, CHANGE, Need
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.sources import named
+from omnigraph.wire.records import IN_MEMORY, told_by_record
 from omnigraph.wire.shapes import load_answer
 
-#: How the library calls rows that it is given in memory.
-_IN_MEMORY = "<data>"
 #: Up to so many bytes a streamed body is read from memory, which needs no second look at the file.
 _SMALL = 8 * 2**20
 
@@ -40,7 +36,7 @@ def _parameter_needs(call: Call) -> Iterable[Need]:
 
 def _load(call: Call) -> Answer:
     body: models.LoadBody = call.body
-    with _naming("record", _IN_MEMORY):
+    with told_by_record("record", IN_MEMORY):
         result = _loaded(call, body.data.encode(), body, lenient=True)
     return call.json(load_answer(call.graph.uri, call.actor, result), result.to_dict())
 
@@ -49,8 +45,9 @@ def _load_lines(call: Call) -> Answer:
     assert call.upload is not None
     path = call.upload
     small = path.stat().st_size <= _SMALL
-    data: bytes | Path = path.read_bytes() if small else path
-    with _naming("record" if call.parameters.lenient else "line", _IN_MEMORY if small else str(path)):
+    title = call.parameters.title
+    data: bytes | Unnamed = Body.of(path.read_bytes(), title) if small else Unnamed(path, title)
+    with told_by_record("record" if call.parameters.lenient else "line", IN_MEMORY if small else str(path)):
         result = _loaded(
             call, data, call.parameters, lenient=call.parameters.lenient, if_commit=call.parameters.if_commit
         )
@@ -59,7 +56,7 @@ def _load_lines(call: Call) -> Answer:
 
 def _loaded(
     call: Call,
-    data: bytes | Path,
+    data: bytes | Unnamed,
     asked: models.LoadBody | models.LoadParameters,
     *,
     lenient: bool,
@@ -72,28 +69,13 @@ def _loaded(
         branch=named(asked.branch),
         base=asked.base,
         actor=call.actor,
+        message=asked.message,
         lenient=lenient,
         format="jsonl",
         if_commit=if_commit,
         idempotency_key=call.idempotency_key,
         progress=call.progress,
     )
-
-
-@contextmanager
-def _naming(unit: str, name: str) -> Iterator[None]:
-    """Problems are told by line or record of the body, not by the name of the file that it was kept in."""
-    place = re.compile(re.escape(name) + r":([0-9]+):")
-    try:
-        yield
-    except (LoadRejected, KeyConflict) as error:
-        error.message = place.sub(rf"{unit} \1:", error.message).replace(f"{name}: ", "")
-        if isinstance(error, LoadRejected):
-            error.errors = [("body", line, message) for _, line, message in error.errors]
-        raise
-    except OmnigraphError as error:
-        error.message = error.message.replace(name, "the body")
-        raise
 
 
 _STATUSES = (404, 409, 410, 413, 424)

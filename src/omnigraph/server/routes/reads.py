@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 
 import orjson
 
@@ -18,12 +17,10 @@ from omnigraph.server.access import READ, Need
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.sources import Asked, asked_read, named, refuse_both
 from omnigraph.wire.arrow import ARROW_STREAM, PARQUET, arrow_bytes, parquet_bytes
+from omnigraph.wire.pages import page
 from omnigraph.wire.shapes import commit_output, read_output, snapshot_output
 
-Item = TypeVar("Item")
 ROWS = "application/x-ndjson"
-#: The largest page of commits or branches.
-MOST_LISTED = 10_000
 
 
 def read_main(call: Call) -> Iterable[Need]:
@@ -140,12 +137,22 @@ def _read(call: Call) -> Answer:
     return call.json(shape)
 
 
+def _schema_needs(call: Call) -> Iterable[Need]:
+    asked: models.SnapshotParameters = call.parameters
+    if asked.branch is None and asked.snapshot is None:
+        return read_nothing(call)
+    return _snapshot_needs(call)
+
+
 def _schema(call: Call) -> Answer:
-    return call.json({"schema_source": call.graph.schema()})
+    asked: models.SnapshotParameters = call.parameters
+    shown = None if asked.snapshot is None else _shown(call)
+    return call.json({"schema_source": call.graph.schema(None if shown else named(asked.branch), snapshot=shown)})
 
 
 def _branches(call: Call) -> Answer:
-    names, token = page(sorted(call.graph.branches()), call.parameters, lambda name: name)
+    asked: models.PageParameters = call.parameters
+    names, token = page(sorted(call.graph.branches()), asked.limit, asked.page_token, lambda name: name)
     return call.json({"branches": names} | token)
 
 
@@ -158,7 +165,9 @@ def _commits(call: Call) -> Answer:
         head = call.graph.head(branch)
         commits, token = [head], {} if head.parent is None else {"next_page_token": head.id}
     else:
-        commits, token = page(call.graph.commits(branch, **wanted), asked, lambda found: found.id)
+        commits, token = page(
+            call.graph.commits(branch, **wanted), asked.limit, asked.page_token, lambda found: found.id
+        )
     library = [found.to_dict() for found in commits] if call.whole else None
     return call.json({"commits": [commit_output(found) for found in commits]} | token, library)
 
@@ -166,25 +175,6 @@ def _commits(call: Call) -> Answer:
 def _commit(call: Call) -> Answer:
     found = call.graph.commit(call.path["commit_id"])
     return call.json(commit_output(found), found.to_dict())
-
-
-def page(
-    items: list[Item], asked: models.PageParameters | models.CommitsParameters, key: Callable[[Item], str]
-) -> tuple[list[Item], dict[str, str]]:
-    """A page of a list that is in memory: all of it unless a limit is given; the token is the last entry's key."""
-    start = 0
-    if asked.page_token is not None:
-        places = [place for place, item in enumerate(items) if key(item) == asked.page_token]
-        if not places:
-            raise BadRequest("the page token belongs to another list, or its entry is gone; start again without one")
-        start = places[0] + 1
-    if asked.limit is None:
-        return items[start:], {}
-    if not 0 < asked.limit <= MOST_LISTED:
-        raise BadRequest(f"limit is 1 to {MOST_LISTED}, not {asked.limit}")
-    shown = items[start : start + asked.limit]
-    more = start + asked.limit < len(items)
-    return shown, {"next_page_token": key(shown[-1])} if more else {}
 
 
 OPERATIONS = [
@@ -231,10 +221,13 @@ OPERATIONS = [
         "get_schema",
         "GET",
         "/schema",
-        "The accepted schema.",
+        "The schema of a branch, or of a snapshot.",
         _schema,
-        read_nothing,
+        _schema_needs,
+        needs_look_up=lambda call: call.parameters.snapshot is not None,
+        parameters=models.SnapshotParameters,
         answers=models.SchemaAnswer,
+        statuses=(404, 410),
     ),
     Operation(
         "list_branches",

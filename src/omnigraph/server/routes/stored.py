@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from omnigraph.errors import BadRequest, Denied, NotFound
+from omnigraph.graph.stored import StoredQuery
 from omnigraph.server import models
 from omnigraph.server.access import CHANGE, INVOKE_QUERY, READ, Need
-from omnigraph.server.graphs import StoredQuery
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.reads import answer_query, read_main, run_query, snapshot_of
 from omnigraph.server.routes.sources import Asked, declared, named, refuse_both

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from omnigraph.server import exploring_models as models
 from omnigraph.server.access import ADMIN, Need
+from omnigraph.server.models import BranchParameters
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.reads import read_nothing, read_parameter_branch
 from omnigraph.server.routes.sources import named
@@ -32,13 +33,15 @@ def _recoveries(call: Call) -> Answer:
 
 def _ensure_indices(call: Call) -> Answer:
     body: models.IndexBody = call.body
-    report = call.graph.ensure_indices(named(body.branch), types=body.types, actor=call.actor, dry_run=body.dry_run)
+    report = call.graph.ensure_indices(
+        named(body.branch), types=body.types, actor=call.actor, message=body.message, dry_run=body.dry_run
+    )
     return call.json({"dry_run": body.dry_run, "report": report.to_dict()}, told_report(report))
 
 
 def _optimize(call: Call) -> Answer:
     body: models.UpkeepBody = call.body
-    report = call.graph.optimize(named(body.branch), actor=call.actor, dry_run=body.dry_run)
+    report = call.graph.optimize(named(body.branch), actor=call.actor, message=body.message, dry_run=body.dry_run)
     return call.json({"dry_run": body.dry_run, "report": report.to_dict()}, told_report(report))
 
 
@@ -56,7 +59,7 @@ OPERATIONS = [
         "The size and the state of each type's table.",
         _stats,
         read_parameter_branch,
-        parameters=models.BranchParameters,
+        parameters=BranchParameters,
         answers=models.StatsAnswer,
         statuses=(404,),
     ),

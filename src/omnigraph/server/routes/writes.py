@@ -7,12 +7,11 @@ from typing import Any
 
 import msgspec
 
-from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, Conflict
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.mutation.execute import MutationResult
 from omnigraph.server import models
-from omnigraph.server.access import BRANCH_CREATE, BRANCH_DELETE, BRANCH_MERGE, CHANGE, SCHEMA_APPLY, Need
+from omnigraph.server.access import BRANCH_CREATE, BRANCH_DELETE, BRANCH_MERGE, CHANGE, READ, SCHEMA_APPLY, Need
 from omnigraph.server.operation import Answer, Call, Operation, Work
 from omnigraph.server.routes.sources import Asked, asked_mutation, named, one_of
 from omnigraph.wire.shapes import change_output, merge_output, schema_output
@@ -133,6 +132,9 @@ def _delete_branch(call: Call) -> Answer:
 
 def _merge_needs(call: Call) -> Iterable[Need]:
     body: models.MergeBody = call.body
+    if body.options is not None and body.options.dry_run:
+        # Nothing is written: whoever may read both branches may see what a merge would do.
+        return [Need(READ, body.source), Need(READ, named(body.target))]
     needs = [Need(BRANCH_MERGE, body.source, named(body.target))]
     return [*needs, Need(BRANCH_DELETE, None, body.source)] if body.delete_branch else needs
 
@@ -150,6 +152,7 @@ def _merge(call: Call) -> Answer:
         target,
         delete_branch=bool(body.delete_branch),
         actor=call.actor,
+        message=body.message,
         idempotency_key=call.idempotency_key,
         **merge_options(body.options),
     )
@@ -161,7 +164,7 @@ def _merge(call: Call) -> Answer:
 
 
 def _schema_needs(call: Call) -> Iterable[Need]:
-    return [Need(SCHEMA_APPLY, None, MAIN)]
+    return [Need(SCHEMA_APPLY, None, named(call.parameters.branch))]
 
 
 def _apply_schema(call: Call) -> Answer:
@@ -174,7 +177,13 @@ def _apply_schema(call: Call) -> Answer:
         )
     # A text is never the path of a file, so it is compiled before the library looks at it.
     compile_schema(body.schema_source)
-    applied = call.graph.apply_schema(body.schema_source, allow_data_loss=bool(body.allow_data_loss), actor=call.actor)
+    applied = call.graph.apply_schema(
+        body.schema_source,
+        branch=named(call.parameters.branch),
+        allow_data_loss=bool(body.allow_data_loss),
+        actor=call.actor,
+        message=body.message,
+    )
     call.committed = applied.applied
     library = None if applied.commit is None else applied.commit.to_dict()
     return call.json(schema_output(call.graph.uri, applied), {"commit": library})
@@ -225,9 +234,10 @@ OPERATIONS = [
         "apply_schema",
         "POST",
         "/schema/apply",
-        "Make a schema the accepted one.",
+        "Make a schema the one of a branch.",
         _apply_schema,
         _schema_needs,
+        parameters=models.BranchParameters,
         body=models.SchemaBody,
         answers=models.SchemaApplied,
         statuses=WRITE_STATUSES,

@@ -1,0 +1,149 @@
+"""What a tool works with: the graph, who asks, what is allowed, and how large an answer may be.
+
+A session is confined by a `Guard` in front of the policy: every tool says what it needs, and the guard is asked before the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.commit.model import MAIN
+from omnigraph.errors import AlreadyExists, BadRequest, Denied
+from omnigraph.ids import new_ulid
+from omnigraph.policy.actions import BRANCH_CREATE, BRANCH_DELETE, BRANCH_MERGE, CHANGE, READING, Guard, Need
+from omnigraph.query.limits import Cancel
+
+if TYPE_CHECKING:
+    from omnigraph.client.graph import AnyGraph
+    from omnigraph.mcp.stored import Stored
+
+#: The bytes of an answer unless a session says otherwise, and the bounds of what it may say.
+ANSWER_BYTES = 32 * 1024
+LEAST_ANSWER_BYTES, MOST_ANSWER_BYTES = 2 * 1024, 4 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Confined:
+    """Lets a session read, and write to one branch (`branch`), or nothing at all (`read_only`); then `behind` decides."""
+
+    branch: str | None = None
+    read_only: bool = False
+    behind: Guard | None = None
+
+    def check(self, actor: str | None, need: Need) -> None:
+        if need.action not in READING:
+            self._check_write(actor, need)
+        if self.behind is not None:
+            self.behind.check(actor, need)
+
+    def _check_write(self, actor: str | None, need: Need) -> None:
+        if self.read_only:
+            raise Denied(f"{need.words} is not possible: this session is read-only", action=need.action, actor=actor)
+        if self.branch is None:
+            return
+        written = {CHANGE: need.branch}.get(need.action, need.target)
+        if written != self.branch or need.action not in (CHANGE, BRANCH_CREATE, BRANCH_DELETE, BRANCH_MERGE):
+            raise Denied(
+                f"{need.words} is not possible: this session writes to branch '{self.branch}' only; leave the branch out, and "
+                f"ask somebody with the right to merge '{self.branch}'",
+                action=need.action,
+                actor=actor,
+            )
+
+
+@dataclass
+class Session:
+    """One conversation with an agent, or one request of it."""
+
+    graph: AnyGraph
+    #: Decides about what each tool needs: the confinement of the session, then the policy.
+    guard: Guard
+    #: Who asks; None where nobody is known, or where the server behind `graph` knows it.
+    actor: str | None = None
+    #: Whether `actor` is given with each write; a served graph takes it from the token instead.
+    names_actor: bool = True
+    #: The only branch that is written to; None for any.
+    branch: str | None = None
+    read_only: bool = False
+    answer_bytes: int = ANSWER_BYTES
+    stored: Callable[[], Mapping[str, Stored]] = field(default=dict)
+    #: The graphs beside this one, as `GET /graphs` lists them.
+    graphs: Callable[[], list[dict[str, str]]] = field(default=list)
+    #: Stands before idempotency keys, so that equal keys of two actors are two keys.
+    key_prefix: str = ""
+    timeout: float | None = None
+    cancel: Cancel | None = None
+    #: Takes places of the server out of texts.
+    hidden: Callable[[str], str] = str
+    #: Whether a write has made a commit.
+    committed: bool = False
+    #: The branch of a confined session is known to exist.
+    _is_made: bool = False
+
+    def check(self, need: Need) -> None:
+        """Raise `Denied` unless this may be done."""
+        self.guard.check(self.actor, need)
+
+    def may(self, need: Need) -> bool:
+        """Whether this may be done."""
+        try:
+            self.check(need)
+        except Denied:
+            return False
+        return True
+
+    # --- branches ---------------------------------------------------------------------------------------------------
+
+    def read_branch(self, given: str | None) -> str:
+        """The branch that is read: the one that is named, else the branch of the session once it exists, else main."""
+        if given is not None:
+            return given
+        return self.branch if self.branch is not None and self.is_made() else MAIN
+
+    def write_branch(self, given: str | None) -> str:
+        """The branch that is written to: the one that is named, else the branch of the session, else main."""
+        return given if given is not None else self.branch or MAIN
+
+    def is_made(self) -> bool:
+        """Whether the branch of a confined session exists."""
+        if not self._is_made:
+            self._is_made = self.branch in self.graph.branches()
+        return self._is_made
+
+    def needs_of_write(self, branch: str) -> list[Need]:
+        """What a write to a branch needs: the first one of a confined session also makes its branch."""
+        needs = [Need(CHANGE, branch)]
+        if branch == self.branch and not self.is_made():
+            needs.insert(0, Need(BRANCH_CREATE, MAIN, branch))
+        return needs
+
+    def make_branch(self, branch: str) -> None:
+        """Make the branch of a confined session from main, unless it exists. Others are never made by a write."""
+        if branch != self.branch or self.is_made():
+            return
+        try:
+            self.graph.create_branch(branch, MAIN, **self.signed())
+        except AlreadyExists:
+            # Another session with the same branch was first, or the name overlaps with that of another branch.
+            if not self.is_made():
+                raise
+        self._is_made = True
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def signed(self) -> dict[str, Any]:
+        """Who writes, as an argument of the verbs that write."""
+        return {"actor": self.actor} if self.names_actor else {}
+
+    def keyed(self, given: str | None) -> str:
+        """The idempotency key of a write: the agent's, else a new one."""
+        if given is not None and not (0 < len(given) <= 255 and given.isprintable()):
+            raise BadRequest("an idempotency_key has 1 to 255 printable characters")
+        return self.key_prefix + (given if given is not None else new_ulid())
+
+    @property
+    def writer(self) -> str | None:
+        """Who has written, as answers tell it."""
+        return self.actor if self.names_actor else self.graph.actor
