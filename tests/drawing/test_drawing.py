@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from omnigraph.drawing.layout import place
+from omnigraph.drawing.layout import RADIUS, place
 from omnigraph.drawing.picture import Line, Mark, Picture
-from omnigraph.drawing.shape import RADIUS, ways
+from omnigraph.drawing.shape import ways
 from omnigraph.errors import BadRequest
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -37,6 +37,14 @@ class Picture:
     marks: tuple[Mark, ...]
     lines: tuple[Line, ...]
     is_complete: bool = True
+    #: All groups that the graph has, in an order that decides their colours; those of the picture, by name, unless given.
+    groups: tuple[str, ...] = ()
+
+    @property
+    def colours(self) -> tuple[str, ...]:
+        """The groups in the order of their colours."""
+        others = sorted({mark.group for mark in self.marks} - set(self.groups))
+        return (*self.groups, *others)
 
     def to_svg(self) -> str:
         """The picture as SVG."""

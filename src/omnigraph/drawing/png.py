@@ -6,13 +6,14 @@ from importlib import import_module
 from io import BytesIO
 from typing import Any
 
-from omnigraph.drawing.layout import Placed, place
+from omnigraph.drawing.layout import RADIUS, Placed, lines_are_named, place
 from omnigraph.drawing.picture import Picture
-from omnigraph.drawing.shape import INK, PAPER, RADIUS, THREAD, Point, Way, colour_of, short, ways
+from omnigraph.drawing.shape import INK, PAPER, THREAD, Point, Way, colour_of, short, ways
 from omnigraph.errors import BadRequest
 
-#: Drawn larger than it is shown, so that lines are smooth on any screen.
+#: Drawn larger than it is shown, so that lines are smooth on any screen; not pictures of more pixels than this.
 SCALE = 2
+_MOST_PIXELS = 6_000_000
 _STEPS = 24
 
 
@@ -25,26 +26,33 @@ def png(picture: Picture) -> bytes:
             "a PNG picture needs Pillow: run `pip install 'omnigraph[viz]'`, or write .html or .svg"
         ) from None
     placed = place(picture)
-    image = images.new("RGB", (int(placed.width * SCALE), int(placed.height * SCALE)), PAPER)
-    _draw(placed, drawings.Draw(image), fonts.load_default(12 * SCALE))
+    scale = SCALE if placed.width * placed.height <= _MOST_PIXELS else 1
+    image = images.new("RGB", (int(placed.width * scale), int(placed.height * scale)), PAPER)
+    _draw(placed, drawings.Draw(image), fonts.load_default(12 * scale), scale)
     sink = BytesIO()
     image.save(sink, "PNG")
     return sink.getvalue()
 
 
-def _draw(placed: Placed, pen: Any, font: Any) -> None:  # Pillow is optional, so its types are not known here
+def _draw(
+    placed: Placed, pen: Any, font: Any, scale: int
+) -> None:  # Pillow is optional, so its types are not known here
+    def _scaled(point: Point) -> Point:
+        return point[0] * scale, point[1] * scale
+
     def text(place: Point, content: str, colour: str, anchor: str) -> None:
-        rim = {"stroke_width": SCALE, "stroke_fill": PAPER}
+        rim = {"stroke_width": scale, "stroke_fill": PAPER}
         pen.text(_scaled(place), content, fill=colour, font=font, anchor=anchor, **rim)
 
     for line, way in ways(placed):
-        pen.line([_scaled(point) for point in _curve(way)], fill=THREAD, width=SCALE)
+        pen.line([_scaled(point) for point in _curve(way)], fill=THREAD, width=scale)
         pen.polygon([_scaled(point) for point in way.arrow], fill=THREAD)
-        text((way.label[0], way.label[1] - 4), short(line.label), THREAD, "ms")
+        if lines_are_named(placed.picture.lines):
+            text((way.label[0], way.label[1] - 4), short(line.label), THREAD, "ms")
     for mark in placed.picture.marks:
         x, y = placed.places[mark.key]
         corners = [_scaled((x - RADIUS, y - RADIUS)), _scaled((x + RADIUS, y + RADIUS))]
-        pen.ellipse(corners, fill=colour_of(placed, mark.group), outline=PAPER, width=2 * SCALE)
+        pen.ellipse(corners, fill=colour_of(placed, mark.group), outline=PAPER, width=2 * scale)
         text((x, y + RADIUS + 14), short(mark.label), INK, "ms")
     text((12, 20), placed.picture.title, INK, "ls")
     for at, group in enumerate(placed.groups):
@@ -66,7 +74,3 @@ def _curve(way: Way) -> list[Point]:
             )
         )
     return found
-
-
-def _scaled(point: Point) -> Point:
-    return point[0] * SCALE, point[1] * SCALE

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import hypot
 
-from omnigraph.drawing.layout import Placed
+from omnigraph.drawing.layout import LONGEST_LABEL, RADIUS, Placed
 from omnigraph.drawing.picture import Line
 
-RADIUS = 18.0
 INK, PAPER, THREAD = "#222222", "#ffffff", "#8a8f98"
-LONGEST_LABEL = 24
-_COLOURS = (
+COLOURS = (
     "#4477aa",
     "#ee6677",
     "#228833",
@@ -41,8 +39,8 @@ class Way:
 
 
 def colour_of(placed: Placed, group: str) -> str:
-    """The colour of a group; groups beyond the last colour begin again with the first."""
-    return _COLOURS[placed.groups.index(group) % len(_COLOURS)]
+    """The colour of a group, the same in every picture of a graph; groups beyond the last colour begin again with the first."""
+    return COLOURS[placed.picture.colours.index(group) % len(COLOURS)]
 
 
 def short(text: str) -> str:

@@ -36,10 +36,6 @@ interface Given {
   ready?: (handle: Handle) => void;
 }
 
-function ink(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-}
-
 export default function GraphView({ marks, lines, chosen, pinned, pick, expand, ready }: Given) {
   const place = useRef<HTMLDivElement>(null);
   const graph = useRef<Graph>(new Graph({ multi: true }));
@@ -47,6 +43,9 @@ export default function GraphView({ marks, lines, chosen, pinned, pick, expand, 
   const stopLayout = useRef<() => void>(() => {});
   const now = useRef({ chosen, pinned, pick, expand });
   now.current = { chosen, pinned, pick, expand };
+
+  // The colours of the page, or of the notebook cell, around the picture.
+  const ink = (name: string) => getComputedStyle(place.current ?? document.documentElement).getPropertyValue(name).trim();
 
   const layout = (rounds: number) => {
     stopLayout.current();

@@ -234,7 +234,7 @@ export default function Load() {
       )}
       {faults && source && (
         <Card title={`${plural(faults.total, "problem")}; nothing was written`}>
-          <p>Mend the lines here and load again, or drop a mended file.</p>
+          <p>Correct the lines here and load again, or drop a corrected file.</p>
           <ul class="faults">
             {faults.list.slice(0, 100).map((fault) => (
               <li key={`${fault.line} ${fault.message}`}>

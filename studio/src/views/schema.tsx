@@ -1,7 +1,7 @@
 // The schema: its source and picture; edit it, see what would happen to the data, apply it.
 import { useState } from "preact/hooks";
 import { ApiError, ask } from "../api";
-import { branches, changed, may, useData } from "../data";
+import { changed, may, useData } from "../data";
 import { plural } from "../format";
 import { Editor } from "../parts/lazy";
 import { SchemaPicture } from "../parts/schemapicture";
@@ -61,7 +61,6 @@ function Edit({ source }: { source: string }) {
     }
     return [];
   };
-  const others = branches.value.filter((each) => each.name !== "main");
   const canApply = may("schema_apply");
   return (
     <Card title="Source" actions={isChanged ? <Button kind="quiet" onClick={() => { setText(source); setTurn(turn + 1); setPlanned(null); }}>Undo all</Button> : undefined}>
@@ -89,8 +88,7 @@ function Edit({ source }: { source: string }) {
                 ))}
               </ul>
               {applyError && <Problem error={applyError} />}
-              {others.length > 0 && <p class="dim">A schema is applied while there is only main: merge or delete {others.map((each) => each.name).join(", ")} first.</p>}
-              <Button kind="main" busy={isApplying} disabled={!planned.supported || others.length > 0} onClick={() => void apply()}>Apply the schema</Button>
+              <Button kind="main" busy={isApplying} disabled={!planned.supported} onClick={() => void apply()}>Apply the schema</Button>
             </>
           )}
         </div>
