@@ -1,4 +1,4 @@
-"""Build Studio, the web page of the server, from `studio/` into `src/omnigraph/server/studio_files`.
+"""Build Studio, the web page of the server, and the widget of notebooks from `studio/` into `src/omnigraph/server/studio_files`.
 
 usage: build_studio.py [--quiet]
 
@@ -45,6 +45,8 @@ def build(quiet: bool = False) -> Path:
     try:
         vite = SOURCE / "node_modules" / "vite" / "bin" / "vite.js"
         _run([node, vite, "build", "--outDir", fresh, "--emptyOutDir", "--logLevel", "error"], SOURCE, "vite")
+        widget = [node, vite, "build", "--config", "vite.explorer.config.ts", "--outDir", fresh / "notebook"]
+        _run([*widget, "--logLevel", "error"], SOURCE, "vite")
         (fresh / DIGEST).write_text(digest)
         # Whoever serves the old files while they are replaced sees either the old or the new folder.
         old = TARGET.with_name(f"studio_files.old.{os.getpid()}")
@@ -60,7 +62,7 @@ def build(quiet: bool = False) -> Path:
 def is_up_to_date() -> bool:
     """Whether the page was built from the sources as they are."""
     stamp = TARGET / DIGEST
-    return stamp.is_file() and stamp.read_text() == source_digest() and (TARGET / "index.html").is_file()
+    return stamp.is_file() and stamp.read_text() == source_digest() and (TARGET / "notebook" / "explorer.js").is_file()
 
 
 def source_digest() -> str:

@@ -12,19 +12,24 @@ SOURCE = ROOT / "src" / "omnigraph"
 
 #: From the bottom up. A layer may import itself and what is below it; siblings on one line may not import each other.
 LAYERS: list[set[str]] = [
-    {"errors"},
+    {"errors", "shown"},
     {"failpoints", "ids"},
     {"language", "storage"},
     {"commit", "drawing", "policy", "values"},
     {"embedding", "spark"},
     {"query", "validation"},
+    {"query_spark", "algorithms"},
     {"export"},
     {"changes"},
-    {"evolution", "load", "maintenance", "merge", "mutation"},
+    {"evolution", "load", "maintenance", "mutation"},
+    {"merge"},
     {"graph"},
     {"cluster", "wire"},
-    {"client", "server"},
-    {"cli"},
+    {"client"},
+    {"mcp"},
+    {"server"},
+    {"integrations"},
+    {"cli", "notebook"},
     {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -31,3 +31,8 @@ def test_the_tour_runs() -> None:
     assert "did you mean `age`?" in shown
     assert "Cleo        | 29" in shown
     assert "RolledForward, for doomed; Ada is 99" in shown
+
+
+def test_the_retriever_runs() -> None:
+    shown = run("retriever.py").splitlines()
+    assert [line.split(":")[0].split() for line in shown] == [["found", "p2"], ["cites", "p1"], ["<wrote", "Ada"]]

@@ -51,6 +51,7 @@ VERBS: dict[str, dict[str, Any]] = {
     "create_branch": {"name": NEEDED, "base": BOUND, "actor": None},
     "delete_branch": {"name": NEEDED, "actor": None},
     "merge": {"source": NEEDED, "into": BOUND, "delete_branch": False},
+    "rebase": {"branch": NEEDED, "onto": "main"},
     "revert": {"commit": NEEDED, "branch": BOUND},
     "cherry_pick": {"commit": NEEDED, "onto": BOUND},
     "at": {"branch": NEEDED},
@@ -139,7 +140,6 @@ ERRORS = [
     ("RecoveryRequired", "OmnigraphError", ("operation_id",)),
     ("CommitStateUnknown", "OmnigraphError", ("commit_id",)),
     ("DriftNeedsRepair", "OmnigraphError", ("table_key",)),
-    ("GraphMoved", "OmnigraphError", ()),
     ("FormatTooNew", "OmnigraphError", ()),
     ("FormatTooOld", "OmnigraphError", ()),
     ("StorageError", "OmnigraphError", ("kind",)),
@@ -167,7 +167,7 @@ def test_a_verb_takes_what_is_promised(name: str) -> None:
     assert inspect.getdoc(function)
 
 
-@pytest.mark.parametrize("name", ["merge", "revert", "cherry_pick"])
+@pytest.mark.parametrize("name", ["merge", "rebase", "revert", "cherry_pick"])
 def test_what_merges_takes_the_same_decisions(name: str) -> None:
     (rest,) = [p for p in inspect.signature(getattr(og.Graph, name)).parameters.values() if p.kind is p.VAR_KEYWORD]
     assert rest.annotation == "Unpack[Asked]"

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from omnigraph.client.graph import AnyGraph, RemoteGraph, connect
     from omnigraph.commit.model import Commit
     from omnigraph.errors import OmnigraphError
+    from omnigraph.graph.backups import restore
     from omnigraph.graph.entry import init, open
     from omnigraph.graph.graph import Graph
     from omnigraph.graph.snapshot import Snapshot
     from omnigraph.graph.transactions import Transaction
+    from omnigraph.graph.upgrading import upgrade
     from omnigraph.graph.verification import verify
+    from omnigraph.integrations.from_networkx import from_networkx
+    from omnigraph.integrations.neo4j.run import import_neo4j, propose_neo4j
     from omnigraph.load.model import LoadResult
     from omnigraph.maintenance.verify_report import Damage, Restored, VerifyReport
     from omnigraph.merge.result import MergeResult
@@ -50,8 +54,13 @@ __all__ = [
     "connect",
     "connect_async",
     "errors",
+    "from_networkx",
+    "import_neo4j",
     "init",
     "open",
+    "propose_neo4j",
+    "restore",
+    "upgrade",
     "verify",
 ]
 
@@ -75,8 +84,13 @@ _HOMES = {
     "VerifyReport": "omnigraph.maintenance.verify_report",
     "connect": "omnigraph.client.graph",
     "connect_async": "omnigraph.client.aio",
+    "from_networkx": "omnigraph.integrations.from_networkx",
+    "import_neo4j": "omnigraph.integrations.neo4j.run",
     "init": "omnigraph.graph.entry",
     "open": "omnigraph.graph.entry",
+    "propose_neo4j": "omnigraph.integrations.neo4j.run",
+    "restore": "omnigraph.graph.backups",
+    "upgrade": "omnigraph.graph.upgrading",
     "verify": "omnigraph.graph.verification",
 }
 
@@ -87,6 +101,16 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Called by `%load_ext omnigraph`: the cell magic `%%gq` and progress bars."""
+    import_module("omnigraph.notebook.magic").load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Called by `%unload_ext omnigraph`."""
+    import_module("omnigraph.notebook.magic").unload(shell)
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,7 @@
       Denied
       Conflict: KeyConflict  ExpectedVersionMismatch  ReadSetChanged  ManifestContention
                 PreconditionFailed  MergeConflicts  CommitHasNoParent  ChangeSchemaBoundary  SchemaChanged
-      RecoveryRequired  CommitStateUnknown  DriftNeedsRepair  GraphMoved
+      RecoveryRequired  CommitStateUnknown  DriftNeedsRepair
       FormatTooNew  FormatTooOld  StorageError  ExternalBlobSource  EmbeddingError
       HistoricalVersionReclaimed  ChangeFeedGap  SparkFailed  DeadlineExceeded  Cancelled
 
@@ -350,10 +350,14 @@ class Conflict(OmnigraphError):
 class KeyConflict(Conflict):
     """A strict insert met an id that exists."""
 
-    def __init__(self, message: str, *, type_key: str, entity_id: str) -> None:
+    def __init__(
+        self, message: str, *, type_key: str, entity_id: str, places: Sequence[tuple[str, int, str]] = ()
+    ) -> None:
         super().__init__(message)
         self.type_key = type_key
         self.entity_id = entity_id
+        #: Of a load: the file, the line and the reason of each of the first rows that met one.
+        self.places = tuple(places)
 
 
 class ExpectedVersionMismatch(Conflict):
@@ -450,15 +454,6 @@ class DriftNeedsRepair(OmnigraphError):
     def __init__(self, message: str, *, table_key: str) -> None:
         super().__init__(message)
         self.table_key = table_key
-
-
-class GraphMoved(OmnigraphError):
-    """A graph with branches was moved to another folder; its branches can not be read from there."""
-
-    def __init__(self, message: str, *, recorded: str, actual: str) -> None:
-        super().__init__(message)
-        self.recorded = recorded
-        self.actual = actual
 
 
 class FormatTooNew(OmnigraphError):

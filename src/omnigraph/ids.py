@@ -24,6 +24,15 @@ def new_ulid() -> str:
         return str(ULID.from_int(_last))
 
 
+def derived_ulid(*words: str) -> str:
+    """The ULID that belongs to some words: the same for the same ones. It says nothing about time."""
+    import hashlib
+
+    from ulid import ULID
+
+    return str(ULID.from_bytes(hashlib.sha256("\0".join(words).encode()).digest()[:16]))
+
+
 def is_ulid(text: str) -> bool:
     """Whether a text has the shape of a ULID."""
     return _ULID_TEXT.fullmatch(text) is not None
@@ -32,6 +41,11 @@ def is_ulid(text: str) -> bool:
 def new_incarnation() -> int:
     """A random 63-bit number that names one lifetime of a table."""
     return secrets.randbits(62) + 1
+
+
+def new_distance() -> int:
+    """A random number from 1 to 2^32: how far the new stable ids of a schema on one branch lie from those of another."""
+    return secrets.randbits(32) + 1
 
 
 def now_micros() -> int:

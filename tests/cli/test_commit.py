@@ -31,7 +31,7 @@ def graph(org: Path) -> og.Graph:
     """The graph with one commit by an actor on main and one on the branch b."""
     graph = og.open("org.omni")
     graph.create_branch("b")
-    insert(graph, "eve", actor="me")
+    insert(graph, "eve", actor="me", message="hire eve\n\nat last")
     insert(graph, "fay", branch="b")
     return graph
 
@@ -44,9 +44,11 @@ def test_list(capsys: Capsys, graph: og.Graph) -> None:
     newest, load, genesis = graph.commits()
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.splitlines() == [
-        f"{newest.id} graph_branch=main graph_manifest_version=3 actor=me",
-        f"{load.id} graph_branch=main graph_manifest_version=2",
-        f"{genesis.id} graph_branch=main graph_manifest_version=1",
+        f"{newest.id} graph_branch=main graph_manifest_version=3 actor=me "
+        f"created_at={iso(newest.created_at)} kind=mutation nodes=1 edges=0 message=hire eve",
+        f"{load.id} graph_branch=main graph_manifest_version=2 "
+        f"created_at={iso(load.created_at)} kind=mutation nodes=6 edges=5",
+        f"{genesis.id} graph_branch=main graph_manifest_version=1 created_at={iso(genesis.created_at)} kind=init",
     ]
 
 
@@ -62,6 +64,8 @@ def test_list_of_a_branch_as_json(capsys: Capsys, graph: og.Graph) -> None:
         "merged_parent_commit_id": None,
         "actor_id": None,
         "created_at": head.created_at,
+        "kind": "mutation",
+        "changed": {"nodes": 1, "edges": 0},
     }
 
 
@@ -145,6 +149,10 @@ def test_show(capsys: Capsys, graph: og.Graph) -> None:
         "actor_id: me",
         f"created_at: {iso(head.created_at)}",
         "kind: mutation",
+        "message: hire eve",
+        "",
+        "at last",
+        "changed: 1 nodes, 0 edges",
     ]
 
 

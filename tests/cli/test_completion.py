@@ -32,7 +32,7 @@ def test_an_unknown_shell(capsys: Capsys) -> None:
     ("words", "expected"),
     [
         ("omnigraph sna", {"snapshot"}),
-        ("omnigraph branch ", {"create", "list", "merge", "delete"}),
+        ("omnigraph branch ", {"create", "list", "merge", "rebase", "delete"}),
         ("omnigraph query --format j", {"json", "jsonl"}),
         ("omnigraph mutate --if", {"--if-commit"}),
         ("omnigraph branch list --sto", {"--store"}),

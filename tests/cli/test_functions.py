@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from omnigraph.language.query.completion import WORDS
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
-from omnigraph.language.query.words import WORDS
 from tests.cli.calling import call
 
 Capsys = pytest.CaptureFixture[str]

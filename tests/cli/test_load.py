@@ -45,7 +45,12 @@ def test_json(capsys: Capsys, data: Path) -> None:
     assert (outcome.code, outcome.err) == (0, "")
     shown = json.loads(outcome.out)
     assert shown["commit"] == commit_output(graph().commits()[0])
-    assert {key: value for key, value in shown.items() if key != "commit"} == {
+    report = shown["report"]
+    assert (report["engine"], report["rows"], report["lines"]) == ("local", 2, 2)
+    assert report["why"] == "0.0 MiB of input is too little for Spark"
+    assert set(report["seconds"]) == {"read", "check", "stage", "commit"}
+    assert min(report["bytes"], report["peak_memory"]) > 0
+    assert {key: value for key, value in shown.items() if key not in ("commit", "report")} == {
         "uri": "org.omni",
         "branch": "main",
         "mode": "merge",

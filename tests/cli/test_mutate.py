@@ -64,6 +64,8 @@ def test_json(capsys: Capsys, org: Path) -> None:
             "merged_parent_commit_id": None,
             "actor_id": "me",
             "created_at": head.created_at,
+            "kind": "mutation",
+            "changed": {"nodes": 1, "edges": 0},
         },
     }
 

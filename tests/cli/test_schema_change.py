@@ -120,12 +120,22 @@ def test_apply_refuses(capsys: pytest.CaptureFixture[str], wanted: Path, text: s
     assert (graph.schema(), graph.head()) == (SCHEMA, before)
 
 
-def test_apply_refuses_other_branches(capsys: pytest.CaptureFixture[str], wanted: Path) -> None:
+def test_apply_on_a_branch(capsys: pytest.CaptureFixture[str], wanted: Path) -> None:
     wanted.write_text(WIDER)
-    og.open("org.omni").create_branch("agent/1")
-    outcome = call(capsys, "schema", "apply", "org.omni", "--schema", "wanted.pg", "--quiet")
-    assert outcome.code == 1
-    assert outcome.err == ("Error: schema apply requires a graph with only main; merge or delete 'agent/1' first\n")
+    graph = og.open("org.omni")
+    graph.create_branch("agent/1")
+    asked = ("org.omni", "--schema", "wanted.pg", "--branch", "agent/1", "--quiet")
+    assert call(capsys, "schema", "plan", *asked).out.startswith("schema plan for")
+    outcome = call(capsys, "schema", "apply", *asked)
+    assert outcome.code == 0
+    assert "applied: yes" in outcome.out
+    assert (graph.schema(), graph.schema("agent/1")) == (SCHEMA, WIDER)
+    assert call(capsys, "schema", "show", "org.omni", "--branch", "agent/1").out == WIDER
+    commit = graph.head("agent/1").id
+    assert call(capsys, "schema", "show", "org.omni", "--snapshot", commit).out == WIDER
+    assert call(capsys, "schema", "show", "org.omni").out == SCHEMA
+    outcome = call(capsys, "schema", "show", "org.omni", "--branch", "nobody")
+    assert (outcome.code, outcome.err) == (1, "Error: branch 'nobody' not found\n")
 
 
 def test_apply_refuses_a_graph_of_a_cluster(capsys: pytest.CaptureFixture[str], org: Path, wanted: Path) -> None:

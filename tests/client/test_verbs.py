@@ -11,13 +11,20 @@ import omnigraph as og
 
 #: What only the storage of a graph can do, and what belongs to a handle on storage.
 ON_STORAGE = {
+    "backup",
     "contract",
     "discard_operation",
+    "graph_frames",
+    "load_frames",
     "pending_operations",
     "picture",
+    "register_views",
+    "to_networkx",
     "repair",
     "spark_changes",
     "spark_table",
+    "query_frame",
+    "stream_load",
     "verify",
 }
 #: What only a server has.

@@ -22,7 +22,7 @@ from tests.client.scenarios import READS, WRITES, Scenario
 from tests.client.test_command_line import over, stored, typed_outcome
 from tests.client.test_conformance import _without_actor
 from tests.server.serving import ADD, ALL
-from tests.server.test_process import Process, _children, started
+from tests.server.test_process import Process, children, started
 
 KINDS = ["connect", "connect_async", "command line"]
 #: Loads run in the process that they are asked of, however large.
@@ -140,7 +140,7 @@ def test_nothing_acknowledged_is_lost_when_a_worker_is_killed(graph_path: Path, 
             client.start()
         while len(acknowledged) < 3 and not failures:
             time.sleep(0.01)
-        os.kill(_children(server.process.pid)[0], signal.SIGKILL)
+        os.kill(children(server.process.pid)[0], signal.SIGKILL)
         for client in clients:
             client.join()
         with og.connect(server.url, graph="people", token=token) as graph:

@@ -144,6 +144,9 @@ class Typed:
     def merge(self, source: str, into: str = "main", **options: Any) -> Any:
         return self._json("branch", "merge", source, "--into", into, *_merge_flags(options))
 
+    def rebase(self, branch: str, onto: str = "main", **options: Any) -> Any:
+        return self._json("branch", "rebase", branch, "--onto", onto, *_merge_flags(options))
+
     def revert(self, commit: str, branch: str = "main", **options: Any) -> Any:
         return self._json("revert", commit, "--branch", branch, *_merge_flags(options))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.cluster import commands
+from tests.cli.calling import spawn
 from tests.clusters.declaring import (
     QUERIES,
     SCHEMA,
@@ -210,6 +213,28 @@ def test_deleting_a_graph_needs_an_approval(cluster: Path) -> None:
     assert approved.data["approval_id"] in state["approval_records"]
     assert commands.refresh(cluster).ok
     assert applied(cluster)["converged"]
+
+
+def test_a_graph_is_not_deleted_while_it_is_backed_up(cluster: Path, tmp_path: Path) -> None:
+    """A backup that is killed in the middle counts as running until its lease has ended."""
+    graph = cluster / "graphs" / "tasks.omni"
+    without_graph(cluster, "tasks")
+    assert commands.approve(cluster, "graph.tasks", "me").ok
+    environment = os.environ | {"OMNIGRAPH_FAILPOINTS": "staging.job_written=kill"}
+    killed = spawn("backup", str(graph), str(tmp_path / "copy"), env=environment)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    outcome = commands.apply(cluster, "op")
+    assert codes(outcome) == ["graph_delete_export_in_progress"]
+    assert not outcome.data["converged"]
+    assert dispositions(outcome)["graph.tasks"] == ("delete", "blocked")
+    assert not list((cluster / "__cluster").glob("recoveries/*"))
+    with og.open(graph, "ro") as untouched:
+        assert "Task" in untouched.schema()
+    (record,) = (graph / "__staging").glob("*.json")
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"expires_at": 1}))
+    # What the failed apply wrote down has not used up the approval.
+    assert applied(cluster)["converged"]
+    assert not graph.exists()
 
 
 # --- drift ------------------------------------------------------------------------------------------------------------

@@ -479,6 +479,10 @@ def test_a_schema_file_that_can_not_be_read(tmp_path: Path) -> None:
 WITHOUT_A_GRAPH = {"mode", "actor", "branch", "uri", "is_closed", "close"}
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "at": ("main",),
+    "backup": ("elsewhere",),
+    "load_frames": ({"Staff": pa.table({"name": ["eve"]})},),
+    "rebase": ("topic",),
+    "stream_load": (None,),
     "baseline": (),
     "cherry_pick": ("01J00000000000000000000000",),
     "commit": ("01J00000000000000000000000",),
@@ -501,12 +505,16 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "plan_schema": (SCHEMA,),
     "apply_schema": (SCHEMA,),
     "query": (ALL_STAFF,),
+    "query_frame": (ALL_STAFF,),
     "read_blob": ("node", "Staff", "eve", "x"),
     "retrying": (lambda handle: handle.head(),),
     "revert": ("01J00000000000000000000000",),
     "spark_table": ("node:Staff",),
     "tag": ("t",),
 }
+
+
+OPTIONS: dict[str, dict[str, Any]] = {"cleanup": {"keep": 1}, "stream_load": {"checkpoint": "place"}}
 
 
 def test_no_verb_works_on_a_closed_handle(tmp_path: Path) -> None:
@@ -520,7 +528,7 @@ def test_no_verb_works_on_a_closed_handle(tmp_path: Path) -> None:
     assert repr(graph) == f"Graph('{tmp_path}/graph', mode='rw', branch='main', closed)"
     assert graph.uri == str(tmp_path / "graph")
     for name in sorted(name for name in dir(og.Graph) if not name.startswith("_") and name not in WITHOUT_A_GRAPH):
-        options = {"keep": 1} if name == "cleanup" else {}
+        options = OPTIONS.get(name, {})
         with pytest.raises(BadRequest, match="is closed; open the graph again"):
             list(getattr(bound, name)(*ARGUMENTS.get(name, ()), **options))
     assert held.open(STAFF).count_rows() == 0, "a snapshot stays readable"

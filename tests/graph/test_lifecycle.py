@@ -62,7 +62,7 @@ def test_init_makes_a_graph_with_one_commit(shared_root: Root) -> None:
     ]
     assert graph.schema() == SCHEMA
     folders = {info.path.split("/")[0] for info in open_store(shared_root).list()} - {"__locks", "__digests.log"}
-    assert folders == {*FILES, "_schemas", "__manifest", "nodes", "edges"}
+    assert folders == {*FILES, "_schemas", "__manifest", "__root.json", "nodes", "edges"}
     assert_healthy(connect(shared_root.uri, storage_options=shared_root.storage_options))
 
 

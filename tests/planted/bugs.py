@@ -80,7 +80,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "what a resolution brings is not looked for in tables that nobody changed",
         "merge/plan.py",
-        "    if not options.resolutions:\n",
+        "    if not resolutions:\n",
         "    if options is not None:\n",
         "tests/merge/test_options.py::test_an_end_that_a_resolution_gives_is_looked_for_in_a_table_that_nobody_changed",
     ),

@@ -16,12 +16,13 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from tests.soak.model import EDGES, NODES, digest, state_of
 ITEMS, GROUPS, OWNERS, MARKS = 24, 5, 6, 60
 #: Operations with how often each is chosen.
 WEIGHTS = {
+    "together": 10,
     "insert": 24,
     "update": 14,
     "delete": 8,
@@ -57,13 +59,16 @@ WEIGHTS = {
 }
 #: Modules whose failpoints a worker may die at; they are declared when the module is imported.
 DECLARING = ("commit.protocol", "mutation.execute", "load.execute", "merge.execute", "evolution.apply",
-             "maintenance.optimize", "maintenance.reclaim", "commit.branches")  # fmt: skip
+             "maintenance.optimize", "maintenance.reclaim", "commit.branches", "commit.groups")  # fmt: skip
 DEATHS_IN_A_THOUSAND = 20
+#: Threads of one process that write at once.
+MOST_AT_ONCE = 6
 #: What the failpoints of an operation are called after; those of the commit protocol and of recovery belong to all.
-OWN_FAILPOINTS = {"insert": "mutation", "update": "mutation", "delete": "mutation", "load": "load", "ingest": "load",
-                  "merge": "branch_merge", "revert": "branch_merge", "cherry_pick": "branch_merge", "schema": "schema_apply",
-                  "branch": "branch_create", "delete_branch": "branch_delete"}  # fmt: skip
-SHARED_FAILPOINTS = ("table_commit.", "publisher.", "recovery.", "undo.", "staging.")
+OWN_FAILPOINTS = {"together": "mutation", "insert": "mutation", "update": "mutation", "delete": "mutation",
+                  "load": "load", "ingest": "load", "merge": "branch_merge", "revert": "branch_merge",
+                  "cherry_pick": "branch_merge", "schema": "schema_apply", "branch": "branch_create",
+                  "delete_branch": "branch_delete"}  # fmt: skip
+SHARED_FAILPOINTS = ("table_commit.", "publisher.", "recovery.", "undo.", "staging.", "group.")
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,7 @@ class Worker:
         self.settings = settings
         self.random = random.Random(settings.seed)
         self.journal = settings.journal.open("a")
+        self.writing = threading.Lock()
         self.journal.write("\n")  # behind the half line of a process that was killed
         self.started = time.monotonic()
         self.count = 0
@@ -103,14 +109,16 @@ class Worker:
     # --- the journal ----------------------------------------------------------------------------------------------
 
     def note(self, **entry: Any) -> None:
-        self.journal.write(json.dumps(entry) + "\n")
-        self.journal.flush()
+        line = json.dumps(entry) + "\n"
+        with self.writing:
+            self.journal.write(line)
+            self.journal.flush()
 
-    def carry_out(self, intent: Mapping[str, Any], act: Callable[[], Mapping[str, Any]]) -> None:
+    def carry_out(self, intent: Mapping[str, Any]) -> None:
         """Try an operation and write down how it went."""
         name = intent["name"]
         try:
-            answer = act()
+            answer = self.act(intent)
         except (CommitStateUnknown, RecoveryRequired) as error:
             self.note(name=name, outcome="unknown", error=type(error).__name__, message=error.message)
         except OmnigraphError as error:
@@ -128,30 +136,44 @@ class Worker:
         names, weights = list(WEIGHTS), list(WEIGHTS.values())
         while time.monotonic() - self.started < self.settings.seconds:
             (op,) = self.random.choices(names, weights)
-            self.count += 1
             try:
-                prepared = self.prepare(op)
+                intents = self.choose(op)
             except OmnigraphError as error:
                 self.note(unprepared=op, error=type(error).__name__, message=error.message)
                 continue
-            if prepared is None:
+            if not intents:
                 continue
-            intent = {"name": f"{self.settings.life}-{self.count}", "op": op, **prepared}
-            with self._mortal(op):
-                self.note(intent=intent)
-                self.carry_out(intent, partial(self.act, intent))
-                if intent.get("key") and self.random.random() < 0.3:
-                    self.note(again=intent["name"])
-                    self.carry_out(intent, partial(self.act, intent))
+            with self._mortal(op), ThreadPoolExecutor(len(intents)) as threads:
+                for intent in intents:
+                    self.note(intent=intent)
+                list(threads.map(self.carry_out, intents))
+                if intents[0].get("key") and self.random.random() < 0.3:
+                    self.note(again=intents[0]["name"])
+                    self.carry_out(intents[0])
+
+    def choose(self, op: str) -> list[dict[str, Any]]:
+        """The next intents: one, or for "together" some mutations of one branch that threads of this process send at once."""
+        if op != "together":
+            return self._named(op)
+        branch = self._branch()
+        ops = self.random.choices(["insert", "update", "delete"], [24, 14, 4], k=self.random.randint(2, MOST_AT_ONCE))
+        return [intent for op in ops for intent in self._named(op, branch)]
+
+    def _named(self, op: str, branch: str | None = None) -> list[dict[str, Any]]:
+        """An intent with a name of its own; nothing when there is nothing to choose from."""
+        self.count += 1
+        prepared = self.prepare(op, branch)
+        return [] if prepared is None else [{"name": f"{self.settings.life}-{self.count}", "op": op, **prepared}]
 
     def repeat_the_unanswered(self) -> None:
-        """Repeat the operation during which the predecessor of this worker was killed, if it can be repeated safely."""
+        """Repeat the operations during which the predecessor of this worker was killed, if they can be repeated safely."""
         entries = read_journal(self.settings.journal)
         answered = {entry["name"] for entry in entries if "outcome" in entry}
-        last = next((entry["intent"] for entry in reversed(entries) if "intent" in entry), None)
-        if last is not None and last["name"] not in answered and last.get("key"):
-            self.note(again=last["name"])
-            self.carry_out(last, lambda: self.act(last))
+        begun = [entry["intent"] for entry in entries if "intent" in entry]
+        for intent in begun[-MOST_AT_ONCE:]:
+            if intent["name"] not in answered and intent.get("key"):
+                self.note(again=intent["name"])
+                self.carry_out(intent)
 
     def _mortal(self, op: str) -> AbstractContextManager[None]:
         """Sometimes a failpoint kills this process during the operation, at one of its first passings."""
@@ -170,11 +192,13 @@ class Worker:
 
     # --- choosing -------------------------------------------------------------------------------------------------
 
-    def prepare(self, op: str) -> dict[str, Any] | None:
-        """The rest of an intent, chosen at random; None when there is nothing to choose from."""
+    def prepare(self, op: str, branch: str | None = None) -> dict[str, Any] | None:
+        """The rest of an intent, chosen at random, for a given branch if any; None when there is nothing to choose from."""
         intent: dict[str, Any] | None = getattr(self, f"_choose_{op}", dict)()
         if intent is None:
             return None
+        if branch is not None:
+            intent["branch"] = branch
         if op in ("insert", "update", "delete", "load", "merge") and self.random.random() < 0.2:
             intent["key"] = f"key-{self.settings.life}-{self.count}"
         if op in ("insert", "update", "delete") and self.random.random() < 0.1:

@@ -7,7 +7,7 @@ import click
 from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Group
-from omnigraph.cli.merging import merge
+from omnigraph.cli.merging import merge, rebase
 from omnigraph.cli.options import json_option, uri_option
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
@@ -73,3 +73,4 @@ def delete(context: click.Context, uri: str | None, name: str, as_json: bool) ->
 
 
 branch.add_command(merge)
+branch.add_command(rebase)

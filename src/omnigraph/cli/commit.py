@@ -14,6 +14,7 @@ from omnigraph.cli.commit_filters import read_filters
 from omnigraph.cli.moments import iso
 from omnigraph.cli.options import branch_option, json_option, positional_uri, uri_option
 from omnigraph.cli.scope import READ
+from omnigraph.commit.messages import first_line
 from omnigraph.commit.model import MAIN
 from omnigraph.wire.shapes import commit_output
 
@@ -49,8 +50,16 @@ def list_(context: click.Context, uri: str | None, branch: str | None, filters: 
         output.json({"commits": [commit_output(found) for found in commits]})
         return
     for found in commits:
-        actor = "" if found.actor is None else f" actor={found.actor}"
-        output.line(f"{found.id} graph_branch={found.branch} graph_manifest_version={found.manifest_version}{actor}")
+        output.line(listed(found))
+
+
+def listed(found: Commit) -> str:
+    """A commit in one line; the message comes last, because it may hold anything."""
+    actor = "" if found.actor is None else f" actor={found.actor}"
+    place = f"{found.id} graph_branch={found.branch} graph_manifest_version={found.manifest_version}{actor}"
+    counts = "" if found.changed is None else f" nodes={found.changed.nodes} edges={found.changed.edges}"
+    message = "" if found.message is None else f" message={first_line(found.message)}"
+    return f"{place} created_at={iso(found.created_at)} kind={found.kind}{counts}{message}"
 
 
 @commit.command(scope=READ)
@@ -64,8 +73,9 @@ def show(context: click.Context, uri: str | None, commit_id: str, as_json: bool)
     if as_json:
         output.json(commit_output(found))
         return
-    readable = {"graph_branch": found.branch, "created_at": iso(found.created_at), "kind": found.kind}
-    output.fields(commit_output(found) | readable | ({} if found.message is None else {"message": found.message}))
+    readable = {"graph_branch": found.branch, "created_at": iso(found.created_at)}
+    counts = {} if found.changed is None else {"changed": f"{found.changed.nodes} nodes, {found.changed.edges} edges"}
+    output.fields(commit_output(found) | readable | counts)
 
 
 @commit.command(scope=READ)

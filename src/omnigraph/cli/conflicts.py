@@ -20,7 +20,7 @@ Side = tuple[Literal["branch", "commit"], str]
 _COMPARED = 10
 _IN_THE_EXAMPLE = 3
 #: What a strategy decides; a broken rule needs a decision about an entity.
-_BETWEEN_THE_SIDES = ("DivergentInsert", "DivergentUpdate", "DeleteVsUpdate")
+_BETWEEN_THE_SIDES = ("SchemaConflict", "DivergentInsert", "DivergentUpdate", "DeleteVsUpdate")
 
 
 def conflict_line(conflict: Conflict) -> str:
@@ -48,6 +48,11 @@ def _both_sides(graph: AnyGraph, conflict: Conflict, ours: Side, theirs: Side) -
     """The properties in which both sides differ."""
     from omnigraph.language.schema.build import compile_schema
 
+    if conflict.entity_id is None:
+        for side, declared in (("ours", conflict.ours), ("theirs", conflict.theirs)):
+            text = "nothing" if declared is None else str(declared["declaration"]).strip()
+            yield f"  {side}: {' '.join(text.split())}"
+        return
     kind: Literal["node", "edge"] = "node" if conflict.entity_kind == "node" else "edge"
     catalog = compile_schema(graph.schema())
     entity = (catalog.nodes if kind == "node" else catalog.edges)[conflict.type_name]

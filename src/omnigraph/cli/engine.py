@@ -12,6 +12,14 @@ from omnigraph.cli.options import together
 if TYPE_CHECKING:
     from omnigraph.spark.options import SparkOptions
 
+_spark_options = (
+    click.option(
+        "--spark-master", metavar="URL", help="The Spark master; default $OMNIGRAPH_SPARK_MASTER, else local[*]."
+    ),
+    click.option(
+        "--spark-conf", metavar="K=V|FILE", multiple=True, help="A Spark setting, or a file of them; may be repeated."
+    ),
+)
 engine_options = together(
     click.option(
         "--engine",
@@ -19,12 +27,16 @@ engine_options = together(
         default="auto",
         help="Where it runs; auto takes Spark when it is large.",
     ),
+    *_spark_options,
+)
+query_engine_options = together(
     click.option(
-        "--spark-master", metavar="URL", help="The Spark master; default $OMNIGRAPH_SPARK_MASTER, else local[*]."
+        "--engine",
+        type=click.Choice(["auto", "local", "spark"]),
+        default="local",
+        help="Where it runs; auto takes Spark when it needs more than the memory limit.",
     ),
-    click.option(
-        "--spark-conf", metavar="K=V|FILE", multiple=True, help="A Spark setting, or a file of them; may be repeated."
-    ),
+    *_spark_options,
 )
 
 

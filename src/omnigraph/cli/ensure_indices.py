@@ -11,7 +11,7 @@ from omnigraph.cli.addressing import open_graph, resolve_storage
 from omnigraph.cli.commands import Command
 from omnigraph.cli.counted_progress import counted_progress
 from omnigraph.cli.engine import engine_options, spark_of
-from omnigraph.cli.options import branch_option, dry_run_option, json_option, positional_uri
+from omnigraph.cli.options import branch_option, dry_run_option, json_option, message_option, positional_uri
 from omnigraph.cli.scope import DIRECT
 from omnigraph.cli.settings import Settings
 from omnigraph.cli.writing import echo_write
@@ -24,6 +24,7 @@ from omnigraph.commit.model import MAIN
 @click.option(
     "--type", "types", metavar="TYPE", multiple=True, help="Only this type, such as node:Person; may be repeated."
 )
+@message_option
 @dry_run_option
 @json_option
 @engine_options
@@ -33,6 +34,7 @@ def ensure_indices(
     uri: str | None,
     branch: str | None,
     types: tuple[str, ...],
+    message: str | None,
     dry_run: bool,
     as_json: bool,
     engine: Literal["auto", "local", "spark"],
@@ -47,7 +49,7 @@ def ensure_indices(
     graph = open_graph(target, "ro" if dry_run else "rw", settings.actor, spark=spark_of(spark_master, spark_conf))
     with counted_progress(settings.quiet) as progress:
         report = graph.ensure_indices(
-            branch or MAIN, types=types or None, engine=engine, progress=progress, dry_run=dry_run
+            branch or MAIN, types=types or None, engine=engine, message=message, progress=progress, dry_run=dry_run
         )
     if as_json:
         output.json({"uri": target.uri, "branch": branch or MAIN} | report.to_dict())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import click
 
 from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
+from omnigraph.cli.engine import query_engine_options, spark_of
 from omnigraph.cli.options import branch_option, json_option, refuse_both, snapshot_option
 from omnigraph.cli.scope import READ
 from omnigraph.cli.sources import QueryCall, naming, takes_query
@@ -18,6 +21,7 @@ from omnigraph.cli.sources import QueryCall, naming, takes_query
 @snapshot_option
 @click.option("--analyze", is_flag=True, help="Run the query, and show the rows and the time of each step.")
 @json_option
+@query_engine_options
 @click.pass_context
 def explain(
     context: click.Context,
@@ -26,15 +30,21 @@ def explain(
     snapshot: str | None,
     analyze: bool,
     as_json: bool,
+    engine: Literal["auto", "local", "spark"],
+    spark_master: str | None,
+    spark_conf: tuple[str, ...],
 ) -> None:
     """Show how a read query is answered.
 
-    It shows the plan, the rewritten plan, and at each step the pushed filters, the indexes and the traversals.
+    It shows the plan, the rewritten plan, and at each step the pushed filters, the indexes and the traversals. With
+    --engine spark the steps are the scans, their pushed filters, and Spark's own plan.
     """
     refuse_both(branch=branch, snapshot=snapshot)
-    graph = open_graph(resolve(context), "ro")
+    graph = open_graph(resolve(context), "ro", spark=spark_of(spark_master, spark_conf))
     with naming(call.file):
-        found = graph.explain(call.source, call.name, call.params, branch=branch, snapshot=snapshot, analyze=analyze)
+        found = graph.explain(
+            call.source, call.name, call.params, branch=branch, snapshot=snapshot, analyze=analyze, engine=engine
+        )
     if as_json:
         output.json({"query_name": call.name} | found.to_dict())
     else:

@@ -25,13 +25,13 @@ def init(settings: Settings, uri: str, schema_path: str, force: bool) -> None:
     schema = read_source(schema_path)
     from omnigraph.graph.entry import init as create
 
-    _refuse_inside_cluster(uri)
+    refuse_inside_cluster(uri)
     with naming(schema_path):
         create(uri, schema, force=force, actor=settings.actor)
     output.line(f"initialized {uri}")
 
 
-def _refuse_inside_cluster(uri: str) -> None:
+def refuse_inside_cluster(uri: str) -> None:
     """A graph of a cluster is made by the cluster, which keeps account of it."""
     root = cluster_root(uri)
     if root is not None:

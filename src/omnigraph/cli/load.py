@@ -14,7 +14,15 @@ from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
 from omnigraph.cli.engine import engine_options, spark_of
-from omnigraph.cli.options import branch_option, idempotency_option, json_option, positional_uri, refuse_both, together
+from omnigraph.cli.options import (
+    branch_option,
+    idempotency_option,
+    json_option,
+    message_option,
+    positional_uri,
+    refuse_both,
+    together,
+)
 from omnigraph.cli.progress import shown_progress
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
@@ -61,6 +69,7 @@ _input_options = together(
         metavar="CHARACTER",
         help="CSV only: what stands between fields, such as ; or tab; found out unless given.",
     ),
+    message_option,
     idempotency_option,
 )
 
@@ -112,6 +121,7 @@ def _load(
     maps: tuple[str, ...],
     ignore_extra: bool,
     delimiter: str | None,
+    message: str | None,
     idempotency_key: str | None,
     mode: Literal["overwrite", "append", "merge", "update"],
     branch: str | None,
@@ -145,6 +155,7 @@ def _load(
             mapping=_mapping(maps),
             ignore_extra=ignore_extra,
             delimiter=_delimiter(delimiter),
+            message=message,
             idempotency_key=idempotency_key,
             progress=progress,
         )

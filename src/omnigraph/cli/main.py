@@ -21,6 +21,11 @@ SECTIONS = {
     "Data": {
         "init": Lazy("omnigraph.cli.init", "init", "Create an empty graph at URI."),
         "load": Lazy("omnigraph.cli.load", "load", "Load rows into a branch: all of them in one commit, or none."),
+        "import": Lazy(
+            "omnigraph.cli.importing",
+            "import_",
+            "Make a new graph of an export of Neo4j: a proposed schema, and everything in one commit.",
+        ),
         "ingest": Lazy("omnigraph.cli.load", "ingest", "Load into a branch that is created with the rows."),
         "query": Lazy("omnigraph.cli.query", "query", "Run a read query and print its answer."),
         "mutate": Lazy(
@@ -43,6 +48,11 @@ SECTIONS = {
             "Show what changed from FROM to TO: branches, tags, commits, snapshots or manifest versions of main.",
         ),
         "commit": Lazy("omnigraph.cli.commit", "commit", "Look at the history of a graph."),
+        "log": Lazy(
+            "omnigraph.cli.log",
+            "log",
+            "Show the history of a branch, newest first: drawn on a terminal, else one line for each commit.",
+        ),
         "revert": Lazy(
             "omnigraph.cli.merging", "revert", "Take a COMMIT back: publish the inverse of what it changed."
         ),
@@ -60,6 +70,8 @@ SECTIONS = {
     "Schemas and queries": {
         "schema": Lazy("omnigraph.cli.schema", "schema", "Look at schemas and change them."),
         "lint": Lazy("omnigraph.cli.lint", "lint", "Check a file of queries against a schema."),
+        "fmt": Lazy("omnigraph.cli.fmt", "fmt", "Lay out schemas and queries canonically."),
+        "lsp": Lazy("omnigraph.cli.lsp", "lsp", "Serve an editor on standard input and output."),
         "functions": Lazy(
             "omnigraph.cli.functions", "functions", "List the functions and aggregates of the query language."
         ),
@@ -91,11 +103,25 @@ SECTIONS = {
             "verify",
             "Look for damage: missing, cut or changed files, and rows that break the schema.",
         ),
+        "backup": Lazy(
+            "omnigraph.cli.backup",
+            "backup",
+            "Copy a graph with all branches and history to TARGET, or bring the backup there up to date.",
+        ),
+        "restore": Lazy(
+            "omnigraph.cli.backup", "restore", "Make a graph at URI, an empty place, of the backup at SOURCE."
+        ),
+        "upgrade": Lazy(
+            "omnigraph.cli.upgrade",
+            "upgrade",
+            "Bring every branch of a graph of an older format to the current one; history, branches and tags stay.",
+        ),
         "recovery": Lazy("omnigraph.cli.recovery", "recovery", "Look at recoveries and at what is waiting for one."),
     },
     "Servers and clusters": {
         "serve": Lazy("omnigraph.cli.serve", "serve", "Serve graphs over HTTP."),
         "studio": Lazy("omnigraph.cli.studio", "studio", "Look at one graph in the browser."),
+        "mcp": Lazy("omnigraph.cli.mcp", "mcp", "Offer the tools of a graph to an agent."),
         "graphs": Lazy("omnigraph.cli.graphs", "graphs", "Look at the graphs of a server."),
         "cluster": Lazy("omnigraph.cli.cluster", "cluster", "Declare and apply the graphs of a cluster."),
         "policy": Lazy("omnigraph.cli.policy", "policy", "Check the policy of a cluster."),

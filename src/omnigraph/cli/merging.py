@@ -1,9 +1,10 @@
-"""`omnigraph branch merge`, `omnigraph revert` and `omnigraph cherry-pick`: changes from one line of history to another."""
+"""`omnigraph branch merge`, `branch rebase`, `revert` and `cherry-pick`: changes from one line of history to another."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -13,7 +14,7 @@ from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
 from omnigraph.cli.conflicts import Side, conflict_line, explained
 from omnigraph.cli.engine import engine_options, spark_of
-from omnigraph.cli.options import idempotency_option, json_option, together, uri_option
+from omnigraph.cli.options import idempotency_option, json_option, message_option, together, uri_option
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
 from omnigraph.cli.writing import echo_write
@@ -48,9 +49,17 @@ _decisions = together(
         help="Decide conflicts between the sides for the target (ours) or for what comes (theirs).",
     ),
     click.option("--resolve", metavar="FILE", help="Decisions about entities: a JSON file."),
+    click.option(
+        "--schema", metavar="FILE", help="The schema to end with (.pg); decides what the schemas disagree about."
+    ),
     click.option("--property-level", is_flag=True, help="Combine changes to different properties of one entity."),
+    message_option,
     idempotency_option,
-    click.option("--images", is_flag=True, help="With --dry-run --json: conflicts with the entity on all three sides."),
+    click.option(
+        "--images/--no-images",
+        default=True,
+        help="With --dry-run --json: conflicts with the entity on all three sides (they are shown unless refused).",
+    ),
 )
 
 
@@ -79,6 +88,26 @@ def merge(
         output.warn(f"branch {source} was merged and not deleted: {refused}")
     shape = merge_output(source, into, actor, result)
     _show(context, result, shape, f"{source} into {into}", "merged", as_json=as_json, dry_run=given["dry_run"])
+
+
+@click.command("rebase", cls=Command, scope=WRITE)
+@uri_option
+@click.argument("name", metavar="BRANCH")
+@click.option("--onto", metavar="BRANCH", default=MAIN, show_default=True, help="The branch to bring it up to.")
+@_decisions
+@json_option
+@engine_options
+@click.pass_context
+def rebase(context: click.Context, /, uri: str | None, name: str, onto: str, as_json: bool, **given: Any) -> None:
+    """Bring BRANCH up to another one, schema and data, with its own change on top: one commit on BRANCH."""
+
+    def carry_out(graph: AnyGraph, asked: dict[str, Any]) -> MergeResult:
+        return graph.rebase(name, onto, **asked)
+
+    sides = Sides(f"rebase of '{name}' onto '{onto}'", ours=("branch", name), theirs=lambda _: ("branch", onto))
+    result, actor = _run(context, uri, "branch rebase", carry_out, given, sides)
+    shape = {"branch": name, "onto": onto, "outcome": result.outcome, "actor_id": actor}
+    _show(context, result, shape, f"{name} onto {onto}", "rebased", as_json=as_json, dry_run=given["dry_run"])
 
 
 @click.command(cls=Command, scope=WRITE)
@@ -142,12 +171,12 @@ def _run(
         echo_write(settings, label, target)
     spark = spark_of(given["spark_master"], given["spark_conf"])
     mode: Literal["rw", "ro"] = "ro" if given["dry_run"] else "rw"
-    asked = {
-        name: given[name] for name in ("dry_run", "strategy", "property_level", "images", "engine", "idempotency_key")
-    }
+    options = ("dry_run", "strategy", "property_level", "images", "engine", "message", "idempotency_key")
+    asked = {name: given[name] for name in options}
     graph = open_graph(target, mode, settings.actor, spark=spark)
     try:
-        return carry_out(graph, {**asked, "resolutions": given["resolve"]}), graph.actor
+        wanted = None if given["schema"] is None else Path(given["schema"])
+        return carry_out(graph, {**asked, "resolutions": given["resolve"], "schema": wanted}), graph.actor
     except MergeConflicts as error:
         raise explained(error, graph, sides.words, sides.ours, sides.theirs(graph)) from error
 

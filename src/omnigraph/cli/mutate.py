@@ -9,7 +9,7 @@ import click
 from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
-from omnigraph.cli.options import branch_option, idempotency_option, json_option
+from omnigraph.cli.options import branch_option, idempotency_option, json_option, message_option
 from omnigraph.cli.read_formats import print_change
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
@@ -30,7 +30,7 @@ LOST = 4
 @takes_queries
 @branch_option
 @click.option("--if-commit", metavar="ID", help="Only while this commit is the head of the branch; else exit 4.")
-@click.option("--message", metavar="TEXT", help="What the commit is about; it is kept with it.")
+@message_option
 @idempotency_option
 @json_option
 @click.pass_context

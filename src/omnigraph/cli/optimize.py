@@ -11,7 +11,7 @@ from omnigraph.cli.addressing import open_graph, resolve_storage
 from omnigraph.cli.commands import Command
 from omnigraph.cli.counted_progress import counted_progress
 from omnigraph.cli.engine import engine_options, spark_of
-from omnigraph.cli.options import branch_option, dry_run_option, json_option, positional_uri
+from omnigraph.cli.options import branch_option, dry_run_option, json_option, message_option, positional_uri
 from omnigraph.cli.scope import DIRECT
 from omnigraph.cli.settings import Settings
 from omnigraph.cli.types_shown import dataset_name
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command, scope=DIRECT)
 @positional_uri
 @branch_option
+@message_option
 @dry_run_option
 @json_option
 @engine_options
@@ -32,6 +33,7 @@ def optimize(
     context: click.Context,
     uri: str | None,
     branch: str | None,
+    message: str | None,
     dry_run: bool,
     as_json: bool,
     engine: Literal["auto", "local", "spark"],
@@ -45,7 +47,7 @@ def optimize(
         echo_write(settings, "optimize", target)
     graph = open_graph(target, "ro" if dry_run else "rw", settings.actor, spark=spark_of(spark_master, spark_conf))
     with counted_progress(settings.quiet) as progress:
-        report = graph.optimize(branch, engine=engine, progress=progress, dry_run=dry_run)
+        report = graph.optimize(branch, engine=engine, message=message, progress=progress, dry_run=dry_run)
     if as_json:
         output.json({"uri": target.uri} | report.to_dict())
         return

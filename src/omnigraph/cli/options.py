@@ -35,7 +35,12 @@ uri_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 branch_option = click.option("--branch", metavar="NAME", callback=_not_empty, help="The branch; main unless given.")
 snapshot_option = click.option(
-    "--snapshot", metavar="COMMIT", callback=_not_empty, help="A commit to read instead of a branch's head."
+    "--snapshot",
+    "--as-of",
+    "snapshot",
+    metavar="SNAPSHOT",
+    callback=_not_empty,
+    help="What to read instead of a branch's head: a commit, a tag, a time, main~3 or 'main@{2 days ago}'.",
 )
 timeout_option = click.option("--timeout", type=float, metavar="SECONDS", help="Stop a query that takes longer.")
 memory_option = click.option(
@@ -48,6 +53,9 @@ confirm_option = click.option("--confirm", is_flag=True, help="Do it; without th
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done; nothing changes.")
 
 
+message_option = click.option(
+    "-m", "--message", metavar="TEXT", callback=_not_empty, help="What the commit is about; it is kept with it."
+)
 idempotency_option = click.option(
     "--idempotency-key",
     metavar="TEXT",

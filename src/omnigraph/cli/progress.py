@@ -26,16 +26,23 @@ class _Shown:
     def __init__(self) -> None:
         self.is_terminal = output.is_terminal(sys.stderr)
         self.started = self.last = time.monotonic()
-        self.stage = ""
         self.drawn = False
+        #: Which engine was chosen and why; said before anything else is.
+        self.engine = ""
 
     def __call__(self, progress: Progress) -> None:
+        if progress.stage == "engine":
+            self.engine = f"engine {progress.note}"
+            return
         now = time.monotonic()
         wait = _BETWEEN_DRAWINGS if self.is_terminal else _BETWEEN_LINES
         over = progress.done >= progress.total and self.drawn
         if now - self.started < _PATIENCE or (now - self.last < wait and not over):
             return
         self.last = now
+        if self.engine:
+            output.note(self.engine)
+            self.engine = ""
         text = _text(progress, now - self.started)
         if self.is_terminal:
             output.redraw(text)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import click
 
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
+from omnigraph.cli.engine import query_engine_options, spark_of
 from omnigraph.cli.options import (
     branch_option,
     json_option,
@@ -30,6 +33,7 @@ from omnigraph.commit.model import MAIN
 @json_option
 @timeout_option
 @memory_option
+@query_engine_options
 @click.pass_context
 def query(
     context: click.Context,
@@ -40,6 +44,9 @@ def query(
     as_json: bool,
     timeout: float | None,
     memory_limit: str | None,
+    engine: Literal["auto", "local", "spark"],
+    spark_master: str | None,
+    spark_conf: tuple[str, ...],
 ) -> None:
     """Run a read query and print its answer."""
     refuse_both(branch=branch, snapshot=snapshot)
@@ -52,7 +59,7 @@ def query(
         place = {"branch": branch, "snapshot": snapshot}
         run_stored(settings, target, call, format=format, expect_mutation=False, timeout=timeout, **place)
         return
-    graph = open_graph(target, "ro")
+    graph = open_graph(target, "ro", spark=spark_of(spark_master, spark_conf))
     with naming(call.file):
         result = graph.query(
             call.text,
@@ -62,6 +69,7 @@ def query(
             snapshot=snapshot,
             timeout=timeout,
             memory_limit=memory_limit,
+            engine=engine,
         )
     asked_branch = None if snapshot is not None else branch or MAIN
     print_read(ReadOutput(call.name, asked_branch, snapshot, result), format, table_style(settings))

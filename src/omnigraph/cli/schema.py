@@ -10,7 +10,7 @@ from omnigraph.cli import output
 from omnigraph.cli.addressing import Stored, open_graph, resolve, resolve_storage
 from omnigraph.cli.cluster_root import cluster_root
 from omnigraph.cli.commands import Group
-from omnigraph.cli.options import json_option, positional_uri
+from omnigraph.cli.options import branch_option, json_option, message_option, positional_uri, snapshot_option
 from omnigraph.cli.scope import LOCAL, PREVIEW, WRITE
 from omnigraph.cli.settings import Settings
 from omnigraph.cli.sources import naming, read_source, source_name
@@ -34,11 +34,13 @@ def schema() -> None:
 
 @schema.command(scope=WRITE)
 @positional_uri
+@branch_option
+@snapshot_option
 @json_option
 @click.pass_context
-def show(context: click.Context, uri: str | None, as_json: bool) -> None:
-    """Show the accepted schema of a graph."""
-    source = open_graph(resolve(context, uri), "ro").schema()
+def show(context: click.Context, uri: str | None, branch: str | None, snapshot: str | None, as_json: bool) -> None:
+    """Show the schema of a branch, or of a commit."""
+    source = open_graph(resolve(context, uri), "ro").schema(branch, snapshot=snapshot)
     if as_json:
         output.json({"schema_source": source})
     else:
@@ -52,15 +54,23 @@ schema.add_command(show, "get")
 @positional_uri
 @_wanted
 @_data_loss
+@branch_option
 @json_option
 @click.pass_context
-def plan(context: click.Context, uri: str | None, schema_path: str, allow_data_loss: bool, as_json: bool) -> None:
+def plan(
+    context: click.Context,
+    uri: str | None,
+    schema_path: str,
+    allow_data_loss: bool,
+    branch: str | None,
+    as_json: bool,
+) -> None:
     """Show what applying a schema would do."""
     target = resolve_storage(context, uri)
     wanted = read_source(schema_path)
     graph = open_graph(target, "ro")
     with naming(schema_path):
-        planned = graph.plan_schema(wanted, allow_data_loss=allow_data_loss)
+        planned = graph.plan_schema(wanted, branch=branch, allow_data_loss=allow_data_loss)
     if as_json:
         output.json({"uri": target.uri} | planned.to_dict())
         return
@@ -73,10 +83,20 @@ def plan(context: click.Context, uri: str | None, schema_path: str, allow_data_l
 @positional_uri
 @_wanted
 @_data_loss
+@branch_option
+@message_option
 @json_option
 @click.pass_context
-def apply(context: click.Context, uri: str | None, schema_path: str, allow_data_loss: bool, as_json: bool) -> None:
-    """Make a schema the accepted one, in one commit."""
+def apply(
+    context: click.Context,
+    uri: str | None,
+    schema_path: str,
+    allow_data_loss: bool,
+    branch: str | None,
+    message: str | None,
+    as_json: bool,
+) -> None:
+    """Make a schema that of a branch, in one commit; other branches keep theirs."""
     settings = context.ensure_object(Settings)
     target = resolve(context, uri)
     wanted = read_source(schema_path)
@@ -89,7 +109,7 @@ def apply(context: click.Context, uri: str | None, schema_path: str, allow_data_
     echo_write(settings, "schema apply", target)
     graph = open_graph(target, "rw", settings.actor)
     with naming(schema_path):
-        result = graph.apply_schema(wanted, allow_data_loss=allow_data_loss)
+        result = graph.apply_schema(wanted, branch=branch, allow_data_loss=allow_data_loss, message=message)
     if as_json:
         output.json(schema_output(target.uri, result))
         return

@@ -27,6 +27,8 @@ DIRECT = Scope("direct (storage-native)", frozenset({"graph", "store", "profile"
 PREVIEW = Scope("direct (storage-native)", frozenset({"store", "profile"}))
 #: Making a graph: it is named by its URI alone.
 NEW = Scope("direct (storage-native)")
+#: Making a graph of data from elsewhere, which is a commit of an actor.
+IMPORT = Scope("direct (storage-native)", frozenset({"as"}))
 #: What only a server can answer.
 SERVED = Scope("served", frozenset({"server", "profile"}))
 #: The declaration of a cluster, named by its folder alone; some of it is done by an actor.

@@ -15,8 +15,8 @@ from prompt_toolkit.lexers import PygmentsLexer
 
 from omnigraph.cli.output import wants_colours
 from omnigraph.cli.shell_text import EXPLAIN, is_complete
-from omnigraph.cli.shell_words import candidates, word_before
 from omnigraph.errors import OmnigraphError
+from omnigraph.language.query.completion import candidates, word_before
 from omnigraph.language.schema.build import compile_schema
 
 if TYPE_CHECKING:

@@ -83,6 +83,7 @@ class AsyncGraph(Handle):
     create_branch = _awaited(writing.create_branch)
     delete_branch = _awaited(writing.delete_branch)
     merge = _awaited(writing.merge)
+    rebase = _awaited(writing.rebase)
     revert = _awaited(writing.revert)
     cherry_pick = _awaited(writing.cherry_pick)
 

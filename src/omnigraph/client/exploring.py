@@ -7,6 +7,7 @@ from omnigraph.changes.filter import Names
 from omnigraph.client.handle import Handle, Reference, Target, words
 from omnigraph.client.requests import Ask, get, post
 from omnigraph.graph.exploring import BranchState, Direction, NeighbourGroup, Neighbours, Seen
+from omnigraph.shown import Listing
 from omnigraph.wire import results
 
 
@@ -69,7 +70,7 @@ def compare(
 def branch_states(handle: Handle) -> Ask[list[BranchState]]:
     """All branches with their newest commits and how far they are from main; main first, then by name."""
     told = yield from get("/branches/status")
-    return [
+    return Listing(
         BranchState(found["name"], results.commit_of(found["head"]), found["ahead"], found["behind"])
         for found in told["branches"]
-    ]
+    )

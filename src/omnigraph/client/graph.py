@@ -92,6 +92,7 @@ class RemoteGraph(Handle):
     create_branch = _blocking(writing.create_branch)
     delete_branch = _blocking(writing.delete_branch)
     merge = _blocking(writing.merge)
+    rebase = _blocking(writing.rebase)
     revert = _blocking(writing.revert)
     cherry_pick = _blocking(writing.cherry_pick)
 

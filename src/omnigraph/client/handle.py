@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from omnigraph.changes.filter import Names
@@ -10,16 +11,17 @@ from omnigraph.client.transport import Server
 from omnigraph.client.values import RemoteSnapshot
 from omnigraph.commit.model import MAIN, Commit
 from omnigraph.errors import BadRequest
+from omnigraph.shown import Shown
 from omnigraph.wire.failures import LIBRARY
 
 #: Where conditional writes go. A server without this route refuses them, and never takes them for plain ones.
 CONDITIONAL = "/if-graph-commit"
 
-Reference = RemoteSnapshot | str | int | None
-Target = Commit | RemoteSnapshot | str | int | None
+Reference = RemoteSnapshot | str | int | datetime | None
+Target = Commit | RemoteSnapshot | str | int | datetime | None
 
 
-class Handle:
+class Handle(Shown):
     """A handle of a served graph, bound to a branch."""
 
     mode = "rw"
@@ -57,12 +59,16 @@ class Handle:
             raise BadRequest("branch and snapshot exclude each other: a snapshot says itself what is read; give one")
         return {"branch": self._named(branch)} if snapshot is None else {"snapshot": self._reference(snapshot)}
 
-    def _reference(self, snapshot: RemoteSnapshot | str | int) -> str:
-        """A snapshot as the server understands it; a manifest version is one of this handle's branch."""
+    def _reference(self, snapshot: RemoteSnapshot | str | int | datetime) -> str:
+        """A snapshot as the server understands it; a manifest version, a time or `~3` alone is one of this handle's branch."""
         if isinstance(snapshot, RemoteSnapshot):
             return snapshot.id
+        if isinstance(snapshot, datetime):
+            return f"{self.branch}@{{{snapshot.isoformat()}}}"
         text = str(snapshot)
-        return f"manifest:{self.branch}:v{text}" if text.isdecimal() else text
+        if text.isdecimal():
+            return f"manifest:{self.branch}:v{text}"
+        return f"{self.branch}{text}" if text.startswith(("~", "@{")) else text
 
     def _target(self, target: Target) -> str | None:
         if target is None:
@@ -72,10 +78,15 @@ class Handle:
     # --- writing ----------------------------------------------------------------------------------------------------
 
     def _written(
-        self, path: str, body: Any, idempotency_key: str | None = None, headers: dict[str, str] | None = None
+        self,
+        path: str,
+        body: Any,
+        idempotency_key: str | None = None,
+        headers: dict[str, str] | None = None,
+        params: dict[str, Any] | None = None,
     ) -> Ask[Any]:
         """The JSON of the answer to a write. A key is made for it, so that it may be sent again."""
-        answer = yield post(path, body, keyed(idempotency_key, headers))
+        answer = yield post(path, body, keyed(idempotency_key, headers), params=params or {})
         return self._told(answer)
 
     def _deleted(self, path: str) -> Ask[None]:

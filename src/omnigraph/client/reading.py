@@ -32,6 +32,7 @@ from omnigraph.graph.sources import read_source
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import Cancel, parse_size
 from omnigraph.query.result import Result
+from omnigraph.shown import Listing
 from omnigraph.wire import results
 from omnigraph.wire.arrow import ARROW_STREAM, result_of
 from omnigraph.wire.failures import LIBRARY, LIBRARY_JSON
@@ -58,8 +59,7 @@ def query(
     cancel: Cancel | None = None,
 ) -> Ask[Result]:
     """Run a read query on a branch as it is now, or on a snapshot; see `Graph.query`."""
-    if engine != "local":
-        raise BadRequest(f"engine '{engine}' is not available; the engines are local")
+    _refuse_engine(engine)
     body = _asked(handle, source, name, params, branch, snapshot, schema, memory_limit)
     answer = yield post("/query", body, ROWS | deadline(timeout), cancel=cancel)
     return result_of(answer.content)
@@ -74,15 +74,29 @@ def explain(
     branch: str | None = None,
     snapshot: Reference = None,
     analyze: bool = False,
+    engine: str = "local",
     schema: SchemaOf = NOW,
     memory_limit: int | str | None = None,
     timeout: float | None = None,
     cancel: Cancel | None = None,
 ) -> Ask[Explanation]:
     """How a read query is answered."""
+    _refuse_engine(engine)
     body = _asked(handle, source, name, params, branch, snapshot, schema, memory_limit) | {"analyze": analyze}
     answer = yield post("/explain", body, deadline(timeout), cancel=cancel)
     return Explanation(**answer.json)
+
+
+#: The engines of a graph that is opened here, whose code a client does not load.
+_ENGINES = ("local", "spark", "auto")
+
+
+def _refuse_engine(engine: str) -> None:
+    """A server reads with its own engine; Spark is for programs that open the graph's storage themselves."""
+    if engine not in _ENGINES:
+        raise BadRequest(f"there is no engine '{engine}'; the engines are {', '.join(_ENGINES)}")
+    if engine != "local":
+        raise BadRequest(f"a server answers with its own engine; engine='{engine}' is for a graph that is opened here")
 
 
 def _asked(
@@ -142,7 +156,7 @@ def commits(
     """The history reachable from a branch's head, newest first, filtered by actor, kind and time."""
     wanted = {"actor": actor, "kind": kind, "since": micros(since), "until": micros(until)}
     told = yield from get("/commits", {"branch": handle._named(branch), **wanted})
-    return [results.commit_of(found) for found in told[LIBRARY]]
+    return Listing(results.commit_of(found) for found in told[LIBRARY])
 
 
 def commit(handle: Handle, commit_id: str) -> Ask[Commit]:
@@ -327,16 +341,18 @@ def _blob_place(asked: dict[str, str], answer: Answer) -> BlobPlace:
 # --- schema and export ------------------------------------------------------------------------------------------------
 
 
-def schema(handle: Handle) -> Ask[str]:
-    """The accepted schema source."""
-    told = yield from get("/schema")
+def schema(handle: Handle, branch: str | None = None, *, snapshot: Reference = None) -> Ask[str]:
+    """The source of the schema of a branch, or of the one that a snapshot was written under."""
+    told = yield from get("/schema", handle._place(branch, snapshot))
     return str(told["schema_source"])
 
 
-def plan_schema(handle: Handle, schema: str | Path, *, allow_data_loss: bool = False) -> Ask[Plan]:
+def plan_schema(
+    handle: Handle, schema: str | Path, *, branch: str | None = None, allow_data_loss: bool = False
+) -> Ask[Plan]:
     """What applying a schema would do."""
     body = {"schema_source": read_source(schema, ".pg")[0], "allow_data_loss": allow_data_loss}
-    answer = yield post("/schema/plan", body)
+    answer = yield post("/schema/plan", body, params={"branch": handle._named(branch)})
     return results.plan_of(answer.json)
 
 

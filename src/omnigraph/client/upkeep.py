@@ -38,12 +38,13 @@ def ensure_indices(
     *,
     types: Collection[str] | str | None = None,
     actor: str | None = None,
+    message: str | None = None,
     engine: Literal["auto", "local", "spark"] = "auto",
     progress: UpkeepProgress | None = None,
     dry_run: bool = False,
 ) -> Ask[IndexReport]:
     """Build the indexes that are declared and missing, in one commit. `progress` is not called."""
-    body = {"branch": handle._named(branch), "dry_run": dry_run, "types": words(types)}
+    body = {"branch": handle._named(branch), "dry_run": dry_run, "message": message, "types": words(types)}
     return (yield from _worked(handle, IndexReport, "/ensure-indices", body, actor, engine))
 
 
@@ -52,12 +53,13 @@ def optimize(
     branch: str | None = None,
     *,
     actor: str | None = None,
+    message: str | None = None,
     engine: Literal["auto", "local", "spark"] = "auto",
     progress: UpkeepProgress | None = None,
     dry_run: bool = False,
 ) -> Ask[OptimizeReport]:
     """Compact the tables of a branch and complete their indexes, in one commit. `progress` is not called."""
-    body = {"branch": handle._named(branch), "dry_run": dry_run}
+    body = {"branch": handle._named(branch), "dry_run": dry_run, "message": message}
     return (yield from _worked(handle, OptimizeReport, "/optimize", body, actor, engine))
 
 

@@ -63,7 +63,8 @@ class Upload:
         if isinstance(error, KeyConflict) and (found := _PLACE.match(error.message)) is not None:
             name, line = self._place(int(found[1]))
             message = f"{name}:{line}: {error.message[found.end() :]}"
-            return KeyConflict(message, type_key=error.type_key, entity_id=error.entity_id)
+            places = [(*self._place(line), reason) for _, line, reason in error.places]
+            return KeyConflict(message, type_key=error.type_key, entity_id=error.entity_id, places=places)
         return error
 
     def _place(self, line: int) -> tuple[str, int]:

@@ -19,6 +19,7 @@ from omnigraph.graph.loading import Engine, Mode, edges_again_text
 from omnigraph.graph.merging import Asked
 from omnigraph.graph.sources import read_source
 from omnigraph.graph.transactions import Given, given_mutation
+from omnigraph.load.inputs import title_of
 from omnigraph.load.model import LoadResult, Progress
 from omnigraph.merge.resolutions import listed_resolutions
 from omnigraph.merge.result import MergeResult
@@ -125,6 +126,7 @@ def load(
     branch: str | None = None,
     base: str | None = None,
     actor: str | None = None,
+    message: str | None = None,
     engine: Engine = "auto",
     lenient: bool = False,
     format: Literal["jsonl", "parquet", "csv", "arrow"] | None = None,
@@ -151,7 +153,14 @@ def load(
         idempotency=(idempotency, "contents"),
     )
     upload = upload_of(data, format, type, edge, mapping)
-    params = {"branch": handle._named(branch), "from": base, "mode": mode, "if_commit": if_commit}
+    params = {
+        "branch": handle._named(branch),
+        "from": base,
+        "mode": mode,
+        "if_commit": if_commit,
+        "message": message,
+        "title": title_of(data),
+    }
     try:
         answer = yield Request(
             "POST",
@@ -205,6 +214,11 @@ def merge(
     return (yield from _merged(handle, "/branches/merge", body, asked))
 
 
+def rebase(handle: Handle, branch: str, onto: str = MAIN, **asked: Unpack[Asked]) -> Ask[MergeResult]:
+    """Bring a branch up to the newest state of another one, with the branch's own change on top."""
+    return (yield from _merged(handle, "/branches/rebase", {"branch": branch, "onto": onto}, asked))
+
+
 def revert(handle: Handle, commit: str, branch: str | None = None, **asked: Unpack[Asked]) -> Ask[MergeResult]:
     """Publish the inverse of a commit on a branch."""
     return (yield from _merged(handle, "/revert", {"commit": commit, "branch": handle._named(branch)}, asked))
@@ -222,7 +236,11 @@ def _merged(handle: Handle, path: str, body: dict[str, Any], asked: Asked) -> As
     options: dict[str, Any] = {name: asked[name] for name in sent if asked.get(name) is not None}  # type: ignore[literal-required]
     if asked.get("resolutions") is not None:
         options["resolutions"] = listed_resolutions(asked["resolutions"])
-    told = yield from handle._written(path, body | {"options": options or None}, asked.get("idempotency_key"))
+    wanted = asked.get("schema")
+    if wanted is not None:
+        options["schema"] = read_source(wanted, ".pg")[0]
+    sent_body = body | {"options": options or None, "message": asked.get("message")}
+    told = yield from handle._written(path, sent_body, asked.get("idempotency_key"))
     return results.merge_of(told[LIBRARY])
 
 
@@ -244,12 +262,18 @@ def delete_tag(handle: Handle, name: str, *, actor: str | None = None) -> Ask[No
 
 
 def apply_schema(
-    handle: Handle, schema: str | Path, *, allow_data_loss: bool = False, actor: str | None = None
+    handle: Handle,
+    schema: str | Path,
+    *,
+    branch: str | None = None,
+    allow_data_loss: bool = False,
+    actor: str | None = None,
+    message: str | None = None,
 ) -> Ask[Applied]:
-    """Make a schema the accepted one, in one commit; none when it is already."""
+    """Make a schema that of a branch, in one commit; none when it is already."""
     refuse_actor(actor)
-    body = {"schema_source": read_source(schema, ".pg")[0], "allow_data_loss": allow_data_loss}
-    told = yield from handle._written("/schema/apply", body)
+    body = {"schema_source": read_source(schema, ".pg")[0], "allow_data_loss": allow_data_loss, "message": message}
+    told = yield from handle._written("/schema/apply", body, params={"branch": handle._named(branch)})
     return results.applied_of(told, told[LIBRARY]["commit"])
 
 

@@ -14,7 +14,16 @@ from omnigraph import failpoints
 from omnigraph.cluster.desired import Desired
 from omnigraph.cluster.diagnostics import Findings
 from omnigraph.cluster.layout import Place
-from omnigraph.cluster.live import Live, is_untouched, look_at, opened, put_payload, remove_graph
+from omnigraph.cluster.live import (
+    ExportInProgress,
+    Live,
+    is_untouched,
+    look_at,
+    opened,
+    put_payload,
+    refuse_running_export,
+    remove_graph,
+)
 from omnigraph.cluster.plan import (
     DEPENDENCY_NOT_APPLIED,
     RECOVERY_PENDING,
@@ -184,6 +193,7 @@ class _Run:
                 self.state = forget_graph(self.place, self.state, record)
 
     def _delete(self, graph_id: str) -> None:
+        refuse_running_export(self.place, graph_id)
         remove_graph(self.place, graph_id)
         failpoints.hit("cluster.graph_deleted")
 
@@ -332,4 +342,6 @@ class _Run:
 
 
 def _code(error: OmnigraphError, otherwise: str) -> str:
+    if isinstance(error, ExportInProgress):
+        return "graph_delete_export_in_progress"
     return "injected_failpoint" if isinstance(error, FailpointError) else otherwise

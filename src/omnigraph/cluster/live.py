@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from omnigraph import failpoints
 from omnigraph.cluster.digests import file_digest
 from omnigraph.cluster.layout import Place, payload_path
-from omnigraph.errors import GraphNotFound, OmnigraphError, StorageError
+from omnigraph.commit.staging_jobs import BACKUP, list_jobs
+from omnigraph.errors import Conflict, GraphNotFound, OmnigraphError, StorageError
 from omnigraph.graph.entry import open as open_graph
 from omnigraph.graph.lifecycle import CLAIM
+from omnigraph.storage.objects import open_store
 
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph
@@ -90,6 +92,20 @@ def is_untouched(place: Place, graph_id: str) -> bool:
         return False
     live = look_at(place, graph_id)
     return live.exists and live.problem is None
+
+
+class ExportInProgress(Conflict):
+    """A graph is being copied to a backup, so it is not deleted now."""
+
+
+def refuse_running_export(place: Place, graph_id: str) -> None:
+    """Raise `ExportInProgress` while a backup of a graph is taken; the record of a dead backup counts until its lease ends."""
+    for job in list_jobs(open_store(place.graph_root(graph_id))):
+        if job.kind == BACKUP and not job.is_expired():
+            raise ExportInProgress(
+                f"a backup of the graph is being taken (by {job.process}); nothing was deleted, apply again when it has "
+                "ended"
+            )
 
 
 def remove_graph(place: Place, graph_id: str) -> None:

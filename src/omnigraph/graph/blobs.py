@@ -22,6 +22,7 @@ from omnigraph.graph.entities import types_of
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.query.entities import stored_columns
+from omnigraph.shown import Shown
 from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.tables.blobs import EXTERNAL, read_blob_range
 from omnigraph.storage.tables.table import ROW_ADDRESS, Table
@@ -31,7 +32,7 @@ LONGEST_RANGE = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class BlobValue:
+class BlobValue(Shown):
     """One blob cell at one snapshot. Managed bytes are read here; an external value is only a reference."""
 
     kind: Literal["managed", "external"]
@@ -112,7 +113,7 @@ def _etag(snapshot: Snapshot, type_key: str, entity_id: str, name: str) -> str:
 
 def _require_same_incarnation(store: ObjectStore, snapshot: Snapshot) -> None:
     """A snapshot of a branch that was deleted and made anew shows files that are gone, or are others'."""
-    if snapshot.branch == MAIN:
+    if snapshot.branch == MAIN or snapshot.state.retired:
         return
     ref = read_ref(store, snapshot.branch)
     if ref is None or ref.incarnation != snapshot.state.incarnation:

@@ -22,6 +22,7 @@ from omnigraph.commit.schema_files import (
     STATE,
     SchemaFiles,
     archive_path,
+    archived_source_path,
     staged_path,
 )
 from omnigraph.errors import LanguageError, SchemaContractError
@@ -29,6 +30,7 @@ from omnigraph.language.schema.build import compile_schema
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.schema.ir import SchemaIR, catalog_of, fingerprint
 from omnigraph.language.schema.printer import print_schema
+from omnigraph.shown import Shown
 from omnigraph.storage.objects import ObjectStore
 
 CONTRACT_FORMAT = 1
@@ -38,7 +40,7 @@ _STATE_FIELDS = {"format": int, "schema_version": int, "ir_hash": str, "fingerpr
 
 
 @dataclass(frozen=True)
-class Contract:
+class Contract(Shown):
     """An accepted schema: the source, its compiled form, and the identity domain of the graph it belongs to."""
 
     source: str
@@ -123,7 +125,7 @@ def read_contract(store: ObjectStore, published: Callable[[], ManifestState] | N
 
 
 def read_archived(store: ObjectStore, ir_hash: str, identity_domain: str) -> Contract:
-    """A schema that was accepted once, by the hash of its compiled form. Its source is made from that."""
+    """A schema that was accepted once, by the hash of its compiled form; its source is made from that where it was not kept."""
     compiled = store.get_or_none(archive_path(ir_hash)) or _staged(store, ir_hash)
     if compiled is None:
         raise SchemaContractError(
@@ -132,7 +134,9 @@ def read_archived(store: ObjectStore, ir_hash: str, identity_domain: str) -> Con
             path=archive_path(ir_hash),
         )
     ir = _compiled(compiled, archive_path(ir_hash))
-    return accept(print_schema(ir), ir, schema_version=0, identity_domain=identity_domain)
+    kept = store.get_or_none(archived_source_path(ir_hash))
+    source = None if kept is None else _same_meaning(kept, ir.catalog)
+    return accept(source or print_schema(ir), ir, schema_version=0, identity_domain=identity_domain)
 
 
 def read_first(store: ObjectStore, state: ManifestState, identity_domain: str) -> Contract:
@@ -264,14 +268,19 @@ def _refuse_foreign_compiled(
     )
 
 
-def _source(data: bytes, accepted: Catalog) -> str:
+def _same_meaning(data: bytes, accepted: Catalog) -> str | None:
+    """The text of a schema file when it means an accepted schema, else None."""
     try:
         source = data.decode()
         unchanged = fingerprint(compile_schema(source, SOURCE, accepted=True)) == fingerprint(accepted)
     except (LanguageError, UnicodeDecodeError):
-        unchanged = False
-        source = ""
-    if not unchanged:
+        return None
+    return source if unchanged else None
+
+
+def _source(data: bytes, accepted: Catalog) -> str:
+    source = _same_meaning(data, accepted)
+    if source is None:
         raise SchemaContractError(
             f"{SOURCE} no longer matches the accepted compiled schema; restore it and use `omnigraph schema apply` to "
             "change the schema",

@@ -40,7 +40,7 @@ def init(
     of `master` and `spark.*` settings.
     """
     embedder, source = Embedder(embedding), read_source(schema, ".pg")[0]
-    context = connect(_text(uri), storage_options=storage_options, durability=_durability(durability))
+    context = connect(_text(uri), storage_options=storage_options, durability=durability_mode(durability))
     contract = create(context, source, force=force, actor=actor)
     watch = SchemaWatch(context, contract)
     connection = Connection(context, watch, embedder, spark_options(spark), tuple(external_blobs))
@@ -67,7 +67,15 @@ def open(
     if mode not in ("rw", "ro"):
         raise BadRequest(f'mode is "rw" or "ro", not {mode!r}')
     embedder = Embedder(embedding)
-    context = connect(_text(uri), storage_options=storage_options, durability=_durability(durability))
+    context = connect(_text(uri), storage_options=storage_options, durability=durability_mode(durability))
+    record = context.place.look()
+    if record is not None and record.backup is not None:
+        if not record.backup.get("complete"):
+            raise BadRequest(
+                f"the backup at {context.root.uri} is being put in place, or that was interrupted; `omnigraph backup` and "
+                "`omnigraph restore` finish it"
+            )
+        mode = "ro"
     contract = open_for_writing(context) if mode == "rw" else open_for_reading(context)
     watch = SchemaWatch(context, contract)
     connection = Connection(context, watch, embedder, spark_options(spark), tuple(external_blobs), guard)
@@ -78,5 +86,6 @@ def _text(uri: str | os.PathLike[str]) -> str:
     return str(uri) if isinstance(uri, Path) else os.fspath(uri)
 
 
-def _durability(asked: str | None) -> str:
+def durability_mode(asked: str | None) -> str:
+    """The durability that a caller asked for, else that of the environment, else `process`."""
     return asked or os.environ.get("OMNIGRAPH_DURABILITY") or PROCESS

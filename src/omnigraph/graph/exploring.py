@@ -18,6 +18,7 @@ from omnigraph.graph.snapshot import Reference, Snapshot
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.suggest import did_you_mean, nearest_name
 from omnigraph.query.entities import Entities, open_edges, open_nodes
+from omnigraph.shown import Listing, Shown
 from omnigraph.values.render import plain
 
 Direction = Literal["out", "in"]
@@ -58,7 +59,7 @@ class NeighbourGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class Neighbours(Shown):
     """A node, the groups of its edges, and some of those edges with the nodes at their other ends, all of one commit."""
 
     commit: str
@@ -78,7 +79,7 @@ class Neighbours:
 
 
 @dataclass(frozen=True, slots=True)
-class BranchState:
+class BranchState(Shown):
     """A branch: its newest commit, and how many commits it has that main lacks (`ahead`) and the other way round."""
 
     name: str
@@ -152,7 +153,7 @@ class Exploring(Handle):
             heads[name] = manifest.load(name).head
             known |= manifest.commits(name)
         of_main = {commit.id for commit in reachable(known, heads[MAIN])}
-        found = []
+        found: Listing[BranchState] = Listing()
         for name in names:
             own = {commit.id for commit in newest_first(known, heads[name])}
             found.append(BranchState(name, known[heads[name]], len(own - of_main), len(of_main - own)))

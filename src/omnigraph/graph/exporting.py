@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from omnigraph.errors import BadRequest
 from omnigraph.graph.handle import NOW, Handle, SchemaOf
 from omnigraph.graph.snapshot import Reference
+from omnigraph.shown import with_bar
 
 if TYPE_CHECKING:
     from omnigraph.export.plan import ExportTable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 class Exporting(Handle):
     """Everything a graph holds at one snapshot, written down so that it loads back to an equal graph."""
 
+    @with_bar("export")
     def export(
         self,
         out: str | os.PathLike[str],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -26,6 +26,8 @@ from omnigraph.errors import (
     ReadSetChanged,
     SchemaChanged,
 )
+from omnigraph.graph.algorithms import WithAlgorithms
+from omnigraph.graph.backups import Backups
 from omnigraph.graph.blobs import BlobValue, find_blob
 from omnigraph.graph.entities import read_entity
 from omnigraph.graph.evolution import Evolution
@@ -33,7 +35,6 @@ from omnigraph.graph.exploring import Exploring
 from omnigraph.graph.exporting import Exporting
 from omnigraph.graph.handle import NOW, Handle, SchemaOf
 from omnigraph.graph.history import History
-from omnigraph.graph.loading import Loading
 from omnigraph.graph.merging import Merging
 from omnigraph.graph.pictures import Pictures
 from omnigraph.graph.snapshot import Reference, Snapshot
@@ -48,8 +49,12 @@ from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import Cancel
 from omnigraph.query.result import Result
 from omnigraph.query.run import Run
+from omnigraph.shown import Listing
 
 if TYPE_CHECKING:
+    import networkx as nx
+    from pyspark.sql import DataFrame
+
     from omnigraph.commit.updates import SchemaIs
     from omnigraph.graph.contract import Contract
     from omnigraph.mutation.execute import MutationResult
@@ -73,7 +78,18 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Graph(
-    Transactions, Loading, Merging, History, Upkeep, Evolution, Exporting, SparkTables, Pictures, Exploring, Handle
+    Transactions,
+    WithAlgorithms,
+    Merging,
+    History,
+    Upkeep,
+    Backups,
+    Evolution,
+    Exporting,
+    SparkTables,
+    Pictures,
+    Exploring,
+    Handle,
 ):
     """An open graph. `mode` "ro" writes nothing at all; "rw" heals what a dead writer left before it writes."""
 
@@ -131,14 +147,14 @@ class Graph(
         if kind is not None and kind not in COMMIT_KINDS:
             raise BadRequest(f"'{kind}' is no kind of commit; the kinds are {', '.join(sorted(COMMIT_KINDS))}")
         earliest, latest = micros(since), micros(until)
-        return [
+        return Listing(
             commit
             for commit in history(self._context.manifest, self._named(branch))
             if (actor is None or commit.actor == actor)
             and (kind is None or commit.kind == kind)
             and (earliest is None or commit.created_at >= earliest)
             and (latest is None or commit.created_at <= latest)
-        ]
+        )
 
     # --- entities ---------------------------------------------------------------------------------------------------
 
@@ -212,7 +228,7 @@ class Graph(
             return mutate(self._context, request, Mutation(compiled, bound))
 
         self._refuse_second_write()
-        result = self._under_schema(attempt)
+        result = self._under_schema(self._named(branch), attempt)
         self._spent = self._since is not None and result.commit is not None
         return result
 
@@ -263,10 +279,46 @@ class Graph(
         `memory_limit`: bytes its rows may take at a time, as a number or as in `"512MiB"`; `OMNIGRAPH_QUERY_MEMORY` or
         1 GiB unless given. A query that needs more raises `ResourceLimit`. `timeout`: seconds after which it raises
         `DeadlineExceeded`. `cancel`: its `cancel()`, called from another thread, makes this call raise `Cancelled`.
+        `engine`: "local" is this process; "spark" computes the same rows on Spark, for scans and joins that do not fit into the
+        memory here; "auto" takes Spark only when the plan would hold more than the memory limit.
         """
         refuse_engine(engine)
         request = Request(self._limits.with_request(memory_limit, timeout), cancel)
-        return answer(*self._prepared(source, name, params, branch, snapshot, schema, request))
+        compiled, run = self._prepared(source, name, params, branch, snapshot, schema, request)
+        if engine == "local":
+            return answer(compiled, run)
+        return self._on_spark_or_here(compiled, run, engine)
+
+    def query_frame(
+        self,
+        source: str | Path,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        branch: str | None = None,
+        snapshot: Reference = None,
+        schema: SchemaOf = NOW,
+        memory_limit: int | str | None = None,
+    ) -> DataFrame:
+        """The answer of a read query as a Spark data frame of one snapshot, which is not computed yet.
+
+        Vectors are arrays in it, U64 is a decimal. A traversal of several hops runs its rounds before this returns.
+        `memory_limit`: bytes the rows of one task may take at a time.
+        """
+        from omnigraph.query_spark.execute import Place, frame_on_spark
+
+        request = Request(self._limits.with_request(memory_limit, None))
+        compiled, run = self._prepared(source, name, params, branch, snapshot, schema, request)
+        return frame_on_spark(compiled, run, Place(self._context.root, self._spark))
+
+    def _on_spark_or_here(self, compiled: CompiledQuery, run: Run, engine: str) -> Result:
+        """The answer of Spark, when it is asked for or the local engine could not hold the rows."""
+        from omnigraph.query_spark.estimate import exceeds_memory
+        from omnigraph.query_spark.execute import Place, answer_on_spark
+
+        if engine == "auto" and not exceeds_memory(compiled, run):
+            return answer(compiled, run)
+        return answer_on_spark(compiled, run, Place(self._context.root, self._spark))
 
     def explain(
         self,
@@ -277,6 +329,7 @@ class Graph(
         branch: str | None = None,
         snapshot: Reference = None,
         analyze: bool = False,
+        engine: str = "local",
         schema: SchemaOf = NOW,
         memory_limit: int | str | None = None,
         timeout: float | None = None,
@@ -284,10 +337,16 @@ class Graph(
     ) -> Explanation:
         """How a read query is answered: its plan, what is pushed down, indexes and traversals; times with `analyze`.
 
-        The query runs, within the same limits as in `query`.
+        The query runs, within the same limits as in `query`. With `engine="spark"` the steps are its scans, what is pushed into
+        them, and Spark's own plan; it runs only with `analyze`.
         """
+        refuse_engine(engine)
         request = Request(self._limits.with_request(memory_limit, timeout), cancel, explaining=True)
         compiled, run = self._prepared(source, name, params, branch, snapshot, schema, request)
+        if engine == "spark":
+            from omnigraph.query_spark.execute import Place, explain_on_spark
+
+            return explain_on_spark(compiled, run, Place(self._context.root, self._spark), analyze=analyze)
         return explain(compiled, run, analyze=analyze)
 
     def _prepared(
@@ -307,6 +366,27 @@ class Graph(
         embed = connection.embedder.embed_query
         return compiled, start(view, contract.catalog, bound, connection.caches, embed, request)
 
+    def to_networkx(
+        self,
+        *,
+        types: Sequence[str] | None = None,
+        edges: Sequence[str] | None = None,
+        query: str | None = None,
+        params: Mapping[str, object] | None = None,
+        branch: str | None = None,
+        snapshot: Reference = None,
+        limit: int = 5_000_000,
+    ) -> nx.MultiDiGraph[Any]:
+        """A `MultiDiGraph` of one snapshot: nodes are `(type, id)`, edges have the key `(type, id)`, attributes Python values.
+
+        `types`: only these node types, and edges between them; `edges`: only these edge types. `query`: instead, what a query
+        returns as `object($x)` of nodes and edges. A property without a value is no attribute; blobs are left out. `limit`: more
+        nodes and edges than this are refused with ResourceLimit before they are read.
+        """
+        from omnigraph.graph.networks import Wanted, to_networkx
+
+        return to_networkx(self, Wanted(types, edges, query, params, limit), branch, snapshot)
+
     # --- recovery ---------------------------------------------------------------------------------------------------
 
     def refresh(self) -> list[Recovery]:
@@ -319,7 +399,7 @@ class Graph(
 
     def recoveries(self) -> list[Recovery]:
         """Every completed recovery of this graph."""
-        return audit.recoveries(self._context)
+        return Listing(audit.recoveries(self._context))
 
     def pending_operations(self) -> list[Sidecar]:
         """The recovery records that are waiting."""

@@ -9,10 +9,11 @@ from typing import Final, Literal, Self, TypeVar
 
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN, ManifestState
+from omnigraph.commit.place import settle
 from omnigraph.commit.recovery import heal
 from omnigraph.commit.updates import SchemaIs
 from omnigraph.embedding.embedder import Embedder
-from omnigraph.errors import BadRequest, LanguageError, SchemaChanged
+from omnigraph.errors import BadRequest, BranchNotFound, LanguageError, SchemaChanged
 from omnigraph.graph.contract import Contract
 from omnigraph.graph.schema_watch import SchemaWatch
 from omnigraph.graph.snapshot import Reference, Snapshot, resolve
@@ -20,6 +21,7 @@ from omnigraph.graph.sources import CompiledQueries
 from omnigraph.policy.actions import Guard, Need
 from omnigraph.query.caches import Caches
 from omnigraph.query.limits import Limits, limits_from_environment
+from omnigraph.shown import Shown
 from omnigraph.spark.options import SparkOptions
 
 SchemaOf = Literal["now", "then"]
@@ -72,7 +74,7 @@ class Door:
             found.embedder.close()
 
 
-class Handle:
+class Handle(Shown):
     """An open graph without its verbs; each family of verbs is a class on top of this one, and `Graph` is all of them."""
 
     #: Of a handle that `retrying` gives out: the state at the call. What is written must not have changed since.
@@ -156,18 +158,27 @@ class Handle:
         closed = ", closed" if self.is_closed else ""
         return f"{type(self).__name__}({self.uri!r}, mode={self.mode!r}, branch={self.branch!r}{closed})"
 
-    def contract(self) -> Contract:
-        """The accepted schema, checked against the files on disk when they changed."""
-        return self._watch.current()
+    def contract(self, branch: str | None = None, snapshot: Reference = None) -> Contract:
+        """The schema of a branch (this handle's unless given) as it is now, or that a snapshot was written under.
 
-    def schema(self) -> str:
-        """The accepted schema source."""
-        return self.contract().source
+        Main's is checked against the files on disk when they changed.
+        """
+        if snapshot is not None:
+            return self._view(branch, snapshot, THEN)[0]
+        name = self._named(branch)
+        if name == MAIN:
+            return self._watch.captured()[0]
+        return self._watch.of(self._context.manifest.load(name))
+
+    def schema(self, branch: str | None = None, *, snapshot: Reference = None) -> str:
+        """The source of the schema of a branch (this handle's unless given), or of the one that a snapshot was written under."""
+        return self.contract(branch, snapshot).source
 
     def snapshot(self, branch: str | None = None, at: Reference = None, *, schema: SchemaOf = NOW) -> Snapshot:
-        """The graph now, or at a commit id, manifest version or snapshot id.
+        """The graph now, or at a commit id, tag, manifest version, snapshot id, time (`"2026-11-16T13:10:00Z"`, a datetime,
+        `"main@{2 days ago}"`) or ancestor (`"main~3"`).
 
-        `schema`: what its types are called, today or `"then"`, when it was written.
+        `schema`: what its types are called, today on its branch or `"then"`, when it was written.
         """
         return at if isinstance(at, Snapshot) else self._seen(branch, at, schema)[1]
 
@@ -182,40 +193,60 @@ class Handle:
         if schema not in (NOW, THEN):
             raise BadRequest(f"schema is {NOW!r} or {THEN!r}, not {schema!r}")
         connection = self._door.connection()
-        context, watch = connection.context, connection.watch
-        # The schema first: one that is accepted meanwhile comes with a newer state, which is noticed.
-        captured = watch.captured()
-        contract, then = captured[0], schema == THEN
-        if isinstance(at, Snapshot):
-            state, then = at.state, at.then or then
-        else:
-            state = resolve(context.manifest, self._named(branch), at)
-        if then:
-            contract = watch.of(state, captured)
+        context, watch, then = connection.context, connection.watch, schema == THEN
+        name = self._named(branch)
+        if at is None and name == MAIN:
+            # The schema first: one that is accepted meanwhile comes with a newer state, which is noticed.
+            captured = watch.captured()
+            state = context.manifest.load()
+            contract = watch.of(state) if then else watch.of_head(state, captured)
         elif at is None:
-            contract = watch.of_head(state, captured)
+            state = context.manifest.load(name)
+            contract = watch.of(state)
+        else:
+            state = at.state if isinstance(at, Snapshot) else resolve(context.manifest, name, at)
+            then = then or (isinstance(at, Snapshot) and at.then)
+            today = watch.of_today(state)
+            contract = watch.of(state) if then else today
         return contract, Snapshot(state, context.tables, contract.names(), then)
 
     def _snapshot(self, state: ManifestState) -> Snapshot:
-        return Snapshot(state, self._context.tables, self.contract().names())
+        return Snapshot(state, self._context.tables, self._watch.of(state).names())
 
     def _named(self, branch: str | None) -> str:
         """The branch that is meant: the one that is given, else that of this handle. An empty text names no branch."""
         return self.branch if branch is None else branch
 
-    def _under_schema(self, write: Callable[[Contract, SchemaIs], _Result]) -> _Result:
-        """Run a write with the accepted schema; when that changes before its first effect, with the one that is then."""
+    def _under_schema(
+        self, branch: str, write: Callable[[Contract, SchemaIs], _Result], base: str | None = None
+    ) -> _Result:
+        """Run a write with the schema of its branch; when that changes before its first effect, with the one that is then.
+
+        `base`: the branch that it is made from when there is none of its name.
+        """
         for _ in range(SCHEMA_RESTART_BUDGET):
+            name, captured = self._captured(branch, base)
             try:
-                return write(*self._watch.captured())
+                return write(*captured)
             except (SchemaChanged, LanguageError) as error:
-                # What does not fit the files may fit the schema that a published change has not put there yet.
-                if isinstance(error, LanguageError) and not self._watch.is_changing():
+                # What does not fit may fit the schema that a published change has not put into the files yet, or that another
+                # process has given to the branch.
+                if isinstance(error, LanguageError) and not self._watch.look_again(name):
                     raise
                 # The change holds the lock until its files are in place; a dead one is settled.
-                with self._context.locks.hold(MAIN):
-                    heal(self._context, holding={MAIN})
-        return write(*self._watch.captured())
+                with self._context.locks.hold(name):
+                    heal(self._context, holding={name})
+                self._context.manifest.load(name)
+        return write(*self._captured(branch, base)[1])
+
+    def _captured(self, branch: str, base: str | None) -> tuple[str, tuple[Contract, SchemaIs]]:
+        """The schema a write relies on, and the branch that has it: the one that is written, or that it is made from."""
+        if base is None or branch == MAIN:
+            return branch, self._watch.captured(branch)
+        try:
+            return branch, self._watch.captured(branch)
+        except BranchNotFound:
+            return base, self._watch.captured(base)
 
     @property
     def _is_guarded(self) -> bool:
@@ -233,3 +264,4 @@ class Handle:
         if guard is not None:
             for need in needs:
                 guard.check(actor or self.actor, need)
+        settle(self._context, self._watch.original_domain)

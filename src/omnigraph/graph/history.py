@@ -8,7 +8,8 @@ from omnigraph.commit.branch_refs import read_ref
 from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.errors import BadRequest, BranchNotFound
 from omnigraph.graph.handle import NOW, Handle
-from omnigraph.graph.snapshot import Reference, Snapshot, named_state
+from omnigraph.graph.references import read_past
+from omnigraph.graph.snapshot import Reference, Snapshot, named_state, resolve
 from omnigraph.policy.actions import CHANGE, Need
 
 if TYPE_CHECKING:
@@ -87,8 +88,8 @@ class History(Handle):
         from omnigraph.changes.filter import read_filter
 
         commit = self._context.manifest.commit_near(commit_id, self.branch)
-        domain = self.contract().identity_domain
-        return commit_changes(self._context, domain, commit, read_filter(kinds, types, ops), limit, page_token)
+        identities = self._watch.identities()
+        return commit_changes(self._context, identities, commit, read_filter(kinds, types, ops), limit, page_token)
 
     # --- the feed ---------------------------------------------------------------------------------------------------
 
@@ -107,15 +108,16 @@ class History(Handle):
     ) -> FeedPage:
         """The next page of a branch's change feed.
 
-        From a `cursor` of an earlier poll, from a `start` ("now" unless given, "beginning", "after:<commit id>"), or on
-        from the page that gave `page_token`. Follow `next_page_token` until there is none; then keep the cursor.
+        From a `cursor` of an earlier poll, from a `start` ("now" unless given, "beginning", "after:" and a commit id or what else
+        names a snapshot, such as "after:main~3"), or on from the page that gave `page_token`. Follow `next_page_token` until
+        there is none; then keep the cursor.
         """
         from omnigraph.changes.feed import Poll, poll
         from omnigraph.changes.filter import read_filter
 
         wanted = read_filter(kinds, types, ops)
-        asked = Poll(self._named(branch), wanted, cursor, start, page_token, limit, max_commits)
-        return poll(self._context, self.contract().identity_domain, asked)
+        asked = Poll(self._named(branch), wanted, cursor, self._start(branch, start), page_token, limit, max_commits)
+        return poll(self._context, self._watch.identities(), asked)
 
     def baseline(
         self,
@@ -136,7 +138,8 @@ class History(Handle):
 
         contract, shown = self._view(branch, None, NOW)
         wanted = read_filter(kinds, types, ops)
-        return baseline(self._context, contract.identity_domain, contract.catalog, shown, shown.state, wanted, out)
+        identities = self._watch.identities()
+        return baseline(self._context, identities, contract.catalog, shown, shown.state, wanted, out)
 
     def spark_changes(
         self,
@@ -147,10 +150,12 @@ class History(Handle):
         kinds: Names = None,
         types: Names = None,
         ops: Names = None,
+        max_commits_per_trigger: int | None = None,
     ) -> DataFrame:
         """The change feed of a branch as a Spark structured stream: one row per change, images as JSON texts.
 
         Spark's checkpoint keeps how far a query has come; `cursor` or `start` say where a new one begins.
+        `max_commits_per_trigger`: a micro-batch has at most so many commits; all there are unless given.
         """
         from omnigraph.changes.filter import read_filter
         from omnigraph.changes.stream import Stream, stream_frame
@@ -159,13 +164,24 @@ class History(Handle):
 
         if cursor is not None and start is not None:
             raise BadRequest("give one of cursor and start, not both")
-        domain, wanted = self.contract().identity_domain, read_filter(kinds, types, ops)
-        track = track_of(self._context, domain, self._named(branch), wanted)
+        most = max_commits_per_trigger
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+            raise BadRequest(f"max_commits_per_trigger is a number from 1 on, not {most!r}")
+        identities, wanted = self._watch.identities(), read_filter(kinds, types, ops)
+        track = track_of(self._context, identities, self._named(branch), wanted)
         seen = track.start(start) if cursor is None else track.seen(cursor)
         # What Spark could not begin with is said here, not by a query that dies later.
         track.between(seen, track.head)
-        stream = Stream(self._context.root, domain, track.state.branch, wanted, track.cursor(seen))
+        stream = Stream(self._context.root, identities, track.state.branch, wanted, track.cursor(seen), most)
         return stream_frame(spark_session(options=self._spark), stream)
+
+    def _start(self, branch: str | None, start: str | None) -> str | None:
+        """A start of the feed with the id of the commit it names; a text that names none is told by the feed."""
+        prefix, colon, named = start.partition(":") if isinstance(start, str) else ("", "", "")
+        past = read_past(named) if prefix == "after" and colon else None
+        if past is None:
+            return start
+        return f"after:{resolve(self._context.manifest, self._named(branch), named).head}"
 
     def _target(self, target: ReadTarget) -> ManifestState:
         """The state that a read target names; a branch is meant before anything else of that name."""

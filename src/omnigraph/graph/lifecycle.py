@@ -6,7 +6,9 @@ holds the genesis commit. Until it is there the folder is not a graph, and a cla
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 
 import orjson
 
@@ -18,9 +20,9 @@ from omnigraph.commit.format import CURRENT
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.migrations import migrated
 from omnigraph.commit.model import MAIN, Lineage, TableEntry
-from omnigraph.commit.moved_root import refuse_if_moved
+from omnigraph.commit.place import ROOT_RECORD, PlaceRecord
 from omnigraph.commit.recovery import fresh_state, heal
-from omnigraph.commit.sidecar import Kind, Sidecar, UnreadableSidecar, list_sidecars, read_sidecar
+from omnigraph.commit.sidecar import Sidecar, UnreadableSidecar, list_sidecars, read_sidecar
 from omnigraph.errors import (
     AlreadyExists,
     AlreadyInitialized,
@@ -49,6 +51,7 @@ CLAIM = "__init_claim.json"
 TABLE_FOLDERS = ("nodes", "edges")
 
 failpoints.declare("init.after_claim", "init.after_tables", "init.after_schema_files", "init.after_manifest")
+failpoints.declare("discard.after_claim", "discard.after_manifest")
 
 
 def connect(
@@ -90,6 +93,7 @@ def create(context: CommitContext, source: str, *, force: bool = False, actor: s
         for name, data in contract.files().items():
             _put_new(context, name, data)
         context.store.put(schema_files.archive_path(contract.ir_hash), contract.files()[schema_files.COMPILED])
+        context.place.write(PlaceRecord(context.root.uri))
         failpoints.hit("init.after_schema_files")
         context.make_durable("")
         if not lock.still_held():
@@ -99,6 +103,38 @@ def create(context: CommitContext, source: str, *, force: bool = False, actor: s
         failpoints.hit("init.after_manifest")
         context.store.delete(CLAIM)
     return contract
+
+
+def discard(context: CommitContext) -> None:
+    """Remove a graph that the caller has just created and nobody has written to, as if its creator had died.
+
+    The claim comes back first, so that whoever dies in here leaves what the next creator removes. A graph with a commit of its
+    own stays as it is.
+    """
+    with context.locks.hold(MAIN):
+        context.manifest.forget(MAIN)
+        state = context.manifest.load(MAIN)
+        if state.version != 1:
+            return
+        incarnations = {f"{entry.identity[1]:016x}" for entry in state.tables.values()}
+        claim = {"incarnation": next(iter(incarnations), None), "created_at": now_micros()}
+        context.store.put(CLAIM, orjson.dumps(claim))
+        failpoints.hit("discard.after_claim")
+        context.store.delete_prefix(MANIFEST_PATH)
+        failpoints.hit("discard.after_manifest")
+        _remove_leftovers(context.store)
+        context.store.delete_prefix(schema_files.ARCHIVE)
+        context.store.delete(ROOT_RECORD)
+        context.manifest.forget(MAIN)
+    if context.root.is_local:
+        _remove_empty_folders(Path(context.root.uri))
+
+
+def _remove_empty_folders(root: Path) -> None:
+    """Remove the folder of a graph that is gone when nothing but locks and empty folders is left in it."""
+    left = [path for path in root.rglob("*") if path.is_file() and path.relative_to(root).parts[0] != "__locks"]
+    if not left:
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def _put_new(context: CommitContext, name: str, data: bytes) -> None:
@@ -209,14 +245,14 @@ def _create_manifest(context: CommitContext, entries: list[TableEntry], actor: s
 
 def open_for_writing(context: CommitContext) -> Contract:
     """Read-write: stamp check, migration of main, schema-state recovery, sidecars, then the state."""
-    _refuse_missing(context)
+    refuse_missing(context)
     stamp = _stamp(context)
-    refuse_if_moved(context.store, context.root)
     context.store.probe_create_if_absent()
     if stamp != CURRENT:
         with context.locks.hold(MAIN):
             migrated(context, MAIN)
     if context.store.exists(CLAIM):
+        _refuse_restoring(context)
         # The creator died right after the manifest: the graph is whole.
         context.store.delete(CLAIM)
     heal(context)
@@ -231,6 +267,15 @@ def open_for_writing(context: CommitContext) -> Contract:
         return checked_contract(context)
 
 
+def _refuse_restoring(context: CommitContext) -> None:
+    """A graph that is being restored is not whole before its last file is there."""
+    if b'"restore"' in (context.store.get_or_none(CLAIM) or b""):
+        raise GraphNotFound(
+            f"{context.root.uri} holds a graph whose restore is not finished or was interrupted; run `omnigraph restore` again",
+            uri=context.root.uri,
+        )
+
+
 def _stamp(context: CommitContext) -> int:
     """The format of main. A manifest that can not be read may have been torn by a power failure."""
     try:
@@ -243,8 +288,7 @@ def _stamp(context: CommitContext) -> int:
 
 def open_for_reading(context: CommitContext) -> Contract:
     """Read-only: stamp check and state; nothing is written, deleted or recovered."""
-    _refuse_missing(context)
-    refuse_if_moved(context.store, context.root)
+    refuse_missing(context)
     context.manifest.load()
     for sidecar in readable_sidecars(context.store):
         _refuse_unpromoted_schema(context, sidecar)
@@ -258,11 +302,13 @@ def checked_contract(context: CommitContext) -> Contract:
     return contract
 
 
-def _refuse_missing(context: CommitContext) -> None:
+def refuse_missing(context: CommitContext) -> None:
+    """Refuse a place that holds no whole graph, and say what it holds."""
     store, uri = context.store, context.root.uri
     if _has_manifest(store):
         return
     if store.exists(CLAIM):
+        _refuse_restoring(context)
         raise GraphNotFound(
             f"{uri} holds a graph whose creation is not finished or was interrupted; run `omnigraph init` there again",
             uri=uri,
@@ -291,7 +337,7 @@ def readable_sidecars(store: ObjectStore) -> list[Sidecar]:
 
 def _refuse_unpromoted_schema(context: CommitContext, sidecar: Sidecar) -> None:
     """A pending schema change is readable only when the live schema files are those the manifest names."""
-    if sidecar.kind is not Kind.SCHEMA_APPLY:
+    if not sidecar.moves_schema_files:
         return
     published = sidecar.published or context.manifest.find_commit(sidecar.branch, sidecar.commit.id) is not None
     if published and schema_files.live_target(context.store) == sidecar.schema_target:

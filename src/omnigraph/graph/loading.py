@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from omnigraph.commit.branch_refs import read_ref
 from omnigraph.commit.model import MAIN
 from omnigraph.commit.updates import SchemaIs
+from omnigraph.errors import BadRequest
 from omnigraph.graph.contract import Contract
 from omnigraph.graph.handle import Handle
 from omnigraph.policy.actions import BRANCH_CREATE, CHANGE, Need
+from omnigraph.shown import with_bar
 
 if TYPE_CHECKING:
     from omnigraph.load.model import LoadResult, Progress
@@ -32,6 +34,7 @@ def edges_again_text(types: Sequence[str]) -> str:
 class Loading(Handle):
     """Many rows as one commit."""
 
+    @with_bar("load")
     def load(
         self,
         data: Any,
@@ -40,6 +43,7 @@ class Loading(Handle):
         branch: str | None = None,
         base: str | None = None,
         actor: str | None = None,
+        message: str | None = None,
         engine: Engine = "auto",
         lenient: bool = False,
         format: Literal["jsonl", "parquet", "csv", "arrow"] | None = None,
@@ -59,7 +63,8 @@ class Loading(Handle):
         table with `type` or `edge`. `mode`: `append` refuses ids that exist; `merge` replaces their whole rows, so that what a
         row does not give becomes null or its default; `update` keeps what is not given of rows that exist; `overwrite` replaces
         every type that the input mentions. `base`: create the branch from this one when there is none of its name, together with
-        the load. `lenient`: a stream of JSON values in which what is unknown or wrong is passed over where that is possible.
+        the load. `message`: kept with the commit; what was loaded unless given.
+        `lenient`: a stream of JSON values in which what is unknown or wrong is passed over where that is possible.
         `mapping`: for tables, from their columns to `id`, `from`, `to` and properties; `ignore_extra`: other columns are left
         out instead of refused. `delimiter`: of CSV files; found out unless given. `idempotency_key`: a repeat of the call
         with the same contents returns the first answer and writes nothing; with other contents it is refused. With
@@ -68,7 +73,7 @@ class Loading(Handle):
         """
         from omnigraph.load.engine import choose
         from omnigraph.load.execute import Load
-        from omnigraph.load.inputs import Given, look_at
+        from omnigraph.load.inputs import Given, look_at, title_of
         from omnigraph.load.model import Request
         from omnigraph.load.scratch import Scratch
         from omnigraph.load.tabular import Columns
@@ -96,6 +101,8 @@ class Loading(Handle):
                     embedder=self._embedder,
                     base=base,
                     actor=actor or self.actor,
+                    message=message,
+                    title=title_of(data),
                     if_commit=if_commit,
                     idempotency_key=idempotency_key,
                     idempotency=idempotency,
@@ -105,13 +112,34 @@ class Loading(Handle):
                 )
                 return Load(self._context, request, inputs, choose(engine, inputs.size, self._spark), scratch).run()
 
-            inputs = look_at(given, scratch, self.contract().catalog)
-            result = self._under_schema(write)
+            name = self._named(branch)
+            inputs = look_at(given, scratch, self._captured(name, base)[1][0].catalog)
+            result = self._under_schema(name, write, base)
         finally:
             scratch.close()
         if result.report.edges_again:
             warnings.warn(edges_again_text(result.report.edges_again), stacklevel=2)
         return result
+
+    def load_frames(
+        self,
+        frames: Mapping[str, Any],
+        mode: Mode = "append",
+        **options: Any,
+    ) -> LoadResult:
+        """Load tables of several types as one commit, or none of them: `{"Person": people, "Knows": pairs}`.
+
+        A table is a data frame of Spark, pandas or polars, or an Arrow table; `node:T` and `edge:T` name types as well. Takes the
+        options of `load`.
+        """
+        from omnigraph.load.inputs import Frames
+
+        if not isinstance(frames, Mapping) or not frames or not all(isinstance(name, str) for name in frames):
+            raise BadRequest("give the frames by type, such as {'Person': people, 'Knows': pairs}")
+        for word in ("type", "edge", "format", "lenient", "delimiter"):
+            if options.get(word):
+                raise BadRequest(f"`{word}` is for `load`: the frames say themselves what they are")
+        return self.load(Frames(frames), mode, **options)
 
     def ingest(
         self,

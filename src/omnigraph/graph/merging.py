@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from omnigraph.commit.branches import delete_branch
-from omnigraph.commit.model import MAIN
+from omnigraph.commit.messages import checked_message
+from omnigraph.commit.model import MAIN, ManifestState
+from omnigraph.commit.schema_files import SchemaFiles
 from omnigraph.commit.updates import SchemaIs
 from omnigraph.errors import Conflict, OmnigraphError
-from omnigraph.graph.contract import Contract
+from omnigraph.graph.contract import Contract, accept
 from omnigraph.graph.handle import Handle
+from omnigraph.graph.schema_watch import SchemaWatch
+from omnigraph.graph.sources import read_source
+from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.policy.actions import BRANCH_DELETE, BRANCH_MERGE, CHANGE, Need
 from omnigraph.spark.options import refuse_unknown_engine
 
@@ -23,21 +29,66 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+class Accepted:
+    """The schemas of the states of one merge; that of the target is the one the merge was started under."""
+
+    def __init__(self, watch: SchemaWatch, contract: Contract, named: SchemaIs) -> None:
+        self._watch = watch
+        self._contract = contract
+        self._named = named
+
+    def _of(self, state: ManifestState) -> Contract:
+        if state.schema_hash == self._named.schema_hash:
+            return self._contract
+        if state.branch == MAIN:
+            # The text of main's schema lies in its files until another one takes its place.
+            newest = self._watch.captured()[0]
+            if newest.ir_hash == state.schema_hash:
+                return newest
+        return self._watch.of(state)
+
+    def of(self, state: ManifestState) -> SchemaIR:
+        """The schema that a state was written under."""
+        return self._of(state).ir
+
+    def source_of(self, state: ManifestState) -> str:
+        """Its text."""
+        return self._of(state).source
+
+    def files_of(self, state: ManifestState) -> SchemaFiles:
+        """Its files."""
+        return self._of(state).files()
+
+    def accepted(self, source: str, ir: SchemaIR, before: ManifestState) -> SchemaFiles:
+        """The files of a schema that follows that of a state."""
+        known = self._of(before)
+        version = known.schema_version + 1
+        return accept(source, ir, schema_version=version, identity_domain=known.identity_domain).files()
+
+
+def _text(given: str | Path | None) -> str | None:
+    return None if given is None else read_source(given, ".pg")[0]
+
+
 class Asked(TypedDict, total=False):
-    """What `merge`, `revert` and `cherry_pick` take alike."""
+    """What `merge`, `rebase`, `revert` and `cherry_pick` take alike."""
 
     actor: str | None
+    #: Kept with the commit; what is merged, taken back or applied unless given.
+    message: str | None
     #: Everything but the writing: the outcome, the counts and the conflicts.
     dry_run: bool
     #: Decides conflicts between the sides for "ours" (the target) or "theirs", but never against a rule of the schema.
     strategy: str | None
     #: A list of `{type_key, id, take: ours|theirs|base|value}`, or a JSON file of it.
     resolutions: Given | None
+    #: The schema that the merge is to lead to, `.pg` text or a path of it; it decides what the schemas disagree about.
+    schema: str | Path | None
     #: Changes to different properties of one entity are combined.
     property_level: bool
     #: A repeat of the call returns the first answer and writes nothing.
     idempotency_key: str | None
-    #: Conflicts carry the entity as base, ours and theirs have it.
+    #: Conflicts carry the entity as base, ours and theirs have it; they do unless this is False.
     images: bool
     #: Where large differences are judged; "auto" takes Spark from a million rows.
     engine: Literal["auto", "local", "spark"]
@@ -54,19 +105,37 @@ class Merging(Handle):
         Conflicts are raised together as `MergeConflicts`, and nothing is written; a dry run returns them.
         `delete_branch` removes the source afterwards; if that is refused, `stats` says why. For the rest see `Asked`.
         """
-        from omnigraph.merge.execute import merge
+        from omnigraph.merge.execute import merge, refuse_itself
 
+        refuse_itself(source, self._named(into))
         needs = [Need(BRANCH_MERGE, source, self._named(into))]
         self._check(asked, *needs, *([Need(BRANCH_DELETE, None, source)] if delete_branch else []))
 
         def attempt(contract: Contract, schema: SchemaIs) -> MergeResult:
-            options = self._options(asked, contract, schema)
-            return merge(self._context, contract.catalog, source, self._named(into), options)
+            options = self._options(asked, schema)
+            return merge(self._context, Accepted(self._watch, contract, schema), source, self._named(into), options)
 
-        result = self._under_schema(attempt)
+        result = self._under_schema(self._named(into), attempt)
         if not delete_branch or asked.get("dry_run"):
             return result
         return self._without_source(source, self._named(into), result)
+
+    def rebase(self, branch: str, onto: str = MAIN, **asked: Unpack[Asked]) -> MergeResult:
+        """Bring a branch up to the newest state of another one, schema and data, with the branch's own change on top.
+
+        One commit on the branch, with the head of `onto` as its second parent; a later merge of the branch brings its own change
+        only. Conflicts are those of a merge; "ours" is the branch, which is the one that is written.
+        """
+        from omnigraph.merge.execute import rebase, refuse_itself
+
+        refuse_itself(branch, onto, "rebase needs a branch and another one to bring it up to")
+        self._check(asked, Need(BRANCH_MERGE, onto, branch))
+
+        def attempt(contract: Contract, schema: SchemaIs) -> MergeResult:
+            options = self._options(asked, schema)
+            return rebase(self._context, Accepted(self._watch, contract, schema), branch, onto, options)
+
+        return self._under_schema(branch, attempt)
 
     def revert(self, commit: str, branch: str | None = None, **asked: Unpack[Asked]) -> MergeResult:
         """Publish the inverse of a commit on a branch; conflicts as in a merge, where later commits built on it."""
@@ -75,10 +144,10 @@ class Merging(Handle):
         self._check(asked, Need(CHANGE, self._named(branch)))
 
         def attempt(contract: Contract, schema: SchemaIs) -> MergeResult:
-            options = self._options(asked, contract, schema)
-            return revert(self._context, contract.catalog, commit, self._named(branch), options)
+            options = self._options(asked, schema)
+            return revert(self._context, Accepted(self._watch, contract, schema), commit, self._named(branch), options)
 
-        return self._under_schema(attempt)
+        return self._under_schema(self._named(branch), attempt)
 
     def cherry_pick(self, commit: str, onto: str | None = None, **asked: Unpack[Asked]) -> MergeResult:
         """Apply to a branch what one commit changed against its first parent; conflicts as in a merge."""
@@ -87,10 +156,12 @@ class Merging(Handle):
         self._check(asked, Need(CHANGE, self._named(onto)))
 
         def attempt(contract: Contract, schema: SchemaIs) -> MergeResult:
-            options = self._options(asked, contract, schema)
-            return cherry_pick(self._context, contract.catalog, commit, self._named(onto), options)
+            options = self._options(asked, schema)
+            return cherry_pick(
+                self._context, Accepted(self._watch, contract, schema), commit, self._named(onto), options
+            )
 
-        return self._under_schema(attempt)
+        return self._under_schema(self._named(onto), attempt)
 
     def _check(self, asked: Asked, *needs: Need) -> None:
         """Refuse what can not be asked, before anything is looked at; `needs`: what a write has to be allowed."""
@@ -100,20 +171,22 @@ class Merging(Handle):
             self._allow_write(asked.get("actor"), *needs)
         refuse_unknown_engine(asked.get("engine", "auto"))
 
-    def _options(self, asked: Asked, contract: Contract, schema: SchemaIs) -> Options:
+    def _options(self, asked: Asked, schema: SchemaIs) -> Options:
         from omnigraph.merge.options import Options, read_strategy
         from omnigraph.merge.resolutions import read_resolutions
 
         return Options(
             strategy=read_strategy(asked.get("strategy")),
-            resolutions=read_resolutions(asked.get("resolutions"), contract.catalog),
+            resolutions=read_resolutions(asked.get("resolutions")),
+            schema=_text(asked.get("schema")),
             property_level=asked.get("property_level", False),
-            images=asked.get("images", False),
+            images=asked.get("images", True),
             dry_run=asked.get("dry_run", False),
             engine=asked.get("engine", "auto"),
             spark=self._spark,
             requires=schema,
             actor=asked.get("actor") or self.actor,
+            message=checked_message(asked.get("message")),
             idempotency_key=asked.get("idempotency_key"),
         )
 

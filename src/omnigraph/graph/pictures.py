@@ -44,7 +44,7 @@ class Pictures(Handle):
             raise BadRequest(f"limit is a number of nodes from 1 to {MOST_NODES}, not {limit}")
         contract, view = self._view(branch, snapshot, NOW)
         if type is None:
-            return _of_schema(contract.catalog)
+            return picture_of_schema(contract.catalog)
         from omnigraph.graph.neighbourhood import Neighbourhood
 
         around = Neighbourhood(contract.catalog, view, limit)
@@ -53,15 +53,16 @@ class Pictures(Handle):
             around.grow()
         around.join()
         title = type if id is None else f"{type} {id}"
-        return Picture(title, around.marks(), around.lines(), around.is_complete)
+        return Picture(title, around.marks(), around.lines(), around.is_complete, tuple(contract.catalog.nodes))
 
 
-def _of_schema(catalog: Catalog) -> Picture:
+def picture_of_schema(catalog: Catalog) -> Picture:
+    """The node types of a schema and the edge types between them."""
     from omnigraph.drawing.picture import Line, Mark, Picture
 
     marks = tuple(Mark(name, name, name, _properties(node)) for name, node in catalog.nodes.items())
     lines = tuple(Line(edge.from_type, edge.to_type, name) for name, edge in catalog.edges.items())
-    return Picture("schema", marks, lines)
+    return Picture("schema", marks, lines, groups=tuple(catalog.nodes))
 
 
 def _properties(entity: EntityType) -> str:

@@ -1,21 +1,21 @@
-"""Following the schema of an open graph: a cheap probe of the three files, and a full check only when one changed."""
+"""The schemas of an open graph. A schema belongs to a state: that of main lies in three files, every one in the archive.
+
+Main's is followed by a cheap probe of the three files, and checked in full only when one changed. That of any other state is
+the one its fence row names; what is archived under a hash never changes, so it is read once.
+"""
 
 from __future__ import annotations
 
 import threading
 
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.model import ManifestState
+from omnigraph.commit.model import MAIN, ManifestState
 from omnigraph.commit.schema_files import FILES
-from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.updates import SchemaIs
-from omnigraph.errors import SchemaContractError
+from omnigraph.errors import BranchNotFound, SchemaContractError
 from omnigraph.graph.contract import Contract, check_domain, read_archived, read_first
 from omnigraph.graph.lifecycle import checked_contract, readable_sidecars
 from omnigraph.storage.round_trips import at_once
-
-#: The schema of the states that do not name theirs: those of an older format, until its first change.
-FIRST = ""
 
 
 class SchemaWatch:
@@ -30,12 +30,27 @@ class SchemaWatch:
         self._archived: dict[str, Contract] = {}
         self._lock = threading.Lock()
 
-    def current(self) -> Contract:
-        """The accepted schema now. Raises when the files on disk contradict each other or belong to another graph."""
-        return self.captured()[0]
+    def identities(self) -> tuple[str, ...]:
+        """Which graph this is, then which it was before it was moved or copied.
 
-    def captured(self) -> tuple[Contract, SchemaIs]:
-        """The accepted schema now, and the requirement of a write that relies on it."""
+        No request is made unless it was not written since then.
+        """
+        return self._context.place.identities(self._contract.identity_domain)
+
+    @property
+    def original_domain(self) -> str:
+        """Which graph this is or was copied from, as its schema files said when it was opened."""
+        return self._contract.identity_domain
+
+    def captured(self, branch: str = MAIN) -> tuple[Contract, SchemaIs]:
+        """The schema of a branch, and the requirement of a write that relies on it.
+
+        That of main is the accepted schema now; raises when the files on disk contradict each other or belong to another graph.
+        That of another branch is the one this process has seen last: a write that relies on an older one is told so.
+        """
+        if branch != MAIN:
+            state = self._context.manifest.last_seen(branch).state
+            return self.of(state), SchemaIs(state.schema_hash)
         with at_once(self._context.root) as requests:
             stamps = tuple(requests.map(self._context.store.stamp, FILES))
         with self._lock:
@@ -63,29 +78,49 @@ class SchemaWatch:
         return contract, self._context.manifest.last_seen().state.schema_hash
 
     def is_changing(self) -> bool:
-        """Whether a schema change is under way, or died on its way."""
-        return any(sidecar.kind is Kind.SCHEMA_APPLY for sidecar in readable_sidecars(self._context.store))
+        """Whether a change of main's schema is under way, or died on its way."""
+        return any(sidecar.moves_schema_files for sidecar in readable_sidecars(self._context.store))
 
-    def of(self, state: ManifestState, captured: tuple[Contract, SchemaIs]) -> Contract:
+    def of(self, state: ManifestState) -> Contract:
         """The schema that a state was written under, as it was then."""
-        contract, named = captured
-        if state.schema_hash in (contract.ir_hash, named.schema_hash):
-            return contract
-        store, name = self._context.store, state.schema_hash or FIRST
         with self._lock:
-            known = self._archived.get(name)
-        if known is None:
-            if state.schema_hash is None:
-                known = read_first(store, state, contract.identity_domain)
-            else:
-                known = read_archived(store, state.schema_hash, contract.identity_domain)
-            with self._lock:
-                self._archived[name] = known
+            contract, known = self._contract, self._archived.get(state.schema_hash or "")
+        if state.schema_hash == contract.ir_hash:
+            return contract
+        if known is not None:
+            return known
+        store = self._context.store
+        if state.schema_hash is None:
+            # A graph of an older format, which does not say so until its first schema change.
+            if self._context.manifest.last_seen().state.schema_hash is None:
+                return contract
+            known = read_first(store, state, contract.identity_domain)
+        else:
+            known = read_archived(store, state.schema_hash, contract.identity_domain)
+        with self._lock:
+            self._archived[state.schema_hash or ""] = known
         return known
 
     def of_head(self, state: ManifestState, captured: tuple[Contract, SchemaIs]) -> Contract:
-        """The schema to read the newest state with. It is ahead of the files for as long as a change takes to promote them."""
+        """The schema to read main's newest state with. It is ahead of the files for as long as a change takes to promote them."""
         contract, named = captured
         if state.schema_hash in (contract.ir_hash, named.schema_hash) or not self.is_changing():
             return contract
-        return self.of(state, captured)
+        return self.of(state)
+
+    def of_today(self, state: ManifestState) -> Contract:
+        """The schema that the branch of a state has now; of a branch that is gone the one of the state."""
+        if state.branch == MAIN:
+            return self.captured()[0]
+        try:
+            head = self._context.manifest.last_seen(state.branch).state
+        except BranchNotFound:
+            return self.of(state)
+        return self.of(head if head.incarnation == state.incarnation else state)
+
+    def look_again(self, branch: str) -> bool:
+        """Read the state of a branch; whether its schema is another one than was seen last. Of main the files say it."""
+        if branch == MAIN:
+            return self.is_changing()
+        before = self._context.manifest.last_seen(branch).state.schema_hash
+        return self._context.manifest.load(branch).schema_hash != before

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import dropwhile, islice
 from typing import Any
 
-from omnigraph.commit.history import state_of
+from omnigraph.commit.branch_refs import read_ref
+from omnigraph.commit.history import first_parents, state_of
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import MAIN, Identity, ManifestState, TableEntry, sorted_entries
-from omnigraph.errors import BadRequest, HistoricalVersionReclaimed, NotFound
-from omnigraph.ids import is_ulid
+from omnigraph.commit.model import MAIN, Commit, Identity, ManifestState, TableEntry, sorted_entries
+from omnigraph.errors import BadRequest, BranchNotFound, CommitNotFound, HistoricalVersionReclaimed, NotFound
+from omnigraph.graph.references import Past, micros_of_datetime, read_past
+from omnigraph.ids import is_ulid, now_micros
+from omnigraph.shown import Shown
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import Missing
 from omnigraph.storage.tables.table import Table
@@ -22,7 +28,7 @@ _SNAPSHOT_ID = re.compile(r"manifest:(?P<branch>.+):v(?P<version>[0-9]{1,20})")
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class Snapshot(Shown):
     """The graph as of one commit. Later writes do not change what it shows."""
 
     state: ManifestState
@@ -92,29 +98,102 @@ class Snapshot:
         }
 
 
-Reference = Snapshot | str | int | None
+Reference = Snapshot | str | int | datetime | None
 
 
-def resolve(manifest: Manifest, branch: str, reference: str | int | None) -> ManifestState:
-    """The state that a caller names: nothing (the branch now), a commit id, a tag, a manifest version or a snapshot id."""
+def resolve(manifest: Manifest, branch: str, reference: str | int | datetime | None) -> ManifestState:
+    """The state that a caller names: nothing (the branch now), a commit id, a tag, a branch, a manifest version, a snapshot id, a
+    time, or an ancestor of one of them.
+    """
     found = named_state(manifest, branch, reference)
     if found is None:
         raise BadRequest(
-            f"'{reference}' names no snapshot: give a commit id, a tag, a manifest version or a snapshot id "
-            "such as manifest:main:v7"
+            f"'{reference}' names no snapshot: give a commit id, a tag, a manifest version, a snapshot id such as "
+            "manifest:main:v7, a time such as 2026-11-16T13:10:00Z, main@{2 days ago} or main~3"
         )
     return found
 
 
-def named_state(manifest: Manifest, branch: str, reference: str | int | None) -> ManifestState | None:
-    """The state that a caller names; None for a text that can not name one and is no tag."""
+def named_state(manifest: Manifest, branch: str, reference: str | int | datetime | None) -> ManifestState | None:
+    """The state that a caller names; None for a text that can not name one and is neither a tag nor a branch.
+
+    In this order: a manifest version, a snapshot id, a commit id, a name, a time or ancestor. A name that is both a tag and a
+    branch is refused.
+    """
     if reference is None:
         return manifest.load(branch)
+    if isinstance(reference, datetime):
+        return _state_in(manifest, branch, Past("", micros_of_datetime(reference), 0), reference.isoformat())
     text = str(reference)
     named = _VERSION.fullmatch(text) or _SNAPSHOT_ID.fullmatch(text)
     if named is not None:
         return manifest.load_at(named.groupdict().get("branch", branch), int(named["version"]))
     if is_ulid(text):
         return state_of(manifest, manifest.commit_near(text, branch))
-    tagged = manifest.load(MAIN).tags.get(text)
-    return None if tagged is None else state_of(manifest, manifest.commit_near(tagged, branch))
+    start = _named(manifest, text)
+    if start is not None:
+        return manifest.load(text) if start.branch is not None else state_of(manifest, _commit(manifest, start, branch))
+    past = read_past(text)
+    return None if past is None else _state_in(manifest, branch, past, text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What a name stands for: a branch, or a commit."""
+
+    branch: str | None = None
+    commit: str | None = None
+
+
+def _named(manifest: Manifest, name: str) -> _Start | None:
+    """What a tag or a branch of this name stands for; None when there is neither."""
+    tagged = manifest.load(MAIN).tags.get(name)
+    is_branch = name == MAIN or read_ref(manifest.store, name) is not None
+    if tagged is not None and is_branch:
+        raise BadRequest(
+            f"'{name}' is a tag and a branch; give the commit id {tagged} for the tag, or branch= for the branch"
+        )
+    return _Start(commit=tagged) if tagged is not None else _Start(branch=name) if is_branch else None
+
+
+def _commit(manifest: Manifest, start: _Start, branch: str) -> Commit:
+    assert start.commit is not None, "a start is a branch or a commit"
+    return manifest.commit_near(start.commit, branch)
+
+
+def _state_in(manifest: Manifest, branch: str, past: Past, text: str) -> ManifestState:
+    """The state that a time, an ancestor or both name, along first parents: what a branch was, not what was merged into it."""
+    start = _Start(branch=branch) if not past.name else _named(manifest, past.name)
+    if start is None and is_ulid(past.name):
+        start = _Start(commit=past.name)
+    if start is None:
+        raise BranchNotFound(f"'{past.name}' in '{text}' is neither a branch nor a tag nor a commit", branch=past.name)
+    if past.moment is not None and start.branch is None:
+        raise BadRequest(
+            f"'{text}' names no snapshot: only a branch has been something at a time, '{past.name}' is a commit"
+        )
+    if past.moment is not None and past.moment > now_micros():
+        raise BadRequest(f"'{text}' lies in the future; a snapshot is of the past")
+    if start.branch is not None:
+        head = manifest.load(start.branch).head
+        known: Mapping[str, Commit] = manifest.commits(start.branch)
+    else:
+        commit = _commit(manifest, start, branch)
+        head, known = commit.id, _known_with(manifest, commit, branch)
+    chain = first_parents(known, head)
+    if past.moment is not None:
+        chain = dropwhile(lambda commit: commit.created_at > (past.moment or 0), chain)
+    found = next(islice(chain, past.back, None), None)
+    if found is None:
+        raise CommitNotFound(f"'{text}' lies before the first commit that '{past.name or branch}' has", commit=text)
+    return state_of(manifest, found)
+
+
+def _known_with(manifest: Manifest, commit: Commit, branch: str) -> Mapping[str, Commit]:
+    """The commits of a manifest that has this one."""
+    for name in (branch, MAIN, commit.branch):
+        with suppress(BranchNotFound):
+            known = manifest.commits(name)
+            if commit.id in known:
+                return known
+    return {commit.id: commit}

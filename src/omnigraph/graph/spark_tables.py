@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from omnigraph.errors import BadRequest
+from omnigraph.graph.contract import Contract
 from omnigraph.graph.handle import NOW, Handle, SchemaOf
-from omnigraph.graph.snapshot import Reference
+from omnigraph.graph.snapshot import Reference, Snapshot
 from omnigraph.language.schema.catalog import EdgeType, NodeType
+from omnigraph.policy.actions import CHANGE, Need
+from omnigraph.storage.root import Root
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from omnigraph.spark.source import SourceTable
+
+_WORD = re.compile(r"\w*", re.ASCII)
 
 
 class SparkTables(Handle):
@@ -32,29 +41,136 @@ class SparkTables(Handle):
 
         Edges have `src` and `dst`. Blob properties are left out; vectors are arrays, U64 is a decimal.
         """
-        from omnigraph.query.entities import stored_columns
         from omnigraph.spark.session import spark_session
-        from omnigraph.spark.source import SourceTable, spark_frame
-        from omnigraph.values.columns import arrow_type
+        from omnigraph.spark.source import spark_frame
 
         contract, shown = self._view(branch, snapshot, schema)
-        kind, _, name = type_key.partition(":")
-        entity = {"node": contract.catalog.nodes.get(name), "edge": contract.catalog.edges.get(name)}.get(kind)
-        if not isinstance(entity, NodeType | EdgeType):
-            raise BadRequest(f"there is no type '{type_key}'; write node:Type or edge:Type")
-        entry = shown.entry(type_key)
-        if entry.part is not None:
-            raise BadRequest(
-                f"commit {shown.commit} was published together with others, and the executors know only the state after all "
-                "of them; read it with `query` or `export`, or take the last commit of its group"
-            )
-        table = shown.open(type_key)
-        stored = stored_columns(entity, table)
-        found: dict[str, tuple[str | None, pa.DataType]] = {
-            place: (place, pa.string()) for place in ("id", "src", "dst") if place in stored
-        }
-        for declared in entity.properties.values():
-            if not declared.type.is_blob:
-                found[declared.name] = (stored[declared.name], arrow_type(declared.type))
-        source = SourceTable(self._context.root, entry.location, entry.version, found)
+        source = source_table(self._context.root, contract, shown, type_key)
         return spark_frame(spark_session(options=self._spark), source, columns)
+
+    def register_views(
+        self, spark: Any = None, prefix: str = "", *, branch: str | None = None, snapshot: Reference = None
+    ) -> list[str]:
+        """Make a temporary view of Spark SQL for every type, all of one snapshot; returns their names.
+
+        `spark`: the session that gets them, the one of this graph unless given. A view has the name of its type behind `prefix`.
+        """
+        from omnigraph.spark.session import spark_session
+        from omnigraph.spark.source import spark_frame
+
+        if not _WORD.fullmatch(prefix):
+            raise BadRequest(f"a prefix of views has letters, digits and underscores, not {prefix!r}")
+        session = spark_session(options=self._spark) if spark is None else spark_session(spark)
+        contract, shown = self._view(branch, snapshot, NOW)
+        root, names = self._context.root, []
+        for type_key in _type_keys(contract):
+            name = prefix + type_key.partition(":")[2]
+            spark_frame(session, source_table(root, contract, shown, type_key)).createOrReplaceTempView(name)
+            names.append(name)
+        return names
+
+    def graph_frames(
+        self, *, branch: str | None = None, snapshot: Reference = None, qualified: bool = False
+    ) -> tuple[DataFrame, DataFrame]:
+        """Vertices and edges of one snapshot as GraphFrames takes them: `GraphFrame(*g.graph_frames())`.
+
+        Vertices have `id`, `type` and the properties of all node types; edges `src`, `dst`, `relationship` (their type), `id` and
+        the properties of all edge types. A property of different types in two types is text. `qualified`: ids are `Type:id`,
+        needed where nodes of two types have the same id; without it such a graph is refused.
+        """
+        from omnigraph.graph.graph_frames import edges_of, refuse_shared_ids, vertices_of
+        from omnigraph.spark.session import spark_session
+        from omnigraph.spark.source import spark_frame
+
+        contract, shown = self._view(branch, snapshot, NOW)
+        session, root = spark_session(options=self._spark), self._context.root
+        frames = {key: spark_frame(session, source_table(root, contract, shown, key)) for key in _type_keys(contract)}
+        nodes = {key.partition(":")[2]: frame for key, frame in frames.items() if key.startswith("node:")}
+        edges = {key.partition(":")[2]: frame for key, frame in frames.items() if key.startswith("edge:")}
+        if not qualified:
+            refuse_shared_ids(nodes)
+        ends = {name: (edge.from_type, edge.to_type) for name, edge in contract.catalog.edges.items()}
+        return vertices_of(session.sql, nodes, qualified), edges_of(session.sql, edges, ends, qualified)
+
+    def stream_load(
+        self,
+        stream: DataFrame,
+        mode: str = "append",
+        *,
+        checkpoint: str,
+        type: str | None = None,
+        edge: str | None = None,
+        branch: str | None = None,
+        mapping: Mapping[str, str] | None = None,
+        ignore_extra: bool = False,
+        rejects: str | None = None,
+        available_now: bool = False,
+        actor: str | None = None,
+    ) -> StreamingQuery:
+        """Load a stream of Spark: every micro-batch is one commit, which a restart neither repeats nor loses.
+
+        `checkpoint`: the folder in which Spark keeps how far the query has come; a restart with the same one goes on. `mode`:
+        append, merge or update. `rejects`: a folder for rows that the graph refuses, with the reasons; else they stop the stream.
+        `available_now`: load what there is by now, then stop.
+        """
+        import json
+
+        from omnigraph.spark import register
+
+        self._allow_write(actor, Need(CHANGE, self._named(branch)))
+        if not getattr(stream, "isStreaming", False):
+            raise BadRequest(
+                "`stream_load` takes a stream, such as spark.readStream…load(); give a data frame to `load`"
+            )
+        # What the sink could not work with is said here, not by a query that dies later.
+        from pyspark_omnigraph.target import target_of
+
+        said = {
+            "graph": self.uri,
+            "branch": self._named(branch),
+            "type": type,
+            "edge": edge,
+            "loadMode": mode,
+            "mapping": json.dumps(dict(mapping or {})),
+            "ignoreExtra": str(ignore_extra).lower(),
+            "rejects": rejects,
+            "actor": actor or self.actor,
+            **{f"storage.{name}": value for name, value in self._context.root.options},
+        }
+        options = {name: value for name, value in said.items() if value is not None}
+        target_of(options, tuple(stream.columns), overwrite=False)
+        register(stream.sparkSession)
+        writer = stream.writeStream.format("omnigraph").options(**options).option("checkpointLocation", checkpoint)
+        return (writer.trigger(availableNow=True) if available_now else writer).start()
+
+
+def _type_keys(contract: Contract) -> list[str]:
+    """Every type of a schema: nodes before edges, then by name."""
+    catalog = contract.catalog
+    return [*(f"node:{name}" for name in sorted(catalog.nodes)), *(f"edge:{name}" for name in sorted(catalog.edges))]
+
+
+def source_table(root: Root, contract: Contract, shown: Snapshot, type_key: str) -> SourceTable:
+    """The table of a type, such as `node:Person`, at one snapshot, as Spark's tasks open it."""
+    from omnigraph.query.entities import stored_columns
+    from omnigraph.spark.source import SourceTable
+    from omnigraph.values.columns import arrow_type
+
+    kind, _, name = type_key.partition(":")
+    entity = {"node": contract.catalog.nodes.get(name), "edge": contract.catalog.edges.get(name)}.get(kind)
+    if not isinstance(entity, NodeType | EdgeType):
+        raise BadRequest(f"there is no type '{type_key}'; write node:Type or edge:Type")
+    entry = shown.entry(type_key)
+    if entry.part is not None:
+        raise BadRequest(
+            f"commit {shown.commit} was published together with others, and the executors know only the state after all "
+            "of them; read it with `query` or `export`, or take the last commit of its group"
+        )
+    stored = stored_columns(entity, shown.open(type_key))
+    found: dict[str, tuple[str | None, pa.DataType]] = {
+        place: (place, pa.string()) for place in ("id", "src", "dst") if place in stored
+    }
+    for declared in entity.properties.values():
+        if not declared.type.is_blob:
+            found[declared.name] = (stored[declared.name], arrow_type(declared.type))
+    return SourceTable(root, entry.location, entry.version, found)

@@ -48,7 +48,7 @@ class Transactions(Handle):
         """
         self._allow_write(actor, Need(CHANGE, self._named(branch)))
         self._refuse_second_write()
-        contract, accepted = self._watch.captured()
+        contract, accepted = self._watch.captured(self._named(branch))
         request = self._write_request(
             contract,
             accepted,
@@ -95,7 +95,7 @@ class Transactions(Handle):
             assert transaction.result is not None
             return transaction.result
 
-        return self._under_schema(attempt)
+        return self._under_schema(self._named(branch), attempt)
 
     def _write_request(self, contract: Contract, accepted: SchemaIs, branch: str | None, **options: Any) -> Request:
         """What a write is asked for beside its mutations; `options` are fields of the request."""

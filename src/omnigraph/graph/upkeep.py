@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from omnigraph.graph.handle import Handle
 from omnigraph.policy.actions import ADMIN, Need
+from omnigraph.shown import with_bar
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.cleanup import CleanupReport
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
 class Upkeep(Handle):
     """Derived state and storage of a graph. No answer depends on any of it."""
 
+    @with_bar("indexes")
     def ensure_indices(
         self,
         branch: str | None = None,
         *,
         types: Collection[str] | str | None = None,
         actor: str | None = None,
+        message: str | None = None,
         engine: Literal["auto", "local", "spark"] = "auto",
         progress: UpkeepProgress | None = None,
         dry_run: bool = False,
@@ -36,7 +39,7 @@ class Upkeep(Handle):
 
         `types`: only those of one type or of some, such as `node:Person` or `edge:Knows`. `engine`: where they are built; "auto"
         takes Spark for tables of very many rows. `progress`: called with the stage, how many rows of it are done, and how
-        many there are. `dry_run`: only say what would be built.
+        many there are. `dry_run`: only say what would be built. `message`: kept with the commit.
         """
         # The writers are loaded when something is written: a reader starts faster without them.
         from omnigraph.maintenance.indexes import ensure_indices, preview
@@ -44,20 +47,23 @@ class Upkeep(Handle):
 
         workplace = Workplace(self._context.root, engine, self._spark, progress)
         if dry_run:
-            return preview(self._context, self.contract().catalog, self._named(branch), types)
+            return preview(self._context, self.contract(branch).catalog, self._named(branch), types)
         self._allow_write(actor, Need(ADMIN))
         place, who = self._named(branch), actor or self.actor
         return self._under_schema(
+            place,
             lambda contract, schema: ensure_indices(
-                self._context, contract.catalog, place, schema, types, who, workplace
-            )
+                self._context, contract.catalog, place, schema, types, who, workplace, message
+            ),
         )
 
+    @with_bar("optimize")
     def optimize(
         self,
         branch: str | None = None,
         *,
         actor: str | None = None,
+        message: str | None = None,
         engine: Literal["auto", "local", "spark"] = "auto",
         progress: UpkeepProgress | None = None,
         dry_run: bool = False,
@@ -66,18 +72,19 @@ class Upkeep(Handle):
 
         `engine`: where indexes are built and fragments rewritten; "auto" takes Spark for tables of very many rows.
         `progress`: called with the stage, how many rows of it are done, and how many there are. `dry_run`: only say what
-        would be done.
+        would be done. `message`: kept with the commit.
         """
         from omnigraph.maintenance.optimize import optimize, preview
         from omnigraph.maintenance.workplace import Workplace
 
         workplace = Workplace(self._context.root, engine, self._spark, progress)
         if dry_run:
-            return preview(self._context, self.contract().catalog, self._named(branch))
+            return preview(self._context, self.contract(branch).catalog, self._named(branch))
         self._allow_write(actor, Need(ADMIN))
         place, who = self._named(branch), actor or self.actor
         return self._under_schema(
-            lambda contract, schema: optimize(self._context, contract.catalog, place, schema, who, workplace)
+            place,
+            lambda contract, schema: optimize(self._context, contract.catalog, place, schema, who, workplace, message),
         )
 
     def cleanup(
@@ -156,4 +163,4 @@ class Upkeep(Handle):
         """Rows, fragments, versions, bytes and index coverage of each type, and what maintenance would gain."""
         from omnigraph.maintenance.stats import graph_stats
 
-        return graph_stats(self._context, self.contract().catalog, self._named(branch))
+        return graph_stats(self._context, self.contract(branch).catalog, self._named(branch))

@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Literal
 from omnigraph.commit import schema_files
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import ManifestState
-from omnigraph.commit.moved_root import ROOT_RECORD, refuse_if_moved
-from omnigraph.errors import BadRequest, GraphMoved, GraphNotFound, OmnigraphError
+from omnigraph.errors import BadRequest, GraphNotFound
 from omnigraph.graph.contract import Contract, read_archived, read_contract, read_first
 from omnigraph.graph.lifecycle import connect, open_for_writing
 from omnigraph.language.schema.catalog import Catalog
-from omnigraph.storage.digests import digest_of, read_log
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.verify_report import Damage, Restored, VerifyReport
@@ -73,7 +71,6 @@ def verify_graph(
         raise GraphNotFound(
             f"there is no graph at {context.root.uri}; create one with `omnigraph init`", uri=context.root.uri
         )
-    _refuse_moved(context)
     workplace = Workplace(context.root, engine, options, progress)
     schemas = _Schemas(context)
     found = verification.verify(context, schemas.of, deep=deep, workplace=workplace, schema_damages=schemas.damages)
@@ -87,18 +84,6 @@ def verify_graph(
     report = verification.record(context, found) if record else found.report
     repairable = shown(context, plan_repair(context, found)) if not report.ok else ()
     return replace(report, repaired=repaired, repairable=repairable)
-
-
-def _refuse_moved(context: CommitContext) -> None:
-    """A graph that was moved is not damaged: its branches look in the place where they were made."""
-    try:
-        refuse_if_moved(context.store, context.root)
-    except GraphMoved:
-        data = context.store.get_or_none(ROOT_RECORD)
-        if data is None or read_log(context.store).matches(ROOT_RECORD, digest_of(data)) is not False:
-            raise
-    except OmnigraphError:
-        return  # the record, or a ref, is damaged and will be reported
 
 
 class _Schemas:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +23,8 @@ import pyarrow as pa
 from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.exactly_once import commit_made, earlier_receipt, refuse_other_request
-from omnigraph.commit.model import Commit, Lineage, ManifestState
+from omnigraph.commit.messages import new_lineage
+from omnigraph.commit.model import Changed, Commit, ManifestState
 from omnigraph.commit.protocol import Write, execute
 from omnigraph.commit.rows import Receipt
 from omnigraph.commit.sidecar import Kind
@@ -31,7 +32,7 @@ from omnigraph.commit.updates import HeadIs, RecordReceipt, SchemaIs, check
 from omnigraph.commit.window import WRITE_RESTART_BUDGET, effect_window
 from omnigraph.embedding.embedder import Embedder
 from omnigraph.errors import BadRequest, Conflict, ExpectedVersionMismatch, ReadSetChanged
-from omnigraph.ids import new_ulid, now_micros
+from omnigraph.ids import new_ulid
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.compile import CompiledQuery
 from omnigraph.language.query.ir import DeleteEdges, DeleteMatched, DeleteNodes, MutationPlan
@@ -48,6 +49,7 @@ from omnigraph.query.caches import Caches
 from omnigraph.query.entities import View
 from omnigraph.query.limits import Budget, Limits
 from omnigraph.query.run import Run as Reading
+from omnigraph.shown import Shown
 from omnigraph.storage.locks import HeldLock
 from omnigraph.validation.rows import check_rows
 from omnigraph.validation.sets import check_sets
@@ -59,7 +61,7 @@ MOST_IDS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class MutationResult:
+class MutationResult(Shown):
     """What a mutation did; `commit` is None when it changed nothing, and for a mutation inside a transaction.
 
     `ids`: the ids of the nodes and edges that were written or deleted, the first 1,000 of them. `counts`: how many
@@ -156,7 +158,7 @@ class Work:
     def __init__(self, context: CommitContext, request: Request) -> None:
         self.context = context
         self.request = request
-        self.lineage = Lineage(new_ulid(), now_micros(), "mutation", request.actor, message=request.message)
+        self.lineage = new_lineage("mutation", request.actor, request.message)
         self.vectors = TextVectors(request.embedder)
         self.copies = Copies(context, request.branch)
         #: The rows that updates matched (after a read by the caller also those written), for each step of the first attempt.
@@ -236,7 +238,7 @@ class Work:
         write = Write(
             kind=Kind.MUTATION,
             branch=self.request.branch,
-            lineage=self.lineage,
+            lineage=replace(self.lineage, changed=Changed(result.affected_nodes, result.affected_edges)),
             effects=effects,
             reads=attempt.base.read_only({effect.entry.key for effect in effects}),
             updates=() if key is None else (self.receipt(key, steps, result),),

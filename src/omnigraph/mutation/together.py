@@ -17,7 +17,8 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.exactly_once import commits_made, refuse_no_text
 from omnigraph.commit.groups import Outcome, Writer
 from omnigraph.commit.manifest import Warm, receipts_in
-from omnigraph.commit.model import Group, Lineage, Touched, identity_text
+from omnigraph.commit.messages import new_lineage
+from omnigraph.commit.model import Changed, Group, Lineage, Touched, identity_text
 from omnigraph.commit.protocol import Write, execute
 from omnigraph.commit.rows import Receipt
 from omnigraph.commit.sidecar import Kind
@@ -237,7 +238,10 @@ class _Together:
         attempt.judge(run)
         result = attempt.settle(run)
         if touched:
-            lineage = Lineage(new_ulid(), now_micros(), "mutation", request.actor, message=request.message)
+            lineage = replace(
+                new_lineage("mutation", request.actor, request.message),
+                changed=Changed(result.affected_nodes, result.affected_edges),
+            )
             self._admitted.append(_Admitted(member, place, lineage, attempt, touched))
             for type_key, (ids, _) in touched.items():
                 self._taken.setdefault(type_key, set()).update(ids)

@@ -191,6 +191,8 @@ def _revived(cls: type[OmnigraphError], told: Mapping[str, Any]) -> OmnigraphErr
         attributes["conflicts"] = [conflict_of(conflict) for conflict in attributes["conflicts"]]
     if issubclass(cls, errors.LoadRejected):
         attributes["errors"] = [tuple(problem) for problem in attributes["errors"]]
+    if issubclass(cls, errors.KeyConflict):
+        attributes["places"] = tuple(tuple(place) for place in attributes["places"])
     if issubclass(cls, errors.LanguageError):
         attributes["expected"] = tuple(attributes["expected"])
     return errors._revive(cls, attributes)

@@ -10,7 +10,7 @@ import msgspec
 from omnigraph.changes.commits import CommitChanges
 from omnigraph.changes.feed import Block, FeedPage
 from omnigraph.changes.model import Change, Endpoints
-from omnigraph.commit.model import Commit, Group
+from omnigraph.commit.model import Changed, Commit, Group
 from omnigraph.evolution.apply import Applied
 from omnigraph.evolution.plan import Plan
 from omnigraph.evolution.steps import Step
@@ -36,8 +36,14 @@ def report_of(kind: type[Report], told: Told) -> Report:
 
 def commit_of(told: Told) -> Commit:
     """A commit."""
-    group = told.get("group")
-    return Commit(**{**told, "group": None if group is None else Group(**group)})
+    group, changed = told.get("group"), told.get("changed")
+    return Commit(
+        **{
+            **told,
+            "group": None if group is None else Group(**group),
+            "changed": None if changed is None else Changed(**changed),
+        }
+    )
 
 
 def mutation_of(told: Told) -> MutationResult:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from omnigraph.errors import PreconditionFailed
     from omnigraph.evolution.apply import Applied
     from omnigraph.language.query.ast import Query
-    from omnigraph.load.model import LoadResult
+    from omnigraph.load.model import LoadReport, LoadResult
     from omnigraph.merge.result import MergeResult
     from omnigraph.mutation.execute import MutationResult
     from omnigraph.query.result import Result
@@ -61,7 +61,11 @@ class ShownBlob(Protocol):
 
 
 def commit_output(commit: Commit) -> dict[str, Any]:
-    """A commit; null as its branch means main. `group`: only of one that was published together with others."""
+    """A commit; null as its branch means main.
+
+    Only where there is something to tell: `group` (it was published together with others), `message`, `changed` (how many nodes
+    and edges).
+    """
     told: dict[str, Any] = {
         "graph_commit_id": commit.id,
         "graph_branch": None if commit.branch == MAIN else commit.branch,
@@ -70,8 +74,15 @@ def commit_output(commit: Commit) -> dict[str, Any]:
         "merged_parent_commit_id": commit.merged_parent,
         "actor_id": commit.actor,
         "created_at": commit.created_at,
+        "kind": commit.kind,
     }
-    return told if commit.group is None else told | {"group": asdict(commit.group)}
+    if commit.group is not None:
+        told["group"] = asdict(commit.group)
+    if commit.message is not None:
+        told["message"] = commit.message
+    if commit.changed is not None:
+        told["changed"] = asdict(commit.changed)
+    return told
 
 
 def read_output(query_name: str, branch: str | None, snapshot: str | None, result: Result) -> dict[str, Any]:
@@ -108,6 +119,22 @@ def load_output(uri: str, result: LoadResult) -> dict[str, Any]:
         "branch_created": result.branch_created,
         **_loaded(result),
         "commit": commit_output(result.commit),
+        # A server tells what was loaded, and a repeat has loaded nothing: neither has a report.
+        **({} if not result.report.why else {"report": _report(result.report)}),
+    }
+
+
+def _report(report: LoadReport) -> dict[str, Any]:
+    """How a load went: which engine and why, seconds of each stage, sizes in bytes."""
+    return {
+        "engine": report.engine,
+        "why": report.why,
+        "seconds": {stage: round(spent, 6) for stage, spent in report.seconds.items()},
+        "bytes": report.bytes,
+        "lines": report.lines,
+        "rows": report.rows,
+        "restarts": report.restarts,
+        "peak_memory": report.peak_memory,
     }
 
 
