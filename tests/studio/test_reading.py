@@ -244,7 +244,10 @@ def test_hostile_values_are_text_everywhere(reader: Studio) -> None:
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_role("table", name="Result").get_by_text(HOSTILE)).to_be_visible()
     page = reader.open(f"search?words={HOSTILE}")
-    page = reader.open("compare?before=main&after=agent%2F1&only=" + HOSTILE)
+    page.wait_for_load_state("networkidle")
+    page = reader.open(f"compare?before=main&after=agent%2F1&only={HOSTILE}&ops={HOSTILE}")
+    expect(page.get_by_role("heading", name="All changes")).to_be_visible()
+    page.wait_for_load_state("networkidle")
     assert page.locator("img[src=x]").count() == 0
 
 

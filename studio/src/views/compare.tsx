@@ -52,8 +52,7 @@ export default function Compare() {
   const other = branches.value.find((each) => each.name !== "main")?.name ?? "main";
   const before = params.get("before") ?? "main";
   const after = params.get("after") ?? (branch.value && branch.value !== "main" ? branch.value : other);
-  const type = params.get("only");
-  const ops = (params.get("ops") ?? "").split(",").filter(Boolean);
+  const ops = (params.get("ops") ?? "").split(",").filter((each) => OPS.some(([op]) => op === each));
   const counted = useData(
     (signal) => ask<Compared>("POST", `${base.value}/compare`, { body: { before, after, limit: 0 }, signal }),
     [base.value, before, after],
@@ -76,6 +75,8 @@ export default function Compare() {
         {(told) => {
           const counts = told.counts ?? [];
           if (!counts.length) return <Card><Empty title="Nothing differs">{before} and {after} hold the same entities.</Empty></Card>;
+          // An address can be typed: a type that does not differ filters nothing.
+          const type = counts.map((each) => `${each.kind}:${each.type}`).find((name) => name === params.get("only")) ?? null;
           const all = counts.reduce((sum, each) => sum + each.inserts + each.updates + each.deletes, 0);
           return (
             <>
