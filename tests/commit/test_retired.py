@@ -109,6 +109,69 @@ def test_incarnations_of_one_name_stay_apart(graph: og.Graph) -> None:
     assert graph.verify(deep=True).ok
 
 
+@pytest.fixture
+def brought(graph: og.Graph) -> tuple[og.Graph, list[og.Commit], og.Commit]:
+    """Three commits of a deleted branch x, all of which main reaches; a branch y has the first of them.
+
+    The x of today began without them, has got the first by a merge of y, and has made a commit of its own, which main has too.
+    """
+    for name in ("before", "y", "x"):
+        graph.create_branch(name)
+    made = [commit_of(call(graph, "put", "p0", 1, branch="x"))]
+    graph.merge("x", "y")
+    made += [commit_of(call(graph, "put", person, 1, branch="x")) for person in ("p1", "p2")]
+    graph.merge("x", delete_branch=True)
+    graph.create_branch("x", "before")
+    graph.merge("y", "x")
+    own = commit_of(call(graph, "put", "own", 1, branch="x"))
+    graph.merge("x")
+    return graph, made, own
+
+
+def test_commits_that_a_merge_brings_back_to_a_name(brought: tuple[og.Graph, list[og.Commit], og.Commit]) -> None:
+    """They were made by the earlier branch of that name, and what was written down of it stays when the later one goes."""
+    graph, made, own = brought
+    graph.delete_branch("x")
+    assert len(list(retired_lines(graph._context.store))) == 2
+    for number, commit in enumerate(made):
+        hired = [one for one in ids(graph, "node:Staff", at=commit.id) if one.startswith("p")]
+        assert hired == ["p0", "p1", "p2"][: number + 1]
+    assert "own" in ids(graph, "node:Staff", at=own.id)
+    assert graph.verify(deep=True).ok
+
+
+def test_a_tag_of_an_earlier_branch_does_not_hold_the_later_one(
+    brought: tuple[og.Graph, list[og.Commit], og.Commit],
+) -> None:
+    graph, made, _ = brought
+    graph.tag("earlier", made[0].id)
+    graph.delete_branch("x")
+    assert "p0" in ids(graph, "node:Staff", at="earlier")
+
+
+def test_a_name_that_begins_behind_its_earlier_commits_is_whole(graph: og.Graph) -> None:
+    """The earlier branch had come to a later version of its manifest than the one the new branch begins at."""
+    merged(graph, "x", "eve", "fay", "gus")
+    graph.create_branch("x")
+    assert graph.verify(deep=True).damages == ()
+
+
+def test_versions_of_a_later_branch_that_are_gone(graph: og.Graph) -> None:
+    """The state of a commit is looked for at its version of the branch that has the name now; that one may be cleaned up."""
+    for number in range(3):
+        call(graph, "put", f"m{number}", 1)
+    graph.create_branch("x")
+    made = commit_of(call(graph, "put", "eve", 1, branch="x"))
+    for number in range(3):
+        call(graph, "put", f"n{number}", 1)
+    graph.cleanup(keep=1)
+    graph.merge("x", delete_branch=True)
+    graph.create_branch("x")
+    for handle in (graph, og.open(graph.uri, mode="ro")):
+        assert "eve" in ids(handle, "node:Staff", at=made.id)
+    assert graph.revert(made.id).outcome == "merged"
+
+
 @pytest.mark.long
 def test_a_name_that_is_used_fifty_times(graph: og.Graph) -> None:
     made = [merged(graph, "again", f"p{number:02}")[0] for number in range(50)]

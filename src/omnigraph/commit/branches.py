@@ -21,6 +21,7 @@ from omnigraph.commit.branch_refs import (
 )
 from omnigraph.commit.branch_removal import drop_own_forks, remove_ref
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.history import made_on
 from omnigraph.commit.manifest import Warm, branch_not_found
 from omnigraph.commit.model import MAIN, ManifestState
 from omnigraph.commit.recovery import heal, pending
@@ -146,9 +147,10 @@ def _refuse_tagged(context: CommitContext, ref: BranchRef, line: RetiredLine | N
     tags = {tag: commit for tag, commit in context.manifest.load(MAIN).tags.items() if commit not in kept}
     if not tags:
         return
-    came_here = context.manifest.commits(ref.name, newer_than=ref.parent_version)
+    known = context.manifest.commits(ref.name, newer_than=ref.parent_version)
+    own = {commit.id for commit in made_on(known, context.manifest.load(ref.name), ref)}
     for tag, commit in sorted(tags.items()):
-        if commit in came_here and came_here[commit].branch == ref.name:
+        if commit in own:
             raise Conflict(
                 f"cannot delete branch '{ref.name}': tag '{tag}' names a commit that was made on it; delete the tag first"
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from omnigraph.commit.branch_refs import list_refs
+from omnigraph.commit.branch_refs import BranchRef, list_refs
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, Group, ManifestState, identity_text
 from omnigraph.commit.retired import Publish, find_publish
@@ -38,6 +38,20 @@ def first_parents(commits: Mapping[str, Commit], head: str) -> Iterator[Commit]:
     while commit is not None:
         yield commit
         commit = commits.get(commit.parent) if commit.parent is not None else None
+
+
+def made_on(known: Mapping[str, Commit], state: ManifestState, ref: BranchRef | None) -> list[Commit]:
+    """The commits that were made on a branch, newest first: from its head back along first parents to where it began.
+
+    `ref`: of the branch, None for main. Commits that an earlier branch of the same name made, and that a merge or the fork has
+    brought here, are none of them.
+    """
+    made = []
+    for commit in first_parents(known, state.head):
+        if commit.branch != state.branch or (ref is not None and commit.manifest_version <= ref.parent_version):
+            break
+        made.append(commit)
+    return made
 
 
 def history(manifest: Manifest, branch: str = MAIN) -> list[Commit]:
@@ -75,7 +89,7 @@ def children_first(commits: Mapping[str, Commit]) -> list[Commit]:
 
 def state_of(manifest: Manifest, commit: Commit) -> ManifestState:
     """The state a commit led to. The branch it was made on may be gone, or be another branch of the same name now."""
-    found = _on_branch(manifest, commit) or find_publish(manifest.store, commit)
+    found = _publish_of(manifest, commit)
     if found is None:
         raise HistoricalVersionReclaimed(
             f"the state of commit {commit.id} is gone with branch '{commit.branch}' it was made on "
@@ -89,8 +103,21 @@ def state_of(manifest: Manifest, commit: Commit) -> ManifestState:
 
 def published_state(manifest: Manifest, commit: Commit) -> ManifestState | None:
     """The state of the publish that made a commit, alone or with others; None when it is gone."""
-    found = _on_branch(manifest, commit) or find_publish(manifest.store, commit)
+    found = _publish_of(manifest, commit)
     return None if found is None else found.state
+
+
+def _publish_of(manifest: Manifest, commit: Commit) -> Publish | None:
+    """The publish that made a commit: as its branch knows it, else as it was written down when that went."""
+    try:
+        found = _on_branch(manifest, commit)
+    except HistoricalVersionReclaimed:
+        # A version that is gone may be one of a later branch of the same name, which says nothing about this commit.
+        found = find_publish(manifest.store, commit)
+        if found is None:
+            raise
+        return found
+    return found or find_publish(manifest.store, commit)
 
 
 def _on_branch(manifest: Manifest, commit: Commit) -> Publish | None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from omnigraph.commit.branch_refs import BranchRef, list_refs
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.history import state_of, states_along
+from omnigraph.commit.history import made_on, state_of, states_along
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.commit.retired import Publish, RetiredLine, line_path
@@ -21,10 +21,7 @@ def retired_line(context: CommitContext, ref: BranchRef) -> RetiredLine | None:
     """What is to be kept of a branch; None when nobody can ask for a commit that was made on it."""
     manifest = context.manifest
     known = manifest.commits(ref.name, newer_than=ref.parent_version)
-    own = sorted(
-        (commit for commit in known.values() if commit.branch == ref.name),
-        key=lambda commit: (commit.manifest_version, commit.group.place if commit.group is not None else 0),
-    )
+    own = made_on(known, manifest.load(ref.name), ref)[::-1]
     # A merge takes all commits of a branch up to its head: who knows any of them knows the first.
     if not own or not _is_reached(context, ref.name, own[0].id):
         return None

@@ -18,6 +18,7 @@ from omnigraph import failpoints
 from omnigraph.commit import schema_files
 from omnigraph.commit.branch_refs import MANIFEST_PATH, BranchRef, list_refs
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.history import made_on
 from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.commit.place import ROOT_RECORD, PlaceRecord, read_record
 from omnigraph.errors import AlreadyInitialized, BadRequest, HistoricalVersionReclaimed
@@ -107,7 +108,7 @@ def _was_made(ref: BranchRef, newest_of_parent: int | None, time: int) -> bool:
 def _newest_before(context: CommitContext, name: str, ref: BranchRef | None, time: int) -> int | None:
     """The newest version of a branch's manifest before its first later commit; None when there is no later commit."""
     first = 0 if ref is None else ref.parent_version
-    own = [commit for commit in context.manifest.commits(name).values() if commit.branch == name]
+    own = made_on(context.manifest.commits(name), context.manifest.load(name), ref)
     later = [commit.manifest_version for commit in own if commit.created_at > time and commit.manifest_version > first]
     if not later:
         return None

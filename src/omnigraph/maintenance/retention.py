@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from omnigraph.commit.branch_refs import MANIFEST_PATH, BranchRef, list_refs
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.history import reachable, state_of
+from omnigraph.commit.history import made_on, reachable, state_of
 from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.commit.staging_jobs import list_jobs
 from omnigraph.commit.tags import tagged_commits
@@ -101,7 +101,7 @@ def kept_branches(context: CommitContext, policy: Policy, feed: timedelta) -> li
     return [
         _kept_branch(
             state,
-            _own_chain(histories[name], state, refs.get(name)),
+            made_on(histories[name], state, refs.get(name)),
             refs.get(name),
             policy,
             since,
@@ -162,18 +162,6 @@ def _kept_branch(
         singles=frozenset(() if ref is None else (ref.parent_version,)).union(*singles.values()),
         reasons=tuple(KeptFor(reason, state.branch, spared[reason]) for reason in _REASONS if spared.get(reason)),
     )
-
-
-def _own_chain(known: Mapping[str, Commit], state: ManifestState, ref: BranchRef | None) -> list[Commit]:
-    """The commits that were made on a branch, newest first: the first parents from its head back to the fork point."""
-    chain = []
-    commit = known.get(state.head)
-    while commit is not None and commit.branch == state.branch:
-        if ref is not None and commit.manifest_version <= ref.parent_version:
-            break
-        chain.append(commit)
-        commit = known.get(commit.parent) if commit.parent is not None else None
-    return chain
 
 
 def _policy_floor(chain: Sequence[Commit], policy: Policy, existing: Collection[int]) -> int | None:

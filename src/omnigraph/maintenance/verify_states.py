@@ -16,7 +16,7 @@ from lance import LanceDataset
 from omnigraph.commit.audit import AUDIT_PATH
 from omnigraph.commit.branch_refs import MANIFEST_PATH, SCHEMA_APPLY_LOCK, BranchRef, read_ref
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.history import published_state
+from omnigraph.commit.history import made_on, published_state
 from omnigraph.commit.manifest import manifest_location
 from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.commit.retired import RETIRED, read_line
@@ -161,9 +161,8 @@ def _branch(
         needed.damages.append(users.on(Damage(location.dataset_path, DamageKind.UNREADABLE, message, RESTORE)))
         return {}
     _check_history(needed, name, state, commits)
-    for commit in commits.values():
-        if commit.branch == name:
-            _commit(context, there, needed, commit, ref)
+    for commit in made_on(commits, state, ref):
+        _commit(context, there, needed, commit)
     return commits
 
 
@@ -177,11 +176,9 @@ def _check_history(needed: Needed, name: str, state: ManifestState, commits: dic
         needed.damages.append(replace(damage, branches=(name,)))
 
 
-def _commit(context: CommitContext, there: Inventory, needed: Needed, commit: Commit, ref: BranchRef | None) -> None:
-    """The state of a retained commit. One that cleanup took, or an earlier branch of this name made, is not retained."""
+def _commit(context: CommitContext, there: Inventory, needed: Needed, commit: Commit) -> None:
+    """The state of a retained commit; one that cleanup took is not retained."""
     location, version = manifest_location(commit.branch), commit.manifest_version
-    if ref is not None and version <= ref.parent_version:
-        return
     path = version_file(location, version)
     if path not in there.files:
         reclaimed = reclaimed_up_to(context.root, location) if context.root.is_local else version
