@@ -72,6 +72,8 @@ VERBS: dict[str, dict[str, Any]] = {
     "baseline": {"branch": BOUND},
     "tag": {"name": NEEDED, "commit": None, "actor": None},
     "tags": {},
+    "config": {},
+    "set_config": {"name": NEEDED, "value": NEEDED, "actor": None},
     "schema": {},
     "plan_schema": {"schema": NEEDED, "allow_data_loss": False},
     "apply_schema": {"schema": NEEDED, "allow_data_loss": False, "actor": None},

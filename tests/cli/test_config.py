@@ -191,3 +191,47 @@ def test_profile_show_fails(capsys: Capsys, home: Path, arguments: tuple[str, ..
 def test_a_store_profile_has_no_graph_to_choose(capsys: Capsys, home: Path) -> None:
     configure(home, "profiles: { p: { store: x, default_graph: g } }")
     assert "already a single graph; remove default_graph" in call(capsys, "profile", "show", "p").err
+
+
+# --- the settings of a graph ------------------------------------------------------------------------------------------
+
+
+def test_settings_of_a_graph(capsys: Capsys, org: Path) -> None:
+    graph = ("--uri", "org.omni")
+    assert call(capsys, "config", "get", "merge.level", *graph).out == "entity\n"
+    outcome = call(capsys, "config", "set", "merge.level", "property", *graph)
+    assert (outcome.code, outcome.out) == (0, "merge.level = property\n")
+    assert outcome.err == "omnigraph config set → org.omni (direct, local)\n"
+    assert call(capsys, "config", "list", "--store", "org.omni").out == "merge.level = property\n"
+    assert json.loads(call(capsys, "config", "list", *graph, "--json").out) == {"config": {"merge.level": "property"}}
+    outcome = call(capsys, "config", "unset", "merge.level", *graph, "--quiet", "--json", "--as", "ada")
+    assert (json.loads(outcome.out), outcome.err) == (
+        {"name": "merge.level", "value": "entity", "actor_id": "ada"},
+        "",
+    )
+    assert json.loads(call(capsys, "config", "get", "merge.level", *graph, "--json").out)["value"] == "entity"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("set", "merge.levle", "property"), "there is no setting 'merge.levle'; did you mean `merge.level`?"),
+        (("set", "merge.level", "properties"), "merge.level is entity or property, not 'properties'; did you mean"),
+        (("get", "level"), "there is no setting 'level'"),
+        (("unset", "x"), "there is no setting 'x'; the settings are merge.level"),
+    ],
+)
+def test_wrong_settings(capsys: Capsys, org: Path, words: tuple[str, ...], message: str) -> None:
+    outcome = call(capsys, "config", *words, "--uri", "org.omni")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith(f"Error: {message}")
+
+
+def test_a_setting_needs_a_graph(capsys: Capsys) -> None:
+    outcome = call(capsys, "config", "list")
+    assert (outcome.code, "no graph addressed" in outcome.err) == (1, True)
+
+
+def test_json_belongs_to_the_subcommand(capsys: Capsys, org: Path) -> None:
+    outcome = call(capsys, "config", "--json", "list", "--uri", "org.omni")
+    assert (outcome.code, "--json stands behind `config list`" in outcome.err) == (2, True)

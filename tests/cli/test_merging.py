@@ -159,6 +159,7 @@ def test_revert(capsys: Capsys, graph: og.Graph) -> None:
         "graph_commit_id": changed.id,
         "target": "main",
         "outcome": "already_up_to_date",
+        "level": "entity",
         "actor_id": None,
     }
 
@@ -274,3 +275,17 @@ def test_repeats_with_the_same_key(capsys: Capsys, graph: og.Graph) -> None:
         assert first.out.splitlines()[0].split()[-1] in ("fast_forward", "merged")
         assert later.parent == head.id
         assert graph.head() == later
+
+
+# --- the level --------------------------------------------------------------------------------------------------------
+
+
+def test_the_habit_of_the_graph(capsys: Capsys, graph: og.Graph) -> None:
+    do(graph, "put", "eve", 22, branch="b")
+    assert call(capsys, "config", "set", "merge.level", "property", *URI).code == 0
+    foreseen = json.loads(call(capsys, "branch", "merge", *URI, "b", "--dry-run", "--json").out)
+    assert foreseen["level"] == "property"
+    foreseen = json.loads(call(capsys, "branch", "merge", *URI, "b", "--dry-run", "--json", "--entity-level").out)
+    assert "level" not in foreseen
+    assert json.loads(call(capsys, "branch", "rebase", *URI, "b", "--json").out)["level"] == "property"
+    assert call(capsys, "branch", "merge", *URI, "b").out.splitlines()[1] == "  merge.level: property"

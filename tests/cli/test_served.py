@@ -257,7 +257,13 @@ def test_writes_say_where_and_who(write: Run, served: Served, tmp_path: Path) ->
     changed = write("mutate", "-e", ADD, "--params", '{"name": "eve"}', "--branch", "b")
     assert (changed.out, changed.err) == ("changed b via add: 1 nodes, 0 edges\nactor_id: default\n", "")
     merged = json.loads(write("branch", "merge", "b", "--json", "--quiet").out)
-    assert merged == {"source": "b", "target": "main", "outcome": "fast_forward", "actor_id": "default"}
+    assert merged == {
+        "source": "b",
+        "target": "main",
+        "outcome": "fast_forward",
+        "level": "entity",
+        "actor_id": "default",
+    }
     (tmp_path / "rows.jsonl").write_text('{"type": "Person", "data": {"name": "fay"}}\n')
     loaded = write("load", "--data", str(tmp_path / "rows.jsonl"), "--mode", "append", "--json")
     assert json.loads(loaded.out)["uri"] == place

@@ -398,6 +398,15 @@ WRITES: dict[str, Scenario] = {
     "tag twice": lambda g: [g.tag("v1"), add(g), g.tag("v1")],
     "tag an unknown commit": lambda g: g.tag("v1", NO_COMMIT),
     "delete a tag": lambda g: [g.tag("v1"), g.delete_tag("v1"), g.tags()],
+    "the settings": lambda g: [g.config(), g.set_config("merge.level", "property"), g.config()],
+    "unset a setting": lambda g: [
+        g.set_config("merge.level", "property"),
+        g.set_config("merge.level", None),
+        g.config(),
+    ],
+    "an unknown setting": lambda g: g.set_config("merge.levl", "property"),
+    "an unknown value of a setting": lambda g: g.set_config("merge.level", "properly"),
+    "merge by habit": lambda g: [g.set_config("merge.level", "property"), branched(g).merge("b")],
     "delete an unknown tag": lambda g: g.delete_tag("none"),
     "apply a schema": lambda g: [
         g.apply_schema(SCHEMA.replace("age: I32?", "age: I32?\n  nick: String?")),

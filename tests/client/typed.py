@@ -199,6 +199,14 @@ class Typed:
     def delete_tag(self, name: str) -> Any:
         return self._json("tag", "delete", name)
 
+    def config(self) -> Any:
+        return self._json("config", "list")["config"]
+
+    def set_config(self, name: str, value: str | None) -> Any:
+        words = ("unset", name) if value is None else ("set", name, value)
+        self._json("config", *words)
+        return self.config()
+
     # --- entities, schema, export -----------------------------------------------------------------------------------
 
     def read_blob(self, kind: str, type_name: str, entity_id: str, property: str, **options: Any) -> Any:

@@ -43,7 +43,7 @@ def assert_healthy(context: CommitContext) -> None:
     """Nothing is pending, nothing is left over, every head is its pin, and history is one line."""
     assert context.store.list(FOLDER) == []
     control_files = {info.path for info in context.store.list() if "/" not in info.path}
-    expected = {"_schema.pg", "_schema.ir.json", "__schema_state.json", "__root.json", "__digests.log"}
+    expected = {"_schema.pg", "_schema.ir.json", "__schema_state.json", "__root.json", "__digests.log", "__config.json"}
     assert control_files <= expected
     published = published_locations(context)
     for name in branch_names(context):

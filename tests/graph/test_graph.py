@@ -508,6 +508,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "query_frame": (ALL_STAFF,),
     "read_blob": ("node", "Staff", "eve", "x"),
     "retrying": (lambda handle: handle.head(),),
+    "set_config": ("merge.level", "property"),
     "revert": ("01J00000000000000000000000",),
     "spark_table": ("node:Staff",),
     "tag": ("t",),

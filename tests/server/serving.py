@@ -93,6 +93,9 @@ class Served:
             else self.request("POST", path, **options)
         )
 
+    def put(self, path: str, body: Any, **options: Any) -> httpx.Response:
+        return self.request("PUT", path, json=body, **options)
+
     def mutate(self, source: str, branch: str | None = None, **params: Any) -> dict[str, Any]:
         """Run a mutation that succeeds."""
         answer = self.post("/mutate", {"query": source, "params": params, "branch": branch})

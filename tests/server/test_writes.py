@@ -282,7 +282,12 @@ def test_delete_branch(served: Served) -> None:
 def test_merge(served: Served) -> None:
     served.post("/branches", {"name": "b"})
     same = served.post("/branches/merge", {"source": "b"})
-    assert same.json() == {"source": "b", "target": "main", "outcome": "already_up_to_date", "actor_id": "default"}
+    assert same.json() == {
+        "source": "b",
+        "target": "main",
+        "outcome": "already_up_to_date",
+        "actor_id": "default",
+    }
     served.mutate(ADD, "b", name="eve")
     forward = served.post("/branches/merge", {"source": "b", "target": "main"})
     assert forward.json()["outcome"] == "fast_forward"
@@ -297,6 +302,25 @@ def test_merge(served: Served) -> None:
         "branch_deleted": True,
     }
     assert served.get("/commits").json()["commits"][0]["merged_parent_commit_id"] is not None
+
+
+def test_settings(served: Served) -> None:
+    assert served.get("/config").json() == {"config": {"merge.level": "entity"}}
+    told = served.put("/config", {"name": "merge.level", "value": "property"})
+    assert told.json() == {"config": {"merge.level": "property"}, "actor_id": "default"}
+    assert (
+        served.get("/stats").json()["config"] == served.get("/config").json()["config"] == {"merge.level": "property"}
+    )
+    served.post("/branches", {"name": "b"})
+    assert served.post("/branches/merge", {"source": "b"}).json()["level"] == "property"
+    asked = {"source": "b", "options": {"property_level": False}}
+    assert "level" not in served.post("/branches/merge", asked).json()
+    assert served.post("/branches/rebase", {"branch": "b"}).json()["level"] == "property"
+    unset = served.put("/config", {"name": "merge.level", "value": None})
+    assert unset.json()["config"] == {"merge.level": "entity"}
+    assert_error(served.put("/config", {"name": "merge.levl", "value": None}), 400, "bad_request", "did you mean")
+    assert_error(served.put("/config", {"name": "merge.level", "value": "x"}), 400, "bad_request", "entity or property")
+    assert served.put("/config", {"name": "merge.level"}).status_code in (400, 422)
 
 
 def test_a_refused_delete_is_no_error(served: Served) -> None:

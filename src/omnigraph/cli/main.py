@@ -80,7 +80,9 @@ SECTIONS = {
     },
     "Storage": {
         "stats": Lazy(
-            "omnigraph.cli.stats", "stats", "Show rows, fragments, versions, bytes and index coverage of each type."
+            "omnigraph.cli.stats",
+            "stats",
+            "Show rows, fragments, versions, bytes and index coverage of each type, and the settings of the graph.",
         ),
         "ensure-indices": Lazy(
             "omnigraph.cli.ensure_indices", "ensure_indices", "Build the indexes that are declared and missing."
@@ -132,7 +134,11 @@ SECTIONS = {
     },
     "This machine": {
         "profile": Lazy("omnigraph.cli.profile", "profile", "Show the profiles of the configuration."),
-        "config": Lazy("omnigraph.cli.config", "config", "Show what flags, environment and configuration come to."),
+        "config": Lazy(
+            "omnigraph.cli.config",
+            "config",
+            "Show what flags, environment and configuration come to; read and change the settings of a graph.",
+        ),
         "completion": Lazy("omnigraph.cli.completion", "completion", "Print the completion script of a SHELL."),
         "version": Lazy("omnigraph.cli.version", "version", "Show the version of OmniGraph and of its on-disk format."),
     },

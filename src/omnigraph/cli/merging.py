@@ -52,7 +52,12 @@ _decisions = together(
     click.option(
         "--schema", metavar="FILE", help="The schema to end with (.pg); decides what the schemas disagree about."
     ),
-    click.option("--property-level", is_flag=True, help="Combine changes to different properties of one entity."),
+    click.option(
+        "--property-level/--entity-level",
+        "property_level",
+        default=None,
+        help="Combine changes to different properties of one entity, or do not; as `merge.level` of the graph says unless given.",
+    ),
     message_option,
     idempotency_option,
     click.option(
@@ -106,7 +111,7 @@ def rebase(context: click.Context, /, uri: str | None, name: str, onto: str, as_
 
     sides = Sides(f"rebase of '{name}' onto '{onto}'", ours=("branch", name), theirs=lambda _: ("branch", onto))
     result, actor = _run(context, uri, "branch rebase", carry_out, given, sides)
-    shape = {"branch": name, "onto": onto, "outcome": result.outcome, "actor_id": actor}
+    shape = {"branch": name, "onto": onto, "outcome": result.outcome, "level": result.level, "actor_id": actor}
     _show(context, result, shape, f"{name} onto {onto}", "rebased", as_json=as_json, dry_run=given["dry_run"])
 
 
@@ -182,7 +187,8 @@ def _run(
 
 
 def _picked(actor: str | None, result: MergeResult, commit: str, branch: str) -> dict[str, Any]:
-    return {"graph_commit_id": commit, "target": branch, "outcome": result.outcome, "actor_id": actor}
+    told = {"outcome": result.outcome, "level": result.level, "actor_id": actor}
+    return {"graph_commit_id": commit, "target": branch} | told
 
 
 def _show(

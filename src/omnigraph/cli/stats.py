@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_context
 def stats(context: click.Context, uri: str | None, branch: str | None, as_json: bool) -> None:
-    """Show rows, fragments, versions, bytes and index coverage of each type."""
+    """Show rows, fragments, versions, bytes and index coverage of each type, and the settings of the graph."""
     target = resolve_storage(context, uri)
     found = open_graph(target, "ro").stats(branch)
     if as_json:
@@ -31,6 +31,8 @@ def stats(context: click.Context, uri: str | None, branch: str | None, as_json: 
         return
     manifest = f"{found.manifest_versions} manifest versions, {size(found.manifest_bytes)}"
     output.line(f"stats {target.uri} — branch {found.branch}, {manifest}")
+    for name, value in found.config.items():
+        output.line(f"  config  {name} = {value}")
     for table in found.tables:
         output.line(
             f"  {dataset_name(table.type_key)}  {table.rows} rows, {table.fragments} fragments, "

@@ -110,6 +110,8 @@ class AsyncGraph(Handle):
     apply_schema = _awaited(writing.apply_schema)
     export = _awaited(reading.export)
     refresh = _awaited(reading.refresh)
+    config = _awaited(upkeep.config)
+    set_config = _awaited(upkeep.set_config)
     stats = _awaited(upkeep.stats)
     recoveries = _awaited(upkeep.recoveries)
     ensure_indices = _awaited(upkeep.ensure_indices)

@@ -120,6 +120,8 @@ class RemoteGraph(Handle):
     export = _blocking(reading.export)
     refresh = _blocking(reading.refresh)
 
+    config = _blocking(upkeep.config)
+    set_config = _blocking(upkeep.set_config)
     stats = _blocking(upkeep.stats)
     recoveries = _blocking(upkeep.recoveries)
     ensure_indices = _blocking(upkeep.ensure_indices)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from omnigraph.changes.filter import Names
-from omnigraph.client.requests import Answer, Ask, Request, keyed, post
+from omnigraph.client.requests import Answer, Ask, Request, keyed, post, put
 from omnigraph.client.transport import Server
 from omnigraph.client.values import RemoteSnapshot
 from omnigraph.commit.model import MAIN, Commit
@@ -88,6 +88,10 @@ class Handle(Shown):
         """The JSON of the answer to a write. A key is made for it, so that it may be sent again."""
         answer = yield post(path, body, keyed(idempotency_key, headers), params=params or {})
         return self._told(answer)
+
+    def _put(self, path: str, body: Any) -> Ask[Any]:
+        """The JSON of the answer to a write of one thing that is there already."""
+        return self._told((yield put(path, body, keyed())))
 
     def _deleted(self, path: str) -> Ask[None]:
         self._told((yield Request("DELETE", path, headers=keyed())))

@@ -76,6 +76,11 @@ def post(path: str, body: Any, headers: Mapping[str, str] | None = None, **more:
     return Request("POST", path, content=encoded(body), headers=sent, **more)
 
 
+def put(path: str, body: Any, headers: Mapping[str, str]) -> Request:
+    """A PUT with a JSON body and an idempotency key, so that it is safe to repeat."""
+    return Request("PUT", path, content=encoded(body), headers={"Content-Type": "application/json", **headers})
+
+
 def keyed(idempotency_key: str | None = None, headers: Mapping[str, str] | None = None) -> dict[str, str]:
     """Headers that make a repeat of a write harmless: the caller's key, or one that is made for this request."""
     return {"Idempotency-Key": idempotency_key or new_ulid(), **(headers or {})}

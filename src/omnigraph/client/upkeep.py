@@ -1,4 +1,4 @@
-"""The verbs about the storage of a graph, as generators of requests; see `requests`. The server carries them out."""
+"""The verbs about the storage of a graph and its settings, as generators of requests; the server carries them out."""
 
 from __future__ import annotations
 
@@ -24,6 +24,21 @@ def stats(handle: Handle, branch: str | None = None) -> Ask[GraphStats]:
     """Rows, fragments, versions, bytes and index coverage of each type, and what maintenance would gain."""
     told = yield from get("/stats", {"branch": handle._named(branch)})
     return report_of(GraphStats, told)
+
+
+def config(handle: Handle) -> Ask[dict[str, str]]:
+    """The value of every setting of the graph by its name."""
+    told = yield from get("/config")
+    found: dict[str, str] = told["config"]
+    return found
+
+
+def set_config(handle: Handle, name: str, value: str | None, *, actor: str | None = None) -> Ask[dict[str, str]]:
+    """Set a setting for everybody who works on this graph, or with None give it its default back; returns all settings."""
+    refuse_actor(actor)
+    told = yield from handle._put("/config", {"name": name, "value": value})
+    found: dict[str, str] = told["config"]
+    return found
 
 
 def recoveries(handle: Handle) -> Ask[list[Recovery]]:

@@ -29,6 +29,7 @@ from omnigraph.errors import (
 from omnigraph.graph.algorithms import WithAlgorithms
 from omnigraph.graph.backups import Backups
 from omnigraph.graph.blobs import BlobValue, find_blob
+from omnigraph.graph.configuring import Configuring
 from omnigraph.graph.entities import read_entity
 from omnigraph.graph.evolution import Evolution
 from omnigraph.graph.exploring import Exploring
@@ -81,6 +82,7 @@ class Graph(
     Transactions,
     WithAlgorithms,
     Merging,
+    Configuring,
     History,
     Upkeep,
     Backups,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from omnigraph.commit.branches import delete_branch
+from omnigraph.commit.config import MERGE_LEVEL, PROPERTY_LEVEL, read_config
 from omnigraph.commit.messages import checked_message
 from omnigraph.commit.model import MAIN, ManifestState
 from omnigraph.commit.schema_files import SchemaFiles
@@ -84,8 +85,8 @@ class Asked(TypedDict, total=False):
     resolutions: Given | None
     #: The schema that the merge is to lead to, `.pg` text or a path of it; it decides what the schemas disagree about.
     schema: str | Path | None
-    #: Changes to different properties of one entity are combined.
-    property_level: bool
+    #: Whether changes to different properties of one entity are combined; None: as the setting `merge.level` of the graph says.
+    property_level: bool | None
     #: A repeat of the call returns the first answer and writes nothing.
     idempotency_key: str | None
     #: Conflicts carry the entity as base, ours and theirs have it; they do unless this is False.
@@ -175,11 +176,13 @@ class Merging(Handle):
         from omnigraph.merge.options import Options, read_strategy
         from omnigraph.merge.resolutions import read_resolutions
 
+        by_property = asked.get("property_level")
         return Options(
             strategy=read_strategy(asked.get("strategy")),
             resolutions=read_resolutions(asked.get("resolutions")),
             schema=_text(asked.get("schema")),
-            property_level=asked.get("property_level", False),
+            property_level=self._habit() if by_property is None else by_property,
+            is_habit=by_property is None,
             images=asked.get("images", True),
             dry_run=asked.get("dry_run", False),
             engine=asked.get("engine", "auto"),
@@ -189,6 +192,10 @@ class Merging(Handle):
             message=checked_message(asked.get("message")),
             idempotency_key=asked.get("idempotency_key"),
         )
+
+    def _habit(self) -> bool:
+        """Whether the settings of the graph have changes to different properties of one entity combined."""
+        return read_config(self._context.store)[MERGE_LEVEL] == PROPERTY_LEVEL
 
     def _without_source(self, source: str, into: str, result: MergeResult) -> MergeResult:
         """Remove the source of a merge that is done. That it can not be removed does not undo the merge.

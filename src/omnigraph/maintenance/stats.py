@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lance.optimize import CompactionTask
 
 from omnigraph.commit.branch_refs import MANIFEST_PATH
 from omnigraph.commit.branches import branch_names
+from omnigraph.commit.config import read_config
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN, TableEntry, sorted_entries
 from omnigraph.language.schema.catalog import Catalog
@@ -58,13 +59,14 @@ class TableStats:
 
 @dataclass(frozen=True, slots=True)
 class GraphStats(Shown):
-    """The statistics of a branch."""
+    """The statistics of a branch. `config`: the settings of the graph, as `Graph.config` tells them."""
 
     branch: str
     commit: str
     manifest_versions: int
     manifest_bytes: int
     tables: tuple[TableStats, ...]
+    config: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -87,6 +89,7 @@ def graph_stats(context: CommitContext, catalog: Catalog, branch: str) -> GraphS
             _table_stats(context, by_identity.get(entry.identity), entry, published.get(entry.path, []))
             for entry in sorted_entries(state.tables.values())
         ),
+        config=read_config(context.store),
     )
 
 

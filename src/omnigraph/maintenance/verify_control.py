@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import orjson
 
+from omnigraph.commit.config import CONFIG, read_config
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.sidecar import FOLDER as RECOVERY
 from omnigraph.commit.sidecar import Sidecar, parse_sidecar
@@ -43,6 +44,8 @@ def check_control_files(context: CommitContext, there: Inventory) -> Looked:
             _check_sidecar(context, looked, path)
         elif path.endswith(_RECLAIMED):
             _check_reclaimed(context, there, looked, path)
+        elif path == CONFIG:
+            _check_config(context, looked)
         elif path.endswith(_HINT):
             _check_number(context, looked, path, "version", "remove it: the newest version is found without it")
     return looked
@@ -59,6 +62,12 @@ def _check_sidecar(context: CommitContext, looked: Looked, path: str) -> None:
 
 def _sidecar(store: ObjectStore, path: str) -> Sidecar:
     return parse_sidecar(store.get(path), path)
+
+
+def _check_config(context: CommitContext, looked: Looked) -> None:
+    found = attempted(lambda: read_config(context.store))
+    if isinstance(found, str):
+        looked.damages.append(Damage(CONFIG, DamageKind.UNREADABLE, found, RESTORE))
 
 
 def _check_reclaimed(context: CommitContext, there: Inventory, looked: Looked, path: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from omnigraph import failpoints
 from omnigraph.commit.branch_refs import is_name
+from omnigraph.commit.config import ENTITY_LEVEL
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.exactly_once import commit_made, earlier_receipt, refuse_other_request
 from omnigraph.commit.history import lacking
@@ -145,7 +146,7 @@ def run(context: CommitContext, request: Request) -> MergeResult:
     if request.options.dry_run:
         ours = context.manifest.load(request.branch)
         check([request.options.requires], ours)
-        return _foreseen(request.prepare(ours))
+        return _foreseen(request, request.prepare(ours))
     lineage = new_lineage(request.kind, request.options.actor, request.options.message or request.message)
     restarts = 0
     while True:
@@ -180,9 +181,9 @@ def _attempt(context: CommitContext, request: Request, lineage: Lineage, held: H
     # The plan reads tables by the names of the schema it is made under.
     check([request.options.requires], ours)
     prepared = request.prepare(ours)
+    foreseen = _foreseen(request, prepared)
     if prepared.plan is None:
-        return MergeResult(prepared.outcome, None, (), dict(prepared.stats))
-    foreseen = _foreseen(prepared)
+        return foreseen
     if foreseen.conflicts:
         raise _conflicts(request, foreseen)
     effects, schema = stage(context, ours, prepared.plan), prepared.plan.schema
@@ -210,14 +211,15 @@ def _changed(plan: Plan) -> Changed:
     return changed_of({key: sum(counts[name] for name in _OPERATIONS) for key, counts in by_type.items()})
 
 
-def _foreseen(prepared: Prepared) -> MergeResult:
+def _foreseen(request: Request, prepared: Prepared) -> MergeResult:
     """The answer, but for the commit."""
+    level = request.options.level
     if prepared.plan is None:
-        return MergeResult(prepared.outcome, None, (), dict(prepared.stats))
+        return MergeResult(prepared.outcome, None, (), dict(prepared.stats), level=level)
     plan, conflicts = prepared.plan, prepared.plan.conflicts
     outcome = CONFLICTS if conflicts else prepared.outcome
     stats = {**prepared.stats, **plan.stats()}
-    return MergeResult(outcome, None, conflicts, stats, plan.decided[:LISTED_DECISIONS])
+    return MergeResult(outcome, None, conflicts, stats, plan.decided[:LISTED_DECISIONS], level)
 
 
 def _conflicts(request: Request, foreseen: MergeResult) -> MergeConflicts:
@@ -244,6 +246,7 @@ def _receipt(request: Request, foreseen: MergeResult, lineage: Lineage) -> tuple
         "stats": dict(foreseen.stats),
         "commit": lineage.id,
         "decided": [decision.to_dict() for decision in foreseen.decided],
+        "level": foreseen.level,
     }
     return (RecordReceipt(key, request.fingerprint, receipt),)
 
@@ -254,4 +257,7 @@ def _repeated(context: CommitContext, request: Request, known: Receipt) -> Merge
     commit = context.manifest.find_commit(request.branch, known.commit_id)
     # A receipt that was written before decisions were listed has none.
     decided = tuple(Decision(**one) for one in known.receipt.get("decided", ()))
-    return MergeResult(known.receipt["outcome"], commit, (), known.receipt["stats"], decided)
+    # One that was written before graphs had settings does not tell the level: it is the one that was asked for.
+    asked = ENTITY_LEVEL if request.options.is_habit else request.options.level
+    level = known.receipt.get("level", asked)
+    return MergeResult(known.receipt["outcome"], commit, (), known.receipt["stats"], decided, level)

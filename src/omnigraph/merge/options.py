@@ -8,6 +8,7 @@ from typing import get_args
 
 import orjson
 
+from omnigraph.commit.config import ENTITY_LEVEL, PROPERTY_LEVEL
 from omnigraph.commit.updates import SchemaIs
 from omnigraph.errors import BadRequest
 from omnigraph.merge.classify import Strategy
@@ -28,6 +29,8 @@ class Options:
     schema: str | None = None
     #: Changes of different properties of one entity are combined.
     property_level: bool = False
+    #: That is what the graph's setting says, and not what the caller asked for.
+    is_habit: bool = False
     #: Conflicts carry the entity as base, ours and theirs have it.
     images: bool = False
     #: Everything but the writing; conflicts are part of the answer.
@@ -39,11 +42,17 @@ class Options:
     message: str | None = None
     idempotency_key: str | None = None
 
+    @property
+    def level(self) -> str:
+        """What is compared, as results tell it: whole entities, or each property of them."""
+        return PROPERTY_LEVEL if self.property_level else ENTITY_LEVEL
+
     def fingerprint(self, *asked: str) -> str:
         """What was asked, to tell a repeated request from another one under the same idempotency key."""
         decided = [resolution.to_dict() for by_id in self.resolutions.values() for resolution in by_id.values()]
         decided.sort(key=lambda item: (item["type_key"], item["id"]))
-        wanted = [*asked, self.strategy, decided, self.property_level]
+        # A repeat is the same request, whatever the setting of the graph is by then.
+        wanted = [*asked, self.strategy, decided, self.property_level and not self.is_habit]
         # Only where there is one: requests of earlier releases stay what they were.
         wanted += [] if self.schema is None else [self.schema]
         text = orjson.dumps(wanted, option=orjson.OPT_SORT_KEYS)

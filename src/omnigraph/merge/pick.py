@@ -53,7 +53,7 @@ def _apply(
     base, theirs = change
     if commit.kind == "schema":
         # Such a commit changes whole columns and nothing else of an entity.
-        options = replace(options, property_level=True)
+        options = replace(options, property_level=True, is_habit=False)
 
     def prepare(ours: ManifestState) -> Prepared:
         plan = make_plan(context, schemas, Sides(base, ours, theirs, commit.id), options)

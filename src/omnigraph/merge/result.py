@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from omnigraph.commit.config import ENTITY_LEVEL, MERGE_LEVEL
 from omnigraph.commit.model import Commit
 from omnigraph.shown import Shown
 
@@ -119,6 +120,7 @@ class MergeResult(Shown):
     Only a dry run has `conflicts`, as outcome and as a list: a merge that meets one raises `MergeConflicts` instead.
     `decided` lists the entities that a strategy, a resolution or a kept node decided about, at most `LISTED_DECISIONS`.
     `stats` has the counts: `inserted`, `updated`, `deleted` in all and per type in `tables`, `decided` by what was taken.
+    `level`: what was compared, whole entities ("entity") or each property of them ("property").
     """
 
     outcome: str
@@ -126,9 +128,12 @@ class MergeResult(Shown):
     conflicts: tuple[Conflict, ...] = ()
     stats: Mapping[str, Any] = field(default_factory=dict)
     decided: tuple[Decision, ...] = ()
+    level: str = ENTITY_LEVEL
 
     def lines(self) -> Iterator[str]:
-        """The result as text: the counts of each type that changes, then what was decided."""
+        """The result as text: its level unless that is the default, what the schema becomes, the counts of each type that changes, what was decided."""
+        if self.level != ENTITY_LEVEL:
+            yield f"{MERGE_LEVEL}: {self.level}"
         for step in self.stats.get("schema", ()):
             yield f"schema: {step['text']}"
         for type_key, counts in self.stats.get("tables", {}).items():
@@ -142,6 +147,7 @@ class MergeResult(Shown):
     def to_dict(self) -> dict[str, Any]:
         return {
             "outcome": self.outcome,
+            "level": self.level,
             "commit": None if self.commit is None else self.commit.to_dict(),
             "conflicts": [conflict.to_dict() for conflict in self.conflicts],
             "stats": dict(self.stats),

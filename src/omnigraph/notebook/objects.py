@@ -269,7 +269,7 @@ def _merge(done: MergeResult) -> str:
     )
     commit = facts({"commit": None if done.commit is None else done.commit.id})
     conflicts = "".join(_conflict_table(one) for one in done.conflicts[:MOST_ROWS])
-    tags = [done.outcome.replace("_", " ")]
+    tags = [done.outcome.replace("_", " "), f"by {done.level}"]
     if done.conflicts:
         tags.append(counted(len(done.conflicts), "conflict"))
     return card("Merge", overview, decisions if decided else "", commit, conflicts, tags=tags)
@@ -358,7 +358,7 @@ def _stats(stats: GraphStats) -> str:
         )
         for one in stats.tables
     ]
-    return card(f"Branch {stats.branch}", table(columns, rows), facts({"commit": stats.commit}))
+    return card(f"Branch {stats.branch}", table(columns, rows), facts({"commit": stats.commit, **stats.config}))
 
 
 @html.register

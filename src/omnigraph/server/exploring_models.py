@@ -236,6 +236,27 @@ class StatsAnswer(Struct):
     manifest_versions: int
     manifest_bytes: int
     tables: list[dict[str, Any]]
+    config: dict[str, str]
+
+
+class ConfigBody(Struct, forbid_unknown_fields=True):
+    """A setting of a graph and its value; null gives it its default back."""
+
+    name: str
+    value: str | None
+
+
+class Config(Struct):
+    """The settings of a graph by name."""
+
+    config: dict[str, str]
+
+
+class ConfigSet(Struct):
+    """The settings of a graph by name, after one was set."""
+
+    config: dict[str, str]
+    actor_id: str | None
 
 
 class Recoveries(Struct):

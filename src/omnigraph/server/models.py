@@ -8,6 +8,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 Params = dict[str, Any]
 Mode = Literal["merge", "append", "update", "overwrite"]
+Level = Annotated[
+    Literal["entity", "property"], Meta(description="What was compared: whole entities, or each property of them.")
+]
 Branch = Annotated[str, Meta(description="The name of a branch; main unless given.")]
 #: The largest number that an answer can hold.
 LARGEST = 2**63 - 1
@@ -114,7 +117,8 @@ class MergeOptions(Struct, forbid_unknown_fields=True):
     dry_run: bool = False
     strategy: str | None = None
     resolutions: list[dict[str, Any]] | None = None
-    property_level: bool = False
+    #: As the setting `merge.level` of the graph says, unless given.
+    property_level: bool | None = None
     images: bool = True
     #: The text of the schema that the merge is to lead to.
     schema: str | None = None
@@ -560,6 +564,7 @@ class Merged(Struct):
     target: str
     outcome: Literal["already_up_to_date", "fast_forward", "merged", "conflicts"]
     actor_id: str | None
+    level: Level | UnsetType = UNSET
     branch_deleted: bool | UnsetType = UNSET
     branch_delete_error: str | UnsetType = UNSET
 
@@ -570,6 +575,7 @@ class Rebased(Struct):
     branch: str
     onto: str
     outcome: Literal["already_up_to_date", "fast_forward", "rebased", "conflicts"]
+    level: Level
     actor_id: str | None
 
 
@@ -680,6 +686,7 @@ class Picked(Struct):
     graph_commit_id: str
     target: str
     outcome: str
+    level: Level
     actor_id: str | None
 
 

@@ -74,6 +74,7 @@ def merge_of(told: Told) -> MergeResult:
         conflicts=tuple(map(conflict_of, told["conflicts"])),
         stats=told["stats"],
         decided=tuple(Decision(**decision) for decision in told["decided"]),
+        level=told["level"],
     )
 
 

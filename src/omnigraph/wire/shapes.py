@@ -167,8 +167,15 @@ def _loaded(result: LoadResult) -> dict[str, Any]:
 
 
 def merge_output(source: str, target: str, actor: str | None, result: MergeResult) -> dict[str, Any]:
-    """What a merge did; whether the source was deleted only where that was asked for."""
+    """What a merge did, in the shape that existing clients read.
+
+    `level` is there only when properties were compared, and whether the source was deleted only where that was asked for.
+    """
+    from omnigraph.commit.config import ENTITY_LEVEL
+
     shape = {"source": source, "target": target, "outcome": result.outcome, "actor_id": actor}
+    if result.level != ENTITY_LEVEL:
+        shape["level"] = result.level
     return shape | {
         name: result.stats[name] for name in ("branch_deleted", "branch_delete_error") if name in result.stats
     }

@@ -122,7 +122,13 @@ def _rebase(call: Call) -> Answer:
         **merge_options(body.options),
     )
     call.committed = result.commit is not None
-    shape = {"branch": body.branch, "onto": onto, "outcome": result.outcome, "actor_id": call.actor}
+    shape = {
+        "branch": body.branch,
+        "onto": onto,
+        "outcome": result.outcome,
+        "level": result.level,
+        "actor_id": call.actor,
+    }
     return call.json(shape, result.to_dict())
 
 
@@ -144,6 +150,7 @@ def _picked(call: Call, verb: Callable[..., MergeResult]) -> Answer:
         "graph_commit_id": body.commit,
         "target": branch,
         "outcome": result.outcome,
+        "level": result.level,
         "actor_id": call.actor,
     }
     return call.json(shape, result.to_dict())

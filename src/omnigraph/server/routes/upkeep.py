@@ -1,4 +1,4 @@
-"""Operations on the storage of a graph: statistics, indexes, optimize, cleanup, recoveries."""
+"""Operations on the storage of a graph and on its settings: statistics, indexes, optimize, cleanup, recoveries, config."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from omnigraph.server import exploring_models as models
 from omnigraph.server.access import ADMIN, Need
 from omnigraph.server.models import BranchParameters
 from omnigraph.server.operation import Answer, Call, Operation
-from omnigraph.server.routes.reads import read_nothing, read_parameter_branch
+from omnigraph.server.routes.reads import read_main, read_nothing, read_parameter_branch
 from omnigraph.server.routes.sources import named
 from omnigraph.server.routes.writes import WRITE_STATUSES
 from omnigraph.wire.results import told_report
@@ -51,6 +51,15 @@ def _cleanup(call: Call) -> Answer:
     return call.json({"dry_run": body.dry_run, "report": report.to_dict()}, told_report(report))
 
 
+def _config(call: Call) -> Answer:
+    return call.json({"config": call.graph.config()})
+
+
+def _set_config(call: Call) -> Answer:
+    body: models.ConfigBody = call.body
+    return call.json({"config": call.graph.set_config(body.name, body.value, actor=call.actor), "actor_id": call.actor})
+
+
 OPERATIONS = [
     Operation(
         "stats",
@@ -62,6 +71,28 @@ OPERATIONS = [
         parameters=BranchParameters,
         answers=models.StatsAnswer,
         statuses=(404,),
+    ),
+    Operation(
+        "get_config",
+        "GET",
+        "/config",
+        "The settings of the graph.",
+        _config,
+        read_main,
+        answers=models.Config,
+    ),
+    Operation(
+        "set_config",
+        "PUT",
+        "/config",
+        "Set a setting of the graph, or give it its default back.",
+        _set_config,
+        _admin,
+        body=models.ConfigBody,
+        answers=models.ConfigSet,
+        statuses=WRITE_STATUSES,
+        writes=True,
+        keeps_receipt=True,
     ),
     Operation(
         "recoveries",

@@ -1,0 +1,161 @@
+"""The settings of a graph: what its verbs do where a caller says nothing. They lie with the graph, in `__config.json`.
+
+The file is replaced as a whole by compare-and-swap, so two writers never lose each other's setting, and a process that dies
+leaves the old file or the new one. It is no part of any commit. Settings that this release does not know stay in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from omnigraph import failpoints
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import MAIN
+from omnigraph.errors import BadRequest, FormatTooNew, ManifestContention, StorageError
+from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.storage.digests import digest_of, fold_log, note
+from omnigraph.storage.objects import ObjectStore
+
+CONFIG = "__config.json"
+FORMAT = 1
+
+MERGE_LEVEL = "merge.level"
+ENTITY_LEVEL, PROPERTY_LEVEL = "entity", "property"
+
+#: How often the file is read anew because another process has replaced it.
+_ATTEMPTS = 10
+
+failpoints.declare("config.before_put", "config.after_put")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting: the values it takes, of which the first holds while none is set, and what it is about."""
+
+    values: tuple[str, ...]
+    about: str
+
+    @property
+    def default(self) -> str:
+        return self.values[0]
+
+
+SETTINGS: Mapping[str, Setting] = {
+    MERGE_LEVEL: Setting(
+        (ENTITY_LEVEL, PROPERTY_LEVEL),
+        "what merge, rebase, revert and cherry-pick compare: whole entities, or each property of them",
+    )
+}
+
+
+def read_config(store: ObjectStore) -> dict[str, str]:
+    """The value of every setting by its name: the one that is stored, else its default."""
+    data = store.get_or_none(CONFIG)
+    stored = {} if data is None else _decoded(data)
+    return {name: _value(name, stored.get(name)) for name in sorted(SETTINGS)}
+
+
+def set_config(context: CommitContext, name: str, value: str | None, actor: str | None = None) -> dict[str, str]:
+    """Store a setting, or with None forget it; returns what `read_config` then does. `actor` is kept beside the value."""
+    check_setting(name, value)
+    # Under this lock a backup sees the file before or after, and no log of digests is written anew meanwhile.
+    with context.locks.hold(MAIN):
+        for _ in range(_ATTEMPTS):
+            found = context.store.get_tagged_or_none(CONFIG)
+            stored = {} if found is None else _decoded(found[0])
+            wanted = {key: entry for key, entry in stored.items() if key != name}
+            if value is not None:
+                wanted[name] = {"value": value} | ({} if actor is None else {"actor": actor})
+            if wanted == stored or _replaced(context, wanted, found):
+                return read_config(context.store)
+    raise ManifestContention(f"other processes replace {CONFIG} all the time; '{name}' was not changed, try again")
+
+
+def check_setting(name: object, value: object) -> None:
+    """Refuse a name or a value that no setting has; None is a value of all of them."""
+    setting = SETTINGS.get(name) if isinstance(name, str) else None
+    if setting is None:
+        instead = did_you_mean(nearest_name(str(name), SETTINGS))
+        raise BadRequest(f"there is no setting '{name}'{instead or f'; the settings are {_listed(SETTINGS)}'}")
+    if value is not None and value not in setting.values:
+        instead = did_you_mean(nearest_name(str(value), setting.values))
+        raise BadRequest(f"{name} is {' or '.join(setting.values)}, not '{value}'{instead}")
+
+
+def _listed(names: Mapping[str, Setting]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _replaced(context: CommitContext, wanted: Mapping[str, Any], before: tuple[bytes, str] | None) -> bool:
+    """Put the file in the place of the one that was read with its tag, or of none; False when there is another one by now."""
+    store = context.store
+    data = orjson.dumps({"format": FORMAT, "settings": wanted}, option=orjson.OPT_SORT_KEYS)
+    _record(context, () if before is None else (before[0], data))
+    failpoints.hit("config.before_put")
+    try:
+        if before is None:
+            store.create(CONFIG, data)
+        else:
+            store.swap(CONFIG, data, before[1])
+    except StorageError as error:
+        # A store that failed may have done it; the file itself says so.
+        if error.kind not in ("precondition", "unknown"):
+            raise
+        if store.get_or_none(CONFIG) != data:
+            if error.kind == "unknown":
+                raise
+            return False
+    failpoints.hit("config.after_put")
+    if before is None:
+        _record(context, (data,))
+    context.make_durable(CONFIG)
+    return True
+
+
+def _record(context: CommitContext, contents: Iterable[bytes]) -> None:
+    """Record what the file may be, so that no moment looks like damage: while it is replaced the old and the new content.
+
+    A file that is created is recorded when it is there. A log on S3 can not be appended to; there the file is not recorded.
+    """
+    if context.root.is_local:
+        for data in contents:
+            note(context.root, {CONFIG: digest_of(data)})
+    else:
+        fold_log(context.store, without={CONFIG})
+
+
+def _decoded(data: bytes) -> dict[str, Any]:
+    """The stored settings: by name an object with `value`, and `actor` where one was named."""
+    try:
+        told = orjson.loads(data)
+        version, stored = told["format"], told["settings"]
+        if isinstance(version, int) and version > FORMAT:
+            raise FormatTooNew(
+                f"{CONFIG} has format {version}, and this OmniGraph reads up to {FORMAT}; upgrade OmniGraph",
+                found=version,
+                supported=FORMAT,
+            )
+        if isinstance(stored, dict) and all(isinstance(entry["value"], str) for entry in stored.values()):
+            return stored
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        pass
+    raise _unreadable("does not hold settings")
+
+
+def _value(name: str, entry: Mapping[str, Any] | None) -> str:
+    setting = SETTINGS[name]
+    if entry is None:
+        return setting.default
+    value: str = entry["value"]
+    if value not in setting.values:
+        raise _unreadable(f"says that {name} is '{value}', which this OmniGraph does not know")
+    return value
+
+
+def _unreadable(what: str) -> StorageError:
+    remedy = "restore it from a backup, or remove it and set again what it held (`omnigraph config set`)"
+    return StorageError(f"{CONFIG} {what}; {remedy}", kind="permanent", path=CONFIG)
