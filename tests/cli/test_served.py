@@ -393,7 +393,7 @@ def test_the_shell_on_a_server(write: Run, served: Served, monkeypatch: pytest.M
         ),
         (
             ("load", "--data", "r.jsonl", "--mode", "append", "--spark-master", "local"),
-            "--spark-master and --spark-conf",
+            "--spark-master, --spark-conf and --spark-ship-package",
         ),
         (("export", "--format", "parquet", "--out", "x"), "a served export is one stream of JSON lines"),
         (("optimize",), "`optimize` is a direct (storage-native) command and needs direct storage access"),

@@ -33,6 +33,7 @@ def explain(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
 ) -> None:
     """Show how a read query is answered.
 
@@ -40,7 +41,7 @@ def explain(
     --engine spark the steps are the scans, their pushed filters, and Spark's own plan.
     """
     refuse_both(branch=branch, snapshot=snapshot)
-    graph = open_graph(resolve(context), "ro", spark=spark_of(spark_master, spark_conf))
+    graph = open_graph(resolve(context), "ro", spark=spark_of(spark_master, spark_conf, spark_ship_package))
     with naming(call.file):
         found = graph.explain(
             call.source, call.name, call.params, branch=branch, snapshot=snapshot, analyze=analyze, engine=engine

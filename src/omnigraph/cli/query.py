@@ -47,6 +47,7 @@ def query(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
 ) -> None:
     """Run a read query and print its answer."""
     refuse_both(branch=branch, snapshot=snapshot)
@@ -59,7 +60,7 @@ def query(
         place = {"branch": branch, "snapshot": snapshot}
         run_stored(settings, target, call, format=format, expect_mutation=False, timeout=timeout, **place)
         return
-    graph = open_graph(target, "ro", spark=spark_of(spark_master, spark_conf))
+    graph = open_graph(target, "ro", spark=spark_of(spark_master, spark_conf, spark_ship_package))
     with naming(call.file):
         result = graph.query(
             call.text,
