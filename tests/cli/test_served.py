@@ -261,7 +261,6 @@ def test_writes_say_where_and_who(write: Run, served: Served, tmp_path: Path) ->
         "source": "b",
         "target": "main",
         "outcome": "fast_forward",
-        "level": "entity",
         "actor_id": "default",
     }
     (tmp_path / "rows.jsonl").write_text('{"type": "Person", "data": {"name": "fay"}}\n')
