@@ -33,7 +33,7 @@ from omnigraph.errors import (
 from omnigraph.maintenance import leftovers
 from omnigraph.maintenance.durations import feed_retention, so_long_ago, staging_grace
 from omnigraph.maintenance.leftovers import DroppedTable
-from omnigraph.maintenance.reachable import Kept, KeptVersions, kept_versions
+from omnigraph.maintenance.reachable import Kept, KeptVersions, NamedLines, kept_versions
 from omnigraph.maintenance.reclaim import Reclaim, plan_reclaim, still_unneeded, take_files, take_versions, unfinished
 from omnigraph.maintenance.retention import KeptBranch, KeptFor, Policy, kept_branches
 from omnigraph.maintenance.retired_lines import KeptLine, forget_others, keep_their_tables, kept_lines
@@ -134,6 +134,7 @@ class _Cleanup:
         self._policy = policy
         self._feed = feed_retention()
         self._abandoned_before = so_long_ago(staging_grace())
+        self._states = NamedLines(context)
         self.kept: Kept = {}
         self._branches: list[KeptBranch] = []
         self._retired: list[KeptLine] = []
@@ -149,7 +150,9 @@ class _Cleanup:
             known.setdefault(left.dataset, set()).update(left.names)
             self._records.setdefault(left.dataset, []).append(left.record)
         folders = leftovers.table_folders(context)
-        tables = leftovers.dropped_tables(context, folders, self.kept, self._branches, self._abandoned_before, staging)
+        tables = leftovers.dropped_tables(
+            context, folders, self.kept, self._branches, self._states, self._abandoned_before, staging
+        )
         gone = {table.path for table in tables}
         reclaims, lines = [], []
         named = {location.path for location in self.kept}
@@ -159,7 +162,7 @@ class _Cleanup:
             files = list_dataset(context.store, path)
             if path == AUDIT_PATH:
                 self._keep_newest(files)
-            orphans = leftovers.orphaned_lines(context, files, self.kept, self._branches)
+            orphans = leftovers.orphaned_lines(files, self.kept, self._branches, self._states)
             # A job forks a table before it stages for it. Its record is older than the fork, so it is looked for now.
             claimed = self._claimed() if orphans else set()
             for location in orphans:
