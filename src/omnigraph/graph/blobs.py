@@ -21,7 +21,7 @@ from omnigraph.errors import (
 from omnigraph.graph.entities import types_of
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.language.schema.catalog import Catalog
-from omnigraph.query.entities import stored_columns
+from omnigraph.query.scan.entities import stored_columns
 from omnigraph.shown import Shown
 from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.tables.blobs import EXTERNAL, read_blob_range

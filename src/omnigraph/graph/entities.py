@@ -11,7 +11,7 @@ from omnigraph.errors import BadRequest, NotFound
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.suggest import did_you_mean, nearest_name
-from omnigraph.query.entities import stored_columns
+from omnigraph.query.scan.entities import stored_columns
 from omnigraph.values.render import plain, stored_kind
 
 

@@ -152,7 +152,7 @@ def _type_keys(contract: Contract) -> list[str]:
 
 def source_table(root: Root, contract: Contract, shown: Snapshot, type_key: str) -> SourceTable:
     """The table of a type, such as `node:Person`, at one snapshot, as Spark's tasks open it."""
-    from omnigraph.query.entities import stored_columns
+    from omnigraph.query.scan.entities import stored_columns
     from omnigraph.spark.source import SourceTable
     from omnigraph.values.columns import arrow_type
 

@@ -10,7 +10,7 @@ from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.maintenance.index_kinds import DeclaredIndex, IndexKind, declared_indexes
 from omnigraph.maintenance.text_indexes import serves_texts
 from omnigraph.maintenance.vector_indexes import serves_vectors, shape_for, trainable_vectors
-from omnigraph.query.entities import stored_columns
+from omnigraph.query.scan.entities import stored_columns
 from omnigraph.query.search.analyser import INDEX_OPTIONS
 from omnigraph.storage.tables.table import Table, TableIndex
 

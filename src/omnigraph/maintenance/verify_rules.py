@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import ValidationError
 from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.maintenance.verify_report import attempted
-from omnigraph.query.entities import stored_columns
+from omnigraph.query.scan.entities import stored_columns
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.groups import ROWS_PER_PASS, counts_outside, repeated_rows
 from omnigraph.storage.tables.handles import Tables

@@ -15,11 +15,11 @@ from omnigraph.language.query.ir import MutationPlan, Plan, Project
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.query.caches import Caches
 from omnigraph.query.engine import execute
-from omnigraph.query.entities import View
 from omnigraph.query.explain import Explanation, explanation
 from omnigraph.query.limits import Budget, Cancel, Limits, out_of_memory
 from omnigraph.query.result import Result
 from omnigraph.query.run import Embed, Run
+from omnigraph.query.scan.entities import View
 
 #: Where a query runs; the graph layer knows the engines other than this one.
 ENGINES = ("local", "spark", "auto")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.language.query.ir import Aggregate
-from omnigraph.query.group_values import needs_all_values
+from omnigraph.query.shape.group_values import needs_all_values
 from omnigraph.query_spark.frame import Frame, new_name, of
 from omnigraph.query_spark.steps import ROUTE, SEED, Grouped, Merged, Partial, Routed
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.language.query.ir import Limit, Order, Parameter
 from omnigraph.language.query.lower import MOST_ROWS
-from omnigraph.query.order import sort_columns
+from omnigraph.query.shape.order import sort_columns
 from omnigraph.query_spark.frame import Frame
 from omnigraph.query_spark.steps import SORT, SortKeys
 

@@ -28,17 +28,17 @@ from omnigraph.language.query.ir import (
     operands,
 )
 from omnigraph.language.schema.catalog import EdgeType
-from omnigraph.query.aggregate import Merging
-from omnigraph.query.compare import as_mask
 from omnigraph.query.engine import alike, tagged
-from omnigraph.query.evaluate import evaluate, satisfying
-from omnigraph.query.group_values import aggregate_whole
-from omnigraph.query.order import ordered, sort_columns
-from omnigraph.query.paths import shortest
 from omnigraph.query.rows import Rows, Values, column_name, gathered, variable_type
 from omnigraph.query.run import Run
-from omnigraph.query.scan import Request, read_batches, share_of_nodes
+from omnigraph.query.scan.read import Request, read_batches, share_of_nodes
 from omnigraph.query.search.scores import is_scored, score_name, scores
+from omnigraph.query.shape.aggregate import Merging
+from omnigraph.query.shape.compare import as_mask
+from omnigraph.query.shape.evaluate import evaluate, satisfying
+from omnigraph.query.shape.group_values import aggregate_whole
+from omnigraph.query.shape.order import ordered, sort_columns
+from omnigraph.query.traverse.paths import shortest
 from omnigraph.query_spark.frame import TASK
 from omnigraph.query_spark.keys import combination_texts, key_texts
 from omnigraph.values.build import repeated

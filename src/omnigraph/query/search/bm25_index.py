@@ -7,9 +7,9 @@ import pyarrow as pa
 from lance.query import MatchQuery
 
 from omnigraph.language.query.ir import Bm25
-from omnigraph.query.entities import Entities
 from omnigraph.query.rows import Rows
 from omnigraph.query.run import Run
+from omnigraph.query.scan.entities import Entities
 from omnigraph.query.search.analyser import tokens
 from omnigraph.query.search.bm25 import bm25
 from omnigraph.storage.tables.lance_errors import translated

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.language.query.ir import Bm25, Nearest, NodePattern
-from omnigraph.query.entities import Entities
-from omnigraph.query.pushdown import push
 from omnigraph.query.rows import Addresses
 from omnigraph.query.run import Run
+from omnigraph.query.scan.entities import Entities
+from omnigraph.query.scan.pushdown import push
 from omnigraph.query.search.bm25_index import inverted_index
 from omnigraph.query.search.rank_bounds import Bounds
 from omnigraph.query.search.ranked_text import search_texts, text_matches

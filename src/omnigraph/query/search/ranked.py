@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.language.query.ir import Bm25, FusedScan, Nearest, NodePattern, Plan, RankedScan
-from omnigraph.query.columns import Located
-from omnigraph.query.pushdown import push
 from omnigraph.query.rows import Rows, concatenated
 from omnigraph.query.run import Run
-from omnigraph.query.scan import Request, node_columns, read_parts, scan_nodes
+from omnigraph.query.scan.columns import Located
+from omnigraph.query.scan.pushdown import push
+from omnigraph.query.scan.read import Request, node_columns, read_parts, scan_nodes
 from omnigraph.query.search.analyser import tokens
 from omnigraph.query.search.bm25_index import inverted_index
 from omnigraph.query.search.fusion import Fusion, fuse_best

@@ -10,11 +10,11 @@ import pyarrow as pa
 from lance.query import MatchQuery
 
 from omnigraph.language.query.ir import Bm25, RankedScan
-from omnigraph.query.columns import Located
-from omnigraph.query.entities import Entities
-from omnigraph.query.pushdown import push
 from omnigraph.query.rows import Addresses, Rows
 from omnigraph.query.run import Run
+from omnigraph.query.scan.columns import Located
+from omnigraph.query.scan.entities import Entities
+from omnigraph.query.scan.pushdown import push
 from omnigraph.query.search.analyser import tokens
 from omnigraph.query.search.bm25 import bm25
 from omnigraph.query.search.bm25_index import inverted_index

@@ -9,8 +9,8 @@ import pyarrow as pa
 from lance.query import FullTextOperator, MatchQuery
 
 from omnigraph.language.query.ir import AllTokens, AnyToken, Predicate
-from omnigraph.query.entities import Entities
 from omnigraph.query.run import Run
+from omnigraph.query.scan.entities import Entities
 from omnigraph.query.search.analyser import tokens
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import Filter, Table, TableIndex

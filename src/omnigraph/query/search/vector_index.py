@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import isqrt
 from typing import Any
 
-from omnigraph.query.entities import Entities
 from omnigraph.query.run import Run
+from omnigraph.query.scan.entities import Entities
 from omnigraph.query.search.vectors import Vector
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import TableIndex
