@@ -17,7 +17,7 @@ from omnigraph.errors import BadRequest, EntityNotFound, NotFound, ResourceLimit
 from omnigraph.graph.handle import NOW
 from omnigraph.graph.loading import Loading
 from omnigraph.graph.snapshot import Reference
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.query.limits import Budget, Cancel
 from omnigraph.query.result import Result

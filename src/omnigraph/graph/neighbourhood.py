@@ -12,7 +12,7 @@ from omnigraph.drawing.picture import Line, Mark
 from omnigraph.errors import EntityNotFound, NotFound
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType, Property
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.query.scan.entities import Entities, open_edges, open_nodes
 from omnigraph.values.render import plain
 

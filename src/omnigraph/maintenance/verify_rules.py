@@ -24,9 +24,8 @@ from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.table import Table
-from omnigraph.validation.rows import check_rows
+from omnigraph.validation.rows import Violation, check_rows
 from omnigraph.validation.sets import cardinality_breaks, missing_end, unique_clashes
-from omnigraph.validation.violation import Violation
 from omnigraph.values.columns import arrow_type, whole
 from omnigraph.values.identity import derive_ids
 

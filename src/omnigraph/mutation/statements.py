@@ -52,8 +52,7 @@ from omnigraph.query.shape.evaluate import constant_value, evaluate, holds, is_c
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.values.blobs import blob_value
-from omnigraph.values.build import repeated, table_of
-from omnigraph.values.columns import arrow_type, table_schema, whole
+from omnigraph.values.columns import arrow_type, repeated, table_of, table_schema, whole
 from omnigraph.values.compare import Comparison, coerce
 from omnigraph.values.identity import derive_ids
 

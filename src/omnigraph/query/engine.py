@@ -50,8 +50,7 @@ from omnigraph.query.traverse.count_paths import count_paths, times, weight_of, 
 from omnigraph.query.traverse.expand import expand, fetch
 from omnigraph.query.traverse.paths import shortest
 from omnigraph.query.traverse.reach import Sizes
-from omnigraph.values.build import repeated
-from omnigraph.values.columns import arrow_type
+from omnigraph.values.columns import arrow_type, repeated
 
 #: How many times as many rows are asked for when too few were left.
 _WIDER = 16

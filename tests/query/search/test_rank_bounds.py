@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.query.search.rank_bounds import Bounds, expected, fused, settled
+from omnigraph.query.search.rank_lists import Bounds, expected, fused, settled
 
 
 @st.composite

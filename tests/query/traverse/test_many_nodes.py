@@ -15,7 +15,8 @@ import pytest
 import omnigraph as og
 from omnigraph.language.query.ir import Direction
 from omnigraph.query.limits import Budget, Limits
-from omnigraph.query.traverse import bfs, count_paths, csr
+from omnigraph.query.traverse import count_paths, csr
+from omnigraph.query.traverse import reach as bfs
 from omnigraph.query.traverse.loops import compiled
 from tests.query.loading import append
 

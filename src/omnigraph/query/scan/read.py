@@ -18,9 +18,9 @@ from omnigraph.query.run import Run
 from omnigraph.query.scan.columns import named_columns, scan_in_memory, without_memory
 from omnigraph.query.scan.entities import Entities
 from omnigraph.query.scan.pushdown import Pushed, push
-from omnigraph.query.search.bm25_index import indexed_bm25
+from omnigraph.query.search.bm25 import indexed_bm25
 from omnigraph.query.search.scores import score_name, scores
-from omnigraph.query.search.text_index import indexed_text, search_batches, uncovered_batches
+from omnigraph.query.search.text import indexed_text, search_batches, uncovered_batches
 from omnigraph.query.shape.evaluate import plain, satisfying
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import IDS_PER_LOOKUP, ROW_ADDRESS, Filter, Table

@@ -16,8 +16,7 @@ from omnigraph.query.scan.columns import Located
 from omnigraph.query.scan.entities import Entities
 from omnigraph.query.scan.pushdown import push
 from omnigraph.query.search.analyser import tokens
-from omnigraph.query.search.bm25 import bm25
-from omnigraph.query.search.bm25_index import inverted_index
+from omnigraph.query.search.bm25 import bm25, inverted_index
 from omnigraph.query.search.scores import score_name
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import ROW_ADDRESS, Filter, TableIndex

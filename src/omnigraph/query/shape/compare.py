@@ -1,7 +1,8 @@
-"""Comparing two columns by value, whatever numeric types they have."""
+"""Comparing two columns by value, whatever numeric types they have, and asking lists about their items."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -97,3 +98,12 @@ def _order(whole: Numbers, wide: Numbers) -> Numbers:
     order = np.where(whole > nearest, 1, np.where(whole < nearest, -1, 0))
     order = np.where((order == 0) & (wide > floor), -1, order)
     return np.where(inside, order, np.where(wide >= high, -1, 1))
+
+
+def holds_item(lists: pa.Array, fits: Callable[[pa.Array, pa.Array], Mask]) -> Mask:
+    """For each list whether one of its items fits. `fits` gets all items and the row each of them belongs to."""
+    items, owners = pc.list_flatten(lists), pc.list_parent_indices(lists)
+    mask = np.zeros(len(lists), np.bool_)
+    if len(items):
+        mask[owners.to_numpy()[fits(items, owners)]] = True
+    return mask

@@ -46,11 +46,9 @@ from omnigraph.query.rows import Mask, Rows
 from omnigraph.query.run import Run
 from omnigraph.query.search.scores import scores
 from omnigraph.query.search.text import matches_text
-from omnigraph.query.shape.compare import as_mask, compare_columns, compare_constant
+from omnigraph.query.shape.compare import as_mask, compare_columns, compare_constant, holds_item
 from omnigraph.query.shape.functions import KERNELS, Arguments
-from omnigraph.query.shape.membership import holds_item
-from omnigraph.values.build import repeated
-from omnigraph.values.columns import arrow_type, whole
+from omnigraph.values.columns import arrow_type, repeated, whole
 from omnigraph.values.compare import EXCHANGED, Nothing, coerce, coerce_items
 
 #: Steps of a loop that computing something for a row, such as a text in lower case, takes about as long as.

@@ -10,14 +10,13 @@ from omnigraph.errors import ResourceLimit
 from omnigraph.language.query.ir import CountPaths, Hop
 from omnigraph.query.rows import WEIGHT, Integers, Rows
 from omnigraph.query.run import Run
-from omnigraph.query.traverse.bfs import count_reached
 from omnigraph.query.traverse.choice import graph_for, reading_ends
 from omnigraph.query.traverse.csr import Adjacency, EdgeGraph
 from omnigraph.query.traverse.domain import SortedIds
 from omnigraph.query.traverse.edges import counted_adjacency, read_edges
 from omnigraph.query.traverse.expand import ends_of
 from omnigraph.query.traverse.points import Points, is_passing, points_at, points_of
-from omnigraph.query.traverse.reach import Reached, distinct, marked, one_hop, reaching, slots_of
+from omnigraph.query.traverse.reach import Reached, count_reached, distinct, marked, one_hop, reaching, slots_of
 from omnigraph.query.traverse.targets import fitting_targets, is_any
 
 _MOST = 2**63 - 1

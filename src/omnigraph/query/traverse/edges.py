@@ -21,8 +21,7 @@ from omnigraph.query.traverse.domain import SortedIds, numbered_ids, passing_key
 from omnigraph.query.traverse.points import Points, points_of
 from omnigraph.query.traverse.reach import Reached, Sizes, distinct, slots_of
 from omnigraph.query.traverse.targets import fitting_targets
-from omnigraph.values.build import repeated
-from omnigraph.values.columns import whole
+from omnigraph.values.columns import repeated, whole
 
 #: Up to so many sources their edges are looked up; beyond, all edges are read.
 _FEW = 2000
