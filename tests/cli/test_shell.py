@@ -23,7 +23,7 @@ from omnigraph.cli.shell_session import Session
 from omnigraph.cli.shell_text import inputs, is_complete, without_end
 from omnigraph.language.query.completion import candidates
 from omnigraph.language.schema.build import compile_schema
-from omnigraph.query.text_table import TableStyle
+from omnigraph.query.result import TableStyle
 from tests.cli.calling import Outcome, call, spawn
 from tests.mutation.org_graph import SCHEMA
 

@@ -11,7 +11,7 @@ import click
 
 from omnigraph.cli.sources import read_source
 from omnigraph.errors import BadRequest
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 
 
 @dataclass(frozen=True)

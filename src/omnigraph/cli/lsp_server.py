@@ -15,8 +15,7 @@ from omnigraph.cli.lsp_schemas import Found, Schemas, files_below
 from omnigraph.errors import BadRequest, LanguageError
 from omnigraph.language import editing
 from omnigraph.language.formatting import Language, format_text
-from omnigraph.language.names import at_offset
-from omnigraph.language.positions import Position, Positions
+from omnigraph.language.names import Position, Positions, at_offset
 from omnigraph.language.renaming import Edit, rename_in_query, rename_in_schema
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.language.schema.catalog import Catalog

@@ -13,8 +13,8 @@ from omnigraph.cli.settings import OUTPUTS
 from omnigraph.cli.shell_text import EXPLAIN, statement_of, without_end
 from omnigraph.cli.sources import params_object
 from omnigraph.errors import BadRequest, NotFound
-from omnigraph.language.suggest import did_you_mean, nearest_name
-from omnigraph.query.text_table import TableStyle
+from omnigraph.language.source import did_you_mean, nearest_name
+from omnigraph.query.result import TableStyle
 
 if TYPE_CHECKING:
     from omnigraph.client.graph import AnyGraph, AnyTransaction

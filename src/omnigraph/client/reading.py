@@ -29,9 +29,8 @@ from omnigraph.export.run import ExportProgress
 from omnigraph.graph.graph import Moment, micros
 from omnigraph.graph.handle import NOW, SchemaOf
 from omnigraph.graph.sources import read_source
-from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import Cancel, parse_size
-from omnigraph.query.result import Result
+from omnigraph.query.result import Explanation, Result
 from omnigraph.shown import Listing
 from omnigraph.wire import results
 from omnigraph.wire.arrow import ARROW_STREAM, result_of

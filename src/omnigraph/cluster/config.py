@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from omnigraph.cluster.diagnostics import Findings, Stop
-from omnigraph.embedding.kinds import DEFAULT_KIND, KINDS, REMOTE
+from omnigraph.embedding.provider import DEFAULT_KIND, KINDS, REMOTE
 from omnigraph.errors import BadRequest
 from omnigraph.policy.strict_yaml import DuplicateKey, read_yaml
 from omnigraph.storage.root import Root

@@ -19,14 +19,13 @@ from omnigraph.commit.branch_refs import (
     prefix_clash,
     read_ref,
 )
-from omnigraph.commit.branch_removal import drop_own_forks, remove_ref
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.history import made_on
 from omnigraph.commit.manifest import Warm, branch_not_found
 from omnigraph.commit.model import MAIN, ManifestState
 from omnigraph.commit.recovery import heal, pending
 from omnigraph.commit.retired import RetiredLine, write_line
-from omnigraph.commit.retiring import retired_line
+from omnigraph.commit.retiring import drop_own_forks, remove_ref, retired_line
 from omnigraph.commit.sidecar import list_sidecars
 from omnigraph.errors import AlreadyExists, BadRequest, Conflict, OmnigraphError, RecoveryRequired
 from omnigraph.storage.locks import HeldLocks

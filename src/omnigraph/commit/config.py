@@ -16,7 +16,7 @@ from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, FormatTooNew, ManifestContention, StorageError
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.storage.digests import digest_of, fold_log, note
 from omnigraph.storage.objects import ObjectStore
 

@@ -22,9 +22,8 @@ from omnigraph.language.schema.catalog import EdgeType
 from omnigraph.storage.tables.columns import Column
 from omnigraph.storage.tables.groups import counts_outside, repeated_rows
 from omnigraph.storage.tables.table import Table
-from omnigraph.validation.rows import check_rows
+from omnigraph.validation.rows import Violation, check_rows
 from omnigraph.validation.sets import TableChange, check_sets, probe_of
-from omnigraph.validation.violation import Violation
 from omnigraph.values.columns import whole
 
 #: How many of the rows in the way an error shows.

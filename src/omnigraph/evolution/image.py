@@ -8,8 +8,7 @@ from omnigraph.evolution.compare import Entity
 from omnigraph.language.schema.catalog import Property
 from omnigraph.language.schema.defaults import default_value
 from omnigraph.storage.tables.columns import Column
-from omnigraph.values.build import column_of
-from omnigraph.values.columns import table_schema
+from omnigraph.values.columns import column_of, table_schema
 
 
 def wanted_columns(was: Entity, entity: Entity) -> tuple[Column, ...]:

@@ -28,9 +28,8 @@ from omnigraph.errors import (
 )
 from omnigraph.graph.algorithms import WithAlgorithms
 from omnigraph.graph.backups import Backups
-from omnigraph.graph.blobs import BlobValue, find_blob
+from omnigraph.graph.blobs import BlobValue, find_blob, read_entity
 from omnigraph.graph.configuring import Configuring
-from omnigraph.graph.entities import read_entity
 from omnigraph.graph.evolution import Evolution
 from omnigraph.graph.exploring import Exploring
 from omnigraph.graph.exporting import Exporting
@@ -46,9 +45,8 @@ from omnigraph.language.query.compile import CompiledQuery
 from omnigraph.language.query.params import bind_params
 from omnigraph.policy.actions import ADMIN, BRANCH_CREATE, BRANCH_DELETE, CHANGE, Need
 from omnigraph.query.execute import Request, answer, explain, refuse_engine, start
-from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import Cancel
-from omnigraph.query.result import Result
+from omnigraph.query.result import Explanation, Result
 from omnigraph.query.run import Run
 from omnigraph.shown import Listing
 

@@ -23,7 +23,7 @@ from omnigraph.commit.updates import SchemaIs, check
 from omnigraph.errors import BadRequest, ExpectedVersionMismatch
 from omnigraph.ids import new_ulid
 from omnigraph.language.schema.catalog import Catalog
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.maintenance.index_building import stage_builds
 from omnigraph.maintenance.index_plan import Build, Entity, TablePlan, plan_indexes
 from omnigraph.maintenance.workplace import Workplace

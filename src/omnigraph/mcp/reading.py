@@ -22,8 +22,7 @@ from omnigraph.mcp.session import Session
 from omnigraph.mcp.tool import Arguments, Reply, Tool, no_needs, tool
 from omnigraph.policy.actions import GRAPH_LIST, READ, Need
 from omnigraph.query.result import Result
-from omnigraph.wire.pages import page
-from omnigraph.wire.shapes import commit_output, read_output, snapshot_output
+from omnigraph.wire.shapes import commit_output, page, read_output, snapshot_output
 
 #: Schemas whose catalogs are kept.
 _REMEMBERED = 16

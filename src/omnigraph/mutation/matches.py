@@ -15,7 +15,7 @@ from omnigraph.language.literals import PlainValue, TypedValue
 from omnigraph.language.query.check.mutations import MATCHED_ID
 from omnigraph.language.query.ir import Assign, Expr, InsertEdge, InsertNode, ResultColumn, UpsertNode
 from omnigraph.mutation.staging import Entity
-from omnigraph.query.evaluate import plain_values
+from omnigraph.query.shape.evaluate import plain_values
 from omnigraph.values.columns import whole
 
 __all__ = ["MATCHED_ID", "inserts_of", "one_row_each"]

@@ -43,17 +43,16 @@ from omnigraph.mutation.copies import Copies, Overlay
 from omnigraph.mutation.matches import MATCHED_ID, inserts_of, one_row_each
 from omnigraph.mutation.staging import Entity, Staging
 from omnigraph.query.engine import execute
-from omnigraph.query.entities import View
-from omnigraph.query.evaluate import constant_value, evaluate, holds, is_constant
-from omnigraph.query.pushdown import NEVER, push
 from omnigraph.query.rows import Rows as RowSet
 from omnigraph.query.rows import column_name
 from omnigraph.query.run import Run as Reading
+from omnigraph.query.scan.entities import View
+from omnigraph.query.scan.pushdown import NEVER, push
+from omnigraph.query.shape.evaluate import constant_value, evaluate, holds, is_constant
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.values.blobs import blob_value
-from omnigraph.values.build import repeated, table_of
-from omnigraph.values.columns import arrow_type, table_schema, whole
+from omnigraph.values.columns import arrow_type, repeated, table_of, table_schema, whole
 from omnigraph.values.compare import Comparison, coerce
 from omnigraph.values.identity import derive_ids
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from omnigraph.errors import NotFound
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS, AggregateFunction, Function, Signature
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 
 Entry: TypeAlias = Function | AggregateFunction
 
