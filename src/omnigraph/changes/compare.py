@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from lance.blob import BlobType
 
 from omnigraph.storage.tables.blobs import EXTERNAL
+from omnigraph.values.widening import converted, fits
 
 Mask = npt.NDArray[np.bool_]
 #: Fetches the bytes of some rows (by position) of one blob column, of the earlier and the later side.
@@ -37,8 +38,13 @@ def differing(before: pa.Table, after: pa.Table, names: Sequence[str], read_blob
 
 def _differ(old: pa.Array, new: pa.Array) -> Mask:
     if old.type != new.type:
-        # A property never changes its type; where a column did, only two nulls are alike.
-        return _mask(pc.or_(old.is_valid(), new.is_valid()))
+        if fits(new.type, old.type):
+            old, new = new, old
+        if not fits(old.type, new.type):
+            # A column of another kind: only two nulls are alike.
+            return _mask(pc.or_(old.is_valid(), new.is_valid()))
+        # A value that was widened is the same value.
+        old = _one_array(pa.chunked_array([converted(old, new.type)]))
     if pa.types.is_list(old.type) or pa.types.is_large_list(old.type) or pa.types.is_fixed_size_list(old.type):
         return _lists_differ(old, new)
     one_null = _mask(pc.xor(old.is_null(), new.is_null()))

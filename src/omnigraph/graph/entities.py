@@ -11,8 +11,9 @@ from omnigraph.errors import BadRequest, NotFound
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.suggest import did_you_mean, nearest_name
-from omnigraph.query.entities import stored_columns
+from omnigraph.query.entities import retyped_columns, stored_columns
 from omnigraph.values.render import plain, stored_kind
+from omnigraph.values.widening import converted
 
 
 def types_of(catalog: Catalog, kind: str) -> Mapping[str, NodeType | EdgeType]:
@@ -42,5 +43,8 @@ def read_entity(
     found = table.take_ids(pa.array([entity_id], pa.string()), wanted, blobs="values")
     if not found.num_rows:
         return None
+    for name, kind in retyped_columns(entity, table, stored).items():
+        place = found.column_names.index(stored[name])
+        found = found.set_column(place, found.column_names[place], converted(found.column(place), kind))
     values = {name: plain(found[name], stored_kind(found.schema.field(name).type))[0] for name in wanted}
     return {name: None if column is None else values[column] for name, column in stored.items()}
