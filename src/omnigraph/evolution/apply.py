@@ -13,7 +13,7 @@ notices; a hard drop takes older versions away, so it is refused while another b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,9 +30,11 @@ from omnigraph.commit.updates import DropTable, SchemaIs, SetSchema, SetTable, U
 from omnigraph.errors import ExpectedVersionMismatch, ReadSetChanged
 from omnigraph.evolution.compare import Entity, entities, kept_names
 from omnigraph.evolution.elsewhere import refuse_named_elsewhere
-from omnigraph.evolution.existing import new_rules, refuse_broken
+from omnigraph.evolution.existing import broken, must_be_judged, refuse_broken, shown_violations
 from omnigraph.evolution.image import changes_table, wanted_columns
 from omnigraph.evolution.plan import Plan, plan_change
+from omnigraph.evolution.steps import RULE_BROKEN, UnsupportedChange
+from omnigraph.evolution.stored import stored_rows
 from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.shown import Shown
 from omnigraph.storage.locks import HeldLocks
@@ -76,15 +78,32 @@ class Change:
     allow_data_loss: bool = False
 
 
-def row_counts(state: ManifestState) -> Mapping[int, int]:
-    """How many rows each type has, by its stable id."""
-    return {identity[0]: entry.row_count for identity, entry in state.tables.items()}
-
-
 def plan(context: CommitContext, change: Change) -> Plan:
-    """What applying a schema would do."""
-    counts = row_counts(context.manifest.load(change.branch))
-    return plan_change(change.before, change.after, counts, allow_data_loss=change.allow_data_loss)
+    """What applying a schema would do, and which rows stand in the way of it."""
+    state = context.manifest.load(change.branch)
+    planned = _planned(context, change, state)
+    if not planned.supported:
+        return planned
+    broken_rules = [
+        UnsupportedChange(entity.type_key, f"rows break it: {shown_violations(found)}; change them first", RULE_BROKEN)
+        for was, entity, table in _judged(context, change, state)
+        if (found := broken(was, entity, table))
+    ]
+    return replace(planned, steps=(*planned.steps, *broken_rules))
+
+
+def _planned(context: CommitContext, change: Change, state: ManifestState) -> Plan:
+    look = stored_rows(context, state)
+    return plan_change(change.before, change.after, look, allow_data_loss=change.allow_data_loss)
+
+
+def _judged(context: CommitContext, change: Change, state: ManifestState) -> Iterator[tuple[Entity, Entity, Table]]:
+    """The types whose rows may break what the change says, as they were and as they will be, with their tables."""
+    old = entities(change.before.catalog)
+    for id_, entity in entities(change.after.catalog).items():
+        if id_ in old and must_be_judged(old[id_], entity):
+            entry = state.tables[entity.id, entity.incarnation]
+            yield old[id_], entity, context.tables.open(entry.location, entry.version)
 
 
 def apply(context: CommitContext, change: Change, lineage: Lineage) -> Applied:
@@ -143,17 +162,15 @@ class _Parts:
 
 def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepared:
     state = context.manifest.load(change.branch)
-    planned = plan_change(change.before, change.after, row_counts(state), allow_data_loss=change.allow_data_loss)
+    planned = _planned(context, change, state)
     planned.refuse_unsupported()
     if not planned.steps:
         return _Prepared(planned, state, None)
     old, new = entities(change.before.catalog), entities(change.after.catalog)
     refuse_named_elsewhere(context, change.branch, _purged(change))
     # Every rule is judged before the first file is staged.
-    for id_, entity in new.items():
-        if id_ in old and new_rules(old[id_], entity):
-            entry = state.tables[entity.id, entity.incarnation]
-            refuse_broken(old[id_], entity, context.tables.open(entry.location, entry.version))
+    for was, entity, table in _judged(context, change, state):
+        refuse_broken(was, entity, table)
     parts = _Parts()
     for id_, entity in new.items():
         if id_ in old:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.errors import SchemaChangeRefused
-from omnigraph.evolution.compare import RowCounts, compare
+from omnigraph.evolution.compare import compare
+from omnigraph.evolution.look import Look
 from omnigraph.evolution.steps import Step, UnsupportedChange
 from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.shown import Shown
@@ -42,6 +43,6 @@ class Plan(Shown):
             )
 
 
-def plan_change(before: SchemaIR, after: SchemaIR, rows: RowCounts, *, allow_data_loss: bool = False) -> Plan:
-    """Compare two accepted schemas; `rows` says which types are populated."""
-    return Plan(tuple(compare(before, after, rows, "hard" if allow_data_loss else "soft")))
+def plan_change(before: SchemaIR, after: SchemaIR, look: Look, *, allow_data_loss: bool = False) -> Plan:
+    """Compare two accepted schemas; `look` tells what the rows of the types are like."""
+    return Plan(tuple(compare(before, after, look, "hard" if allow_data_loss else "soft")))
