@@ -11,7 +11,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from omnigraph import __version__
-from omnigraph.cli.lsp_schemas import Found, Schemas, files_below
+from omnigraph.cli.lsp import Found, Schemas, files_below
 from omnigraph.errors import BadRequest, LanguageError
 from omnigraph.language import editing
 from omnigraph.language.formatting import Language, format_text

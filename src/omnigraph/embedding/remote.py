@@ -1,4 +1,4 @@
-"""A provider that is a service elsewhere: texts go out in batches over HTTP, within one deadline, with retries where they help."""
+"""A provider that is a service elsewhere: texts are sent in batches over HTTP, within one deadline, with retries."""
 
 from __future__ import annotations
 

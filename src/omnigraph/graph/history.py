@@ -8,8 +8,7 @@ from omnigraph.commit.branch_refs import read_ref
 from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.errors import BadRequest, BranchNotFound
 from omnigraph.graph.handle import NOW, Handle
-from omnigraph.graph.references import read_past
-from omnigraph.graph.snapshot import Reference, Snapshot, named_state, resolve
+from omnigraph.graph.snapshot import Reference, Snapshot, named_state, read_past, resolve
 from omnigraph.policy.actions import CHANGE, Need
 
 if TYPE_CHECKING:

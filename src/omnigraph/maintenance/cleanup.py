@@ -33,10 +33,18 @@ from omnigraph.errors import (
 from omnigraph.maintenance import leftovers
 from omnigraph.maintenance.durations import feed_retention, so_long_ago, staging_grace
 from omnigraph.maintenance.leftovers import DroppedTable
-from omnigraph.maintenance.reachable import Kept, KeptVersions, NamedLines, kept_versions
+from omnigraph.maintenance.reachable import (
+    Kept,
+    KeptLine,
+    KeptVersions,
+    NamedLines,
+    forget_others,
+    keep_their_tables,
+    kept_lines,
+    kept_versions,
+)
 from omnigraph.maintenance.reclaim import Reclaim, plan_reclaim, still_unneeded, take_files, take_versions, unfinished
 from omnigraph.maintenance.retention import KeptBranch, KeptFor, Policy, kept_branches
-from omnigraph.maintenance.retired_lines import KeptLine, forget_others, keep_their_tables, kept_lines
 from omnigraph.shown import Shown
 from omnigraph.storage.digests import fold_log
 from omnigraph.storage.tables.dataset_files import DatasetFiles, LineFiles, list_dataset

@@ -12,7 +12,7 @@ from msgspec import Meta
 from omnigraph import __version__
 from omnigraph.commit.format import CURRENT
 from omnigraph.errors import BadRequest, CommitNotFound, Denied
-from omnigraph.language.query.function_list import described_functions
+from omnigraph.language.query.functions import described_functions
 from omnigraph.language.query.lint import lint_queries
 from omnigraph.language.query.parser import find_query, parse_query_file
 from omnigraph.language.schema.build import compile_schema

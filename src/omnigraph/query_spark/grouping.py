@@ -1,4 +1,4 @@
-"""Aggregate, Order and Limit on Spark. Groups of each share first, then those of equal keys in one task; equality is the engine's."""
+"""Aggregate, Order and Limit on Spark. Groups of each share first, then groups of equal keys in one task."""
 
 from __future__ import annotations
 

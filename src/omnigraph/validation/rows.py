@@ -1,4 +1,4 @@
-"""Rules about one row (required, enum values, ranges, patterns, finite vectors), and `Violation`, a broken rule as data."""
+"""Rules about one row: required properties, enum values, ranges, patterns, finite vectors. A broken rule is a `Violation`."""
 
 from __future__ import annotations
 

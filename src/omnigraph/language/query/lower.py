@@ -6,7 +6,7 @@ This module makes results of the rows that a block matches; `lower_block` says h
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from omnigraph.errors import ResourceLimit
@@ -23,7 +23,6 @@ from omnigraph.language.query.check import (
 )
 from omnigraph.language.query.check.several import chained_direction, connects, type_names, way_of
 from omnigraph.language.query.check.tree import AttachedBlock, CheckedMatch
-from omnigraph.language.query.connect import Link, connect
 from omnigraph.language.query.ir import (
     FALSE,
     STRING,
@@ -38,6 +37,7 @@ from omnigraph.language.query.ir import (
     Direction,
     EdgePattern,
     Empty,
+    Expand,
     Expr,
     Fetch,
     Filter,
@@ -73,6 +73,43 @@ from omnigraph.language.query.ir import (
     transform,
 )
 from omnigraph.language.schema.catalog import NodeType
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Two variables that must be connected; the edge's direction is seen from `source`."""
+
+    source: str
+    source_type: str
+    edge: EdgePattern
+    target: str
+    target_type: str
+
+
+def connect(plan: Plan, links: list[Link], nodes: Mapping[str, NodePattern], bound: set[str]) -> Plan:
+    """Add an Expand for every link that can be reached, in the order of the links.
+
+    Links used up are taken out of `links`; variables reached are added to `bound`. A link may be followed from either
+    end: the pairs of nodes within some distance are the same seen from both.
+    """
+    while True:
+        link = next((link for link in links if link.source in bound or link.target in bound), None)
+        if link is None:
+            return plan
+        links.remove(link)
+        plan = _expand(plan, link if link.source in bound else _turned(link), nodes, bound)
+
+
+def _turned(link: Link) -> Link:
+    return Link(link.target, link.target_type, link.edge.reversed, link.source, link.source_type)
+
+
+def _expand(plan: Plan, link: Link, nodes: Mapping[str, NodePattern], bound: set[str]) -> Expand:
+    closing = link.target in bound
+    bound.add(link.target)
+    target = NodePattern(link.target, link.target_type) if closing else nodes[link.target]
+    return Expand(plan, link.source, link.edge, target, closing)
+
 
 #: How many plans the types of a block's variables may make.
 MAX_ALTERNATIVES = 256

@@ -1,15 +1,24 @@
-"""Tokens of servers: the file `credentials` beside the configuration, and which token goes to which URL."""
+"""Servers as the command line addresses them: by name or URL, with their tokens; `omnigraph login` and `logout`."""
 
 from __future__ import annotations
 
 import configparser
 import os
 import stat
+import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import click
+
+from omnigraph.cli import output
+from omnigraph.cli.commands import Command
 from omnigraph.cli.operator_config import OperatorConfig, config_path
-from omnigraph.errors import BadRequest
+from omnigraph.cli.options import json_option
+from omnigraph.cli.scope import LOCAL
+from omnigraph.cli.settings import Settings
+from omnigraph.errors import BadRequest, Denied, redacted
 from omnigraph.ids import new_ulid
 
 #: What nobody but the owner may have is a mode without these bits.
@@ -118,3 +127,91 @@ def _write(found: configparser.RawConfigParser) -> None:
         raise BadRequest(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server: what it was called, its URL, and the token for it."""
+
+    called: str
+    url: str
+    token: str | None = field(repr=False)
+
+    def graphs(self) -> list[dict[str, str]]:
+        """Its graphs, by id: `graph_id` and `uri` of each."""
+        from omnigraph.client.graph import served_graphs
+
+        return served_graphs(self.url, token=self.token)
+
+    def only_graph(self) -> str:
+        """The id of its only graph; an error that lists them when there are several."""
+        try:
+            found = [entry["graph_id"] for entry in self.graphs()]
+        except Denied as error:
+            raise Denied(
+                f"server scope '{redacted(self.called)}' needs a graph: pass --graph <id>; the server does not list its "
+                f"graphs ({error.message})",
+                action=error.action,
+                actor=error.actor,
+            ) from error
+        if len(found) != 1:
+            raise BadRequest(
+                f"server scope '{redacted(self.called)}' has {len(found)} graphs: [{', '.join(found)}]; "
+                "pass --graph <id> to select one"
+            )
+        return found[0]
+
+
+def server_at(settings: Settings, address: str) -> Server:
+    """The server that a name of the configuration or a URL means."""
+    config = settings.config
+    url = config.servers.get(address, address)
+    if not is_web_address(url):
+        if address in config.servers:
+            raise BadRequest(f"servers.{address}.url in {config.path} begins with http:// or https://, unlike '{url}'")
+        raise BadRequest(f"no server '{address}' is configured; name it under `servers:` in {config.path}")
+    return Server(address, url.rstrip("/"), token_for(config, url, address))
+
+
+def is_web_address(uri: str) -> bool:
+    """Whether an address is a server's, and no storage."""
+    return uri.lower().startswith(("http://", "https://"))
+
+
+@click.command(cls=Command, scope=LOCAL)
+@click.argument("name")
+@click.option("--token", metavar="TOKEN", help="The credential; one line of stdin unless given.")
+@json_option
+@click.pass_obj
+def login(settings: Settings, name: str, token: str | None, as_json: bool) -> None:
+    """Keep a credential for the server NAME."""
+    store_token(name, _typed(name) if token is None else token)
+    if name not in settings.config.servers:
+        output.warn(f"no server '{name}' is configured yet; name it under `servers:` in {settings.config.path}")
+    _told(settings, name, f"stored credential for '{name}' in {credentials_path()}", as_json=as_json)
+
+
+@click.command(cls=Command, scope=LOCAL)
+@click.argument("name")
+@json_option
+@click.pass_obj
+def logout(settings: Settings, name: str, as_json: bool) -> None:
+    """Forget the credential for the server NAME."""
+    what = "removed credential" if remove_token(name) else "there was no credential"
+    _told(settings, name, f"{what} for '{name}' in {credentials_path()}", as_json=as_json)
+
+
+def _typed(name: str) -> str:
+    """One line of standard input; a person at a terminal is asked, and what they type is not shown."""
+    if output.is_terminal(sys.stdin):
+        typed: str = click.prompt(f"Token for '{name}'", hide_input=True, err=True)
+        return typed.strip()
+    return "" if sys.stdin is None else sys.stdin.readline().strip()
+
+
+def _told(settings: Settings, name: str, line: str, *, as_json: bool) -> None:
+    if as_json:
+        declared = name in settings.config.servers
+        output.json({"server": name, "credentials_path": str(credentials_path()), "declared": declared})
+    else:
+        output.line(line)

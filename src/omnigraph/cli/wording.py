@@ -1,4 +1,4 @@
-"""Points in time as people write and read them; the graph counts microseconds since 1970."""
+"""Times, sizes and datasets as people write and read them; the graph counts microseconds since 1970."""
 
 from __future__ import annotations
 
@@ -33,3 +33,22 @@ def _read(text: str, of_a_day: time) -> datetime:
         return aware.astimezone(UTC)
     except (ValueError, OverflowError):
         raise BadRequest(f"'{text}' is not a date or time; write 2026-04-01 or 2026-04-01T08:30:00Z") from None
+
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def dataset_name(type_key: str) -> str:
+    """`node type 'Person'`; what is no type's is named by its path."""
+    kind, colon, name = type_key.partition(":")
+    return f"{kind} type '{name}'" if colon else type_key
+
+
+def size(count: int) -> str:
+    """Bytes in the unit that fits."""
+    amount = float(count)
+    for unit in _UNITS:
+        if amount < 1000 or unit == _UNITS[-1]:
+            break
+        amount /= 1000
+    return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
