@@ -21,18 +21,20 @@ from typing import Any
 from omnigraph import failpoints
 from omnigraph.commit.branch_refs import SCHEMA_APPLY_LOCK
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.exactly_once import Once
 from omnigraph.commit.model import Commit, Lineage, ManifestState, TableEntry
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.recovery import heal
+from omnigraph.commit.rows import Receipt
 from omnigraph.commit.schema_files import COMPILED, SchemaFiles, archive, archived_source_path, target_hash
 from omnigraph.commit.sidecar import Kind
-from omnigraph.commit.updates import DropTable, SchemaIs, SetSchema, SetTable, Update
+from omnigraph.commit.updates import DropTable, RecordReceipt, SchemaIs, SetSchema, SetTable, Update
 from omnigraph.errors import ExpectedVersionMismatch, ReadSetChanged
 from omnigraph.evolution.compare import Entity, entities, kept_names
 from omnigraph.evolution.elsewhere import refuse_named_elsewhere
 from omnigraph.evolution.existing import broken, must_be_judged, refuse_broken, shown_violations
 from omnigraph.evolution.image import changes_table, wanted_columns
-from omnigraph.evolution.plan import Plan, plan_change
+from omnigraph.evolution.plan import Plan, plan_change, plan_of
 from omnigraph.evolution.steps import RULE_BROKEN, UnsupportedChange
 from omnigraph.evolution.stored import stored_rows
 from omnigraph.language.schema.ir import SchemaIR
@@ -106,9 +108,12 @@ def _judged(context: CommitContext, change: Change, state: ManifestState) -> Ite
             yield old[id_], entity, context.tables.open(entry.location, entry.version)
 
 
-def apply(context: CommitContext, change: Change, lineage: Lineage) -> Applied:
-    """Carry a schema change out as one commit; none when there is nothing to change."""
-    prepared = _prepare(context, change, lineage)
+def apply(context: CommitContext, change: Change, lineage: Lineage, asked: Once | None = None) -> Applied:
+    """Carry a schema change out as one commit; none when there is nothing to change.
+
+    `asked`: its receipt is published with the commit.
+    """
+    prepared = _prepare(context, change, lineage, asked)
     if prepared.write is None:
         return Applied(prepared.plan, None, prepared.state.commit_version)
     keep_replaced(context, change.files_before)
@@ -119,12 +124,23 @@ def apply(context: CommitContext, change: Change, lineage: Lineage) -> Applied:
         try:
             after = execute(context, prepared.write, held)
         except (ExpectedVersionMismatch, ReadSetChanged):
-            prepared = _prepare(context, change, lineage)
+            prepared = _prepare(context, change, lineage, asked)
             assert prepared.write is not None, "the steps of a plan do not depend on rows, only its refusals"
             after = execute(context, prepared.write, held)
     commit = after.newest if after.newest is not None and after.newest.id == lineage.id else None
     commit = commit or context.manifest.find_commit(change.branch, lineage.id)
     return Applied(prepared.plan, commit, after.commit_version)
+
+
+def _receipt(asked: Once | None, planned: Plan) -> tuple[RecordReceipt, ...]:
+    return () if asked is None else (RecordReceipt(asked.key, asked.request, planned.to_dict()),)
+
+
+def applied_before(context: CommitContext, branch: str, known: Receipt) -> Applied:
+    """What a call did, from the receipt of it."""
+    commit = context.manifest.find_commit(branch, known.commit_id)
+    assert commit is not None, "a receipt lies in the manifest beside its commit"
+    return Applied(plan_of(known.receipt), commit, commit.manifest_version)
 
 
 def keep_replaced(context: CommitContext, accepted: SchemaFiles) -> None:
@@ -160,7 +176,7 @@ class _Parts:
     reads: list[TableEntry] = field(default_factory=list)
 
 
-def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepared:
+def _prepare(context: CommitContext, change: Change, lineage: Lineage, asked: Once | None) -> _Prepared:
     state = context.manifest.load(change.branch)
     planned = _planned(context, change, state)
     planned.refuse_unsupported()
@@ -186,7 +202,7 @@ def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepa
         lineage=lineage,
         effects=tuple(parts.effects),
         reads=tuple(parts.reads),
-        updates=(*parts.updates, SetSchema(target_hash(change.files[COMPILED]))),
+        updates=(*parts.updates, SetSchema(target_hash(change.files[COMPILED])), *_receipt(asked, planned)),
         requires=SchemaIs(change.base),
         schema=change.files,
         purges=_purged(change),

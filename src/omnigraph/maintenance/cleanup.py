@@ -18,6 +18,7 @@ from omnigraph.commit.audit import AUDIT_PATH
 from omnigraph.commit.branch_refs import MANIFEST_PATH, SCHEMA_APPLY_LOCK
 from omnigraph.commit.branches import branch_names
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.receipts import expired_receipts
 from omnigraph.commit.recovery import heal
 from omnigraph.commit.sidecar import list_sidecars
 from omnigraph.commit.staging_jobs import BACKUP, list_jobs, ownerless_scratch, remove_job
@@ -272,7 +273,7 @@ class _Cleanup:
         self.kept[Location(AUDIT_PATH)] = KeptVersions(floor=max(versions, default=0))
 
     def _drop_dead_records(self) -> None:
-        """Records of jobs that died long ago and what they left in `__staging`, and of cleanups of datasets that are gone."""
+        """Records of dead jobs and of their scratch, of cleanups of datasets that are gone, and receipts that are too old."""
         store = self._context.store
         store.delete_all(path for paths in self._records.values() for path in paths)
         for job in list_jobs(store):
@@ -280,6 +281,7 @@ class _Cleanup:
                 remove_job(store, job.job_id)
         for job_id in ownerless_scratch(store, self._abandoned_before):
             remove_job(store, job_id)
+        store.delete_all(expired_receipts(store))
 
 
 @contextmanager
