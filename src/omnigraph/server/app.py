@@ -24,6 +24,7 @@ from omnigraph.server.routes import (
     agents,
     beyond,
     blobs,
+    clusters,
     exploring,
     feeds,
     flat,
@@ -66,7 +67,8 @@ def operations(state: ServerState) -> list[Operation]:
         *jobs.operations(state),
         *agents.operations(state),
     ]
-    return [*flat.operations(state, of_graphs), *of_graphs]
+    whole = clusters.operations(state)
+    return [*flat.operations(state, [*whole, *of_graphs]), *whole, *of_graphs]
 
 
 def build_app(state: ServerState) -> ASGIApp:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,6 +76,14 @@ class ServerState:
             task = asyncio.ensure_future(self._reload_cluster(self.settings.cluster))
             self.running_jobs.add(task)
             task.add_done_callback(self.running_jobs.discard)
+
+    async def serve_newest(self) -> None:
+        """Serve the newest applied revision of the cluster from now on; the other processes of this server are told."""
+        if self.settings.cluster is None:
+            return
+        await self._reload_cluster(self.settings.cluster)
+        if self.settings.supervisor is not None and self.settings.supervisor == os.getppid():
+            os.kill(self.settings.supervisor, signal.SIGHUP)
 
     async def _reload_cluster(self, address: str) -> None:
         """Serve the applied revision of a cluster when it is another one. Requests under way end on the graphs they have."""
