@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from omnigraph.cli.credentials import credentials_path, token_for
 from omnigraph.cli.operator_config import OperatorConfig
+from omnigraph.cli.servers import credentials_path, token_for
 from omnigraph.server.settings import GraphSource
 from tests.cli.calling import Outcome, call
 from tests.server.conftest import graph_path, graph_template, reading, served
@@ -261,7 +261,6 @@ def test_writes_say_where_and_who(write: Run, served: Served, tmp_path: Path) ->
         "source": "b",
         "target": "main",
         "outcome": "fast_forward",
-        "level": "entity",
         "actor_id": "default",
     }
     (tmp_path / "rows.jsonl").write_text('{"type": "Person", "data": {"name": "fay"}}\n')

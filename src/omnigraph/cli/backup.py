@@ -7,15 +7,13 @@ from typing import Literal
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import open_graph, resolve_storage
+from omnigraph.cli.addressing import echo_write, open_graph, resolve_storage
 from omnigraph.cli.commands import Command
-from omnigraph.cli.counted_progress import counted_progress
-from omnigraph.cli.engine import engine_options, spark_of
-from omnigraph.cli.options import dry_run_option, json_option
+from omnigraph.cli.options import dry_run_option, engine_options, json_option, spark_of
+from omnigraph.cli.progress import counted_progress
 from omnigraph.cli.scope import DIRECT, NEW
 from omnigraph.cli.settings import Settings
-from omnigraph.cli.types_shown import size
-from omnigraph.cli.writing import echo_write
+from omnigraph.cli.wording import size
 
 
 @click.command(cls=Command, scope=DIRECT)

@@ -11,8 +11,7 @@ import click
 from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
-from omnigraph.cli.engine import engine_options, spark_of
-from omnigraph.cli.options import branch_option, positional_uri, refuse_both, snapshot_option
+from omnigraph.cli.options import branch_option, engine_options, positional_uri, refuse_both, snapshot_option, spark_of
 from omnigraph.cli.progress import shown_progress
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings

@@ -10,9 +10,8 @@ import click
 from omnigraph.cli import output
 from omnigraph.cli.addressing import refuse_remote
 from omnigraph.cli.commands import Command
-from omnigraph.cli.engine import engine_options, spark_of
 from omnigraph.cli.init import refuse_inside_cluster
-from omnigraph.cli.options import json_option
+from omnigraph.cli.options import engine_options, json_option, spark_of
 from omnigraph.cli.progress import shown_progress
 from omnigraph.cli.scope import IMPORT
 from omnigraph.cli.settings import Settings

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.addressing import confirm_destruction, echo_write, open_graph, resolve
 from omnigraph.cli.commands import Command
-from omnigraph.cli.engine import engine_options, spark_of
 from omnigraph.cli.options import (
     branch_option,
+    engine_options,
     idempotency_option,
     json_option,
     message_option,
     positional_uri,
     refuse_both,
+    spark_of,
     together,
 )
 from omnigraph.cli.progress import shown_progress
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
-from omnigraph.cli.writing import confirm_destruction, echo_write
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, BranchNotFound, LoadRejected
 from omnigraph.graph.loading import edges_again_text

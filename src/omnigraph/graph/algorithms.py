@@ -17,12 +17,12 @@ from omnigraph.errors import BadRequest, EntityNotFound, NotFound, ResourceLimit
 from omnigraph.graph.handle import NOW
 from omnigraph.graph.loading import Loading
 from omnigraph.graph.snapshot import Reference
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.language.types import PropType, Scalar
-from omnigraph.query.entities import open_nodes
 from omnigraph.query.limits import Budget, Cancel
 from omnigraph.query.result import Result
 from omnigraph.query.rows import Integers
+from omnigraph.query.scan.entities import open_nodes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
