@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from omnigraph.commit.forks import Forks
 from omnigraph.commit.groups import Queues
+from omnigraph.commit.limits import Limits
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.place import Place
 from omnigraph.storage.locks import BranchLocks
@@ -30,6 +31,7 @@ class CommitContext:
     manifest: Manifest
     locks: BranchLocks
     durability: str = PROCESS
+    limits: Limits = field(default_factory=Limits)
 
     @cached_property
     def queues(self) -> Queues[Any]:

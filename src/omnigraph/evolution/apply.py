@@ -13,8 +13,7 @@ notices; a hard drop takes older versions away, so it is refused while another b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,12 +21,11 @@ from omnigraph import failpoints
 from omnigraph.commit.branch_refs import SCHEMA_APPLY_LOCK
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import Commit, Lineage, ManifestState, TableEntry
-from omnigraph.commit.protocol import Step, TableEffect, Write, execute
-from omnigraph.commit.recovery import heal
+from omnigraph.commit.protocol import Step, TableEffect, Write
 from omnigraph.commit.schema_files import COMPILED, SchemaFiles, archive, archived_source_path, target_hash
-from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.updates import DropTable, SchemaIs, SetSchema, SetTable, Update
-from omnigraph.errors import ExpectedVersionMismatch, ReadSetChanged
+from omnigraph.commit.write_loop import Prepared, Writing, carry_out, commit_made
+from omnigraph.commit.writers import SCHEMA_APPLY
 from omnigraph.evolution.compare import Entity, entities, kept_names
 from omnigraph.evolution.elsewhere import refuse_named_elsewhere
 from omnigraph.evolution.existing import new_rules, refuse_broken
@@ -35,7 +33,6 @@ from omnigraph.evolution.image import changes_table, wanted_columns
 from omnigraph.evolution.plan import Plan, plan_change
 from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.shown import Shown
-from omnigraph.storage.locks import HeldLocks
 from omnigraph.storage.tables.columns import stage_columns
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged, stage_create
@@ -89,23 +86,37 @@ def plan(context: CommitContext, change: Change) -> Plan:
 
 def apply(context: CommitContext, change: Change, lineage: Lineage) -> Applied:
     """Carry a schema change out as one commit; none when there is nothing to change."""
-    prepared = _prepare(context, change, lineage)
-    if prepared.write is None:
-        return Applied(prepared.plan, None, prepared.state.commit_version)
-    keep_replaced(context, change.files_before)
-    failpoints.hit("schema_apply.prepared")
-    with window(context, change.branch, alone=bool(prepared.write.purges)) as held:
+    return carry_out(_Applying(context, change, lineage))
+
+
+class _Applying(Writing[Applied]):
+    """One change over both of its attempts."""
+
+    writer = SCHEMA_APPLY
+
+    def __init__(self, context: CommitContext, change: Change, lineage: Lineage) -> None:
+        self.context, self.branch = context, change.branch
+        self._change, self._lineage = change, lineage
+
+    def locks(self) -> tuple[str, ...]:
+        """For a hard drop no branch may be made meanwhile."""
+        return (self.branch, SCHEMA_APPLY_LOCK) if _purged(self._change) else (self.branch,)
+
+    def prepare(self, state: ManifestState) -> Prepared[Applied]:
+        change, lineage = self._change, self._lineage
+        planned, write = _prepare(self.context, state, change, lineage)
+        if write is None:
+            return Prepared(None, lambda _: Applied(planned, None, state.commit_version))
+        keep_replaced(self.context, change.files_before)
+        failpoints.hit("schema_apply.prepared")
+
+        def told(after: ManifestState | None) -> Applied:
+            assert after is not None, "something was written"
+            commit = commit_made(self.context, after, self.branch, lineage.id)
+            return Applied(planned, commit, after.commit_version)
+
         # A tag or a branch may have come since; neither is a commit, so nothing else would notice it.
-        refuse_named_elsewhere(context, change.branch, prepared.write.purges)
-        try:
-            after = execute(context, prepared.write, held)
-        except (ExpectedVersionMismatch, ReadSetChanged):
-            prepared = _prepare(context, change, lineage)
-            assert prepared.write is not None, "the steps of a plan do not depend on rows, only its refusals"
-            after = execute(context, prepared.write, held)
-    commit = after.newest if after.newest is not None and after.newest.id == lineage.id else None
-    commit = commit or context.manifest.find_commit(change.branch, lineage.id)
-    return Applied(prepared.plan, commit, after.commit_version)
+        return Prepared(write, told, lambda: refuse_named_elsewhere(self.context, self.branch, write.purges))
 
 
 def keep_replaced(context: CommitContext, accepted: SchemaFiles) -> None:
@@ -114,22 +125,7 @@ def keep_replaced(context: CommitContext, accepted: SchemaFiles) -> None:
         archive(context.store, context.root, accepted)
 
 
-@contextmanager
-def window(context: CommitContext, branch: str, *, alone: bool) -> Iterator[HeldLocks]:
-    """The lock of a branch whose schema changes, with all settled that waited. `alone`: no branch may be made meanwhile."""
-    with context.locks.hold_all([branch, SCHEMA_APPLY_LOCK] if alone else [branch]) as held:
-        heal(context, holding={branch})
-        yield held
-
-
 # --- preparing --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    plan: Plan
-    state: ManifestState
-    write: Write | None
 
 
 @dataclass
@@ -141,12 +137,14 @@ class _Parts:
     reads: list[TableEntry] = field(default_factory=list)
 
 
-def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepared:
-    state = context.manifest.load(change.branch)
+def _prepare(
+    context: CommitContext, state: ManifestState, change: Change, lineage: Lineage
+) -> tuple[Plan, Write | None]:
+    """What is to be done on a captured state, and the write that does it; None when there is nothing to change."""
     planned = plan_change(change.before, change.after, row_counts(state), allow_data_loss=change.allow_data_loss)
     planned.refuse_unsupported()
     if not planned.steps:
-        return _Prepared(planned, state, None)
+        return planned, None
     old, new = entities(change.before.catalog), entities(change.after.catalog)
     refuse_named_elsewhere(context, change.branch, _purged(change))
     # Every rule is judged before the first file is staged.
@@ -164,7 +162,7 @@ def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepa
         if id_ not in new:
             _drop(state.tables[entity.id, entity.incarnation], parts)
     write = Write(
-        kind=Kind.SCHEMA_APPLY,
+        kind=SCHEMA_APPLY.kind,
         branch=change.branch,
         lineage=lineage,
         effects=tuple(parts.effects),
@@ -174,7 +172,7 @@ def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepa
         schema=change.files,
         purges=_purged(change),
     )
-    return _Prepared(planned, state, write)
+    return planned, write
 
 
 def _change(context: CommitContext, state: ManifestState, was: Entity, entity: Entity, parts: _Parts) -> None:

@@ -14,17 +14,16 @@ import pyarrow as pa
 
 from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.exactly_once import commits_made, refuse_no_text
 from omnigraph.commit.groups import Outcome, Writer
 from omnigraph.commit.manifest import Warm, receipts_in
 from omnigraph.commit.messages import new_lineage
-from omnigraph.commit.model import Changed, Group, Lineage, Touched, identity_text
-from omnigraph.commit.protocol import Write, execute
+from omnigraph.commit.model import Changed, Group, Lineage, ManifestState, Touched, identity_text
+from omnigraph.commit.protocol import Write
 from omnigraph.commit.rows import Receipt
-from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.updates import EarlierCommits, HeadIs, Update, check
-from omnigraph.commit.window import WRITE_RESTART_BUDGET, effect_window
-from omnigraph.errors import ExpectedVersionMismatch, ManifestContention, OmnigraphError, ReadSetChanged
+from omnigraph.commit.write_loop import Prepared, Writing, carry_out, commits_made, effect_window, refuse_no_text
+from omnigraph.commit.writers import MUTATION
+from omnigraph.errors import ManifestContention, OmnigraphError
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.language.query.ir import (
     DeleteEdges,
@@ -41,7 +40,6 @@ from omnigraph.mutation.base import Base
 from omnigraph.mutation.effects import Change, change_of, effect_of
 from omnigraph.mutation.execute import Attempt, Mutation, MutationResult, Request, Work
 from omnigraph.mutation.staging import Entity, Staging
-from omnigraph.storage.locks import HeldLock
 
 #: How many rows a mutation may write or remove to be published with others.
 MOST_ROWS = 200
@@ -49,14 +47,14 @@ MOST_ROWS = 200
 
 def mutate(context: CommitContext, request: Request, mutation: Mutation) -> MutationResult:
     """Carry one mutation out as one commit; none when it changes nothing. Those that wait for the branch share a publish."""
-    work = Work(context, request)
+    work = Work(context, request, [mutation])
     try:
         if request.since is not None:
             check([request.requires], request.since)
             Attempt(work, request.since, judges=False).carry_out(mutation)
-            return work.write([mutation])
+            return work.write()
         if not _can_join(mutation.plan, request.catalog):
-            return work.write([mutation])
+            return work.write()
         queue = context.queues.of(request.branch, _write_together)
         result: MutationResult = queue.write(Member(work, mutation))
         return result
@@ -99,7 +97,7 @@ class Member:
 
     def alone(self) -> MutationResult:
         """Carry it out as the only one."""
-        return self.work.write([self.mutation])
+        return self.work.write()
 
     def go_on_alone(self) -> MutationResult:
         """After a group has failed: its commit may have been published, or be finished by recovery, and then counts."""
@@ -119,20 +117,11 @@ def _write_together(writers: Sequence[Writer[MutationResult]]) -> Sequence[Outco
     members = [writer for writer in writers if isinstance(writer, Member)]
     if len(members) == 1:
         return [Outcome(members[0].alone())]
-    context, branch = members[0].work.context, members[0].request.branch
-    restarts = 0
-    while True:
-        try:
-            with effect_window(context, branch, lost_before=restarts > 0) as held:
-                return _Together(context, members).write(held)
-        except (ReadSetChanged, ExpectedVersionMismatch):
-            # Nothing has happened. The next attempt is prepared where nobody else writes.
-            if restarts == WRITE_RESTART_BUDGET:
-                raise
-            restarts += 1
-        except ManifestContention as busy:
-            # The branch was locked for too long; nothing was written, and alone each would only wait as long again.
-            return [Outcome(error=ManifestContention(str(busy))) for _ in members]
+    try:
+        return carry_out(_Together(members))
+    except ManifestContention as busy:
+        # The branch was locked for too long; nothing was written, and alone each would only wait as long again.
+        return [Outcome(error=ManifestContention(str(busy))) for _ in members]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,34 +135,38 @@ class _Admitted:
     touched: Mapping[str, tuple[Sequence[str], int]]
 
 
-class _Together:
-    """One attempt at publishing some mutations."""
+class _Together(Writing[Sequence[Outcome[MutationResult]]]):
+    """Some mutations as one write; an attempt judges all of them anew."""
 
-    def __init__(self, context: CommitContext, members: Sequence[Member]) -> None:
-        self._context = context
+    writer = MUTATION
+
+    def __init__(self, members: Sequence[Member]) -> None:
         self._members = members
-        self._branch = members[0].request.branch
-        self._warm: Warm = context.manifest.warm(self._branch)
-        self._base = Base(context, self._warm.state)
+        self.context, self.branch = members[0].work.context, members[0].request.branch
+
+    def capture(self) -> ManifestState:
+        self._warm: Warm = self.context.manifest.warm(self.branch)
+        self._base = Base(self.context, self._warm.state)
         self._admitted: list[_Admitted] = []
         self._taken: dict[str, set[str]] = {}
+        return self._warm.state
 
-    def write(self, held: HeldLock | None) -> list[Outcome[MutationResult]]:
-        """Judge them in order and publish those that change something; an outcome for each that was not left for later."""
+    def prepare(self, state: ManifestState) -> Prepared[Sequence[Outcome[MutationResult]]]:
+        """Judge them in order and stage those that change something; an outcome for each that was not left for later."""
         outcomes = self._judged()
         changes = [change_of(settled, self._base) for settled in self._base.settled]
         present = [change for change in changes if change is not None]
         if not present:
-            return outcomes
+            return Prepared(None, lambda _: outcomes)
         lineages = self._lineages(present)
         results = [one.attempt.result() for one in self._admitted]
         for one, lineage, result in zip(self._admitted, lineages, results, strict=True):
             one.member.plan(lineage, result)
         first = self._admitted[0].member.request
-        effects = tuple(effect_of(self._context, change, self._base) for change in present)
+        effects = tuple(effect_of(self.context, change, self._base) for change in present)
         write = Write(
-            kind=Kind.MUTATION,
-            branch=self._branch,
+            kind=self.writer.kind,
+            branch=self.branch,
             lineage=lineages[-1],
             effects=effects,
             reads=self._base.read_only({effect.entry.key for effect in effects}),
@@ -182,11 +175,15 @@ class _Together:
             if_commit=first.if_commit,
         )
         failpoints.hit("mutation.prepared")
-        after = execute(self._context, write, held)
-        made = commits_made(self._context, self._warm.state, after, self._branch, lineages)
-        for one, result, commit in zip(self._admitted, results, made, strict=True):
-            outcomes[one.place] = Outcome(replace(result, commit=commit))
-        return outcomes
+
+        def told(after: ManifestState | None) -> Sequence[Outcome[MutationResult]]:
+            assert after is not None, "something was written"
+            made = commits_made(self.context, state, after, self.branch, lineages)
+            for one, result, commit in zip(self._admitted, results, made, strict=True):
+                outcomes[one.place] = Outcome(replace(result, commit=commit))
+            return outcomes
+
+        return Prepared(write, told)
 
     # --- in the order of arrival --------------------------------------------------------------------------------------
 
@@ -222,7 +219,7 @@ class _Together:
         if key is not None:
             refuse_no_text(key)
             if key in known:
-                return Outcome(member.work.repeated([member.mutation], known[key]))
+                return Outcome(member.work.repeated(known[key]))
         state = self._warm.state
         check([request.requires], state)
         if request.if_commit is not None:
@@ -276,7 +273,7 @@ class _Together:
         for one, lineage, result in zip(self._admitted, lineages, results, strict=True):
             key = one.member.request.idempotency_key
             if key is not None:
-                receipt = one.member.work.receipt(key, [one.member.mutation], result)
+                receipt = one.member.work.receipt(key, result)
                 updates.append(replace(receipt, commit=lineage.id))
         return tuple(updates)
 

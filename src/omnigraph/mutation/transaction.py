@@ -9,7 +9,7 @@ from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.history import state_of
 from omnigraph.commit.model import ManifestState
-from omnigraph.commit.window import effect_window
+from omnigraph.commit.write_loop import effect_window
 from omnigraph.errors import ExpectedVersionMismatch, HistoricalVersionReclaimed, NotFound, ReadSetChanged
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.compile import CompiledQuery
@@ -24,8 +24,8 @@ class Transaction:
     """The steps so far, and the first attempt at them. Nothing is durable before `commit`."""
 
     def __init__(self, context: CommitContext, request: Request) -> None:
-        self._work = Work(context, request)
         self._steps: list[Step] = []
+        self._work = Work(context, request, self._steps)
         # What a dead writer left is healed now: it must be nobody's conflict later.
         with effect_window(context, request.branch, lost_before=False):
             state = self._first_state()
@@ -66,7 +66,7 @@ class Transaction:
     def commit(self) -> MutationResult:
         """Make the commit; none when nothing has changed. `ReadSetChanged` when others have changed what it read or wrote."""
         try:
-            return self._work.write(self._steps, self._attempt)
+            return self._work.write(self._attempt)
         except ExpectedVersionMismatch as moved:
             raise ReadSetChanged(
                 f"{moved.table_key} has changed since this transaction read or wrote it, and nothing of it was written; begin "
