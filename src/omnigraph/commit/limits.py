@@ -11,3 +11,5 @@ class Limits:
 
     #: How often an attempt whose base moved before its first effect is started over; 0 turns it off.
     restarts: int = 5
+    #: How many rows a write may put or remove to be published together with others.
+    group_rows: int = 200

@@ -33,7 +33,6 @@ from omnigraph.errors import (
     AlreadyExists,
     BadRequest,
     BranchNotFound,
-    KeyConflict,
     OmnigraphError,
     ReadSetChanged,
 )
@@ -45,12 +44,13 @@ from omnigraph.load.engine import HELD_BYTES, Engine, placed
 from omnigraph.load.exact import Rules
 from omnigraph.load.exchange import Exchange, InMemory
 from omnigraph.load.inputs import Inputs
+from omnigraph.load.member import LoadMember, can_join
 from omnigraph.load.model import LoadReport, LoadResult, Progress, Request, TableLoad
-from omnigraph.load.parsed import rejection
 from omnigraph.load.scratch import Scratch, exchange_for
 from omnigraph.load.stored import Pin, Stored
 from omnigraph.load.tasks import DigestSpec, DigestWay, Job, digest_chunk, remove_files
-from omnigraph.load.work import Verdict, Work
+from omnigraph.load.work import Verdict, Work, refuse_rejected
+from omnigraph.mutation.together import join
 from omnigraph.spark.runner import OnSpark
 from omnigraph.storage.tables.commit import drop_fork, fork
 from omnigraph.storage.tables.location import Location
@@ -103,7 +103,11 @@ class Load(Writing[LoadResult]):
         self.running: RunningJob | None = None
         self._records = ExitStack()
         #: The branch comes into being with this load.
-        self._creates = False
+        self.creates_branch = False
+        #: How often what was read was checked.
+        self._checks = 0
+        #: It waits with others: the one that leads them works with what was read, and nothing of it lies on disk.
+        self._waits = False
         #: The commit has begun, and nobody has said that it came to nothing.
         self.committing = False
         #: The digest of what was read, once it was.
@@ -117,10 +121,23 @@ class Load(Writing[LoadResult]):
             return self.repeated(known)
         with self._records:
             try:
-                return carry_out(self)
+                self.begin()
+                self._waits = can_join(self)
+                if not self._waits:
+                    return self.alone()
+                result = join(LoadMember(self))
+                self._tell_committed()
+                return result
             except BaseException:
                 self._give_up()
                 raise
+            finally:
+                self._waits = False
+
+    def alone(self) -> LoadResult:
+        """Carry it out as the only write of its publish."""
+        self._waits = False
+        return carry_out(self)
 
     # --- what the loop asks -----------------------------------------------------------------------------------------
 
@@ -128,7 +145,7 @@ class Load(Writing[LoadResult]):
         """Read the input, unless that was done: what was read is checked again after a lost attempt."""
         if self.work is not None:
             return
-        state, _ = self._capture()
+        state = self.capture()
         check([self.request.schema], state)
         self.engine, self.inputs = placed(self.engine, self.inputs, self.scratch, holds=self._holds)
         self._label()
@@ -136,7 +153,7 @@ class Load(Writing[LoadResult]):
         self.running = self._records.enter_context(
             staging_job(self.context.store, self.job_id, "load", self.branch, tables)
         )
-        self.work = work = self._new_work(state)
+        self.work = work = self._new_work(self._stored(state), self._shared(state, self.creates_branch))
         work.tell(Progress("engine", 0, 1, 0, f"{self.engine.name}: {self.engine.why}"))
         work.read()
         if work.digest is not None:
@@ -147,18 +164,18 @@ class Load(Writing[LoadResult]):
         return () if self._capture()[1] else (self.branch,)
 
     def capture(self) -> ManifestState:
-        state, self._creates = self._capture()
+        state, self.creates_branch = self._capture()
         return state
 
     def prepare(self, state: ManifestState) -> Prepared[LoadResult]:
-        request, work, creates = self.request, self.work, self._creates
+        request, work, creates = self.request, self.work, self.creates_branch
         assert work is not None, "an attempt begins with reading"
         if request.mode == UPDATE:
             _require_read(work, state)
-        plan = Plan(request.catalog, request.mode, work.written, self._stored(state), attempt=self.restarts)
+        plan = self.plan(work, self._stored(state))
         verdict = work.check(plan)
         failpoints.hit("load.checked")
-        _refuse_rejected(work, verdict)
+        refuse_rejected(work, verdict)
         operation_id = new_ulid()
         targets = self._targets(work, state, creates, operation_id)
         work.settle_rows(targets)
@@ -172,12 +189,12 @@ class Load(Writing[LoadResult]):
         def told(after: ManifestState | None) -> LoadResult:
             assert after is not None, "a load that succeeded has written"
             work.seconds["commit"] = work.seconds.get("commit", 0.0) + time.perf_counter() - started
-            self._tell_committed(work)
+            self._tell_committed()
             self.forks.clear()
             self.attempt_files.clear()
             commit = commit_made(self.context, after, self.branch, self.lineage.id)
             assert commit is not None, "a load that succeeded has a commit"
-            return self._result(work.rows(), creates, commit, self._report(work, verdict, plan.stored))
+            return self.result(work.rows(), creates, commit, self.report(work, verdict, plan.stored))
 
         return Prepared(write, told)
 
@@ -205,7 +222,7 @@ class Load(Writing[LoadResult]):
 
     def _give_up(self) -> None:
         """Remove what was staged, where it is certain that no version names it."""
-        if self.work is None:
+        if self.work is None or self._waits:
             return
         # Once the commit has begun, a version may name what was staged: recovery settles it, cleanup removes what it leaves.
         if not self.committing:
@@ -242,13 +259,9 @@ class Load(Writing[LoadResult]):
 
     # --- the work ---------------------------------------------------------------------------------------------------
 
-    def _new_work(self, state: ManifestState) -> Work:
+    def _new_work(self, stored: Stored, shared: frozenset[str]) -> Work:
         request, holds = self.request, self._holds
-        creates = state.branch != request.branch
-        job = Job(
-            self.job_id, self._rules(), request.mode, self._stored(state), self._exchange(holds), request.embedder
-        )
-        shared = self._shared(state, creates)
+        job = Job(self.job_id, self._rules(), request.mode, stored, self._exchange(holds), request.embedder)
         return Work(job, self._chunks(), self.engine.runner, holds, shared, request.progress, self._digest_way())
 
     @property
@@ -324,21 +337,20 @@ class Load(Writing[LoadResult]):
             self._effect(work, state, key, verdict, targets, forks=key in shared) for key in sorted(work.written)
         )
         key = request.idempotency_key
-        receipt = {"commit": self.lineage.id, "rows": work.rows(), "created": creates}
         return Write(
             kind=self.writer.kind,
             branch=request.branch,
-            lineage=self._told(work.rows()),
+            lineage=self.told(work.rows()),
             effects=effects,
-            reads=tuple(state.by_key[name] for name in sorted(self._looked_at(work))),
-            updates=() if key is None else (RecordReceipt(key, self._fingerprint(), receipt),),
+            reads=tuple(state.by_key[name] for name in sorted(self.looked_at(work))),
+            updates=() if key is None else (self.receipt(key, work.rows(), creates, self.lineage.id),),
             requires=request.schema,
             if_commit=request.if_commit,
             branch_created_from=request.base if creates else None,
             operation_id=operation_id,
         )
 
-    def _told(self, rows: dict[str, int]) -> Lineage:
+    def told(self, rows: dict[str, int]) -> Lineage:
         """The commit with how many rows it changes, and with a message that says so where none was given."""
         changed = changed_of(rows)
         default = load_message(self.request.title, self.request.mode, changed)
@@ -367,7 +379,7 @@ class Load(Writing[LoadResult]):
         self.attempt_files += staged_marks(staged)
         return TableEffect(entry, (Step(staged),), forks=forks)
 
-    def _looked_at(self, work: Work) -> set[str]:
+    def looked_at(self, work: Work) -> set[str]:
         """The tables that were read for a check and are not written."""
         catalog, written = self.request.catalog, work.written
         seen: set[str] = set()
@@ -397,7 +409,7 @@ class Load(Writing[LoadResult]):
 
     # --- the answer -------------------------------------------------------------------------------------------------
 
-    def _result(
+    def result(
         self, rows: dict[str, int], created: bool, commit: Commit, report: LoadReport | None = None
     ) -> LoadResult:
         request = self.request
@@ -417,7 +429,7 @@ class Load(Writing[LoadResult]):
             report=report or LoadReport(),
         )
 
-    def _report(self, work: Work, verdict: Verdict, stored: Stored) -> LoadReport:
+    def report(self, work: Work, verdict: Verdict, stored: Stored) -> LoadReport:
         lines, skipped = work.lines()
         return LoadReport(
             engine=self.engine.name,
@@ -444,12 +456,33 @@ class Load(Writing[LoadResult]):
             if _are_stored(edges, key, stored)
         )
 
-    def _tell_committed(self, work: Work) -> None:
+    def _tell_committed(self) -> None:
         """Tell the caller that the load is committed; an error of the caller's can not undo it."""
+        work = self.work
+        assert work is not None, "what is committed was read"
         try:
             work.tell(Progress("commit", 1, 1, sum(work.rows().values())))
         except Exception:
             _log.warning("the load is committed, and its progress callback raised an error", exc_info=True)
+
+    # --- with others ------------------------------------------------------------------------------------------------
+
+    def judged_work(self, stored: Stored) -> Work:
+        """What was read, to be judged on what is stored now. An update is read anew: it takes values from there.
+
+        The caller's `progress` is not told: it is called on the thread of its caller only.
+        """
+        assert self.work is not None, "a member was read"
+        if self.request.mode != UPDATE:
+            return replace(self.work, progress=None)
+        work = replace(self._new_work(stored, frozenset()), progress=None)
+        work.read()
+        return work
+
+    def plan(self, work: Work, stored: Stored) -> Plan:
+        """What one more check goes by."""
+        self._checks += 1
+        return Plan(self.request.catalog, self.request.mode, work.written, stored, attempt=self._checks)
 
     # --- exactly once -----------------------------------------------------------------------------------------------
 
@@ -468,6 +501,10 @@ class Load(Writing[LoadResult]):
         self.contents = contents_of(self.engine.runner.run(digest_chunk, specs))
         return self.contents
 
+    def receipt(self, key: str, rows: dict[str, int], creates: bool, commit_id: str) -> RecordReceipt:
+        """What is remembered under an idempotency key."""
+        return RecordReceipt(key, self._fingerprint(), {"commit": commit_id, "rows": rows, "created": creates})
+
     def earlier(self) -> Receipt | None:
         if self.idempotency_key is None:
             return None
@@ -482,7 +519,7 @@ class Load(Writing[LoadResult]):
             refuse_other_request(known, self._fingerprint(), request.branch, request.idempotency_key)
         commit = self.context.manifest.find_commit(request.branch, known.commit_id)
         assert commit is not None, "a receipt lies in the manifest beside its commit"
-        return self._result(known.receipt["rows"], known.receipt["created"], commit)
+        return self.result(known.receipt["rows"], known.receipt["created"], commit)
 
 
 def _refuse_bad(request: Request) -> None:
@@ -505,30 +542,3 @@ def _require_read(work: Work, state: ManifestState) -> None:
         pin, entry = work.job.targets.pins[key], state.by_key[key]
         if (pin.location, pin.version) != (entry.location, entry.version):
             raise ReadSetChanged(f"{key} has changed while an update of it was read; repeat the load", table_key=key)
-
-
-def _refuse_rejected(work: Work, verdict: Verdict) -> None:
-    """Raise what stands in the way: all problems of the input, or the first id that a strict insert may not have."""
-    places = work.places()
-    total = verdict.problems.total + verdict.meet_count
-    if not total:
-        return
-    if not verdict.problems.total:
-        first = verdict.meets[0]
-        more = f" (and {verdict.meet_count - 1} more)" if verdict.meet_count > 1 else ""
-        file, line = places.find(first.order)
-        raise KeyConflict(
-            f"{file}:{line}: {first.type_key} {first.entity_id!r} exists already, or is given twice{more}; "
-            "nothing was written, load with mode=merge to replace it, or mode=update to keep what is not given",
-            type_key=first.type_key,
-            entity_id=first.entity_id,
-            places=[
-                (*places.find(meet.order), f"{meet.type_key} {meet.entity_id!r} exists already")
-                for meet in verdict.meets
-            ],
-        )
-    listed = [(problem.order, problem.message) for problem in verdict.problems.listed]
-    listed += [(meet.order, f"{meet.type_key} {meet.entity_id!r} exists already") for meet in verdict.meets]
-    listed.sort(key=lambda item: (-1 if item[0] is None else item[0], item[1]))
-    errors = [(*places.find(order), message) for order, message in listed]
-    raise rejection(errors, total)

@@ -41,7 +41,7 @@ from omnigraph.mutation.copies import Copies, Overlay
 from omnigraph.mutation.effects import stage
 from omnigraph.mutation.embedding import TextVectors, embed_missing
 from omnigraph.mutation.fingerprint import fingerprint_of_all
-from omnigraph.mutation.staging import Staging
+from omnigraph.mutation.staging import Pending, Staging
 from omnigraph.mutation.statements import Affected, Rows, Run, first_difference
 from omnigraph.query.caches import Caches
 from omnigraph.query.entities import View
@@ -199,7 +199,7 @@ class Work(Writing[MutationResult]):
         return super().capture() if self._first is None else self._first.base.state
 
     def prepare(self, state: ManifestState) -> Prepared[MutationResult]:
-        attempt = self._first or self._carried_out(state)
+        attempt = self._first or self.carry_out_on(Attempt(self, state))
         staged = (stage(self.context, settled, attempt.base) for settled in attempt.base.settled)
         effects = tuple(effect for effect in staged if effect is not None)
         result = attempt.result()
@@ -212,16 +212,15 @@ class Work(Writing[MutationResult]):
             lineage=replace(self.lineage, changed=Changed(result.affected_nodes, result.affected_edges)),
             effects=effects,
             reads=attempt.base.read_only({effect.entry.key for effect in effects}),
-            updates=() if key is None else (self.receipt(key, result),),
+            updates=() if key is None else (self.receipt(key, result, self.lineage.id),),
             requires=self.request.requires,
             if_commit=self.if_commit,
         )
         failpoints.hit("mutation.prepared")
         return Prepared(write, lambda after: replace(result, commit=self._commit_in(after)))
 
-    def _carried_out(self, state: ManifestState) -> Attempt:
-        """The steps carried out on a state; the conflict when a query has another answer than before."""
-        attempt = Attempt(self, state)
+    def carry_out_on(self, attempt: Attempt) -> Attempt:
+        """Carry the steps out; the conflict when an update meets other rows, or a query has another answer, than before."""
         for step in self.steps:
             if isinstance(step, Mutation):
                 attempt.carry_out(step)
@@ -253,10 +252,10 @@ class Work(Writing[MutationResult]):
         mutations = [(step.plan, step.params) for step in self.steps if isinstance(step, Mutation)]
         return fingerprint_of_all(mutations, self.request.branch, self.request.if_commit)
 
-    def receipt(self, key: str, result: MutationResult) -> RecordReceipt:
+    def receipt(self, key: str, result: MutationResult, commit_id: str) -> RecordReceipt:
         """What is remembered under an idempotency key: the request, and the answer without what the commit itself says."""
         answer = {name: value for name, value in result.to_dict().items() if name != "commit"}
-        answer["commit"] = self.lineage.id
+        answer["commit"] = commit_id
         return RecordReceipt(key, self.fingerprint(), answer)
 
     def repeated(self, known: Receipt) -> MutationResult:
@@ -282,6 +281,8 @@ class Attempt:
         self._steps = 0
         self._affected = Affected()
         self._ids: dict[str, None] = {}
+        #: What the mutations put and remove, in order.
+        self.pending: list[Pending] = []
 
     def carry_out(self, mutation: Mutation) -> MutationResult:
         """Carry out one more mutation; an error of it leaves the attempt unusable."""
@@ -311,12 +312,14 @@ class Attempt:
 
     def settle(self, run: Run) -> MutationResult:
         """Let later mutations see what one has staged."""
-        self.base.settled.add(run.staging)
-        ids = _ids_of(run.staging)
+        for pending in run.staging:
+            self.base.settled.add(pending)
+            self.pending.append(pending)
+        result = result_of(run)
         self._affected.add(run.affected)
         if len(self._ids) < MOST_IDS:
-            self._ids.update(dict.fromkeys(ids))
-        return MutationResult(run.affected.nodes, run.affected.edges, None, ids, dict(run.affected.counts))
+            self._ids.update(dict.fromkeys(result.ids))
+        return result
 
     def view(self) -> View:
         """The state as the mutations so far have left it, for a query."""
@@ -331,6 +334,11 @@ class Attempt:
 
 def _no_search(text: str, dimension: int, model: str | None) -> tuple[float, ...]:
     raise BadRequest("a mutation does not embed texts to search with; give `nearest` a vector")
+
+
+def result_of(run: Run) -> MutationResult:
+    """What one mutation does."""
+    return MutationResult(run.affected.nodes, run.affected.edges, None, _ids_of(run.staging), dict(run.affected.counts))
 
 
 def _ids_of(staging: Staging) -> tuple[str, ...]:
