@@ -1,4 +1,7 @@
-"""What every writer does around its commit so that a request counts once: find an earlier answer, and the commit it made."""
+"""A request counts once: what identifies it, an earlier answer to it, and the commit it made.
+
+Receipts of commits are rows that are published with them; calls without a commit have theirs in `receipts`.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ def request_of(verb: str, **asked: object) -> str:
 
 
 def earlier_receipt(context: CommitContext, branch: str, key: str | None) -> Receipt | None:
-    """What a branch knows under an idempotency key; nothing without one."""
+    """What a branch knows under an idempotency key; None without one."""
     if key is None:
         return None
     refuse_no_text(key)

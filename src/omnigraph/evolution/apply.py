@@ -14,22 +14,20 @@ notices; a hard drop takes older versions away, so it is refused while another b
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omnigraph import failpoints
 from omnigraph.commit.branch_refs import SCHEMA_APPLY_LOCK
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.exactly_once import Once
+from omnigraph.commit.exactly_once import Once, commit_made
 from omnigraph.commit.model import Commit, Lineage, ManifestState, TableEntry
-from omnigraph.commit.protocol import Step, TableEffect, Write, execute
-from omnigraph.commit.recovery import heal
+from omnigraph.commit.protocol import Step, TableEffect, Write
 from omnigraph.commit.rows import Receipt
 from omnigraph.commit.schema_files import COMPILED, SchemaFiles, archive, archived_source_path, target_hash
-from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.updates import DropTable, RecordReceipt, SchemaIs, SetSchema, SetTable, Update
-from omnigraph.errors import ExpectedVersionMismatch, ReadSetChanged
+from omnigraph.commit.write_loop import Prepared, Writing, carry_out
+from omnigraph.commit.writers import SCHEMA_APPLY
 from omnigraph.evolution.compare import Entity, entities, kept_names
 from omnigraph.evolution.elsewhere import refuse_named_elsewhere
 from omnigraph.evolution.existing import broken, must_be_judged, refuse_broken, shown_violations
@@ -39,7 +37,6 @@ from omnigraph.evolution.steps import RULE_BROKEN, UnsupportedChange
 from omnigraph.evolution.stored import stored_rows
 from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.shown import Shown
-from omnigraph.storage.locks import HeldLocks
 from omnigraph.storage.tables.columns import stage_columns
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged, stage_create
@@ -113,23 +110,37 @@ def apply(context: CommitContext, change: Change, lineage: Lineage, asked: Once 
 
     `asked`: its receipt is published with the commit.
     """
-    prepared = _prepare(context, change, lineage, asked)
-    if prepared.write is None:
-        return Applied(prepared.plan, None, prepared.state.commit_version)
-    keep_replaced(context, change.files_before)
-    failpoints.hit("schema_apply.prepared")
-    with window(context, change.branch, alone=bool(prepared.write.purges)) as held:
+    return carry_out(_Applying(context, change, lineage, asked))
+
+
+class _Applying(Writing[Applied]):
+    """One change over both of its attempts."""
+
+    writer = SCHEMA_APPLY
+
+    def __init__(self, context: CommitContext, change: Change, lineage: Lineage, asked: Once | None) -> None:
+        self.context, self.branch = context, change.branch
+        self._change, self._lineage, self._asked = change, lineage, asked
+
+    def locks(self) -> tuple[str, ...]:
+        """For a hard drop no branch may be made meanwhile."""
+        return (self.branch, SCHEMA_APPLY_LOCK) if _purged(self._change) else (self.branch,)
+
+    def prepare(self, state: ManifestState) -> Prepared[Applied]:
+        change, lineage = self._change, self._lineage
+        planned, write = _prepare(self.context, state, change, lineage, self._asked)
+        if write is None:
+            return Prepared(None, lambda _: Applied(planned, None, state.commit_version))
+        keep_replaced(self.context, change.files_before)
+        failpoints.hit("schema_apply.prepared")
+
+        def told(after: ManifestState | None) -> Applied:
+            assert after is not None, "something was written"
+            commit = commit_made(self.context, after, self.branch, lineage.id)
+            return Applied(planned, commit, after.commit_version)
+
         # A tag or a branch may have come since; neither is a commit, so nothing else would notice it.
-        refuse_named_elsewhere(context, change.branch, prepared.write.purges)
-        try:
-            after = execute(context, prepared.write, held)
-        except (ExpectedVersionMismatch, ReadSetChanged):
-            prepared = _prepare(context, change, lineage, asked)
-            assert prepared.write is not None, "the steps of a plan do not depend on rows, only its refusals"
-            after = execute(context, prepared.write, held)
-    commit = after.newest if after.newest is not None and after.newest.id == lineage.id else None
-    commit = commit or context.manifest.find_commit(change.branch, lineage.id)
-    return Applied(prepared.plan, commit, after.commit_version)
+        return Prepared(write, told, lambda: refuse_named_elsewhere(self.context, self.branch, write.purges))
 
 
 def _receipt(asked: Once | None, planned: Plan) -> tuple[RecordReceipt, ...]:
@@ -149,22 +160,7 @@ def keep_replaced(context: CommitContext, accepted: SchemaFiles) -> None:
         archive(context.store, context.root, accepted)
 
 
-@contextmanager
-def window(context: CommitContext, branch: str, *, alone: bool) -> Iterator[HeldLocks]:
-    """The lock of a branch whose schema changes, with all settled that waited. `alone`: no branch may be made meanwhile."""
-    with context.locks.hold_all([branch, SCHEMA_APPLY_LOCK] if alone else [branch]) as held:
-        heal(context, holding={branch})
-        yield held
-
-
 # --- preparing --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    plan: Plan
-    state: ManifestState
-    write: Write | None
 
 
 @dataclass
@@ -176,12 +172,14 @@ class _Parts:
     reads: list[TableEntry] = field(default_factory=list)
 
 
-def _prepare(context: CommitContext, change: Change, lineage: Lineage, asked: Once | None) -> _Prepared:
-    state = context.manifest.load(change.branch)
+def _prepare(
+    context: CommitContext, state: ManifestState, change: Change, lineage: Lineage, asked: Once | None
+) -> tuple[Plan, Write | None]:
+    """What is to be done on a captured state, and the write that does it; None when there is nothing to change."""
     planned = _planned(context, change, state)
     planned.refuse_unsupported()
     if not planned.steps:
-        return _Prepared(planned, state, None)
+        return planned, None
     old, new = entities(change.before.catalog), entities(change.after.catalog)
     refuse_named_elsewhere(context, change.branch, _purged(change))
     # Every rule is judged before the first file is staged.
@@ -197,7 +195,7 @@ def _prepare(context: CommitContext, change: Change, lineage: Lineage, asked: On
         if id_ not in new:
             _drop(state.tables[entity.id, entity.incarnation], parts)
     write = Write(
-        kind=Kind.SCHEMA_APPLY,
+        kind=SCHEMA_APPLY.kind,
         branch=change.branch,
         lineage=lineage,
         effects=tuple(parts.effects),
@@ -207,7 +205,7 @@ def _prepare(context: CommitContext, change: Change, lineage: Lineage, asked: On
         schema=change.files,
         purges=_purged(change),
     )
-    return _Prepared(planned, state, write)
+    return planned, write
 
 
 def _change(context: CommitContext, state: ManifestState, was: Entity, entity: Entity, parts: _Parts) -> None:

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 from lance.fragment import FragmentMetadata
 
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import KeyConflict, OmnigraphError
 from omnigraph.load.batches import Batch, without
 from omnigraph.load.checks import MERGE, Checked, CheckSpec, KeyMeets, Plan, check_partition
 from omnigraph.load.chunks import Chunk, Places
 from omnigraph.load.digest import ChunkDigest
 from omnigraph.load.model import Progress, ProgressCall
-from omnigraph.load.parsed import Ignored, Orders, Problem, Problems
+from omnigraph.load.parsed import Ignored, Orders, Problem, Problems, rejection
 from omnigraph.load.rename_ends import ambiguous, distinct
 from omnigraph.load.stored import Stored
 from omnigraph.load.stored_keys import needed_keys, put_stored_keys
@@ -375,6 +375,33 @@ def _together(checked: Sequence[Checked]) -> dict[str, pa.Array]:
 def _counted(checked: Sequence[Checked]) -> dict[str, int]:
     names = sorted({name for one in checked for name in one.cleared})
     return {name: sum(one.cleared.get(name, 0) for one in checked) for name in names}
+
+
+def refuse_rejected(work: Work, verdict: Verdict) -> None:
+    """Raise what stands in the way: all problems of the input, or the first id that a strict insert may not have."""
+    places = work.places()
+    total = verdict.problems.total + verdict.meet_count
+    if not total:
+        return
+    if not verdict.problems.total:
+        first = verdict.meets[0]
+        more = f" (and {verdict.meet_count - 1} more)" if verdict.meet_count > 1 else ""
+        file, line = places.find(first.order)
+        raise KeyConflict(
+            f"{file}:{line}: {first.type_key} {first.entity_id!r} exists already, or is given twice{more}; "
+            "nothing was written, load with mode=merge to replace it, or mode=update to keep what is not given",
+            type_key=first.type_key,
+            entity_id=first.entity_id,
+            places=[
+                (*places.find(meet.order), f"{meet.type_key} {meet.entity_id!r} exists already")
+                for meet in verdict.meets
+            ],
+        )
+    listed = [(problem.order, problem.message) for problem in verdict.problems.listed]
+    listed += [(meet.order, f"{meet.type_key} {meet.entity_id!r} exists already") for meet in verdict.meets]
+    listed.sort(key=lambda item: (-1 if item[0] is None else item[0], item[1]))
+    errors = [(*places.find(order), message) for order, message in listed]
+    raise rejection(errors, total)
 
 
 class timed:
