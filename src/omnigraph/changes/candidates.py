@@ -19,19 +19,24 @@ _HELD_ROWS = 8192
 NO_CANDIDATES = pa.table({ID: pa.array([], pa.string()), ROW_ID: pa.array([], pa.uint64())})
 
 
-def candidate_ids(side: Rows | None, block_rows: int, after_id: str | None, *, few: bool) -> Iterator[pa.Table]:
-    """Ids and row ids in id order, in blocks. `few`: the reader is likely to need only the first of them."""
+def candidate_ids(
+    side: Rows | None, block_rows: int, after_id: str | None, until_id: str | None = None, *, few: bool
+) -> Iterator[pa.Table]:
+    """Ids and row ids after one id and up to another, in id order, in blocks.
+
+    `few`: the reader is likely to need only the first of them.
+    """
     if side is None:
         return
     behind = after_id
     if few and len(side) > MANY_BLOCKS * block_rows:
         for _ in range(FEW_BLOCKS):
-            block = smallest_ids(_behind(side, behind), block_rows)
+            block = smallest_ids(_between(side, behind, until_id), block_rows)
             yield block
             if block.num_rows < block_rows:
                 return
             behind = block[ID][-1].as_py()
-    yield from in_id_order(_behind(side, behind), block_rows=block_rows)
+    yield from in_id_order(_between(side, behind, until_id), block_rows=block_rows)
 
 
 def smallest_ids(batches: Iterable[pa.RecordBatch], count: int) -> pa.Table:
@@ -49,7 +54,13 @@ def _smallest(batches: list[pa.RecordBatch], count: int) -> pa.Table:
     return rows.take(pc.select_k_unstable(rows, count, [(ID, "ascending")]))
 
 
-def _behind(side: Rows, last_id: str | None) -> Iterator[pa.RecordBatch]:
+def _between(side: Rows, after_id: str | None, until_id: str | None) -> Iterator[pa.RecordBatch]:
     for batch in side.scan([ID]):
-        ids = batch.select([ID, ROW_ID])
-        yield ids if last_id is None else ids.filter(pc.greater(ids[ID], last_id))
+        yield within(batch.select([ID, ROW_ID]), after_id, until_id)
+
+
+def within(rows: pa.RecordBatch, after_id: str | None, until_id: str | None) -> pa.RecordBatch:
+    """The rows whose ids come after the first id and not after the second; None: there is no such bound."""
+    if after_id is not None:
+        rows = rows.filter(pc.greater(rows[ID], after_id))
+    return rows if until_id is None else rows.filter(pc.less_equal(rows[ID], until_id))

@@ -84,17 +84,19 @@ class Delta:
         batch_rows: int | None = None,
         blobs: Blobs = "descriptors",
         after_id: str | None = None,
+        until_id: str | None = None,
+        few: bool | None = None,
     ) -> Iterator[DeltaBatch]:
         """The changes in id order. `columns`: which columns images have, by their newest names; the id always.
 
-        `after_id`: only entities whose id comes after this one. `batch_rows`: how many ids are looked at together; given by
-        who reads only a few batches, which are then found without sorting all the others.
+        `after_id`, `until_id`: only entities whose id comes after the first and not after the second. `batch_rows`: how many
+        ids are looked at together. `few`: only a few batches are read, so they are found without sorting all the others; None:
+        where `batch_rows` is given.
         """
         wanted = None if columns is None else frozenset((ID, *columns))
         rows = batch_rows or (BATCH_ROWS_WITH_BLOBS if self._has_blobs(wanted) else BATCH_ROWS)
-        streams = [
-            candidate_ids(side, rows, after_id, few=batch_rows is not None) for side in (self.before, self.after)
-        ]
+        some = batch_rows is not None if few is None else few
+        streams = [candidate_ids(side, rows, after_id, until_id, few=some) for side in (self.before, self.after)]
         for old, new in id_ranges(streams, NO_CANDIDATES):
             batch = self._compare(old, new, wanted, blobs)
             if len(batch):
@@ -227,9 +229,13 @@ class OfSome(Delta):
         batch_rows: int | None = None,
         blobs: Blobs = "descriptors",
         after_id: str | None = None,
+        until_id: str | None = None,
+        few: bool | None = None,
     ) -> Iterator[DeltaBatch]:
         """The changes in id order, as `Delta.batches` tells them."""
-        for batch in self.of.batches(columns, batch_rows=batch_rows, blobs=blobs, after_id=after_id):
+        for batch in self.of.batches(
+            columns, batch_rows=batch_rows, blobs=blobs, after_id=after_id, until_id=until_id, few=few
+        ):
             inserted, updated_before, updated_after, deleted = (
                 table.filter(pc.is_in(table[ID], value_set=self.ids))
                 for table in (batch.inserted, batch.updated_before, batch.updated_after, batch.deleted)
