@@ -91,7 +91,7 @@ class Asked(TypedDict, total=False):
     idempotency_key: str | None
     #: Conflicts carry the entity as base, ours and theirs have it; they do unless this is False.
     images: bool
-    #: Where large differences are judged; "auto" takes Spark from a million rows.
+    #: Where large differences are judged and written; "auto" takes Spark from five million rows, or one where a session runs.
     engine: Literal["auto", "local", "spark"]
 
 

@@ -276,7 +276,8 @@ class Load(Writing[LoadResult]):
 
     def _chunks(self) -> list[Chunk]:
         digested = self._digest_way() is not None
-        return self.inputs.chunks(_DIGESTED_PARALLELISM if digested else self.engine.runner.parallelism)
+        runner = self.engine.runner
+        return self.inputs.chunks(_DIGESTED_PARALLELISM if digested else runner.parallelism, runner)
 
     def _digest_way(self) -> DigestWay | None:
         """How the contents are digested; None where nothing compares them."""

@@ -40,6 +40,7 @@ from omnigraph.load.tasks import (
 )
 from omnigraph.load.vectors import embedded
 from omnigraph.spark.runner import Display, Inline, Runner
+from omnigraph.storage.tables.row_places import RowPlaces
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Verdict:
     problems: Problems
     meets: tuple[KeyMeets, ...]
     meet_count: int
-    replaced: Mapping[str, pa.Array]
+    replaced: Mapping[str, RowPlaces]
     #: How many stored values a merge replaces by nothing, by `Type.property`.
     cleared: Mapping[str, int]
 
@@ -179,7 +180,7 @@ class Work:
             runner = Inline() if self.holds else self.runner
             exchange = self.job.exchange
             # In an overwrite the problems of reading say nothing about which types would have been written.
-            runner.run(put_stored_keys, needed_keys(plan, exchange), stage="look up stored keys")
+            runner.run(put_stored_keys, needed_keys(plan, exchange, self.rows()), stage="look up stored keys")
             phases: list[tuple[str, ...]] = [("ids",), ("sets",)] if plan.replaces_rows else [("ids", "sets")]
             checked: list[Checked] = []
             for phase in phases:
@@ -367,9 +368,9 @@ def _has_edges(result: ChunkResult) -> bool:
     return any(key.startswith("edge:") for key in result.types)
 
 
-def _together(checked: Sequence[Checked]) -> dict[str, pa.Array]:
+def _together(checked: Sequence[Checked]) -> dict[str, RowPlaces]:
     keys = dict.fromkeys(key for one in checked for key in one.replaced)
-    return {key: pa.concat_arrays([one.replaced[key] for one in checked if key in one.replaced]) for key in keys}
+    return {key: RowPlaces.together(one.replaced[key] for one in checked if key in one.replaced) for key in keys}
 
 
 def _counted(checked: Sequence[Checked]) -> dict[str, int]:

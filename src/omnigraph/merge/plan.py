@@ -27,7 +27,7 @@ from omnigraph.merge.resolutions import Resolution, Resolutions, check_resolutio
 from omnigraph.merge.result import Conflict, Decision
 from omnigraph.merge.rules import image_conflicts, rule_columns, stored_conflicts
 from omnigraph.merge.schemas import SchemaMerge, Schemas, merge_states
-from omnigraph.merge.spread import judge_spread
+from omnigraph.merge.spread import Pieces, judge_spread
 from omnigraph.merge.states import Sides, same_table
 from omnigraph.merge.target import Target
 from omnigraph.merge.view import View, view_of
@@ -45,6 +45,8 @@ class TablePlan:
     decided_rows: pa.Table | None
     #: All of it.
     whole: Part
+    #: Its rows are read and written by tasks; None: in one piece, by this process.
+    pieces: Pieces | None = None
 
     @property
     def entity(self) -> NodeType | EdgeType:
@@ -297,9 +299,9 @@ def _bases(sides: Sides, base: TableEntry) -> tuple[TableEntry, tuple[tuple[Tabl
 
 def _plan_table(context: CommitContext, spec: TableSpec, resolutions: Resolutions, options: Options) -> TablePlan:
     difference = open_difference(context, spec)
-    judged = judge_spread(context, difference, options.engine, options.spark)
+    judged, pieces = judge_spread(context, difference, options.engine, options.spark)
     decisions = resolutions.get(spec.entity.type_key, {})
     if not decisions:
-        return TablePlan(difference, judged, None, judged)
+        return TablePlan(difference, judged, None, judged, pieces)
     decided = carry_out(difference, decisions)
-    return TablePlan(difference, judged, decided.rows, together([judged, decided.part]))
+    return TablePlan(difference, judged, decided.rows, together([judged, decided.part]), pieces)
