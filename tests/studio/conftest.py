@@ -27,7 +27,7 @@ node Person {
   bio: String? @index
   vec: Vector(8)? @embed(bio)
 }
-node City { name: String @key  country: String? }
+node City { name: String @key  country: String?  people: I64? }
 node Company { name: String @key  founded: Date? }
 edge Knows: Person -> Person { since: Date? }
 edge LivesIn: Person -> City @card(0..1)

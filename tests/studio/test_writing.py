@@ -159,22 +159,62 @@ def test_a_commit_is_picked_onto_another_branch(writer: Studio, own: Served) -> 
 
 
 def test_a_schema_change_is_planned_and_applied(writer: Studio, own: Served) -> None:
-    for branch in ("agent%2F1", "fix"):
-        own.http.delete(f"/graphs/team/branches/{branch}")
     page = writer.open("schema")
     editor = page.get_by_role("textbox", name="Schema")
     expect(editor).to_contain_text("node Person")
     source = own.http.get("/graphs/team/schema").json()["schema_source"]
-    editor.fill(source.replace("country: String?", "country: I32?"))
+    editor.fill(source.replace("country: String?", "country: Vector(3)?"))
     page.get_by_role("button", name="See what would happen").click()
-    expect(page.get_by_text("its type can not change from String to I32")).to_be_visible()
-    expect(page.get_by_role("button", name="Apply the schema")).to_be_disabled()
+    expect(page.get_by_text("its type can not change from String to Vector(3)")).to_be_visible()
+    expect(page.get_by_text("refused", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Apply the schema to main")).to_be_disabled()
     editor.fill(source.replace("country: String?", "country: String?  mayor: String?"))
     page.get_by_role("button", name="See what would happen").click()
     expect(page.get_by_text("1 step")).to_be_visible()
-    page.get_by_role("button", name="Apply the schema").click()
-    expect(page.get_by_text("The schema is applied")).to_be_visible()
+    page.get_by_role("button", name="Apply the schema to main").click()
+    expect(page.get_by_text("The schema of main is applied")).to_be_visible()
     assert "mayor" in own.http.get("/graphs/team/schema").json()["schema_source"]
+
+
+def test_each_branch_has_a_schema_of_its_own(writer: Studio, own: Served) -> None:
+    """Changed on a branch, seen there only, compared, and taken over by a merge."""
+    page = writer.open("schema?branch=fix")
+    editor = page.get_by_role("textbox", name="Schema")
+    expect(editor).to_contain_text("node Person")
+    editor.press("Control+End")
+    page.keyboard.insert_text("\nnode River { name: String @key }")
+    page.get_by_role("button", name="See what would happen").click()
+    page.get_by_role("button", name="Apply the schema to fix").click()
+    expect(page.get_by_text("The schema of fix is applied")).to_be_visible()
+    page = writer.open("overview?branch=fix")
+    expect(page.get_by_label("Node types").get_by_text("River")).to_be_visible()
+    page = writer.open("overview")
+    expect(page.get_by_label("Node types").get_by_text("Person")).to_be_visible()
+    expect(page.get_by_label("Node types").get_by_text("River")).to_have_count(0)
+    page = writer.open("compare?before=main&after=fix")
+    expect(page.get_by_role("heading", name="The schemas differ")).to_be_visible()
+    expect(page.locator(".steps")).to_contain_text("River")
+    page = writer.open("merge?source=fix&target=main")
+    expect(page.locator(".steps")).to_contain_text("River")
+    page.get_by_role("button", name="Merge fix into main").click()
+    expect(page.get_by_text("fix was merged into main")).to_be_visible()
+    assert "River" in own.http.get("/graphs/team/schema").json()["schema_source"]
+
+
+def test_a_conflict_of_schemas_is_settled(writer: Studio, own: Served) -> None:
+    source = own.http.get("/graphs/team/schema").json()["schema_source"]
+    for branch, kind in (("fix", "String"), ("main", "I32")):
+        changed = source.replace("country: String?", f"country: String?  mayor: {kind}?")
+        own.http.post(f"/graphs/team/schema/apply?branch={branch}", json={"schema_source": changed}).raise_for_status()
+    page = writer.open("merge?source=fix&target=main")
+    expect(page.get_by_text("mayor: String?", exact=True)).to_be_visible()
+    expect(page.get_by_text("mayor: I32?", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Merge fix into main")).to_be_disabled()
+    page.get_by_role("button", name="Use this schema").click()
+    expect(page.get_by_text("settled")).to_be_visible()
+    page.get_by_role("button", name="Merge fix into main").click()
+    expect(page.get_by_text("fix was merged into main")).to_be_visible()
+    assert "mayor: I32?" in own.http.get("/graphs/team/schema").json()["schema_source"]
 
 
 def test_a_schema_with_a_mistake_shows_its_place(writer: Studio) -> None:
