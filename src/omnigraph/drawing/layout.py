@@ -15,7 +15,7 @@ LONGEST_LABEL = 24
 #: The distance that joined marks are pulled to, in pixels.
 ROOM = 130.0
 #: Pixels around the picture, between its parts, and for one letter of a label.
-MARGIN, GAP, LETTER = 60.0, 80.0, 6.6
+MARGIN, GAP, LETTER = 40.0, 80.0, 6.6
 #: Rounds of forces: fewer for large parts, whose rounds take longer.
 _STEPS, _STEPS_OF_LARGE, _LARGE = 200, 60, 500
 #: Rounds in which marks are pushed apart until no label lies on another; not for more marks than this.
@@ -56,7 +56,7 @@ def place(picture: Picture) -> Placed:
     width, height = (points + boxes).max(axis=0).tolist() if len(points) else (0.0, 0.0)
     places = {mark.key: (float(x), float(y)) for mark, (x, y) in zip(picture.marks, points, strict=True)}
     return Placed(
-        picture, places, max(width + MARGIN, 320.0), max(height + MARGIN, 60.0 + 18 * len(groups), 200.0), groups
+        picture, places, max(width + MARGIN, 320.0), max(height + MARGIN, 60.0 + 18 * len(groups), 120.0), groups
     )
 
 

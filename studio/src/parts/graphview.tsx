@@ -147,7 +147,7 @@ export default function GraphView({ marks, lines, chosen, pinned, pick, expand, 
       renderEdgeLabels: true,
       edgeLabelSize: 10,
       zIndex: true,
-      stagePadding: 56,
+      stagePadding: 64,
       nodeReducer: (node, about) => ({
         ...about,
         highlighted: node === now.current.chosen,
@@ -157,35 +157,34 @@ export default function GraphView({ marks, lines, chosen, pinned, pick, expand, 
     });
     sigma.current = renderer;
     const colours = () => {
-      renderer.setSetting("labelColor", { color: ink("--ink") });
+      const [paper, text, accent] = [ink("--card"), ink("--ink"), ink("--accent")];
+      renderer.setSetting("labelColor", { color: text });
       renderer.setSetting("edgeLabelColor", { color: ink("--dim") });
       renderer.setSetting("defaultEdgeColor", ink("--thread"));
-      renderer.setSetting("defaultDrawNodeLabel", (context, about, settings) => {
-        // A rim in the colour of the page keeps a label readable where a line runs below it.
+      // A rim in the colour of the page keeps a label readable where a line runs below it; one that would be cut off at the right
+      // stands at the left of its node.
+      const write = (context: CanvasRenderingContext2D, about: { x: number; y: number; size: number; label: string | null }, font: string, height: number) => {
         if (!about.label) return;
-        context.font = `${settings.labelSize}px ${settings.labelFont}`;
+        context.font = font;
+        const width = context.measureText(about.label).width;
+        const beside = about.x + about.size + 5;
+        const x = beside + width > renderer.getDimensions().width ? about.x - about.size - 5 - width : beside;
         context.lineWidth = 4;
         context.lineJoin = "round";
-        context.strokeStyle = ink("--card");
-        context.strokeText(about.label, about.x + about.size + 4, about.y + settings.labelSize / 3);
-        context.fillStyle = ink("--ink");
-        context.fillText(about.label, about.x + about.size + 4, about.y + settings.labelSize / 3);
-      });
+        context.strokeStyle = paper;
+        context.strokeText(about.label, x, about.y + height / 3);
+        context.fillStyle = text;
+        context.fillText(about.label, x, about.y + height / 3);
+      };
+      renderer.setSetting("defaultDrawNodeLabel", (context, about, settings) => write(context, about as any, `${settings.labelSize}px ${settings.labelFont}`, settings.labelSize));
       renderer.setSetting("defaultDrawNodeHover", (context, about, settings) => {
-        // The ring around the chosen node, and its label on the colour of the page.
+        // The ring around the chosen node.
         context.beginPath();
         context.arc(about.x, about.y, about.size + 3, 0, Math.PI * 2);
         context.lineWidth = 2;
-        context.strokeStyle = ink("--accent");
+        context.strokeStyle = accent;
         context.stroke();
-        if (!about.label) return;
-        context.font = `600 ${settings.labelSize}px ${settings.labelFont}`;
-        context.lineWidth = 5;
-        context.lineJoin = "round";
-        context.strokeStyle = ink("--card");
-        context.strokeText(about.label, about.x + about.size + 8, about.y + 4);
-        context.fillStyle = ink("--ink");
-        context.fillText(about.label, about.x + about.size + 8, about.y + 4);
+        write(context, about as any, `600 ${settings.labelSize}px ${settings.labelFont}`, settings.labelSize);
       });
       renderer.refresh();
     };

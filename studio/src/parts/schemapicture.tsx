@@ -13,9 +13,11 @@ const LOOP = 30;
 
 export function SchemaPicture({ counts }: { counts: Record<string, number> }) {
   const types = catalog.value?.types ?? [];
+  // On a narrow screen the types stand below each other.
+  const isNarrow = innerWidth < 600;
   const drawn = useMemo(() => {
     const graph = new dagre.graphlib.Graph({ multigraph: true });
-    graph.setGraph({ rankdir: "LR", nodesep: 30, ranksep: 70, edgesep: 18, marginx: 14, marginy: 14 });
+    graph.setGraph({ rankdir: isNarrow ? "TB" : "LR", nodesep: 30, ranksep: isNarrow ? 40 : 70, edgesep: 18, marginx: 14, marginy: 14 });
     graph.setDefaultEdgeLabel(() => ({}));
     const loops = (name: string) => types.filter((each) => each.kind === "edge" && each.from === name && each.to === name);
     for (const type of types.filter((each) => each.kind === "node"))

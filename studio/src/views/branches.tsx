@@ -92,7 +92,7 @@ export default function Branches() {
       </header>
       <Card>
         <div class="scroll-x" tabIndex={0} role="group" aria-label="All branches">
-          <table class="list">
+          <table class="list branch-table">
             <thead>
               <tr><th>Branch</th><th>Against main</th><th>Newest commit</th><th>By</th><th>When</th><th><span class="visually-hidden">What can be done</span></th></tr>
             </thead>
