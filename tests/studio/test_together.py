@@ -78,7 +78,7 @@ def test_a_merge_goes_on_when_a_killed_server_is_back(tmp_path: Path, new_tab: N
         expect(page.get_by_text(LOST)).to_be_visible()
         expect(page.get_by_label("age: another value")).to_have_value("41")
     with started(tmp_path, *serve, "--bind", process.url.removeprefix("http://")):
-        expect(page.get_by_text("agent/1 was merged into main")).to_be_visible(timeout=60_000)
+        expect(page.get_by_text("agent/1 was merged into main")).to_be_visible()
         expect(page.get_by_text(LOST)).to_have_count(0)
         assert age_of_ada(process.url) == 41
         with httpx.Client(base_url=process.url) as http:
@@ -96,8 +96,8 @@ def test_a_server_that_is_silent_is_told(tmp_path: Path, new_tab: NewTab) -> Non
         try:
             process.process.send_signal(signal.SIGSTOP)
             page.get_by_role("button", name="Run", exact=True).click()
-            expect(page.get_by_text(LOST)).to_be_visible(timeout=60_000)
+            expect(page.get_by_text(LOST)).to_be_visible()
         finally:
             process.process.send_signal(signal.SIGCONT)
-        expect(page.get_by_role("table", name="Result").get_by_text("Oslo")).to_be_visible(timeout=60_000)
+        expect(page.get_by_role("table", name="Result").get_by_text("Oslo")).to_be_visible()
         expect(page.get_by_text(LOST)).to_have_count(0)

@@ -29,7 +29,7 @@ export function TimeDialog({ close }: { close: () => void }) {
           {STEPS.map(([title, hours]) => <Button aria-pressed={when === before(hours)} onClick={() => setWhen(before(hours))}>{title}</Button>)}
         </div>
         <Field label="Day and time" hint="You see the graph as it was then, and can come back at any moment. Nothing is changed.">
-          <input type="datetime-local" value={when} max={local(new Date())} onInput={(event) => setWhen(event.currentTarget.value)} required />
+          <input type="datetime-local" value={when} step="1" onInput={(event) => setWhen(event.currentTarget.value)} required />
         </Field>
         {error && <Problem error={error} />}
         <div class="form-end"><Button kind="quiet" onClick={close}>Cancel</Button><Button kind="main" type="submit" busy={busy} disabled={!when}>Look at it</Button></div>
