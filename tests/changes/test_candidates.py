@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from omnigraph.changes.candidates import smallest_ids
+from omnigraph.changes.delta import smallest_ids
 
 IDS = [*(f"k{number}" for number in range(20_000)), "", "é", "𝄞", "￿", "k1\x00"]
 

@@ -177,7 +177,7 @@ def test_the_first_of_many_batches_are_found_without_a_sort(
     line.upsert({f"k{number:04}": value("x" if number % 3 else "same") for number in range(1000)})
     delta = delta_of(line, first, line.side)
     assert found(delta, batch_rows=9) == expected(before, line.content)
-    monkeypatch.setattr("omnigraph.changes.candidates.in_id_order", None)
+    monkeypatch.setattr("omnigraph.changes.delta.in_id_order", None)
     for after_id in (None, "k0500"):
         some = next(iter(delta.batches(batch_rows=20, after_id=after_id)))
         assert 0 < len(some) <= 40

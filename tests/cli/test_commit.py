@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.cli.commit_filters import read_filters
-from omnigraph.cli.commit_graph import draw
-from omnigraph.cli.moments import iso
+from omnigraph.cli.commit import read_filters
+from omnigraph.cli.log import draw
+from omnigraph.cli.wording import iso
 from omnigraph.commit.history import children_first
 from omnigraph.commit.model import Commit
 from tests.cli.calling import call

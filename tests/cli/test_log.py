@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.cli.log import drawn
-from omnigraph.cli.moments import iso
+from omnigraph.cli.wording import iso
 from tests.cli.calling import call
 
 Capsys = pytest.CaptureFixture[str]

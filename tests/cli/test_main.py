@@ -49,7 +49,7 @@ def test_help_and_version_load_nothing_heavy(argument: str) -> None:
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert "'click'" in loaded
     assert [name for name in HEAVY if f"'{name}'" in loaded] == []
-    assert "omnigraph.cli.lint" not in loaded
+    assert "omnigraph.cli.language" not in loaded
 
 
 def test_a_query_loads_no_writer_and_nothing_for_other_commands(org: Path) -> None:

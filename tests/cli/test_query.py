@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.query.text_table import TableStyle, table_lines
+from omnigraph.query.result import TableStyle, table_lines
 from tests.cli.calling import Outcome, call, spawn
 
 Capsys = pytest.CaptureFixture[str]

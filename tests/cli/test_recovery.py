@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.cli.moments import iso
+from omnigraph.cli.wording import iso
 from omnigraph.graph.lifecycle import connect
 from tests.cli.calling import call
 from tests.commit.handmade import leave, planned, record

@@ -19,11 +19,10 @@ from prompt_toolkit.output import DummyOutput
 import omnigraph as og
 from omnigraph.cli.addressing import Stored
 from omnigraph.cli.shell_prompt import prompt_of
-from omnigraph.cli.shell_session import Session
-from omnigraph.cli.shell_text import inputs, is_complete, without_end
+from omnigraph.cli.shell_session import Session, inputs, is_complete, without_end
 from omnigraph.language.query.completion import candidates
 from omnigraph.language.schema.build import compile_schema
-from omnigraph.query.text_table import TableStyle
+from omnigraph.query.result import TableStyle
 from tests.cli.calling import Outcome, call, spawn
 from tests.mutation.org_graph import SCHEMA
 

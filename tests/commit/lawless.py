@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from omnigraph.commit.context import CommitContext
-from omnigraph.storage.locks import BranchLocks, HeldLock, HeldLocks
-from omnigraph.storage.turns import Turn
+from omnigraph.storage.locks import BranchLocks, HeldLock, HeldLocks, Turn
 
 
 class NoProcessLock:

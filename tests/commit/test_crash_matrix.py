@@ -38,7 +38,6 @@ from omnigraph.maintenance import backup as _backups_declare_theirs  # noqa: F40
 from omnigraph.maintenance import index_building as _indexes_declare_theirs  # noqa: F401
 from omnigraph.maintenance import reclaim as _cleanup_declares_its_failpoints  # noqa: F401
 from omnigraph.maintenance import restore as _restores_declare_theirs  # noqa: F401
-from omnigraph.maintenance import retired_lines as _retired_lines_declare_theirs  # noqa: F401
 from omnigraph.merge import execute as _merges_declare_theirs  # noqa: F401
 from omnigraph.mutation import execute as _declares_its_failpoints  # noqa: F401
 from omnigraph.mutation import transaction as _transactions_declare_theirs  # noqa: F401

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from omnigraph.embedding.config import from_argument
+from omnigraph.embedding.config import EmbeddingSettings, from_argument, settings_of
 from omnigraph.embedding.embedder import Embedder
-from omnigraph.embedding.settings import EmbeddingSettings, settings_of
 from omnigraph.errors import BadRequest, EmbeddingError
 
 KEYS = {"OPENROUTER_API_KEY": "router", "OPENAI_API_KEY": "open", "GEMINI_API_KEY": "gem"}

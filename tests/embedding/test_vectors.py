@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omnigraph.embedding.vectors import unit_vectors
+from omnigraph.embedding.embedder import unit_vectors
 from omnigraph.errors import EmbeddingError
 
 REFUSED = [

@@ -19,7 +19,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import BadRequest, BranchNotFound, StorageError
 from omnigraph.export import tasks
-from omnigraph.export.chunks import CHUNK_BYTES, chunked
+from omnigraph.export.sink import CHUNK_BYTES, chunked
 from omnigraph.failpoints import FailpointError, armed
 from tests.mutation.org_graph import SCHEMA, call, content, org_graph
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.cli.moments import iso
+from omnigraph.cli.wording import iso
 from omnigraph.errors import BadRequest, BranchNotFound, CommitNotFound
-from omnigraph.graph.references import Past, read_past
+from omnigraph.graph.snapshot import Past, read_past
 from tests.mutation.org_graph import call, commit_of, org_graph
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)

@@ -7,7 +7,7 @@ import pytest
 from omnigraph.language.schema.accept import accept_schema
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.language.schema.catalog import Catalog
-from omnigraph.maintenance.index_kinds import declared_indexes
+from omnigraph.maintenance.index_plan import declared_indexes
 
 Kinds = dict[str, set[str]]
 

@@ -11,7 +11,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.graph.lifecycle import connect
-from omnigraph.maintenance.vector_indexes import OUTGROWN, VECTORS_PER_PARTITION, VectorShape, shape_for
+from omnigraph.maintenance.index_plan import OUTGROWN, VECTORS_PER_PARTITION, VectorShape, shape_for
 from tests.commit.org import insert
 from tests.maintenance.coverage import build_index, index_on, published
 

@@ -135,7 +135,7 @@ def test_other_cells_are_completed_as_before(shell: Any) -> None:
 def test_progress_ends_as_a_line(
     shell: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from omnigraph.notebook import progress
+    from omnigraph.notebook import magic as progress
 
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)

@@ -93,17 +93,17 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a sum of integers wraps round",
-        "query/aggregate.py",
+        "query/shape/aggregate.py",
         "    return column.cast(pa.int64() if _largest_sum(column, scalar) < _EXACT else _WIDE)\n",
         "    return column.cast(pa.int64(), safe=False)\n",
-        "tests/query/test_edges_of_types.py::test_sums_of_integers_do_not_wrap_round",
+        "tests/query/shape/test_edges_of_types.py::test_sums_of_integers_do_not_wrap_round",
     ),
     Bug(
         "a prefix ends in half of a surrogate pair",
-        "query/pushdown.py",
+        "query/scan/pushdown.py",
         "chr(_SURROGATES.stop if point in _SURROGATES else point)",
         "chr(point)",
-        "tests/query/test_edges_of_types.py::test_a_prefix_may_end_before_the_surrogates",
+        "tests/query/shape/test_edges_of_types.py::test_a_prefix_may_end_before_the_surrogates",
     ),
     Bug(
         "a null inside a vector passes",

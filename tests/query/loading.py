@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 import omnigraph as og
-from omnigraph.commit.context import CommitContext
-from omnigraph.commit.forks import Forks
+from omnigraph.commit.context import CommitContext, Forks
 from omnigraph.commit.model import MAIN, Lineage
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.sidecar import Kind
@@ -24,7 +23,7 @@ from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.storage.tables.staged import stage_append
-from omnigraph.values.build import table_of
+from omnigraph.values.columns import table_of
 from omnigraph.values.identity import derive_ids
 
 

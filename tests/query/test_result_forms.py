@@ -14,8 +14,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import BadRequest
 from omnigraph.language.types import PropType, Scalar
-from omnigraph.query.result import Result
-from omnigraph.query.show import MOST_ROWS
+from omnigraph.query.result import MOST_ROWS, Result
 from tests.query.fixtures import ORG_QUERIES
 
 

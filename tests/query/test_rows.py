@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.query.domain import SortedIds
 from omnigraph.query.rows import Attributes, Rows, concatenated, order_by_code
+from omnigraph.query.traverse.domain import SortedIds
 
 IDS = SortedIds(("test",), pa.array(["a", "b", "c", "d"]))
 #: What is known of the nodes stands in another order than the nodes.

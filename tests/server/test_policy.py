@@ -129,6 +129,8 @@ TABLE: dict[str, tuple[str, str, Any, list[Told]]] = {
     "ensure_indices": ("POST", "/ensure-indices", {}, [("admin", None, None)]),
     "optimize": ("POST", "/optimize", {"branch": "topic"}, [("admin", None, None)]),
     "cleanup": ("POST", "/cleanup", {"keep": 100}, [("admin", None, None)]),
+    "declaration_plan": ("POST", "//cluster/plan", {"files": {}}, [("cluster_plan", None, None)]),
+    "declaration_apply": ("POST", "//cluster/apply", {"files": {}}, [("cluster_apply", None, None)]),
     "list_graphs": ("GET", "//graphs", None, [("graph_list", None, None)]),
 }
 #: Operations about which no policy decides, with the reason.

@@ -16,10 +16,9 @@ import pytest
 from omnigraph.errors import BadRequest, ManifestContention, StorageError
 from omnigraph.storage.faults import FaultyStore, error_before, latency
 from omnigraph.storage.file_lock import FileLock, is_locked_file, try_lock, unlock
-from omnigraph.storage.locks import BranchLocks, lock_path
+from omnigraph.storage.locks import BranchLocks, Turn, lock_path
 from omnigraph.storage.objects import ObjectStore, open_store
 from omnigraph.storage.root import Root
-from omnigraph.storage.turns import Turn
 from tests.storage import children
 
 

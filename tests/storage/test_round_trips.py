@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.storage.objects import at_once
 from omnigraph.storage.root import Root
-from omnigraph.storage.round_trips import at_once
 
 LOCAL = Root.parse(Path.cwd())
 REMOTE = Root.parse("s3://bucket/graph", {})

@@ -42,7 +42,7 @@ def test_a_branch_is_a_dataset_below_tree(dataset: LanceDataset) -> None:
 
 
 def test_deleting_a_branch_below_main_deletes_everything(dataset: LanceDataset) -> None:
-    """Why `commit/branch_refs.py` refuses such a name and `commit/branch_removal.py` removes one otherwise."""
+    """Why `commit/branch_refs.py` refuses such a name and `commit/branches.py` removes one otherwise."""
     dataset.create_branch("main/x", 3)
     dataset.branches.delete("main/x")
     assert not list(Path(dataset.uri).rglob("*.manifest"))

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.validation.sets import TableChange
-from omnigraph.values.build import table_of
+from omnigraph.values.columns import table_of
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.language.schema.build import compile_schema
-from omnigraph.validation.rows import check_rows
-from omnigraph.validation.violation import Violation
-from omnigraph.values.build import table_of
+from omnigraph.validation.rows import Violation, check_rows
+from omnigraph.values.columns import table_of
 
 
 def violations(properties: str, *rows: dict[str, Any]) -> list[Violation]:

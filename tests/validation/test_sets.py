@@ -13,8 +13,8 @@ import pytest
 
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.language.schema.catalog import Catalog
+from omnigraph.validation.rows import Violation
 from omnigraph.validation.sets import Changes, check_sets
-from omnigraph.validation.violation import Violation
 from tests.validation.stored_rows import StoredRows, change
 
 USERS = compile_schema("node U { name: String @key mail: String? @unique(mail) }")

@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 from omnigraph.algorithms.selection import Direction, Selection
 from omnigraph.errors import BadRequest
 from omnigraph.query.caches import Caches
-from omnigraph.query.csr import Adjacency, build_adjacency
-from omnigraph.query.domain import positions_in
-from omnigraph.query.entities import Entities
 from omnigraph.query.limits import Budget
 from omnigraph.query.rows import Integers, Narrow
+from omnigraph.query.scan.entities import Entities
+from omnigraph.query.traverse.csr import Adjacency, build_adjacency
+from omnigraph.query.traverse.domain import positions_in
 
 Floats = npt.NDArray[np.float64]
 Made = TypeVar("Made")

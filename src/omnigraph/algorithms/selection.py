@@ -8,8 +8,8 @@ from typing import Final, Literal, get_args
 
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.language.suggest import did_you_mean, nearest_name
-from omnigraph.query.entities import Entities, View, open_edges, open_nodes
+from omnigraph.language.source import did_you_mean, nearest_name
+from omnigraph.query.scan.entities import Entities, View, open_edges, open_nodes
 
 Direction = Literal["out", "in", "both"]
 DIRECTIONS: Final = get_args(Direction)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.changes.columns import Columns
+from omnigraph.changes.compare import Columns
 from omnigraph.changes.delta import Delta, DeltaBatch, open_version
 from omnigraph.changes.diff import TablePair
 from omnigraph.commit.context import CommitContext

@@ -20,7 +20,7 @@ from omnigraph.errors import BadRequest, Conflict
 from omnigraph.export.plan import ExportTable, plan_export
 from omnigraph.export.run import export_stream
 from omnigraph.language.schema.catalog import Catalog
-from omnigraph.query.entities import View
+from omnigraph.query.scan.entities import View
 from omnigraph.shown import Shown
 from omnigraph.storage.file_lock import try_lock, unlock
 from omnigraph.storage.object_errors import from_os

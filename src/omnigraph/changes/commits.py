@@ -14,8 +14,7 @@ from omnigraph.changes.delta import Delta
 from omnigraph.changes.diff import TablePair, moved_tables, table_changes
 from omnigraph.changes.filter import Filter
 from omnigraph.changes.model import Change, Changes, ChangeSet
-from omnigraph.changes.position import Position, position_of, read_position
-from omnigraph.changes.tokens import rejected, seal, unseal
+from omnigraph.changes.tokens import Position, position_of, read_position, rejected, seal, unseal
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN, Commit, Identity
 from omnigraph.errors import (

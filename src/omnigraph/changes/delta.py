@@ -6,28 +6,112 @@ where nothing is known to be shared, every row is compared, in id order and in b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.changes.candidates import NO_CANDIDATES, candidate_ids
-from omnigraph.changes.columns import Columns, has_values, match_columns
-from omnigraph.changes.compare import Mask, differing
-from omnigraph.changes.lineage import shared_until
+from omnigraph.changes.compare import Columns, Mask, differing, has_values, match_columns
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import TableEntry
 from omnigraph.errors import HistoricalVersionReclaimed
+from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.lance_errors import Missing
-from omnigraph.storage.tables.location import Part
+from omnigraph.storage.tables.location import Location, Part
 from omnigraph.storage.tables.table import Blobs, Table
 from omnigraph.storage.tables.unshared import ROW_ID, Rows, all_rows, take_rows, touched_by, unshared
-from omnigraph.values.ordered import ID, id_ranges
+from omnigraph.values.ordered import ID, id_ranges, in_id_order
+
+#: A line of a table (None is the main line) and a version on it.
+_Point = tuple[str | None, int]
+
+
+def shared_until(store: ObjectStore, one: tuple[Location, int], other: tuple[Location, int]) -> int | None:
+    """The last version that is in the history of both versions of a table; None when there is none, or it is unknown."""
+    (here, version), (there, other_version) = one, other
+    if here.path != there.path:
+        return None
+    if here.branch == there.branch:
+        return min(version, other_version)
+    known = dict(_origins(store, here, version))
+    return next((min(at, known[line]) for line, at in _origins(store, there, other_version) if line in known), None)
+
+
+def _origins(store: ObjectStore, location: Location, version: int) -> Iterator[_Point]:
+    """The line of a version, the line that was forked from, and so on: each with the last version it has of it."""
+    line, at = location.branch, version
+    yield line, at
+    while line is not None:
+        fork = _fork(store, location.path, line)
+        if fork is None:
+            return
+        line, at = fork
+        yield line, at
+
+
+def _fork(store: ObjectStore, path: str, line: str) -> _Point | None:
+    """Where a line starts. None when its ref is gone or unreadable: then nothing is taken for granted."""
+    data = store.get_or_none(f"{path}/_refs/branches/{quote(line, safe='')}.json")
+    if data is None:
+        return None
+    try:
+        ref = orjson.loads(data)
+        return ref["parentBranch"], int(ref["parentVersion"])
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        return None
+
+
+#: A reader of few blocks out of many gets so many without a sort of all ids.
+FEW_BLOCKS = 3
+MANY_BLOCKS = 16
+#: What is held at least before the smallest ids are picked out.
+_HELD_ROWS = 8192
+
+NO_CANDIDATES = pa.table({ID: pa.array([], pa.string()), ROW_ID: pa.array([], pa.uint64())})
+
+
+def candidate_ids(side: Rows | None, block_rows: int, after_id: str | None, *, few: bool) -> Iterator[pa.Table]:
+    """Ids and row ids in id order, in blocks. `few`: the reader is likely to need only the first of them."""
+    if side is None:
+        return
+    behind = after_id
+    if few and len(side) > MANY_BLOCKS * block_rows:
+        for _ in range(FEW_BLOCKS):
+            block = smallest_ids(_behind(side, behind), block_rows)
+            yield block
+            if block.num_rows < block_rows:
+                return
+            behind = block[ID][-1].as_py()
+    yield from in_id_order(_behind(side, behind), block_rows=block_rows)
+
+
+def smallest_ids(batches: Iterable[pa.RecordBatch], count: int) -> pa.Table:
+    """The rows with the smallest ids, in order; no more than some times as many are held."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(kept.num_rows for kept in held) > max(8 * count, _HELD_ROWS):
+            held = _smallest(held, count).to_batches()
+    return _smallest(held, count) if held else NO_CANDIDATES
+
+
+def _smallest(batches: list[pa.RecordBatch], count: int) -> pa.Table:
+    rows = pa.Table.from_batches(batches)
+    return rows.take(pc.select_k_unstable(rows, count, [(ID, "ascending")]))
+
+
+def _behind(side: Rows, last_id: str | None) -> Iterator[pa.RecordBatch]:
+    for batch in side.scan([ID]):
+        ids = batch.select([ID, ROW_ID])
+        yield ids if last_id is None else ids.filter(pc.greater(ids[ID], last_id))
+
 
 #: How many ids are looked at together; fewer where rows carry blobs.
 BATCH_ROWS = 4096

@@ -15,7 +15,7 @@ from omnigraph.changes.along import Along
 from omnigraph.changes.commits import cause, open_told, page_budget
 from omnigraph.changes.filter import Filter
 from omnigraph.changes.model import Change
-from omnigraph.changes.position import Position, position_of, read_position
+from omnigraph.changes.tokens import Position, position_of, read_position
 from omnigraph.changes.track import Track, track_of
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import Commit

@@ -19,7 +19,7 @@ from omnigraph.changes.track import Track, track_of
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit
-from omnigraph.spark.session import Session
+from omnigraph.spark.session import AnySession
 from omnigraph.storage.locks import BranchLocks
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.root import Root
@@ -126,7 +126,7 @@ class Stream:
             yield _batch(commit, waiting)
 
 
-def stream_frame(session: Session, stream: Stream) -> DataFrame:
+def stream_frame(session: AnySession, stream: Stream) -> DataFrame:
     """The stream as a data frame."""
     # Its classes load PySpark, so they are imported where one is made.
     from omnigraph.changes.stream_reader import ChangeSource

@@ -6,20 +6,24 @@ through `resolve_storage`.
 
 from __future__ import annotations
 
+import re
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
 import click
 
+from omnigraph.cli import output
 from omnigraph.cli.commands import Command
 from omnigraph.cli.scope import DIRECT
-from omnigraph.cli.served import Server, is_web_address, server_at
+from omnigraph.cli.servers import Server, is_web_address, server_at
 from omnigraph.cli.settings import Settings
 from omnigraph.errors import BadRequest, redacted
 
 if TYPE_CHECKING:
     from omnigraph.client.graph import AnyGraph, RemoteGraph
+    from omnigraph.cluster.applied import AppliedCluster
     from omnigraph.graph.graph import Graph
     from omnigraph.spark.options import SparkOptions
 
@@ -188,6 +192,61 @@ def open_graph(
         return open(target.uri, mode, actor=actor, spark=spark, storage_options=target.storage_options)
     from omnigraph.client.graph import remote_graph
 
-    if spark is not None and (spark.master is not None or spark.conf):
-        raise BadRequest("--spark-master and --spark-conf are for graphs on storage; a server has its own")
+    if spark is not None and (spark.master is not None or spark.conf or spark.ship_package):
+        raise BadRequest(
+            "--spark-master, --spark-conf and --spark-ship-package are for graphs on storage; a server has its own"
+        )
     return remote_graph(target.server.url, target.graph, target.server.token)
+
+
+def echo_write(settings: Settings, label: str, target: Target) -> None:
+    """Say on stderr which graph a command is about to write to, unless `--quiet`."""
+    if not settings.quiet:
+        output.note(f"omnigraph {label} → {target.uri} ({target.access})")
+
+
+def confirm_destruction(settings: Settings, label: str, target: Target, *, as_json: bool) -> None:
+    """Let a destructive write on a non-local target pass only with `--yes`, or when a person types `yes`."""
+    if target.is_local or settings.yes:
+        return
+    if as_json or not output.is_terminal(sys.stdin):
+        raise BadRequest(
+            f"refusing destructive `{label}` against non-local target {target.uri}; pass --yes to go ahead"
+        )
+    answer = click.prompt(f"`{label}` destroys data in {target.uri}; type `yes` to go ahead", default="", err=True)
+    if answer != "yes":
+        raise BadRequest(f"`{label}` was not confirmed; nothing was changed")
+
+
+_GRAPH_OF_A_CLUSTER = re.compile(r"(?P<root>.+)/graphs/[^/]+\.omni")
+
+
+def cluster_root(uri: str) -> str | None:
+    """The root of the cluster that a graph's place lies in, None when it lies in none."""
+    from omnigraph.storage.objects import open_store
+    from omnigraph.storage.root import Root
+
+    place = Root.parse(uri)
+    inside = _GRAPH_OF_A_CLUSTER.fullmatch(place.uri)
+    if inside is not None and open_store(Root(inside["root"], place.options)).exists("__cluster/state.json"):
+        return inside["root"]
+    return None
+
+
+def cluster_address(context: click.Context) -> str:
+    """The place of the cluster that a call addresses."""
+    settings = context.ensure_object(Settings)
+    given = settings.flags.get("cluster")
+    if given is None:
+        profile = settings.profile
+        if profile is None or profile.scope != "cluster":
+            raise BadRequest("no cluster addressed — pass --cluster <dir|uri>, or --profile <name> of a cluster")
+        given = profile.endpoint
+    return settings.config.clusters.get(given, given)
+
+
+def applied_cluster(context: click.Context) -> tuple[AppliedCluster, str | None]:
+    """The applied revision of the addressed cluster, and the graph that was named."""
+    from omnigraph.cluster.applied import read_applied
+
+    return read_applied(cluster_address(context)), context.ensure_object(Settings).flags.get("graph")

@@ -7,15 +7,13 @@ from typing import Literal
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import open_graph, resolve_storage
+from omnigraph.cli.addressing import echo_write, open_graph, resolve_storage
 from omnigraph.cli.commands import Command
-from omnigraph.cli.counted_progress import counted_progress
-from omnigraph.cli.engine import engine_options, spark_of
-from omnigraph.cli.options import dry_run_option, json_option
+from omnigraph.cli.options import dry_run_option, engine_options, json_option, spark_of
+from omnigraph.cli.progress import counted_progress
 from omnigraph.cli.scope import DIRECT, NEW
 from omnigraph.cli.settings import Settings
-from omnigraph.cli.types_shown import size
-from omnigraph.cli.writing import echo_write
+from omnigraph.cli.wording import size
 
 
 @click.command(cls=Command, scope=DIRECT)
@@ -32,6 +30,7 @@ def backup(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
 ) -> None:
     """Copy a graph with all branches and history to TARGET, or bring the backup there up to date."""
     if len(places) > 2:
@@ -40,7 +39,7 @@ def backup(
     target = resolve_storage(context, places[0] if len(places) == 2 else None)
     if not dry_run:
         echo_write(settings, "backup", target)
-    graph = open_graph(target, "rw", settings.actor, spark=spark_of(spark_master, spark_conf))
+    graph = open_graph(target, "rw", settings.actor, spark=spark_of(spark_master, spark_conf, spark_ship_package))
     with counted_progress(settings.quiet) as progress:
         report = graph.backup(places[-1], engine=engine, progress=progress, dry_run=dry_run)
     if as_json:
@@ -73,6 +72,7 @@ def restore(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
 ) -> None:
     """Make a graph at URI, an empty place, of the backup at SOURCE."""
     import omnigraph
@@ -86,7 +86,7 @@ def restore(
             engine=engine,
             progress=progress,
             dry_run=dry_run,
-            spark=spark_of(spark_master, spark_conf),
+            spark=spark_of(spark_master, spark_conf, spark_ship_package),
         )
     if as_json:
         output.json(report.to_dict())

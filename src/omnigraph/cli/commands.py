@@ -13,7 +13,7 @@ from omnigraph import __version__
 from omnigraph.cli.output import line, warn
 from omnigraph.cli.scope import Scope, refuse_foreign_flag
 from omnigraph.cli.settings import Settings
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 
 #: The global flags with a value: their metavar and their help.
 _ADDRESSING = {

@@ -2,24 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
-from omnigraph.cli.change_lines import filter_options, limit_option, show_cause, show_changes
+from omnigraph.cli.changes import filter_options, limit_option, show_cause, show_changes
 from omnigraph.cli.commands import Group
-from omnigraph.cli.commit_filters import read_filters
-from omnigraph.cli.moments import iso
 from omnigraph.cli.options import branch_option, json_option, positional_uri, uri_option
 from omnigraph.cli.scope import READ
+from omnigraph.cli.wording import first_moment, iso, last_moment
 from omnigraph.commit.messages import first_line
 from omnigraph.commit.model import MAIN
 from omnigraph.wire.shapes import commit_output
 
 if TYPE_CHECKING:
     from omnigraph.commit.model import Commit
+
+
+KEYS = ("actor", "kind", "since", "until")
+
+
+@dataclass(frozen=True)
+class CommitFilters:
+    """Which commits to list; what is None does not matter."""
+
+    actor: str | None = None
+    kind: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def read_filters(filters: Iterable[str]) -> CommitFilters:
+    """The filters of one call; each key once."""
+    given: dict[str, str] = {}
+    for text in filters:
+        key, equals, value = text.partition("=")
+        if not equals or key not in KEYS or not value:
+            raise click.UsageError(f"--filter '{text}' is not one of {', '.join(f'{key}=…' for key in KEYS)}")
+        if key in given:
+            raise click.UsageError(f"--filter {key}=… is given twice")
+        given[key] = value
+    since, until = given.get("since"), given.get("until")
+    return CommitFilters(
+        actor=given.get("actor"),
+        kind=given.get("kind"),
+        since=None if since is None else first_moment(since),
+        until=None if until is None else last_moment(until),
+    )
 
 
 @click.group(cls=Group)
@@ -128,7 +162,7 @@ def changes(
 def graph(context: click.Context, uri: str | None, branch: str | None, as_json: bool) -> None:
     """Draw the commits of all branches and how they hang together."""
     opened = open_graph(resolve(context, uri), "ro")
-    from omnigraph.cli.commit_graph import draw
+    from omnigraph.cli.log import draw
     from omnigraph.commit.history import children_first
 
     names = [branch] if branch is not None else opened.branches()

@@ -9,7 +9,7 @@ import click
 
 from omnigraph.cli import output
 from omnigraph.cli.commands import Command
-from omnigraph.cli.embed_spec import Job, job_of_manifest, read_selectors, read_spec, refuse_unknown_types
+from omnigraph.cli.embed_records import Job, job_of_manifest, read_selectors, read_spec, refuse_unknown_types
 from omnigraph.cli.options import json_option
 from omnigraph.cli.scope import LOCAL
 from omnigraph.errors import BadRequest

@@ -11,8 +11,7 @@ import click
 from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
-from omnigraph.cli.engine import engine_options, spark_of
-from omnigraph.cli.options import branch_option, positional_uri, refuse_both, snapshot_option
+from omnigraph.cli.options import branch_option, engine_options, positional_uri, refuse_both, snapshot_option, spark_of
 from omnigraph.cli.progress import shown_progress
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
@@ -53,6 +52,7 @@ def export(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
     jsonl: bool,
 ) -> None:
     """Write the nodes and edges of a graph so that they load back to an equal one."""
@@ -60,7 +60,7 @@ def export(
     if jsonl:
         output.warn("`--jsonl` is what `omnigraph export` does; leave it out")
     settings = context.ensure_object(Settings)
-    graph = open_graph(resolve(context, uri), "ro", spark=spark_of(spark_master, spark_conf))
+    graph = open_graph(resolve(context, uri), "ro", spark=spark_of(spark_master, spark_conf, spark_ship_package))
     if out == "-" and format == "jsonl" and files == "one":
         for chunk in graph.export_chunks(branch=branch, snapshot=snapshot, types=types or None):
             output.data(chunk)

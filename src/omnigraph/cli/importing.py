@@ -10,9 +10,8 @@ import click
 from omnigraph.cli import output
 from omnigraph.cli.addressing import refuse_remote
 from omnigraph.cli.commands import Command
-from omnigraph.cli.engine import engine_options, spark_of
 from omnigraph.cli.init import refuse_inside_cluster
-from omnigraph.cli.options import json_option
+from omnigraph.cli.options import engine_options, json_option, spark_of
 from omnigraph.cli.progress import shown_progress
 from omnigraph.cli.scope import IMPORT
 from omnigraph.cli.settings import Settings
@@ -55,6 +54,7 @@ def import_(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
     as_json: bool,
 ) -> None:
     """Make a new graph of an export of Neo4j: a proposed schema, and everything in one commit."""
@@ -88,7 +88,7 @@ def import_(
             schema=None if schema_path is None else _schema(schema_path),
             actor=settings.actor,
             engine=engine,
-            spark=spark_of(spark_master, spark_conf),
+            spark=spark_of(spark_master, spark_conf, spark_ship_package),
             progress=progress,
             **reading,
         )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import refuse_remote
-from omnigraph.cli.cluster_root import cluster_root
+from omnigraph.cli.addressing import cluster_root, refuse_remote
 from omnigraph.cli.commands import Command
 from omnigraph.cli.scope import NEW
 from omnigraph.cli.settings import Settings

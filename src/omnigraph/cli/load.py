@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import open_graph, resolve
+from omnigraph.cli.addressing import confirm_destruction, echo_write, open_graph, resolve
 from omnigraph.cli.commands import Command
-from omnigraph.cli.engine import engine_options, spark_of
 from omnigraph.cli.options import (
     branch_option,
+    engine_options,
     idempotency_option,
     json_option,
     message_option,
     positional_uri,
     refuse_both,
+    spark_of,
     together,
 )
 from omnigraph.cli.progress import shown_progress
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
-from omnigraph.cli.writing import confirm_destruction, echo_write
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, BranchNotFound, LoadRejected
 from omnigraph.graph.loading import edges_again_text
@@ -130,6 +130,7 @@ def _load(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
     as_json: bool,
 ) -> None:
     refuse_both(type=type_name, edge=edge)
@@ -138,7 +139,7 @@ def _load(
     if mode == "overwrite":
         confirm_destruction(settings, f"{command} --mode overwrite", target, as_json=as_json)
     echo_write(settings, command, target)
-    graph = open_graph(target, "rw", settings.actor, spark=spark_of(spark_master, spark_conf))
+    graph = open_graph(target, "rw", settings.actor, spark=spark_of(spark_master, spark_conf, spark_ship_package))
     with shown_progress(settings.quiet) as progress, _with_a_way_on(mode, branch, base), warnings.catch_warnings():
         # What the library warns of is told below, once and in the form of all warnings.
         warnings.simplefilter("ignore", UserWarning)

@@ -1,9 +1,10 @@
-"""`omnigraph log`: the history of a branch, drawn on a terminal."""
+"""`omnigraph log`: the history of a branch, drawn with characters: one row per commit, one column per line of history."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -12,15 +13,70 @@ from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
 from omnigraph.cli.commit import listed
-from omnigraph.cli.moments import first_moment, iso, last_moment
 from omnigraph.cli.options import branch_option, json_option, positional_uri, together
 from omnigraph.cli.scope import READ
+from omnigraph.cli.wording import first_moment, iso, last_moment
 from omnigraph.commit.messages import counted, first_line
 from omnigraph.commit.model import MAIN
 from omnigraph.wire.shapes import commit_output
 
 if TYPE_CHECKING:
     from omnigraph.commit.model import Commit
+
+
+#: The lines of history from left to right, each as the commit it waits for.
+_Lanes = list[str]
+
+
+def draw(commits: Sequence[Commit], describe: Callable[[Commit], str]) -> Iterator[str]:
+    """The rows of the drawing; every commit stands before its parents."""
+    shown = {commit.id for commit in commits}
+    lanes: _Lanes = []
+    for commit in commits:
+        yield from _join(lanes, commit.id)
+        if commit.id not in lanes:
+            lanes.append(commit.id)
+        at = lanes.index(commit.id)
+        marks = " ".join("*" if lane == at else "|" for lane in range(len(lanes)))
+        yield f"{marks}  {describe(commit)}"
+        parents = [parent for parent in (commit.parent, commit.merged_parent) if parent is not None and parent in shown]
+        yield from _go_on(lanes, at, parents)
+
+
+def _join(lanes: _Lanes, commit: str) -> Iterator[str]:
+    """Bring all lines that wait for a commit together, the rightmost first."""
+    first, *others = [at for at, awaited in enumerate(lanes) if awaited == commit] or [0]
+    for at in reversed(others):
+        yield _closed(len(lanes), at, into=first)
+        del lanes[at]
+
+
+def _go_on(lanes: _Lanes, at: int, parents: Sequence[str]) -> Iterator[str]:
+    """Let the line of a commit go on to its first parent, and open another one for a second parent."""
+    if not parents:
+        if at < len(lanes) - 1:
+            yield _closed(len(lanes), at)
+        del lanes[at]
+        return
+    lanes[at] = parents[0]
+    for parent in parents[1:]:
+        lanes.insert(at + 1, parent)
+        yield "".join("|" if lane == 0 else " |" if lane <= at else "\\ " for lane in range(len(lanes))).rstrip()
+
+
+def _closed(width: int, at: int, into: int | None = None) -> str:
+    """A row in which line `at` ends, or runs into a line left of it, and the lines right of it move up."""
+    cells = [" "] * (2 * width)
+    for lane in range(width):
+        if lane < at:
+            cells[2 * lane] = "|"
+        elif lane > at or into is not None:
+            cells[2 * lane - 1] = "/"
+    if into is not None:
+        for lane in range(into, at - 1):
+            cells[2 * lane + 1] = "_"
+    return "".join(cells).rstrip()
+
 
 _filters = together(
     click.option("--actor", metavar="NAME", help="Only commits of this actor."),
@@ -72,7 +128,6 @@ def log(
 
 def drawn(commits: list[Commit], heads: dict[str, str], *, colours: bool) -> list[str]:
     """The commits with the lines of history beside them. `heads`: names of branches by the commit they are at."""
-    from omnigraph.cli.commit_graph import draw
 
     def colour(text: str, name: str) -> str:
         return click.style(text, fg=name) if colours else text

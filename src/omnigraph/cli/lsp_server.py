@@ -11,12 +11,11 @@ from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from omnigraph import __version__
-from omnigraph.cli.lsp_schemas import Found, Schemas, files_below
+from omnigraph.cli.lsp import Found, Schemas, files_below
 from omnigraph.errors import BadRequest, LanguageError
 from omnigraph.language import editing
 from omnigraph.language.formatting import Language, format_text
-from omnigraph.language.names import at_offset
-from omnigraph.language.positions import Position, Positions
+from omnigraph.language.names import Position, Positions, at_offset
 from omnigraph.language.renaming import Edit, rename_in_query, rename_in_schema
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.language.schema.catalog import Catalog

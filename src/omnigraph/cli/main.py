@@ -31,7 +31,7 @@ SECTIONS = {
         "mutate": Lazy(
             "omnigraph.cli.mutate", "mutate", "Run a mutation: one commit for all of its statements, or none."
         ),
-        "explain": Lazy("omnigraph.cli.explain", "explain", "Show how a read query is answered."),
+        "explain": Lazy("omnigraph.cli.query", "explain", "Show how a read query is answered."),
         "shell": Lazy("omnigraph.cli.shell", "shell", "Type queries and mutations at a prompt."),
         "export": Lazy(
             "omnigraph.cli.export",
@@ -43,7 +43,7 @@ SECTIONS = {
     "Branches and history": {
         "branch": Lazy("omnigraph.cli.branch", "branch", "Make, list, merge and delete branches."),
         "diff": Lazy(
-            "omnigraph.cli.diff",
+            "omnigraph.cli.changes",
             "diff",
             "Show what changed from FROM to TO: branches, tags, commits, snapshots or manifest versions of main.",
         ),
@@ -61,19 +61,19 @@ SECTIONS = {
             "cherry_pick",
             "Apply one COMMIT to another branch: publish what it changed against its first parent.",
         ),
-        "tag": Lazy("omnigraph.cli.tag", "tag", "Name commits; cleanup keeps what is tagged."),
+        "tag": Lazy("omnigraph.cli.branch", "tag", "Name commits; cleanup keeps what is tagged."),
         "changes": Lazy("omnigraph.cli.changes", "changes", "Follow what happens on a branch."),
         "snapshot": Lazy(
-            "omnigraph.cli.snapshot", "snapshot", "Show the tables of a branch and their published versions."
+            "omnigraph.cli.stats", "snapshot", "Show the tables of a branch and their published versions."
         ),
     },
     "Schemas and queries": {
         "schema": Lazy("omnigraph.cli.schema", "schema", "Look at schemas and change them."),
-        "lint": Lazy("omnigraph.cli.lint", "lint", "Check a file of queries against a schema."),
-        "fmt": Lazy("omnigraph.cli.fmt", "fmt", "Lay out schemas and queries canonically."),
+        "lint": Lazy("omnigraph.cli.language", "lint", "Check a file of queries against a schema."),
+        "fmt": Lazy("omnigraph.cli.language", "fmt", "Lay out schemas and queries canonically."),
         "lsp": Lazy("omnigraph.cli.lsp", "lsp", "Serve an editor on standard input and output."),
         "functions": Lazy(
-            "omnigraph.cli.functions", "functions", "List the functions and aggregates of the query language."
+            "omnigraph.cli.language", "functions", "List the functions and aggregates of the query language."
         ),
         "viz": Lazy("omnigraph.cli.viz", "viz", "Draw the schema, or nodes and what stands around them."),
         "embed": Lazy("omnigraph.cli.embed", "embed", "Fill in the vectors of a JSONL file."),
@@ -85,18 +85,18 @@ SECTIONS = {
             "Show rows, fragments, versions, bytes and index coverage of each type, and the settings of the graph.",
         ),
         "ensure-indices": Lazy(
-            "omnigraph.cli.ensure_indices", "ensure_indices", "Build the indexes that are declared and missing."
+            "omnigraph.cli.upkeep", "ensure_indices", "Build the indexes that are declared and missing."
         ),
         "optimize": Lazy(
-            "omnigraph.cli.optimize",
+            "omnigraph.cli.upkeep",
             "optimize",
             "Compact the tables of a branch and build and complete their indexes, in one commit.",
         ),
         "cleanup": Lazy(
-            "omnigraph.cli.cleanup", "cleanup", "Remove old versions, and files that nothing refers to any more."
+            "omnigraph.cli.upkeep", "cleanup", "Remove old versions, and files that nothing refers to any more."
         ),
         "repair": Lazy(
-            "omnigraph.cli.repair",
+            "omnigraph.cli.upkeep",
             "repair",
             "Look at tables whose storage is ahead of the graph, and publish what is verified.",
         ),
@@ -124,23 +124,23 @@ SECTIONS = {
         "serve": Lazy("omnigraph.cli.serve", "serve", "Serve graphs over HTTP."),
         "studio": Lazy("omnigraph.cli.studio", "studio", "Look at one graph in the browser."),
         "mcp": Lazy("omnigraph.cli.mcp", "mcp", "Offer the tools of a graph to an agent."),
-        "graphs": Lazy("omnigraph.cli.graphs", "graphs", "Look at the graphs of a server."),
+        "graphs": Lazy("omnigraph.cli.stored", "graphs", "Look at the graphs of a server."),
         "cluster": Lazy("omnigraph.cli.cluster", "cluster", "Declare and apply the graphs of a cluster."),
         "policy": Lazy("omnigraph.cli.policy", "policy", "Check the policy of a cluster."),
         "queries": Lazy("omnigraph.cli.queries", "queries", "Look at the stored queries of a cluster."),
-        "alias": Lazy("omnigraph.cli.alias", "alias", "Run the stored query that the configuration calls NAME."),
-        "login": Lazy("omnigraph.cli.session", "login", "Keep a credential for the server NAME."),
-        "logout": Lazy("omnigraph.cli.session", "logout", "Forget the credential for the server NAME."),
+        "alias": Lazy("omnigraph.cli.stored", "alias", "Run the stored query that the configuration calls NAME."),
+        "login": Lazy("omnigraph.cli.servers", "login", "Keep a credential for the server NAME."),
+        "logout": Lazy("omnigraph.cli.servers", "logout", "Forget the credential for the server NAME."),
     },
     "This machine": {
-        "profile": Lazy("omnigraph.cli.profile", "profile", "Show the profiles of the configuration."),
+        "profile": Lazy("omnigraph.cli.machine", "profile", "Show the profiles of the configuration."),
         "config": Lazy(
-            "omnigraph.cli.config",
+            "omnigraph.cli.machine",
             "config",
             "Show what flags, environment and configuration come to; read and change the settings of a graph.",
         ),
-        "completion": Lazy("omnigraph.cli.completion", "completion", "Print the completion script of a SHELL."),
-        "version": Lazy("omnigraph.cli.version", "version", "Show the version of OmniGraph and of its on-disk format."),
+        "completion": Lazy("omnigraph.cli.machine", "completion", "Print the completion script of a SHELL."),
+        "version": Lazy("omnigraph.cli.machine", "version", "Show the version of OmniGraph and of its on-disk format."),
     },
 }
 COMMANDS = {name: lazy for section in SECTIONS.values() for name, lazy in section.items()}

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from omnigraph.cli.output import warn
 from omnigraph.cli.settings import OUTPUTS
 from omnigraph.errors import BadRequest
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 
 _Entry = TypeVar("_Entry")
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from omnigraph.load.model import Progress
+    from omnigraph.maintenance.workplace import UpkeepProgress
+
 
 _WIDTH = 30
 #: What is over sooner needs no account of its progress.
@@ -73,3 +75,12 @@ def shown_progress(quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
         yield shown
     finally:
         shown.end()
+
+
+@contextmanager
+def counted_progress(quiet: bool) -> Iterator[UpkeepProgress | None]:
+    """A call that shows how many rows of a stage are done, for a block; None when nothing is to be shown."""
+    from omnigraph.load.model import Progress
+
+    with shown_progress(quiet) as shown:
+        yield None if shown is None else lambda stage, done, total: shown(Progress(stage, done, total, done))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.applied import applied_cluster
+from omnigraph.cli.addressing import applied_cluster
 from omnigraph.cli.commands import Group
 from omnigraph.cli.options import json_option
 from omnigraph.cli.scope import CLUSTER_GRAPH

@@ -1,4 +1,4 @@
-"""`omnigraph query`: run a read query and print its answer."""
+"""`omnigraph query` and `omnigraph explain`: run a read query, or show how it is answered."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from typing import Literal
 
 import click
 
+from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
-from omnigraph.cli.engine import query_engine_options, spark_of
 from omnigraph.cli.options import (
     branch_option,
     json_option,
     memory_option,
+    query_engine_options,
     refuse_both,
     snapshot_option,
+    spark_of,
     timeout_option,
 )
 from omnigraph.cli.read_formats import ReadOutput, print_read, table_style
@@ -47,6 +49,7 @@ def query(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
 ) -> None:
     """Run a read query and print its answer."""
     refuse_both(branch=branch, snapshot=snapshot)
@@ -59,7 +62,7 @@ def query(
         place = {"branch": branch, "snapshot": snapshot}
         run_stored(settings, target, call, format=format, expect_mutation=False, timeout=timeout, **place)
         return
-    graph = open_graph(target, "ro", spark=spark_of(spark_master, spark_conf))
+    graph = open_graph(target, "ro", spark=spark_of(spark_master, spark_conf, spark_ship_package))
     with naming(call.file):
         result = graph.query(
             call.text,
@@ -73,3 +76,40 @@ def query(
         )
     asked_branch = None if snapshot is not None else branch or MAIN
     print_read(ReadOutput(call.name, asked_branch, snapshot, result), format, table_style(settings))
+
+
+@click.command(cls=Command, scope=READ)
+@takes_query
+@branch_option
+@snapshot_option
+@click.option("--analyze", is_flag=True, help="Run the query, and show the rows and the time of each step.")
+@json_option
+@query_engine_options
+@click.pass_context
+def explain(
+    context: click.Context,
+    call: QueryCall,
+    branch: str | None,
+    snapshot: str | None,
+    analyze: bool,
+    as_json: bool,
+    engine: Literal["auto", "local", "spark"],
+    spark_master: str | None,
+    spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
+) -> None:
+    """Show how a read query is answered.
+
+    It shows the plan, the rewritten plan, and at each step the pushed filters, the indexes and the traversals. With
+    --engine spark the steps are the scans, their pushed filters, and Spark's own plan.
+    """
+    refuse_both(branch=branch, snapshot=snapshot)
+    graph = open_graph(resolve(context), "ro", spark=spark_of(spark_master, spark_conf, spark_ship_package))
+    with naming(call.file):
+        found = graph.explain(
+            call.source, call.name, call.params, branch=branch, snapshot=snapshot, analyze=analyze, engine=engine
+        )
+    if as_json:
+        output.json({"query_name": call.name} | found.to_dict())
+    else:
+        output.line(str(found))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.cli import output
 from omnigraph.errors import BadRequest
-from omnigraph.query.text_table import TableStyle, cell, table_lines
+from omnigraph.query.result import TableStyle, cell, table_lines
 from omnigraph.wire.shapes import change_output, read_output
 
 if TYPE_CHECKING:

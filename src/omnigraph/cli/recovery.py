@@ -10,9 +10,9 @@ import click
 from omnigraph.cli import output
 from omnigraph.cli.addressing import Stored, open_graph, resolve_storage
 from omnigraph.cli.commands import Group
-from omnigraph.cli.moments import iso
 from omnigraph.cli.options import confirm_option, json_option, positional_uri, uri_option
 from omnigraph.cli.scope import DIRECT
+from omnigraph.cli.wording import iso
 from omnigraph.errors import RecoveryRequired, SchemaContractError
 
 if TYPE_CHECKING:

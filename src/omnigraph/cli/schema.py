@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import Stored, open_graph, resolve, resolve_storage
-from omnigraph.cli.cluster_root import cluster_root
+from omnigraph.cli.addressing import Stored, cluster_root, echo_write, open_graph, resolve, resolve_storage
 from omnigraph.cli.commands import Group
 from omnigraph.cli.options import branch_option, json_option, message_option, positional_uri, snapshot_option
 from omnigraph.cli.scope import LOCAL, PREVIEW, WRITE
 from omnigraph.cli.settings import Settings
 from omnigraph.cli.sources import naming, read_source, source_name
-from omnigraph.cli.writing import echo_write
 from omnigraph.errors import BadRequest
 from omnigraph.wire.shapes import schema_output
 

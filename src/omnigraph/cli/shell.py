@@ -15,8 +15,7 @@ from omnigraph.cli.options import branch_option, json_option, positional_uri
 from omnigraph.cli.read_formats import table_style
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import OUTPUTS, Settings
-from omnigraph.cli.shell_session import Session
-from omnigraph.cli.shell_text import inputs
+from omnigraph.cli.shell_session import Session, inputs
 from omnigraph.commit.model import MAIN
 
 FORMATS = [name for name in OUTPUTS if name != "arrow"]

@@ -14,7 +14,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
 from omnigraph.cli.output import wants_colours
-from omnigraph.cli.shell_text import EXPLAIN, is_complete
+from omnigraph.cli.shell_session import EXPLAIN, is_complete
 from omnigraph.errors import OmnigraphError
 from omnigraph.language.query.completion import candidates, word_before
 from omnigraph.language.schema.build import compile_schema

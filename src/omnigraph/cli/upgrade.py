@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import resolve_storage
+from omnigraph.cli.addressing import echo_write, resolve_storage
 from omnigraph.cli.commands import Command
 from omnigraph.cli.options import json_option, positional_uri
 from omnigraph.cli.scope import DIRECT
 from omnigraph.cli.settings import Settings
-from omnigraph.cli.writing import echo_write
 
 if TYPE_CHECKING:
     from omnigraph.graph.upgrading import UpgradeReport

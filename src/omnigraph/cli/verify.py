@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import Stored, resolve_storage
+from omnigraph.cli.addressing import Stored, echo_write, resolve_storage
 from omnigraph.cli.commands import Command
-from omnigraph.cli.counted_progress import counted_progress
-from omnigraph.cli.engine import engine_options, spark_of
-from omnigraph.cli.options import json_option, positional_uri
+from omnigraph.cli.options import engine_options, json_option, positional_uri, spark_of
+from omnigraph.cli.progress import counted_progress
 from omnigraph.cli.scope import DIRECT
 from omnigraph.cli.settings import Settings
-from omnigraph.cli.types_shown import dataset_name, size
-from omnigraph.cli.writing import echo_write
+from omnigraph.cli.wording import dataset_name, size
 from omnigraph.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -41,6 +39,7 @@ def verify(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
 ) -> int:
     """Look for damage: missing, cut or changed files, and rows that break the schema."""
     from omnigraph.graph.verification import verify as verify_at
@@ -62,7 +61,7 @@ def verify(
                 actor=settings.actor,
                 engine=engine,
                 progress=progress,
-                spark=spark_of(spark_master, spark_conf),
+                spark=spark_of(spark_master, spark_conf, spark_ship_package),
                 storage_options=target.storage_options,
             )
 

@@ -24,14 +24,13 @@ from omnigraph.client.values import (
 )
 from omnigraph.commit.model import MAIN, Commit
 from omnigraph.errors import BadRequest, OmnigraphError
-from omnigraph.evolution.plan import Plan
+from omnigraph.evolution.plan import Plan, plan_of
 from omnigraph.export.run import ExportProgress
 from omnigraph.graph.graph import Moment, micros
 from omnigraph.graph.handle import NOW, SchemaOf
 from omnigraph.graph.sources import read_source
-from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import Cancel, parse_size
-from omnigraph.query.result import Result
+from omnigraph.query.result import Explanation, Result
 from omnigraph.shown import Listing
 from omnigraph.wire import results
 from omnigraph.wire.arrow import ARROW_STREAM, result_of
@@ -353,7 +352,7 @@ def plan_schema(
     """What applying a schema would do."""
     body = {"schema_source": read_source(schema, ".pg")[0], "allow_data_loss": allow_data_loss}
     answer = yield post("/schema/plan", body, params={"branch": handle._named(branch)})
-    return results.plan_of(answer.json)
+    return plan_of(answer.json)
 
 
 def export(

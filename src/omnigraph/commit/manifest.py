@@ -17,8 +17,7 @@ from omnigraph.commit.format import HISTORY_IN_MANIFEST, refuse_if_unsupported
 from omnigraph.commit.legacy import legacy_commits, legacy_head
 from omnigraph.commit.model import MAIN, Commit, ManifestState, Touched
 from omnigraph.errors import BranchNotFound, CommitNotFound, HistoricalVersionReclaimed, StorageError
-from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.round_trips import at_once
+from omnigraph.storage.objects import ObjectStore, at_once
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import Missing, translated
 from omnigraph.storage.tables.location import Location

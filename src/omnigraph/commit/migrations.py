@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from omnigraph import failpoints
 from omnigraph.commit import rows
 from omnigraph.commit.branch_refs import MANIFEST_PATH, BranchRef, list_refs
-from omnigraph.commit.branch_removal import remove_ref
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.format import CURRENT, MIN_SUPPORTED
 from omnigraph.commit.legacy import legacy_commits, legacy_head
 from omnigraph.commit.manifest import Warm, manifest_location
 from omnigraph.commit.model import MAIN, Commit
+from omnigraph.commit.retiring import remove_ref
 from omnigraph.errors import ManifestContention
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.storage.tables.commit import commit_exact, set_schema_metadata

@@ -24,7 +24,7 @@ from omnigraph.commit.migrations import migrated
 from omnigraph.commit.model import Commit, Lineage, ManifestState
 from omnigraph.commit.updates import Publication, RecordReceipt, Requirement, Update, apply_updates, check
 from omnigraph.errors import BadRequest, CommitStateUnknown, ManifestContention, OmnigraphError, StorageError
-from omnigraph.storage.round_trips import at_once
+from omnigraph.storage.objects import at_once
 from omnigraph.storage.tables.commit import commit_exact, compact_dataset
 from omnigraph.storage.tables.lance_errors import StaleCommit
 from omnigraph.storage.tables.staged import Staged, stage_replace

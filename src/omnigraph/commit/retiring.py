@@ -1,17 +1,20 @@
-"""What is written down of a branch that is about to be deleted: the states of the commits that another branch may reach."""
+"""Taking a branch away: what is written down of it before, its ref and manifest files, and the table forks that only it used."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 
-from omnigraph.commit.branch_refs import BranchRef, list_refs
+from omnigraph.commit.branch_refs import BranchRef, list_refs, remove_ref_file
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.history import made_on, state_of, states_along
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.commit.retired import Publish, RetiredLine, line_path
-from omnigraph.errors import BranchNotFound, HistoricalVersionReclaimed
+from omnigraph.errors import BranchNotFound, HistoricalVersionReclaimed, OmnigraphError
+from omnigraph.storage.tables.commit import delete_lance_branch, drop_fork
+from omnigraph.storage.tables.location import Location
 
 #: With more branches than this nobody looks at each of them; what no branch reaches goes with the next cleanup.
 BRANCHES_LOOKED_AT = 32
@@ -74,3 +77,26 @@ def _states(
             continue
         yield from zip(groups[at : at + len(found)], found, strict=True)
         before, at = found[-1], at + len(found)
+
+
+_log = logging.getLogger(__name__)
+
+
+def remove_ref(context: CommitContext, name: str) -> None:
+    """Remove the ref of a branch, which is the authority for its existence, and its manifest files."""
+    if name.startswith(f"{MAIN}/"):
+        # Such a name is refused today. Lance tidies up the folder above a branch, and that of `main` is the manifest itself.
+        remove_ref_file(context.store, name)
+    delete_lance_branch(context.manifest.warm(MAIN).dataset, name)
+    context.manifest.forget(name)
+
+
+def drop_own_forks(context: CommitContext, state: ManifestState, inherited: Collection[Location]) -> None:
+    """The forks a branch made, best effort; those it inherited belong to a branch above it. Cleanup is the backstop."""
+    for entry in state.tables.values():
+        if entry.branch is None or entry.location in inherited:
+            continue
+        try:
+            drop_fork(context.tables, entry.location)
+        except OmnigraphError as error:
+            _log.warning("fork %s of %s is left for cleanup: %s", entry.branch, entry.key, error)

@@ -9,11 +9,11 @@ from dataclasses import replace
 from omnigraph import failpoints
 from omnigraph.commit import schema_files
 from omnigraph.commit.branch_refs import list_refs, read_ref
-from omnigraph.commit.branch_removal import remove_ref
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.judge import Judged
 from omnigraph.commit.model import MAIN, RECOVERY_ACTOR, Lineage, ManifestState
 from omnigraph.commit.publisher import publish
+from omnigraph.commit.retiring import remove_ref
 from omnigraph.commit.sidecar import Sidecar, list_sidecars, read_sidecar
 from omnigraph.commit.updates import Requirement, SetTable, Update, written
 from omnigraph.ids import new_ulid, now_micros

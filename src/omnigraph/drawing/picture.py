@@ -54,7 +54,7 @@ class Picture:
 
     def to_html(self) -> str:
         """The picture as a page of its own, which can be moved and zoomed."""
-        from omnigraph.drawing.html import page
+        from omnigraph.drawing.svg import page
 
         return page(self)
 

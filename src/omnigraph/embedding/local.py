@@ -10,8 +10,7 @@ from importlib.util import find_spec
 from threading import Lock
 from typing import Any, ClassVar
 
-from omnigraph.embedding.kinds import LOCAL, LOCAL_MODEL
-from omnigraph.embedding.provider import Purpose
+from omnigraph.embedding.provider import LOCAL, LOCAL_MODEL, Purpose
 from omnigraph.errors import EmbeddingError
 
 #: The package that holds the weights; it brings the library that runs them.

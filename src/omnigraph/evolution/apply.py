@@ -13,7 +13,7 @@ notices; a hard drop takes older versions away, so it is refused while another b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,18 +21,22 @@ from typing import Any
 from omnigraph import failpoints
 from omnigraph.commit.branch_refs import SCHEMA_APPLY_LOCK
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.exactly_once import Once
 from omnigraph.commit.model import Commit, Lineage, ManifestState, TableEntry
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
 from omnigraph.commit.recovery import heal
+from omnigraph.commit.rows import Receipt
 from omnigraph.commit.schema_files import COMPILED, SchemaFiles, archive, archived_source_path, target_hash
 from omnigraph.commit.sidecar import Kind
-from omnigraph.commit.updates import DropTable, SchemaIs, SetSchema, SetTable, Update
+from omnigraph.commit.updates import DropTable, RecordReceipt, SchemaIs, SetSchema, SetTable, Update
 from omnigraph.errors import ExpectedVersionMismatch, ReadSetChanged
 from omnigraph.evolution.compare import Entity, entities, kept_names
 from omnigraph.evolution.elsewhere import refuse_named_elsewhere
-from omnigraph.evolution.existing import new_rules, refuse_broken
+from omnigraph.evolution.existing import broken, must_be_judged, refuse_broken, shown_violations
 from omnigraph.evolution.image import changes_table, wanted_columns
-from omnigraph.evolution.plan import Plan, plan_change
+from omnigraph.evolution.plan import Plan, plan_change, plan_of
+from omnigraph.evolution.steps import RULE_BROKEN, UnsupportedChange
+from omnigraph.evolution.stored import stored_rows
 from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.shown import Shown
 from omnigraph.storage.locks import HeldLocks
@@ -76,20 +80,40 @@ class Change:
     allow_data_loss: bool = False
 
 
-def row_counts(state: ManifestState) -> Mapping[int, int]:
-    """How many rows each type has, by its stable id."""
-    return {identity[0]: entry.row_count for identity, entry in state.tables.items()}
-
-
 def plan(context: CommitContext, change: Change) -> Plan:
-    """What applying a schema would do."""
-    counts = row_counts(context.manifest.load(change.branch))
-    return plan_change(change.before, change.after, counts, allow_data_loss=change.allow_data_loss)
+    """What applying a schema would do, and which rows stand in the way of it."""
+    state = context.manifest.load(change.branch)
+    planned = _planned(context, change, state)
+    if not planned.supported:
+        return planned
+    broken_rules = [
+        UnsupportedChange(entity.type_key, f"rows break it: {shown_violations(found)}; change them first", RULE_BROKEN)
+        for was, entity, table in _judged(context, change, state)
+        if (found := broken(was, entity, table))
+    ]
+    return replace(planned, steps=(*planned.steps, *broken_rules))
 
 
-def apply(context: CommitContext, change: Change, lineage: Lineage) -> Applied:
-    """Carry a schema change out as one commit; none when there is nothing to change."""
-    prepared = _prepare(context, change, lineage)
+def _planned(context: CommitContext, change: Change, state: ManifestState) -> Plan:
+    look = stored_rows(context, state)
+    return plan_change(change.before, change.after, look, allow_data_loss=change.allow_data_loss)
+
+
+def _judged(context: CommitContext, change: Change, state: ManifestState) -> Iterator[tuple[Entity, Entity, Table]]:
+    """The types whose rows may break what the change says, as they were and as they will be, with their tables."""
+    old = entities(change.before.catalog)
+    for id_, entity in entities(change.after.catalog).items():
+        if id_ in old and must_be_judged(old[id_], entity):
+            entry = state.tables[entity.id, entity.incarnation]
+            yield old[id_], entity, context.tables.open(entry.location, entry.version)
+
+
+def apply(context: CommitContext, change: Change, lineage: Lineage, asked: Once | None = None) -> Applied:
+    """Carry a schema change out as one commit; none when there is nothing to change.
+
+    `asked`: its receipt is published with the commit.
+    """
+    prepared = _prepare(context, change, lineage, asked)
     if prepared.write is None:
         return Applied(prepared.plan, None, prepared.state.commit_version)
     keep_replaced(context, change.files_before)
@@ -100,12 +124,23 @@ def apply(context: CommitContext, change: Change, lineage: Lineage) -> Applied:
         try:
             after = execute(context, prepared.write, held)
         except (ExpectedVersionMismatch, ReadSetChanged):
-            prepared = _prepare(context, change, lineage)
+            prepared = _prepare(context, change, lineage, asked)
             assert prepared.write is not None, "the steps of a plan do not depend on rows, only its refusals"
             after = execute(context, prepared.write, held)
     commit = after.newest if after.newest is not None and after.newest.id == lineage.id else None
     commit = commit or context.manifest.find_commit(change.branch, lineage.id)
     return Applied(prepared.plan, commit, after.commit_version)
+
+
+def _receipt(asked: Once | None, planned: Plan) -> tuple[RecordReceipt, ...]:
+    return () if asked is None else (RecordReceipt(asked.key, asked.request, planned.to_dict()),)
+
+
+def applied_before(context: CommitContext, branch: str, known: Receipt) -> Applied:
+    """What a call did, from the receipt of it."""
+    commit = context.manifest.find_commit(branch, known.commit_id)
+    assert commit is not None, "a receipt lies in the manifest beside its commit"
+    return Applied(plan_of(known.receipt), commit, commit.manifest_version)
 
 
 def keep_replaced(context: CommitContext, accepted: SchemaFiles) -> None:
@@ -141,19 +176,17 @@ class _Parts:
     reads: list[TableEntry] = field(default_factory=list)
 
 
-def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepared:
+def _prepare(context: CommitContext, change: Change, lineage: Lineage, asked: Once | None) -> _Prepared:
     state = context.manifest.load(change.branch)
-    planned = plan_change(change.before, change.after, row_counts(state), allow_data_loss=change.allow_data_loss)
+    planned = _planned(context, change, state)
     planned.refuse_unsupported()
     if not planned.steps:
         return _Prepared(planned, state, None)
     old, new = entities(change.before.catalog), entities(change.after.catalog)
     refuse_named_elsewhere(context, change.branch, _purged(change))
     # Every rule is judged before the first file is staged.
-    for id_, entity in new.items():
-        if id_ in old and new_rules(old[id_], entity):
-            entry = state.tables[entity.id, entity.incarnation]
-            refuse_broken(old[id_], entity, context.tables.open(entry.location, entry.version))
+    for was, entity, table in _judged(context, change, state):
+        refuse_broken(was, entity, table)
     parts = _Parts()
     for id_, entity in new.items():
         if id_ in old:
@@ -169,7 +202,7 @@ def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepa
         lineage=lineage,
         effects=tuple(parts.effects),
         reads=tuple(parts.reads),
-        updates=(*parts.updates, SetSchema(target_hash(change.files[COMPILED]))),
+        updates=(*parts.updates, SetSchema(target_hash(change.files[COMPILED])), *_receipt(asked, planned)),
         requires=SchemaIs(change.base),
         schema=change.files,
         purges=_purged(change),

@@ -9,7 +9,7 @@ from typing import Literal
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.types import PropType
-from omnigraph.query.entities import View, stored_columns
+from omnigraph.query.scan.entities import View, stored_columns
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location

@@ -4,18 +4,80 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import pyarrow as pa
+
 from omnigraph.errors import BadRequest, SparkFailed
-from omnigraph.export.lines import table_lines
+from omnigraph.export.lines import LINES, lines_with_ids, table_lines, text_bytes
 from omnigraph.export.plan import ExportTable
-from omnigraph.export.runs import merged_lines
-from omnigraph.export.tasks import STREAMS, Format, finish_folder, plan_files, prepare_folders, write_file, written_rows
+from omnigraph.export.sink import ByteSink
+from omnigraph.export.tasks import (
+    STREAMS,
+    Format,
+    finish_folder,
+    fragment_groups,
+    plan_files,
+    prepare_folders,
+    write_file,
+    written_rows,
+)
+from omnigraph.spark.jobs import SparkRunner
 from omnigraph.spark.options import SparkOptions, refuse_unknown_engine
-from omnigraph.spark.runner import Display, Inline, OnSpark, Runner, choose_runner
+from omnigraph.spark.runner import Display, Inline, Runner, choose_runner, runner_on
 from omnigraph.spark.session import is_running, spark_session
 from omnigraph.spark.visibility import require_seen
 from omnigraph.storage.outputs import Output
+from omnigraph.storage.tables.table import Table
+from omnigraph.values.ordered import merge_sorted
+
+
+@dataclass(frozen=True)
+class LineRun:
+    """Some rows of a table as lines in the order of their ids, in a file that the driver can read."""
+
+    planned: ExportTable
+    output: Output
+
+
+def write_run(run: LineRun) -> int:
+    """Write one run; returns how many lines it has."""
+    run.output.write(_stream(run.planned, run.planned.open()), parents=True)
+    return run.planned.rows
+
+
+def merged_lines(tables: Sequence[ExportTable], runner: Runner, folder: Output) -> Iterator[bytes]:
+    """All lines of an export in their order: runs are written by tasks, and merged table by table."""
+    runs = [
+        [
+            LineRun(part, folder.child(str(number), f"{place}.arrow"))
+            for place, part in enumerate(fragment_groups(table) if table.rows else ())
+        ]
+        for number, table in enumerate(tables)
+    ]
+    runner.run(write_run, [run for group in runs for run in group])
+    for group in runs:
+        for block in merge_sorted([_read(run) for run in group]):
+            for chunk in block["line"].chunks:
+                yield text_bytes(chunk)
+
+
+def _stream(planned: ExportTable, table: Table) -> Iterator[bytes]:
+    sink = ByteSink()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_stream(pa.PythonFile(sink, "w"), LINES, options=options) as writer:
+        for batch in lines_with_ids(planned, table):
+            writer.write_batch(batch)
+            yield sink.taken()
+    yield sink.taken()
+
+
+def _read(run: LineRun) -> Iterator[pa.Table]:
+    with run.output.path.open("rb") as file:
+        for batch in pa.ipc.open_stream(pa.PythonFile(file, "r")):
+            yield pa.Table.from_batches([batch])
+
 
 Files = Literal["one", "many"]
 #: Called with how many entities are written, and how many there are.
@@ -53,12 +115,12 @@ def export_file(
     counter = _Counter(tables, progress)
     if not output.root.is_local or not (engine == "spark" or (engine == "auto" and _pays_off(tables, options))):
         return counter.written(export_stream(tables), output)
-    session = spark_session(options=options)
-    if not OnSpark(session).shares_disk:
+    runner = runner_on(spark_session(options=options))
+    if not runner.shares_disk:
         # Runs pass from the tasks to this process as files, which other machines may not share.
         return counter.written(export_stream(tables), output)
     with output.scratch() as folder:
-        return counter.written(merged_lines(tables, OnSpark(session), folder), output)
+        return counter.written(merged_lines(tables, runner, folder), output)
 
 
 def _pays_off(tables: Sequence[ExportTable], options: SparkOptions) -> bool:
@@ -90,7 +152,7 @@ def export_folder(
 
 def _seeing(runner: Runner, folder: Output, *, asked: bool) -> Runner:
     """The runner, when all its tasks see the folder; else this process, unless Spark was asked for."""
-    if not isinstance(runner, OnSpark):
+    if not isinstance(runner, SparkRunner):
         return runner
     try:
         require_seen(

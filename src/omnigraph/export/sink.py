@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 
 class ByteSink:
     """Takes bytes from one side and gives them out on the other."""
@@ -39,3 +41,28 @@ class ByteSink:
 
     def close(self) -> None:
         return None
+
+
+CHUNK_BYTES = 65_536
+
+
+def chunked(stream: Iterable[bytes], limit: int = CHUNK_BYTES) -> Iterator[bytes]:
+    """The bytes of a UTF-8 stream in chunks of at most `limit` bytes, each valid UTF-8 by itself."""
+    waiting = b""
+    for piece in stream:
+        waiting = waiting + piece if waiting else piece
+        start = 0
+        while len(waiting) - start > limit:
+            end = _boundary(waiting, start + limit)
+            yield waiting[start:end]
+            start = end
+        waiting = waiting[start:]
+    if waiting:
+        yield waiting
+
+
+def _boundary(data: bytes, place: int) -> int:
+    """The last place up to this one where a character begins."""
+    while data[place] & 0xC0 == 0x80:
+        place -= 1
+    return place

@@ -17,12 +17,12 @@ from omnigraph.errors import BadRequest, EntityNotFound, NotFound, ResourceLimit
 from omnigraph.graph.handle import NOW
 from omnigraph.graph.loading import Loading
 from omnigraph.graph.snapshot import Reference
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.language.types import PropType, Scalar
-from omnigraph.query.entities import open_nodes
 from omnigraph.query.limits import Budget, Cancel
 from omnigraph.query.result import Result
 from omnigraph.query.rows import Integers
+from omnigraph.query.scan.entities import open_nodes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -482,10 +482,14 @@ class Algorithms:
         limits = graph._limits.with_request(asked.memory_limit, asked.timeout)
         needed = needed_bytes(chosen)
         if asked.engine == "spark" or (asked.engine == "auto" and (asked.frame or needed > limits.memory)):
-            frame = self._on_spark(algorithm, chosen, asked)
-            if asked.frame:
-                return frame
-            return self._collected(frame, algorithm, chosen, limits.memory, target, asked)
+            from omnigraph.spark.failures import spark_errors
+            from omnigraph.spark.session import spark_session
+
+            with spark_errors(spark_session(options=graph._spark), algorithm.name):
+                frame = self._on_spark(algorithm, chosen, asked)
+                if asked.frame:
+                    return frame
+                return self._collected(frame, algorithm, chosen, limits.memory, target, asked)
         budget = Budget(limits, asked.cancel)
         try:
             table = self._here(algorithm, chosen, budget, needed)

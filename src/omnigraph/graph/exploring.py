@@ -16,8 +16,8 @@ from omnigraph.errors import BadRequest, EntityNotFound, NotFound
 from omnigraph.graph.handle import NOW, Handle
 from omnigraph.graph.snapshot import Reference, Snapshot
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.language.suggest import did_you_mean, nearest_name
-from omnigraph.query.entities import Entities, open_edges, open_nodes
+from omnigraph.language.source import did_you_mean, nearest_name
+from omnigraph.query.scan.entities import Entities, open_edges, open_nodes
 from omnigraph.shown import Listing, Shown
 from omnigraph.values.render import plain
 

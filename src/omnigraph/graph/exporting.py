@@ -72,8 +72,8 @@ class Exporting(Handle):
         schema: SchemaOf = NOW,
     ) -> Iterator[bytes]:
         """The lines of an export as chunks of at most 65,536 bytes, each valid UTF-8."""
-        from omnigraph.export.chunks import chunked
         from omnigraph.export.run import export_stream
+        from omnigraph.export.sink import chunked
 
         return chunked(export_stream(self._exported(branch, snapshot, types, schema)))
 

@@ -12,8 +12,8 @@ from omnigraph.drawing.picture import Line, Mark
 from omnigraph.errors import EntityNotFound, NotFound
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType, Property
-from omnigraph.language.suggest import did_you_mean, nearest_name
-from omnigraph.query.entities import Entities, open_edges, open_nodes
+from omnigraph.language.source import did_you_mean, nearest_name
+from omnigraph.query.scan.entities import Entities, open_edges, open_nodes
 from omnigraph.values.render import plain
 
 #: Edges that are looked at for each node of the picture; a node with millions of them must not be read to its end.

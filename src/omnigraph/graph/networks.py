@@ -12,8 +12,8 @@ from omnigraph.errors import BadRequest, NotFound, ResourceLimit
 from omnigraph.graph.handle import NOW
 from omnigraph.graph.snapshot import Reference
 from omnigraph.language.schema.catalog import Catalog
-from omnigraph.language.suggest import did_you_mean, nearest_name
-from omnigraph.query.entities import Entities, open_edges, open_nodes
+from omnigraph.language.source import did_you_mean, nearest_name
+from omnigraph.query.scan.entities import Entities, open_edges, open_nodes
 
 if TYPE_CHECKING:
     import networkx as nx

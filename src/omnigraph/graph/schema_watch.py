@@ -15,7 +15,7 @@ from omnigraph.commit.updates import SchemaIs
 from omnigraph.errors import BranchNotFound, SchemaContractError
 from omnigraph.graph.contract import Contract, check_domain, read_archived, read_first
 from omnigraph.graph.lifecycle import checked_contract, readable_sidecars
-from omnigraph.storage.round_trips import at_once
+from omnigraph.storage.objects import at_once
 
 
 class SchemaWatch:

@@ -12,11 +12,11 @@ from omnigraph.graph.handle import Handle
 from omnigraph.ids import now_micros
 from omnigraph.language.query.params import bind_params
 from omnigraph.policy.actions import CHANGE, Need
-from omnigraph.query.entities import View
 from omnigraph.query.execute import Request as QueryRequest
 from omnigraph.query.execute import answer, read_plan, start
 from omnigraph.query.limits import Cancel
 from omnigraph.query.result import Result
+from omnigraph.query.scan.entities import View
 
 if TYPE_CHECKING:
     from omnigraph.commit.updates import SchemaIs

@@ -14,7 +14,7 @@ from omnigraph.errors import BadRequest
 from omnigraph.integrations.filters import Conditions, Filter
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.language.schema.catalog import Catalog, NodeType
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.language.types import Scalar
 
 #: What one query may return.

@@ -8,7 +8,7 @@ from typing import Any
 
 from omnigraph.errors import BadRequest
 from omnigraph.language.schema.catalog import EntityType
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 
 _COMPARISONS = {"$eq": "=", "$ne": "!=", "$lt": "<", "$lte": "<=", "$gt": ">", "$gte": ">="}
 _OTHERS = ("$in", "$nin", "$contains", "$exists")

@@ -9,11 +9,9 @@ from typing import Literal
 
 from omnigraph.errors import BadRequest, LanguageError
 from omnigraph.language.formatting import Language
-from omnigraph.language.names import Occurrence, at_offset
-from omnigraph.language.positions import Positions
+from omnigraph.language.names import Occurrence, Positions, at_offset
 from omnigraph.language.query.completion import candidates, word_before
-from omnigraph.language.query.function_list import usages_of
-from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
+from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS, usages_of
 from omnigraph.language.query.lint import Finding, LintReport, lint_queries
 from omnigraph.language.query.names import query_names
 from omnigraph.language.query.parser import parse_query_file

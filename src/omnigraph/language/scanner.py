@@ -11,8 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NoReturn
 
-from omnigraph.language.source import Source, Span
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import Source, Span, did_you_mean, nearest_name
 
 # Possessive repeats: a text of many megabytes must not pile up places to go back to.
 _BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*+", re.DOTALL)

@@ -19,11 +19,11 @@ from omnigraph.errors import BadRequest, ExternalBlobSource
 from omnigraph.language.json_values import shown
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.schema.defaults import default_value
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.load.parsed import Entity, Ignored, Problem, Reading, Rows, schema_without_id, tracked_names
 from omnigraph.load.refused import RefusedNodes
 from omnigraph.values.blobs import blob_value
-from omnigraph.values.build import blob_column
+from omnigraph.values.columns import blob_column
 from omnigraph.values.json_values import from_json
 
 _NO_NUMBER = re.compile(rb"\b(NaN|-?Infinity)\b")

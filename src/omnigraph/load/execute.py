@@ -53,7 +53,7 @@ from omnigraph.load.scratch import Scratch, exchange_for
 from omnigraph.load.stored import Pin, Stored
 from omnigraph.load.tasks import DigestSpec, DigestWay, Job, digest_chunk, remove_files
 from omnigraph.load.work import Verdict, Work, timed
-from omnigraph.spark.runner import OnSpark
+from omnigraph.spark.jobs import SparkRunner
 from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.tables.commit import drop_fork, fork
 from omnigraph.storage.tables.location import Location
@@ -137,9 +137,9 @@ class Load:
     def _label(self) -> None:
         """Say on Spark's page what the jobs of this load are for."""
         runner = self.engine.runner
-        if isinstance(runner, OnSpark):
+        if isinstance(runner, SparkRunner):
             label = f"load {self.inputs.shown_name()} → {self.request.branch}"
-            self.engine = replace(self.engine, runner=replace(runner, label=label))
+            self.engine = replace(self.engine, runner=runner.labelled(label))
 
     # --- the base ---------------------------------------------------------------------------------------------------
 

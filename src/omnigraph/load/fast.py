@@ -33,7 +33,7 @@ from omnigraph.load.parsed import (
     tracked_names,
 )
 from omnigraph.values.blobs import blob_value
-from omnigraph.values.build import blob_column, repeated
+from omnigraph.values.columns import blob_column, repeated
 
 #: How many lines the exact reader takes before a group is halved again.
 EXACT_LINES = 2048

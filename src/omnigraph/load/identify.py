@@ -16,7 +16,7 @@ from omnigraph.language.literals import PlainValue
 from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import FLOATS, INTEGERS, PropType, Scalar
 from omnigraph.load.parsed import Entity, Flags, Orders, Problem, Rows, picked
-from omnigraph.values.build import column_of
+from omnigraph.values.columns import column_of
 from omnigraph.values.identity import derive_ids
 from omnigraph.values.json_values import from_json
 

@@ -69,6 +69,8 @@ class Given:
     storage_options: Mapping[str, str] | None = None
     #: What stands between the fields of CSV files; found out when it is None.
     delimiter: str | None = None
+    #: Whether this package is sent to the workers that compute a data frame of Spark.
+    ship_package: bool = False
 
     @property
     def names_columns(self) -> bool:
@@ -323,7 +325,7 @@ def _of_spark(frame: Any, given: Given, catalog: Catalog, scratch: Scratch) -> I
     entity = entity_of(catalog, given.type, given.edge)
     # A wrong column is told before the frame is computed.
     shape_of(entity, list(frame.columns), given.columns, "the table")
-    return _of_frame_files(frame_files(frame, scratch), given, catalog)
+    return _of_frame_files(frame_files(frame, scratch, ship_package=given.ship_package), given, catalog)
 
 
 def _of_frame_files(written: FrameFiles, given: Given, catalog: Catalog) -> Inputs:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from omnigraph.errors import ValidationError
 from omnigraph.language.schema.catalog import NodeType
-from omnigraph.values.build import column_of
+from omnigraph.values.columns import column_of
 from omnigraph.values.identity import derive_ids
 from omnigraph.values.json_values import from_json
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import BadRequest
 from omnigraph.language.schema.catalog import Catalog, EdgeType
 from omnigraph.language.schema.defaults import default_value
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.language.temporal import DATE_DAYS, DATETIME_MILLISECONDS
 from omnigraph.language.types import FLOATS, INTEGERS, PropType, Scalar
 from omnigraph.load.exact import ExactReader, Rules
@@ -26,8 +26,7 @@ from omnigraph.load.json_columns import Unusual, column_of_json, json_type
 from omnigraph.load.parsed import Entity, Problem, Reading, Rows, joined, schema_without_id, tracked_names
 from omnigraph.load.text import Piece
 from omnigraph.storage.files import InputFile
-from omnigraph.values.build import repeated
-from omnigraph.values.columns import arrow_type
+from omnigraph.values.columns import arrow_type, repeated
 
 _ENDS = {"from": "src", "to": "dst"}
 _MS_PER_DAY = 86_400_000

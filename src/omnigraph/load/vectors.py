@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.embedding.embedder import Embedder
-from omnigraph.embedding.vectors import Matrix
+from omnigraph.embedding.embedder import Embedder, Matrix
 from omnigraph.language.schema.catalog import Property
 from omnigraph.load.batches import Batch
 from omnigraph.load.parsed import Flags

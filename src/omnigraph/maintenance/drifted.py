@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from omnigraph.changes.columns import match_columns
+from omnigraph.changes.compare import match_columns
 from omnigraph.changes.delta import Delta, Side, table_delta
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import TableEntry

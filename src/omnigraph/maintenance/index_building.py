@@ -15,8 +15,7 @@ from typing import Any
 from lance.dataset import Index
 
 from omnigraph import failpoints
-from omnigraph.maintenance.index_kinds import IndexKind
-from omnigraph.maintenance.index_plan import Build
+from omnigraph.maintenance.index_plan import Build, IndexKind
 from omnigraph.maintenance.workplace import Workplace
 from omnigraph.spark.runner import Display, Inline
 from omnigraph.storage.root import Root

@@ -1,18 +1,84 @@
-"""What one table lacks of the indexes that its type declares: what can be built now, and what has to wait."""
+"""Which indexes a schema declares, what a table lacks of them, what can be built now, and what has to wait."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-from omnigraph.language.schema.catalog import EdgeType, NodeType
-from omnigraph.maintenance.index_kinds import DeclaredIndex, IndexKind, declared_indexes
-from omnigraph.maintenance.text_indexes import serves_texts
-from omnigraph.maintenance.vector_indexes import serves_vectors, shape_for, trainable_vectors
-from omnigraph.query.entities import stored_columns
+import numpy as np
+
+from omnigraph.language.schema.catalog import EdgeType, NodeType, Property
+from omnigraph.language.types import PropType
+from omnigraph.query.scan.entities import stored_columns
 from omnigraph.query.search.analyser import INDEX_OPTIONS
+from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import Table, TableIndex
+
+_NODE_COLUMNS = ("id",)
+_EDGE_COLUMNS = ("id", "src", "dst")
+
+
+class IndexKind(StrEnum):
+    """What an index is. Lance has several kinds of vector index; which one it is depends on the number of vectors."""
+
+    BTREE = "BTREE"
+    INVERTED = "INVERTED"
+    LABEL_LIST = "LABEL_LIST"
+    VECTOR = "VECTOR"
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredIndex:
+    """One index that a type should have: on a property, or on `id`, `src` or `dst`, which are not declared."""
+
+    column: str
+    declared: Property | None
+    kind: IndexKind
+
+    @property
+    def name(self) -> str:
+        """The index's name in its table. Properties appear by their stable id, so a rename changes nothing."""
+        owner = self.column if self.declared is None else f"p{self.declared.id}"
+        return f"{owner}_{self.kind.lower()}"
+
+    @property
+    def metric(self) -> str:
+        """The distance that a vector index is for."""
+        assert self.declared is not None, "only properties hold vectors"
+        return self.declared.metric
+
+
+def index_kinds(kind: PropType, *, is_key: bool) -> tuple[IndexKind, ...]:
+    """The indexes of a property of this type that is declared with `@key` or with `@index`."""
+    if kind.is_blob:
+        return ()
+    if kind.is_vector:
+        return (IndexKind.VECTOR,)
+    if kind.is_list:
+        return (IndexKind.LABEL_LIST,)
+    if kind.is_text and kind.enum is None:
+        # Keys are looked up by equality, other texts are searched.
+        return (IndexKind.BTREE, IndexKind.INVERTED) if is_key else (IndexKind.INVERTED,)
+    return (IndexKind.BTREE,)
+
+
+def declared_indexes(entity: NodeType | EdgeType) -> tuple[DeclaredIndex, ...]:
+    """Every index that the table of a type should have; a constraint on several columns is one index for each."""
+    fixed = _EDGE_COLUMNS if isinstance(entity, EdgeType) else _NODE_COLUMNS
+    found = [DeclaredIndex(column, None, IndexKind.BTREE) for column in fixed]
+    key = entity.key or ()
+    indexed = {name for constraint in entity.indexes for name in constraint}
+    for name, declared in entity.properties.items():
+        if name in key or name in indexed:
+            kinds = index_kinds(declared.type, is_key=name in key)
+            found += [DeclaredIndex(name, declared, kind) for kind in kinds]
+    return tuple(found)
+
+
+# What one table lacks of the declared indexes.
+
 
 Entity = NodeType | EdgeType
 
@@ -82,3 +148,71 @@ def _serves(there: TableIndex, index: DeclaredIndex, table: Table, column: str) 
     if index.kind is IndexKind.INVERTED:
         return serves_texts(there, table)
     return there.kind == index.kind
+
+
+def serves_texts(index: TableIndex, table: Table) -> bool:
+    """Whether a full-text index was built with the options of our analyser."""
+    if index.kind != "INVERTED":
+        return False
+    # `index.details` will not do: Lance leaves the stop words out there.
+    with translated(str(table.location), f"read the settings of index {index.name} of"):
+        segments = table.dataset.stats.index_stats(index.name)["indices"]
+    return all(
+        segment["params"].get(option) == value for segment in segments for option, value in INDEX_OPTIONS.items()
+    )
+
+
+# Vector indexes: what there is to train one on, how large it should be, and when a table has enough rows.
+
+
+#: Small enough that a query reads few vectors, large enough that there are few partitions to choose from.
+VECTORS_PER_PARTITION = 4096
+MAX_PARTITIONS = 4096
+#: Up to here the index holds the vectors as they are; above it holds one byte for each number, a quarter of the space.
+MAX_PLAIN_VECTORS = 262_144
+#: Partitions that hold so many times what they should are trained anew; fewer would make every load a training.
+OUTGROWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class VectorShape:
+    """The Lance kind of a vector index and into how many partitions it is divided."""
+
+    kind: str
+    partitions: int
+
+
+def shape_for(vectors: int) -> VectorShape:
+    """The index for so many vectors."""
+    partitions = min(max(1, vectors // VECTORS_PER_PARTITION), MAX_PARTITIONS)
+    return VectorShape("IVF_FLAT" if vectors <= MAX_PLAIN_VECTORS else "IVF_SQ", partitions)
+
+
+def trainable_vectors(table: Table, column: str, metric: str) -> int:
+    """How many vectors an index can be trained on. For cosine only those count that have a direction."""
+    there = f"`{column}` is not null"
+    if metric != "cosine":
+        return table.count_rows(there)
+    count = 0
+    for batch in table.scan([column], there):
+        vectors = batch.column(column)
+        matrix = vectors.flatten().to_numpy(zero_copy_only=False).reshape(len(vectors), -1)
+        count += int(np.count_nonzero(np.einsum("ij,ij->i", matrix, matrix)))
+    return count
+
+
+def serves_vectors(index: TableIndex, table: Table, column: str, metric: str) -> bool:
+    """Whether an index of a column answers for this metric and is not outgrown."""
+    if not index.kind.startswith("IVF_") or str(index.details.get("metric_type")).lower() != metric:
+        return False
+    return not _is_outgrown(index, table, column, metric)
+
+
+def _is_outgrown(index: TableIndex, table: Table, column: str, metric: str) -> bool:
+    # Only some rows may have a vector, but rows are counted for nothing.
+    most = shape_for(table.count_rows()).partitions
+    if most < OUTGROWN:
+        return False
+    with translated(str(table.location), f"read the partitions of index {index.name} of"):
+        limit = OUTGROWN * len(table.dataset.get_ivf_model(index.name).centroids)
+    return most >= limit and shape_for(trainable_vectors(table, column, metric)).partitions >= limit

@@ -23,7 +23,7 @@ from omnigraph.commit.updates import SchemaIs, check
 from omnigraph.errors import BadRequest, ExpectedVersionMismatch
 from omnigraph.ids import new_ulid
 from omnigraph.language.schema.catalog import Catalog
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.maintenance.index_building import stage_builds
 from omnigraph.maintenance.index_plan import Build, Entity, TablePlan, plan_indexes
 from omnigraph.maintenance.workplace import Workplace
@@ -70,12 +70,14 @@ def ensure_indices(
     actor: str | None = None,
     workplace: Workplace | None = None,
     message: str | None = None,
+    commit_id: str | None = None,
 ) -> IndexReport:
     """Build every index that is declared and missing, of all types or of some (`node:Person`, `edge:Knows`).
 
     `requires`: the schema that declares them; `SchemaChanged` when another one has been accepted before the commit.
+    `commit_id`: the id of the commit; a new one unless given.
     """
-    lineage = new_lineage("maintenance", actor, message)
+    lineage = new_lineage("maintenance", actor, message, commit_id)
     place = workplace or Workplace(context.root)
     reconciliation = _Reconciliation(context, _chosen(catalog, types), branch, lineage, requires, place)
     _settle_pending(context, branch)

@@ -116,10 +116,12 @@ def optimize(
     actor: str | None = None,
     workplace: Workplace | None = None,
     message: str | None = None,
+    commit_id: str | None = None,
 ) -> OptimizeReport:
     """Compact every table that a branch owns and complete its indexes; a second run does nothing.
 
     `requires`: the schema of the catalog; `SchemaChanged` when another one has been accepted before the commit.
+    `commit_id`: the id of the commit; a new one unless given.
     """
     # A branch that is not there has no lock either.
     context.manifest.load(branch)
@@ -127,7 +129,7 @@ def optimize(
         heal(context, holding={branch})
     state = context.manifest.load(branch)
     check([requires], state)
-    run = _Run(context, catalog, branch, new_lineage("maintenance", actor, message))
+    run = _Run(context, catalog, branch, new_lineage("maintenance", actor, message, commit_id))
     tables = [run.look(entry) for entry in sorted_entries(state.tables.values())]
     needing = [table for table in tables if table.found is not None and table.found.has_work]
     if needing:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import islice
 
+from omnigraph import failpoints
+from omnigraph.commit.branch_refs import list_refs
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.history import newest_first
 from omnigraph.commit.manifest import manifest_location
-from omnigraph.commit.model import MAIN, TableEntry
+from omnigraph.commit.model import MAIN, Commit, TableEntry
+from omnigraph.commit.retired import RetiredLine, remove_line, retired_lines, without, write_line
+from omnigraph.commit.staging_jobs import list_jobs
+from omnigraph.commit.tags import tagged_commits
 from omnigraph.errors import HistoricalVersionReclaimed
-from omnigraph.maintenance.retention import KeptBranch
+from omnigraph.ids import now_micros
+from omnigraph.maintenance.retention import KeptBranch, Policy, merge_bases, micros_of
 from omnigraph.storage.tables.location import Location
 
 
@@ -55,14 +64,28 @@ def kept_versions(context: CommitContext, branches: Iterable[KeptBranch]) -> Kep
     return kept
 
 
-def named_by_any_state(context: CommitContext, branches: Iterable[KeptBranch]) -> set[Location]:
-    """Every line that any state from the floors on names; asked only when something is about to be taken away."""
-    named = set()
-    for branch in branches:
-        for commit in context.manifest.commits(branch.name).values():
-            if commit.branch == branch.name and branch.floor <= commit.manifest_version <= branch.head.version:
-                named |= {entry.location for entry in _tables(context, branch.name, commit.manifest_version)}
-    return named
+class NamedLines:
+    """The lines that states name. A cleanup asks for every table, and again under the locks; each state is read once."""
+
+    def __init__(self, context: CommitContext) -> None:
+        self._context = context
+        #: By branch, incarnation and manifest version, none of which ever names another state.
+        self._read: dict[tuple[str, str, int], frozenset[Location]] = {}
+
+    def by_any_state(self, branches: Iterable[KeptBranch]) -> set[Location]:
+        """Every line that any state from the floors on names; asked only when something is about to be taken away."""
+        named: set[Location] = set()
+        for branch in branches:
+            for commit in self._context.manifest.commits(branch.name).values():
+                if commit.branch == branch.name and branch.floor <= commit.manifest_version <= branch.head.version:
+                    named |= self._of(branch, commit.manifest_version)
+        return named
+
+    def _of(self, branch: KeptBranch, version: int) -> frozenset[Location]:
+        key = (branch.name, branch.head.incarnation, version)
+        if key not in self._read:
+            self._read[key] = frozenset(entry.location for entry in _tables(self._context, branch.name, version))
+        return self._read[key]
 
 
 def _tables(context: CommitContext, branch: str, version: int) -> list[TableEntry]:
@@ -71,3 +94,85 @@ def _tables(context: CommitContext, branch: str, version: int) -> list[TableEntr
         return list(context.manifest.load_at(branch, version).tables.values())
     except HistoricalVersionReclaimed:
         return []
+
+
+failpoints.declare("cleanup.before_retired")
+
+
+@dataclass(frozen=True)
+class KeptLine:
+    """The history of a deleted branch as it was found, and what stays of it; None: nothing."""
+
+    found: RetiredLine
+    kept: RetiredLine | None
+
+
+def kept_lines(context: CommitContext, policy: Policy, feed: timedelta) -> list[KeptLine]:
+    """What stays of every deleted branch.
+
+    A commit stays while a live branch reaches it and it is among the newest that the policy keeps of that branch's history, or
+    young enough for the policy, the change feed or a running job; and while a tag names it or two live branches are
+    merged from it. Of an incarnation that is live after all, whose deletion died, nothing is needed.
+    """
+    lines = list(retired_lines(context.store))
+    if not lines:
+        return []
+    live = {ref.incarnation for ref in list_refs(context.store)}
+    wanted = _wanted(context, policy, feed)
+    return [KeptLine(line, None if line.incarnation in live else _kept(line, wanted)) for line in lines]
+
+
+def _wanted(context: CommitContext, policy: Policy, feed: timedelta) -> set[str]:
+    """The commits whose states are to stay, wherever they were made."""
+    manifest, now = context.manifest, now_micros()
+    names = [MAIN, *(ref.name for ref in list_refs(context.store))]
+    histories = {name: manifest.commits(name) for name in names}
+    states = {name: manifest.load(name) for name in names}
+    jobs = [job.started_at for job in list_jobs(context.store) if not job.is_expired()]
+    needed_since = min([now - micros_of(feed), *jobs])
+    young_since = now if policy.older_than is None else now - micros_of(policy.older_than)
+    wanted = {*tagged_commits(context).values(), *(commit.id for commit in merge_bases(histories, states))}
+    for name, known in histories.items():
+        ordered = newest_first(known, states[name].head)
+        wanted |= {commit.id for commit in islice(ordered, policy.keep or 0)}
+        wanted |= {commit.id for commit in ordered if commit.created_at >= young_since}
+        wanted |= _with_parents(ordered, needed_since)
+    return wanted
+
+
+def _with_parents(commits: Iterable[Commit], since: int) -> set[str]:
+    """The commits since a moment, and what each of them is compared with."""
+    young = [commit for commit in commits if commit.created_at >= since]
+    return {id_ for commit in young for id_ in (commit.id, commit.parent) if id_ is not None}
+
+
+def _kept(line: RetiredLine, wanted: set[str]) -> RetiredLine | None:
+    kept = []
+    for place, publish in enumerate(line.publishes):
+        follows_wanted = place + 1 < len(line.publishes) and _is_between(line, place + 1, wanted)
+        if follows_wanted or not wanted.isdisjoint(publish.commits):
+            kept.append(publish)
+    return without(line, kept) if kept else None
+
+
+def _is_between(line: RetiredLine, place: int, wanted: set[str]) -> bool:
+    """Whether a wanted state lies between two commits of a publish: it is put together from those before and after."""
+    return not wanted.isdisjoint(line.publishes[place].commits[:-1])
+
+
+def keep_their_tables(kept: Kept, lines: Iterable[KeptLine]) -> None:
+    """The table versions that the kept states of deleted branches name stay too."""
+    for line in lines:
+        for publish in () if line.kept is None else line.kept.publishes:
+            for entry in publish.state.tables.values():
+                kept.setdefault(entry.location, KeptVersions()).singles.add(entry.version)
+
+
+def forget_others(context: CommitContext, lines: Iterable[KeptLine]) -> None:
+    """Write down only what stays. It comes before anything goes: what is written down must be there."""
+    for line in lines:
+        failpoints.hit("cleanup.before_retired")
+        if line.kept is None:
+            remove_line(context.store, context.root, line.found)
+        elif len(line.kept.publishes) != len(line.found.publishes):
+            write_line(context.store, context.root, line.kept)

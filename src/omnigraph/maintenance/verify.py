@@ -43,7 +43,7 @@ from omnigraph.storage.digests import Digest, Recorded, fold_log, read_log
 from omnigraph.storage.objects import ObjectInfo
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.version_files import version_file
-from omnigraph.validation.violation import Violation
+from omnigraph.validation.rows import Violation
 
 #: How often all is looked at again because the graph moved while something seemed to be missing.
 LOOKS = 3

@@ -17,16 +17,15 @@ import pyarrow.compute as pc
 from omnigraph.errors import ValidationError
 from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.maintenance.verify_report import attempted
-from omnigraph.query.entities import stored_columns
+from omnigraph.query.scan.entities import stored_columns
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.groups import ROWS_PER_PASS, counts_outside, repeated_rows
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.table import Table
-from omnigraph.validation.rows import check_rows
+from omnigraph.validation.rows import Violation, check_rows
 from omnigraph.validation.sets import cardinality_breaks, missing_end, unique_clashes
-from omnigraph.validation.violation import Violation
 from omnigraph.values.columns import arrow_type, whole
 from omnigraph.values.identity import derive_ids
 

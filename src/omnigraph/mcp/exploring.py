@@ -10,7 +10,7 @@ from msgspec import Meta
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, EntityNotFound, NotFound
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType, Property
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.mcp.answers import paged, sliced
 from omnigraph.mcp.reading import (
     AtSnapshot,

@@ -12,7 +12,7 @@ from msgspec import Meta
 from omnigraph import __version__
 from omnigraph.commit.format import CURRENT
 from omnigraph.errors import BadRequest, CommitNotFound, Denied
-from omnigraph.language.query.function_list import described_functions
+from omnigraph.language.query.functions import described_functions
 from omnigraph.language.query.lint import lint_queries
 from omnigraph.language.query.parser import find_query, parse_query_file
 from omnigraph.language.schema.build import compile_schema
@@ -22,8 +22,7 @@ from omnigraph.mcp.session import Session
 from omnigraph.mcp.tool import Arguments, Reply, Tool, no_needs, tool
 from omnigraph.policy.actions import GRAPH_LIST, READ, Need
 from omnigraph.query.result import Result
-from omnigraph.wire.pages import page
-from omnigraph.wire.shapes import commit_output, read_output, snapshot_output
+from omnigraph.wire.shapes import commit_output, page, read_output, snapshot_output
 
 #: Schemas whose catalogs are kept.
 _REMEMBERED = 16

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from omnigraph.errors import BadRequest
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.mcp.session import Session
 from omnigraph.policy.actions import Need
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.errors import NotFound, OmnigraphError
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.mcp import exploring, finding, reading, writing
 from omnigraph.mcp.answers import bounded, failure_text
 from omnigraph.mcp.session import Session

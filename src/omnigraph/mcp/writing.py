@@ -15,7 +15,7 @@ from omnigraph.mcp.reading import Params, QueryName, refuse_path
 from omnigraph.mcp.session import Session
 from omnigraph.mcp.tool import Arguments, Reply, Tool, tool
 from omnigraph.policy.actions import BRANCH_CREATE, BRANCH_DELETE, BRANCH_MERGE, CHANGE, Need
-from omnigraph.wire.records import IN_MEMORY, told_by_record
+from omnigraph.wire.failures import IN_MEMORY, told_by_record
 from omnigraph.wire.shapes import change_output, load_answer, merge_output
 
 WriteBranch = Annotated[

@@ -44,7 +44,7 @@ from omnigraph.merge.result import CONFLICTS, LISTED_DECISIONS, Decision, MergeR
 from omnigraph.merge.schemas import Schemas
 from omnigraph.merge.states import Sides, readable_base, readable_pairs
 from omnigraph.storage.locks import HeldLock
-from omnigraph.storage.round_trips import at_once
+from omnigraph.storage.objects import at_once
 
 failpoints.declare("branch_merge.prepared")
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import TableEntry
 from omnigraph.errors import BadRequest
-from omnigraph.evolution.existing import new_rules, violations
+from omnigraph.evolution.existing import must_be_judged, violations
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.language.schema.sameness import types_of
@@ -154,7 +154,7 @@ def _stored_conflicts(context: CommitContext, specs: _Specs, changes: Mapping[st
     before = {entity.id: entity for entity in types_of(specs.schema.ours)}
     for entity in types_of(specs.schema.ir):
         was, ours = before.get(entity.id), specs.entries(entity)[1]
-        if was is None or ours is None or not new_rules(was, entity):
+        if was is None or ours is None or not must_be_judged(was, entity):
             continue
         change = changes.get(entity.type_key)
         table = context.tables.open(ours.location, ours.version)

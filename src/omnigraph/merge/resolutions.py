@@ -21,10 +21,10 @@ import pyarrow as pa
 from omnigraph.commit.model import is_text
 from omnigraph.errors import BadRequest
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.merge.combine import flat
-from omnigraph.values.build import column_of
+from omnigraph.values.columns import column_of
 from omnigraph.values.json_values import from_json
 
 TAKES = ("ours", "theirs", "base", "value")

@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.merge.result import Conflict, ConflictKind
 from omnigraph.merge.target import Target
-from omnigraph.validation.rows import check_rows
+from omnigraph.validation.rows import Violation, check_rows
 from omnigraph.validation.sets import Changes, check_sets
-from omnigraph.validation.violation import Violation
 
 _KINDS = {
     "unique": ConflictKind.UNIQUE_VIOLATION,

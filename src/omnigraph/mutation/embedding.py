@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.embedding.embedder import Embedder
-from omnigraph.embedding.vectors import Matrix
+from omnigraph.embedding.embedder import Embedder, Matrix
 from omnigraph.language.schema.catalog import Embed, Property
 from omnigraph.mutation.staging import Pending, Staging
 from omnigraph.values.columns import arrow_type

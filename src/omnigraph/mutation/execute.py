@@ -46,9 +46,9 @@ from omnigraph.mutation.fingerprint import fingerprint_of_all
 from omnigraph.mutation.staging import Staging
 from omnigraph.mutation.statements import Affected, Rows, Run, first_difference
 from omnigraph.query.caches import Caches
-from omnigraph.query.entities import View
 from omnigraph.query.limits import Budget, Limits
 from omnigraph.query.run import Run as Reading
+from omnigraph.query.scan.entities import View
 from omnigraph.shown import Shown
 from omnigraph.storage.locks import HeldLock
 from omnigraph.validation.rows import check_rows

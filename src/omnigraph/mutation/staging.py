@@ -12,8 +12,7 @@ from omnigraph.ids import new_ulid
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.validation.sets import TableChange
-from omnigraph.values.build import Row, table_of
-from omnigraph.values.columns import table_schema
+from omnigraph.values.columns import Row, table_of, table_schema
 from omnigraph.values.identity import derive_ids
 
 Entity = NodeType | EdgeType

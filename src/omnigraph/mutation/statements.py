@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from omnigraph.changes.compare import Mask, differing
 from omnigraph.errors import BadRequest
 from omnigraph.language.literals import PlainValue, TypedValue
+from omnigraph.language.query.check.mutations import MATCHED_ID
 from omnigraph.language.query.ir import (
     ROW,
     Assign,
@@ -25,6 +26,7 @@ from omnigraph.language.query.ir import (
     InsertMatched,
     InsertNode,
     Matches,
+    ResultColumn,
     Statement,
     UpdateEdges,
     UpdateMatched,
@@ -40,22 +42,71 @@ from omnigraph.language.types import Scalar
 from omnigraph.mutation.base import Base, layered
 from omnigraph.mutation.constants import Constants, default_of
 from omnigraph.mutation.copies import Copies, Overlay
-from omnigraph.mutation.matches import MATCHED_ID, inserts_of, one_row_each
 from omnigraph.mutation.staging import Entity, Staging
 from omnigraph.query.engine import execute
-from omnigraph.query.entities import View
-from omnigraph.query.evaluate import constant_value, evaluate, holds, is_constant
-from omnigraph.query.pushdown import NEVER, push
 from omnigraph.query.rows import Rows as RowSet
 from omnigraph.query.rows import column_name
 from omnigraph.query.run import Run as Reading
+from omnigraph.query.scan.entities import View
+from omnigraph.query.scan.pushdown import NEVER, push
+from omnigraph.query.shape.evaluate import constant_value, evaluate, holds, is_constant, plain_values
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.values.blobs import blob_value
-from omnigraph.values.build import repeated, table_of
-from omnigraph.values.columns import arrow_type, table_schema, whole
+from omnigraph.values.columns import arrow_type, repeated, table_of, table_schema, whole
 from omnigraph.values.compare import Comparison, coerce
 from omnigraph.values.identity import derive_ids
+
+__all__ = ["MATCHED_ID", "inserts_of", "one_row_each"]
+
+Insert = InsertNode | InsertEdge | UpsertNode
+
+
+def inserts_of(statement: Insert, found: pa.Table) -> Iterator[Insert]:
+    """The statement once for each row, with the values of that row."""
+    read = [assign.value for assign in statement.assignments]
+    if isinstance(statement, InsertEdge):
+        read += [statement.source, statement.target]
+    columns: dict[str, list[PlainValue]] = {
+        expr.name: plain_values(whole(found[expr.name]), expr.type) for expr in read if isinstance(expr, ResultColumn)
+    }
+    for row in range(found.num_rows):
+        given = tuple(_with_value(assign, columns, row) for assign in statement.assignments)
+        if isinstance(statement, InsertEdge):
+            source, target = _value(statement.source, columns, row), _value(statement.target, columns, row)
+            yield replace(statement, source=source, target=target, assignments=given)
+        else:
+            yield replace(statement, assignments=given)
+
+
+def _with_value(assign: Assign, columns: dict[str, list[PlainValue]], row: int) -> Assign:
+    return replace(assign, value=_value(assign.value, columns, row))
+
+
+def _value(expr: Expr, columns: dict[str, list[PlainValue]], row: int) -> Expr:
+    return TypedValue(columns[expr.name][row], expr.type) if isinstance(expr, ResultColumn) else expr
+
+
+def one_row_each(entity: Entity, found: pa.Table) -> pa.Table:
+    """One row for each entity that was matched. It may be matched several times, but not with different values."""
+    ids = whole(found[MATCHED_ID])
+    if ids.null_count:
+        # A variable of an optional block that stands for nothing.
+        found, ids = found.filter(ids.is_valid()), ids.drop_null()
+    distinct = pc.unique(ids)
+    if len(distinct) == len(ids):
+        return found
+    first = pc.index_in(ids, value_set=ids)
+    again = found.take(first)
+    names = [name for name in found.column_names if name != MATCHED_ID]
+    changed = differing(found, again, names, lambda name, rows: (found[name].take(rows), again[name].take(rows)))
+    if changed.any():
+        place = int(np.flatnonzero(changed)[0])
+        raise BadRequest(
+            f"{entity.name} '{ids[place].as_py()}' is matched more than once, with different values for "
+            f"{', '.join(names)}; make the pattern match it once, or take one value, as in `max($x.p) {{ … }}`"
+        )
+    return found.take(pc.unique(first))
 
 
 @dataclass

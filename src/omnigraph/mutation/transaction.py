@@ -14,8 +14,8 @@ from omnigraph.errors import ExpectedVersionMismatch, HistoricalVersionReclaimed
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.compile import CompiledQuery
 from omnigraph.mutation.execute import Asked, Attempt, Mutation, MutationResult, Request, Step, Work
-from omnigraph.query.entities import View
 from omnigraph.query.result import Result
+from omnigraph.query.scan.entities import View
 
 failpoints.declare("transaction.between_queries")
 

@@ -46,8 +46,7 @@ from omnigraph.notebook.markup import (
     table,
     text,
 )
-from omnigraph.query.explain import Explanation
-from omnigraph.query.result import Result
+from omnigraph.query.result import Explanation, Result
 from omnigraph.shown import Listing
 
 _MARKS = {"insert": "plus", "delete": "minus", "update": "turn"}

@@ -8,12 +8,12 @@ from typing import Protocol, TypeVar
 
 from omnigraph.language.query.ir import Plan
 from omnigraph.query.cache import Bounded, Spending
-from omnigraph.query.csr import EdgeGraph, MixedGraph, read_edge_graph
-from omnigraph.query.domain import FEW_IDS, NodeIndex, TableIds, make_bridge, read_table_ids
 from omnigraph.query.facts import Facts, facts_of
 from omnigraph.query.limits import Budget
 from omnigraph.query.rows import Domain, Integers
-from omnigraph.query.table_columns import TableColumn, read_table_columns
+from omnigraph.query.scan.table_columns import TableColumn, read_table_columns
+from omnigraph.query.traverse.csr import EdgeGraph, MixedGraph, read_edge_graph
+from omnigraph.query.traverse.domain import FEW_IDS, NodeIndex, TableIds, make_bridge, read_table_ids
 from omnigraph.storage.tables.table import Table, TableIndex
 
 MOST_GRAPHS = 32

@@ -37,21 +37,20 @@ from omnigraph.language.query.ir import (
     With,
 )
 from omnigraph.language.query.lower import MOST_ROWS
-from omnigraph.query.aggregate import aggregate
-from omnigraph.query.count_paths import count_paths, times, weight_of, weighted
-from omnigraph.query.evaluate import evaluated, satisfying
-from omnigraph.query.expand import expand, fetch
-from omnigraph.query.nested import attached, optional_join, outer_rows, semi_join
-from omnigraph.query.order import order, ordered
-from omnigraph.query.paths import shortest
-from omnigraph.query.reach import Sizes
 from omnigraph.query.rows import Rows, Values, column_name, gathered, variable_type
 from omnigraph.query.run import Run
-from omnigraph.query.scan import scan_batches, sliced
+from omnigraph.query.scan.read import scan_batches, sliced
 from omnigraph.query.search.ranked import best_first
 from omnigraph.query.search.scores import is_scored, score_name, scores
-from omnigraph.values.build import repeated
-from omnigraph.values.columns import arrow_type
+from omnigraph.query.shape.aggregate import aggregate
+from omnigraph.query.shape.evaluate import evaluated, satisfying
+from omnigraph.query.shape.nested import attached, optional_join, outer_rows, semi_join
+from omnigraph.query.shape.order import order, ordered
+from omnigraph.query.traverse.count_paths import count_paths, times, weight_of, weighted
+from omnigraph.query.traverse.expand import expand, fetch
+from omnigraph.query.traverse.paths import shortest
+from omnigraph.query.traverse.reach import Sizes
+from omnigraph.values.columns import arrow_type, repeated
 
 #: How many times as many rows are asked for when too few were left.
 _WIDER = 16

@@ -11,15 +11,14 @@ from omnigraph.errors import BadRequest
 from omnigraph.ids import now_micros
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.compile import CompiledQuery
-from omnigraph.language.query.ir import MutationPlan, Plan, Project
+from omnigraph.language.query.ir import MutationPlan, Plan, Project, children, render_plan
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.query.caches import Caches
 from omnigraph.query.engine import execute
-from omnigraph.query.entities import View
-from omnigraph.query.explain import Explanation, explanation
 from omnigraph.query.limits import Budget, Cancel, Limits, out_of_memory
-from omnigraph.query.result import Result
+from omnigraph.query.result import Explanation, Result
 from omnigraph.query.run import Embed, Run
+from omnigraph.query.scan.entities import View
 
 #: Where a query runs; the graph layer knows the engines other than this one.
 ENGINES = ("local", "spark", "auto")
@@ -77,3 +76,22 @@ def refuse_engine(engine: str) -> None:
     """Raise unless there is such an engine."""
     if engine not in ENGINES:
         raise BadRequest(f"there is no engine '{engine}'; the engines are {', '.join(ENGINES)}")
+
+
+def explanation(plan: Plan, rewritten: Plan, run: Run, *, analyzed: bool) -> Explanation:
+    """What a run noted about its operators."""
+    steps = "\n".join(_steps(rewritten, run, "", analyzed))
+    return Explanation(render_plan(plan), render_plan(rewritten), steps, analyzed)
+
+
+def _steps(plan: Plan, run: Run, indent: str, analyzed: bool) -> list[str]:
+    trace = run.traces.get(id(plan))
+    line = f"{indent}{type(plan).__name__}"
+    if trace is not None and analyzed and trace.rows is not None and trace.seconds is not None:
+        line += f"  {trace.rows} rows, {trace.seconds * 1000:.2f} ms"
+    lines = [line]
+    if trace is not None:
+        lines += [f"{indent}  · {note}" for note in trace.notes]
+    for child in children(plan):
+        lines += _steps(child, run, f"{indent}  ", analyzed)
+    return lines

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -13,10 +15,11 @@ import pyarrow as pa
 
 from omnigraph.errors import BadRequest
 from omnigraph.language.types import PropType
-from omnigraph.query.show import MOST_ROWS, text_table
 from omnigraph.shown import Shown
 from omnigraph.values.render import Column, plain, python_values
 
+#: More rows are not looked at; the table says how many there are.
+MOST_ROWS = 1000
 #: Takes the values out of a column of a property type.
 _Taken: TypeAlias = Callable[[Column, PropType], list[Any]]
 
@@ -95,7 +98,7 @@ class Result(Shown):
     def _texts(self) -> list[list[str]]:
         """The first rows as texts: a table for people is cheap, however many rows there are."""
         first = self._values(self.table.slice(0, MOST_ROWS), plain)
-        return [["" if value is None else _text(value) for value in row] for row in first]
+        return [["" if value is None else cell(value) for value in row] for row in first]
 
     def _dicts(self, taken: _Taken) -> list[dict[str, Any]]:
         names = self.columns
@@ -114,5 +117,118 @@ def _optional(library: str) -> Any:
         raise BadRequest(f"{library} is not installed; run `pip install {library}`") from None
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+# An answer as a table of text: columns of equal width, long cells cut or wrapped.
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True)
+class TableStyle:
+    """How wide a column may be, and what happens to a longer cell: `truncate` or `wrap`."""
+
+    max_column_width: int = 80
+    cell_layout: str = "truncate"
+
+
+def cell(value: object) -> str:
+    """A plain value as text: texts as they are, all others as JSON."""
+    if isinstance(value, str):
+        return value
+    return orjson.dumps(value).decode()
+
+
+def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], style: TableStyle) -> Iterator[str]:
+    """Header, rule and rows; nothing when no columns are known."""
+    if not columns:
+        return
+    laid_out = [[_layout(text, style) for text in row] for row in (columns, *rows)]
+    widths = [max(_width(part) for parts in column for part in parts) for column in zip(*laid_out, strict=True)]
+    header, *body = laid_out
+    yield from _record(header, widths)
+    yield "-+-".join("-" * width for width in widths)
+    for record in body:
+        yield from _record(record, widths)
+
+
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], count: int) -> str:
+    """Header, rule and rows; `count` is how many rows there are, of which these are the first."""
+    lines = list(table_lines(columns, rows, TableStyle()))
+    if count > len(rows):
+        lines.append(f"… {count} rows in all")
+    return "\n".join(lines)
+
+
+def _record(record: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
+    """The lines of one record; more than one when a cell was wrapped."""
+    for line in range(max(map(len, record))):
+        parts = [parts[line] if line < len(parts) else "" for parts in record]
+        padded = (part + " " * (width - _width(part)) for part, width in zip(parts, widths, strict=True))
+        yield " | ".join(padded).rstrip()
+
+
+def shown_cell(text: str, style: TableStyle) -> str:
+    """A cell on one line, cut when it is longer than a column may be."""
+    return _layout(text, TableStyle(style.max_column_width))[0]
+
+
+def _layout(text: str, style: TableStyle) -> list[str]:
+    """The lines of a cell. Control characters are shown by their escapes: a value must not steer the terminal."""
+    shown = _CONTROL.sub(lambda match: repr(match.group())[1:-1], text)
+    if _width(shown) <= style.max_column_width:
+        return [shown]
+    if style.cell_layout == "truncate":
+        return [_cut(shown, style.max_column_width - 1) + "…"]
+    lines = []
+    while shown:
+        # A character that is wider than the column has a line of its own.
+        line = _cut(shown, style.max_column_width) or shown[0]
+        lines.append(line)
+        shown = shown[len(line) :]
+    return lines
+
+
+def _cut(text: str, width: int) -> str:
+    """As much of the start of a text as fits."""
+    if text.isascii():
+        return text[:width]
+    used = 0
+    for place, character in enumerate(text):
+        used += _width(character)
+        if used > width:
+            return text[:place]
+    return text
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal a text takes: wide characters two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+    )
+
+
+# `explain`: the plan as lowered, as rewritten, and what happens at each operator.
+
+
+@dataclass(frozen=True)
+class Explanation(Shown):
+    """How a query is answered. `steps` is the rewritten plan with notes, and with rows and times after an analysis."""
+
+    plan: str
+    rewritten: str
+    steps: str
+    analyzed: bool
+
+    def __str__(self) -> str:
+        title = "Analyzed" if self.analyzed else "Steps"
+        return f"Plan\n{_indented(self.plan)}\n\nRewritten\n{_indented(self.rewritten)}\n\n{title}\n{_indented(self.steps)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"plan": self.plan, "rewritten": self.rewritten, "steps": self.steps, "analyzed": self.analyzed}
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -11,8 +11,8 @@ from omnigraph.language.literals import PlainValue, TypedValue
 from omnigraph.language.query.ir import Bm25, Column, Constant, Now, Parameter, Rrf
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.query.caches import Caches
-from omnigraph.query.entities import Entities, View, open_edges, open_nodes
 from omnigraph.query.limits import Budget
+from omnigraph.query.scan.entities import Entities, View, open_edges, open_nodes
 
 #: Turns the text of a `nearest` into a vector: (text, dimension, model recorded in the schema) → numbers.
 Embed = Callable[[str, int, str | None], tuple[float, ...]]

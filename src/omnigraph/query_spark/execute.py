@@ -17,8 +17,7 @@ from omnigraph.language.query.rewrite import RULES
 from omnigraph.language.query.rewrite.count_paths import count_paths
 from omnigraph.language.query.rewrite.rank_scans import rank_scans
 from omnigraph.query.execute import read_plan
-from omnigraph.query.explain import Explanation
-from omnigraph.query.result import Result
+from omnigraph.query.result import Explanation, Result
 from omnigraph.query.run import Run
 from omnigraph.query_spark.frame import Context, Frame, error_in
 from omnigraph.query_spark.shipped import shipped

@@ -1,11 +1,18 @@
-"""Aggregate on Spark: groups of each share first, then the groups of equal keys in one task; equality is the engine's own."""
+"""Aggregate, Order and Limit on Spark. Groups of each share first, then groups of equal keys in one task."""
 
 from __future__ import annotations
 
-from omnigraph.language.query.ir import Aggregate
-from omnigraph.query.group_values import needs_all_values
+from typing import TYPE_CHECKING
+
+from omnigraph.language.query.ir import Aggregate, Limit, Order, Parameter
+from omnigraph.language.query.lower import MOST_ROWS
+from omnigraph.query.shape.group_values import needs_all_values
+from omnigraph.query.shape.order import sort_columns
 from omnigraph.query_spark.frame import Frame, new_name, of
-from omnigraph.query_spark.steps import ROUTE, SEED, Grouped, Merged, Partial, Routed
+from omnigraph.query_spark.steps import ROUTE, SEED, SORT, Grouped, Merged, Partial, Routed, SortKeys
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def grouped(plan: Aggregate, rows: Frame) -> Frame:
@@ -36,3 +43,35 @@ def _seeded(frame: Frame) -> Frame:
     seed = spark.range(0, 1, 1, 1).select(*nulls, functions.lit(1).cast("int").alias(name))
     columns = {**frame.columns, SEED: pa.int32()}
     return of(frame.context, marked.union(seed), columns, (*frame.names, name))
+
+
+#: The largest number of rows that Spark's limit and offset take.
+_MOST = 2**31 - 1
+
+
+def sorted_frame(plan: Order, rows: Frame, offset: int = 0, count: int | None = None) -> Frame:
+    """The rows in order; of them those behind the offset, up to the count and the limit of the order."""
+    context = rows.context
+    directions = [(name, descending) for name, _, descending in sort_columns(plan, rows.empty, context.run)]
+    made = rows.then(SortKeys(plan)).made()
+    keys = [made[f"{SORT}{name}"] for name, _ in directions]
+    by = [key.desc() if descending else key.asc() for key, (_, descending) in zip(keys, directions, strict=True)]
+    df = made.df.orderBy(*by) if by else made.df
+    df = _cut(df, offset, count if count is not None else plan.limit)
+    return made.with_df(df).without(*(f"{SORT}{name}" for name, _ in directions))
+
+
+def limited(plan: Limit, rows: Frame) -> Frame:
+    """Any rows behind the offset, up to the count."""
+    assert isinstance(plan.offset, int), "the plan of a run has its row counts bound"
+    assert not isinstance(plan.count, Parameter)
+    made = rows.made()
+    return made.with_df(_cut(made.df, plan.offset, plan.count))
+
+
+def _cut(df: DataFrame, offset: int, count: int | None) -> DataFrame:
+    if offset:
+        df = df.offset(min(offset, _MOST))
+    if count is not None and count < min(MOST_ROWS, _MOST):
+        df = df.limit(count)
+    return df

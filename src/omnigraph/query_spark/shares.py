@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.query.entities import Entities
+from omnigraph.query.scan.entities import Entities
 
 #: A task is worth starting for about so many rows.
 _ROWS_PER_TASK = 1_048_576

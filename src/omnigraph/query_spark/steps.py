@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from omnigraph.language.query.ir import (
     STRING,
+    VALUE,
     Aggregate,
     Bm25,
     Direction,
@@ -25,24 +26,56 @@ from omnigraph.language.query.ir import (
     Tag,
     Union,
     UnknownAlias,
+    is_value,
     operands,
 )
 from omnigraph.language.schema.catalog import EdgeType
-from omnigraph.query.aggregate import Merging
-from omnigraph.query.compare import as_mask
 from omnigraph.query.engine import alike, tagged
-from omnigraph.query.evaluate import evaluate, satisfying
-from omnigraph.query.group_values import aggregate_whole
-from omnigraph.query.order import ordered, sort_columns
-from omnigraph.query.paths import shortest
 from omnigraph.query.rows import Rows, Values, column_name, gathered, variable_type
 from omnigraph.query.run import Run
-from omnigraph.query.scan import Request, read_batches, share_of_nodes
+from omnigraph.query.scan.read import Request, read_batches, share_of_nodes
 from omnigraph.query.search.scores import is_scored, score_name, scores
+from omnigraph.query.shape.aggregate import Merging
+from omnigraph.query.shape.compare import as_mask
+from omnigraph.query.shape.evaluate import evaluate, satisfying
+from omnigraph.query.shape.group_values import aggregate_whole
+from omnigraph.query.shape.order import ordered, sort_columns
+from omnigraph.query.traverse.paths import shortest
 from omnigraph.query_spark.frame import TASK
-from omnigraph.query_spark.keys import combination_texts, key_texts
-from omnigraph.values.build import repeated
-from omnigraph.values.columns import arrow_type, whole
+from omnigraph.values.columns import arrow_type, repeated, whole
+
+_NULL = "-"
+
+
+def key_texts(columns: Sequence[pa.Array], count: int) -> pa.Array:
+    """One text for each row. Texts are equal only where all values are; 0 and -0 have the same."""
+    if not columns:
+        return pa.array([""] * count, pa.string())
+    parts = [_part(column) for column in columns]
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "")
+
+
+def _part(column: pa.Array) -> pa.Array:
+    """The values of one column, each with its length before it, so that two of them never run together."""
+    if pa.types.is_floating(column.type):
+        column = pc.add(column, pa.scalar(0, column.type))
+    if pa.types.is_nested(column.type):
+        texts = pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.string())
+    else:
+        texts = column.cast(pa.string())
+    lengths = pc.utf8_length(texts).cast(pa.string())
+    return pc.fill_null(pc.binary_join_element_wise(lengths, texts, ":"), _NULL)
+
+
+def combination_texts(rows: Rows, variables: Sequence[str]) -> pa.Array:
+    """One text for each row: the nodes, edges and values that these variables stand for."""
+    columns = []
+    for variable in variables:
+        columns.append(whole(rows.column(variable, VALUE if is_value(variable) else "id")))
+        if variable_type(variable) in rows.columns:
+            columns.append(whole(rows.columns[variable_type(variable)]))
+    return key_texts(columns, rows.count)
+
 
 #: The fragments that each task of a scan reads; None: all of them.
 Shares = tuple[tuple[int, ...] | None, ...]

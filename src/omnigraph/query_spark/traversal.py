@@ -11,7 +11,7 @@ from omnigraph.language.query.ir import Direction, EdgePattern, Expand, NodePatt
 from omnigraph.language.schema.catalog import EdgeType
 from omnigraph.query.rows import Rows, column_name, variable_type
 from omnigraph.query.run import Run
-from omnigraph.query.targets import is_any
+from omnigraph.query.traverse.targets import is_any
 from omnigraph.query_spark.frame import Context, Frame, checkpointed, of
 from omnigraph.query_spark.shares import shares_of, tasks
 from omnigraph.query_spark.steps import FROM, FROM_TYPE, TO, TO_TYPE, ScanEdges, edge_columns

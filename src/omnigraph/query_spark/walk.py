@@ -38,12 +38,11 @@ from omnigraph.language.query.ir import (
 from omnigraph.language.query.ir.expressions import Bm25, Rrf
 from omnigraph.query.facts import facts_of
 from omnigraph.query.rows import Rows, column_name
-from omnigraph.query.scan import read, share_of_nodes
+from omnigraph.query.scan.read import read, share_of_nodes
 from omnigraph.query_spark.frame import Context, Frame, of
-from omnigraph.query_spark.grouping import grouped
+from omnigraph.query_spark.grouping import grouped, limited, sorted_frame
 from omnigraph.query_spark.nested import COMBINATION, attach, optional_join, semi_join
 from omnigraph.query_spark.shares import shares_of, tasks
-from omnigraph.query_spark.sorting import limited, sorted_frame
 from omnigraph.query_spark.steps import (
     Alike,
     Filtered,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any, ParamSpec, TypeVar
 
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, MemoryStore, S3Store
@@ -45,3 +48,35 @@ def _s3(root: Root, retries: int) -> S3Store:
         )
     except BaseError as error:
         raise BadRequest(f"can not open {root.uri}: {str(error).partition(chr(10))[0]}") from error
+
+
+AT_ONCE = 8
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def at_once(root: Root) -> Executor:
+    """Where independent requests to a store are submitted: they overlap where each is a round trip."""
+    return ONE_BY_ONE if root.is_local else ThreadPoolExecutor(AT_ONCE, thread_name_prefix="request")
+
+
+class _OneByOne(Executor):
+    """Runs what is submitted at once and in order: a local file is read faster than a thread starts."""
+
+    def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        outcome: Future[T] = Future()
+        try:
+            outcome.set_result(call(*args, **kwargs))
+        except Exception as error:
+            outcome.set_exception(error)
+        return outcome
+
+    def map(
+        self, call: Callable[..., T], /, *columns: Iterable[Any], timeout: float | None = None, chunksize: int = 1
+    ) -> Iterator[T]:
+        # Nothing is ever pending, so that nobody needs a future.
+        return iter([call(*args) for args in zip(*columns, strict=False)])
+
+
+ONE_BY_ONE: Executor = _OneByOne()

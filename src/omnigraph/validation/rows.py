@@ -1,8 +1,9 @@
-"""Rules about one row: required properties, enum values, ranges, patterns, finite vectors. Vectorised, no I/O."""
+"""Rules about one row: required properties, enum values, ranges, patterns, finite vectors. A broken rule is a `Violation`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,8 +12,26 @@ from omnigraph.errors import ValidationError
 from omnigraph.language.schema.ast import CheckConstraint, RangeConstraint
 from omnigraph.language.schema.catalog import EdgeType, NodeType, Property
 from omnigraph.language.schema.patterns import UnsupportedPattern, compile_check
-from omnigraph.validation.violation import Violation
 from omnigraph.values.compare import coerce, matches
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken rule. `row` is the position in the batch that was checked, where there is one."""
+
+    kind: str
+    type_key: str
+    message: str
+    property: str | None = None
+    row: int | None = None
+    entity_id: str | None = None
+
+    def to_error(self) -> ValidationError:
+        """The error a single write raises for it."""
+        return ValidationError(
+            self.message, kind=self.kind, type_key=self.type_key, property=self.property, entity_id=self.entity_id
+        )
+
 
 Entity = NodeType | EdgeType
 

@@ -8,8 +8,9 @@ Only the keys a write touches are looked up among the committed rows, in batches
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import orjson
 import pyarrow as pa
@@ -17,10 +18,19 @@ import pyarrow.compute as pc
 
 from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.language.types import PropType
-from omnigraph.validation.committed import Committed
-from omnigraph.validation.violation import Violation
+from omnigraph.validation.rows import Violation
 from omnigraph.values.columns import whole
 from omnigraph.values.render import plain, stored_kind
+
+
+class Committed(Protocol):
+    """Batched look-ups in the base a write was prepared against; `type_key` is `node:Type` or `edge:Type`."""
+
+    def by_id(self, type_key: str, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
+        """The rows with these ids."""
+
+    def by_value(self, type_key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
+        """The rows whose column has one of these values."""
 
 
 @dataclass(frozen=True)

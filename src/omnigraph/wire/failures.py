@@ -7,11 +7,12 @@ A body is `{error, code?, …details}`; details that are not known are absent. C
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from omnigraph import errors
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import KeyConflict, LoadRejected, OmnigraphError
 from omnigraph.merge.result import Conflict as MergeConflict
 
 #: The media type that asks for the library's own form of results and errors beside the contract's.
@@ -240,3 +241,25 @@ def _by_status(status: int, message: str) -> OmnigraphError:
         kind = errors.TooManyRequests if status == 429 else errors.Unavailable
         return kind(message, seconds=1)
     return _BY_STATUS.get(status, OmnigraphError)(message)
+
+
+#: How the library calls rows that it is given in memory.
+IN_MEMORY = "<data>"
+
+
+@contextmanager
+def told_by_record(unit: str, name: str) -> Iterator[None]:
+    """Problems are told by line or record of the body, not by the name of the file that it was kept in."""
+    place = re.compile(re.escape(name) + r":([0-9]+):")
+    try:
+        yield
+    except (LoadRejected, KeyConflict) as error:
+        error.message = place.sub(rf"{unit} \1:", error.message).replace(f"{name}: ", "")
+        if isinstance(error, KeyConflict):
+            error.places = tuple(("body", line, message) for _, line, message in error.places)
+        else:
+            error.errors = [("body", line, message) for _, line, message in error.errors]
+        raise
+    except OmnigraphError as error:
+        error.message = error.message.replace(name, "the body")
+        raise

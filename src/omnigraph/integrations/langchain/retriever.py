@@ -14,7 +14,7 @@ from pydantic import ConfigDict
 from omnigraph.errors import BadRequest
 from omnigraph.integrations.documents import Layout, Search, catalog_of, rows_of, search
 from omnigraph.integrations.langchain.vector_store import OmnigraphVectorStore, documents
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 
 
 class OmnigraphRetriever(BaseRetriever):

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from omnigraph.errors import BadRequest
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.language.temporal import parse_datetime
 
 ID, LABEL, START, END, TYPE, IGNORE = ":ID", ":LABEL", ":START_ID", ":END_ID", ":TYPE", ":IGNORE"

@@ -53,8 +53,7 @@ from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
 from omnigraph.language.query.hints import foreign_function
 from omnigraph.language.scanner import Mismatch, Scanner
 from omnigraph.language.schema.numbers import to_float
-from omnigraph.language.source import Span
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import Span, did_you_mean, nearest_name
 
 #: Deep enough for any query a person or a program writes, shallow enough for every recursive walk over the tree.
 MAX_NESTING = 64

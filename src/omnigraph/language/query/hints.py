@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
-from omnigraph.language.suggest import nearest_name
+from omnigraph.language.source import nearest_name
 
 _TRAVERSAL = r"\$\w+\s+(?:\$\w+\s*:\s*)?<?\s*[a-z_]\w*\s*>?\s*"
 _TEXT_OPERATORS = "texts are compared with `contains`, `starts_with`, `ends_with` and `matches(text, regex)`"

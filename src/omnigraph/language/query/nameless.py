@@ -27,8 +27,7 @@ from omnigraph.language.query.ast import (
     StringLit,
     Variable,
 )
-from omnigraph.language.source import Source, Span
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import Source, Span, did_you_mean, nearest_name
 from omnigraph.language.types import PropType, Scalar
 
 _HEAD = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*+query", re.DOTALL)

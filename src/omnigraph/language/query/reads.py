@@ -52,7 +52,7 @@ from omnigraph.language.query.expressions import (
 )
 from omnigraph.language.query.hints import foreign_operator
 from omnigraph.language.scanner import Mismatch, Scanner
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import did_you_mean, nearest_name
 
 MAX_U64 = 2**64 - 1
 

@@ -9,8 +9,7 @@ from omnigraph.language.schema.ast import Annotation, Declaration, EdgeDecl, Nam
 from omnigraph.language.schema.catalog import Embed
 from omnigraph.language.schema.constraints import FORMS
 from omnigraph.language.schema.defaults import fit_default
-from omnigraph.language.source import Source, Span
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import Source, Span, did_you_mean, nearest_name
 from omnigraph.language.types import PropType
 
 METRICS = ("l2", "cosine", "dot")

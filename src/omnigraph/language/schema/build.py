@@ -32,8 +32,7 @@ from omnigraph.language.schema.catalog import Catalog, EdgeType, InterfaceType, 
 from omnigraph.language.schema.constraints import ENDPOINTS
 from omnigraph.language.schema.defaults import fit_default
 from omnigraph.language.schema.parser import parse_schema
-from omnigraph.language.source import Source
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import Source, did_you_mean, nearest_name
 
 # Annotations whose meaning has a field of its own in the catalog.
 _TYPE_FIELDS = frozenset({"description", "instruction"})

@@ -19,8 +19,7 @@ from omnigraph.language.schema.ast import (
     UniqueConstraint,
 )
 from omnigraph.language.schema.patterns import UnsupportedPattern, compile_check
-from omnigraph.language.source import Source, Span
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import Source, Span, did_you_mean, nearest_name
 from omnigraph.language.types import PropType, Scalar
 
 CONSTRAINT_KEYWORDS = ("key", "unique", "index", "range", "check")

@@ -2,17 +2,105 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
 from omnigraph.language.schema.annotations import (
     check_embed_sources,
     check_property_annotations,
     check_type_annotations,
 )
-from omnigraph.language.schema.ast import Declaration, EdgeDecl, InterfaceDecl, NodeDecl, SchemaFile
+from omnigraph.language.schema.ast import (
+    Declaration,
+    EdgeDecl,
+    InterfaceDecl,
+    NodeDecl,
+    PropertyDecl,
+    SchemaFile,
+    spelling,
+)
 from omnigraph.language.schema.constraints import check_constraints, property_constraints
 from omnigraph.language.schema.grammar import parse_declarations
-from omnigraph.language.schema.interfaces import implement
-from omnigraph.language.schema.properties import check_property_name
-from omnigraph.language.source import Source, Span
+from omnigraph.language.source import Source, Span, did_you_mean, nearest_name
+from omnigraph.language.types import PropType
+
+
+def implement(node: NodeDecl, interfaces: Mapping[str, InterfaceDecl], source: Source) -> NodeDecl:
+    """The node with the properties of its interfaces that it does not declare itself, and their short constraints."""
+    own = {prop.name: prop for prop in node.properties}
+    inherited: dict[str, tuple[InterfaceDecl, PropertyDecl]] = {}
+    for interface in _implemented(node, interfaces, source):
+        for prop in interface.properties:
+            if prop.name in own:
+                _refuse_other_type(node, own[prop.name], interface, prop, source)
+            elif prop.name not in inherited:
+                inherited[prop.name] = (interface, prop)
+            elif _meaning(inherited[prop.name][1]) != _meaning(prop):
+                first = inherited[prop.name][0].name
+                source.catalog_error(
+                    f"interfaces {first} and {interface.name} give {node.name} different properties `{prop.name}`; "
+                    f"declare `{prop.name}` in {node.name} or make the two the same",
+                    node.span,
+                )
+    added = tuple(prop for _, prop in inherited.values())
+    constraints = tuple(constraint for prop in added for constraint in property_constraints(prop))
+    return replace(node, properties=node.properties + added, constraints=node.constraints + constraints)
+
+
+def _meaning(prop: PropertyDecl) -> tuple[PropType, list[str]]:
+    """What two declarations of a property must share to be the same."""
+    return prop.type, sorted(map(spelling, prop.annotations))
+
+
+def _implemented(node: NodeDecl, interfaces: Mapping[str, InterfaceDecl], source: Source) -> list[InterfaceDecl]:
+    for name, times in Counter(node.implements).items():
+        if name not in interfaces:
+            suggestion = nearest_name(name, interfaces)
+            source.semantic_error(
+                f"node {node.name} implements unknown interface `{name}`{did_you_mean(suggestion)}",
+                node.span,
+                suggestion=suggestion,
+            )
+        if times > 1:
+            source.semantic_error(f"node {node.name} implements {name} more than once", node.span)
+    return [interfaces[name] for name in node.implements]
+
+
+def _refuse_other_type(
+    node: NodeDecl, own: PropertyDecl, interface: InterfaceDecl, prop: PropertyDecl, source: Source
+) -> None:
+    if own.type != prop.type:
+        source.semantic_error(
+            f"property {node.name}.{own.name} is {own.type}, but {interface.name}.{prop.name} is {prop.type}; "
+            f"a node declares a property of its interface with the identical type",
+            own.span,
+        )
+
+
+# Columns that the storage format adds to rows it gives out. The match is exact: `_ROWID` is a fine name.
+SYSTEM_COLUMNS = frozenset(
+    {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
+)
+NODE_COLUMNS = frozenset({"id"})
+EDGE_COLUMNS = frozenset({"id", "src", "dst", "from", "to"})
+
+
+def check_property_name(owner: Declaration, prop: PropertyDecl, source: Source) -> None:
+    """Refuse a property name that a column or a field of every row already has."""
+    if prop.name in SYSTEM_COLUMNS:
+        source.semantic_error(
+            f"property name `{prop.name}` of {owner.name} is reserved: "
+            "it would clash with a system column of exported rows; choose another name",
+            prop.span,
+        )
+    taken = EDGE_COLUMNS if isinstance(owner, EdgeDecl) else NODE_COLUMNS
+    if prop.name in taken:
+        kind = "edge" if isinstance(owner, EdgeDecl) else "node"
+        source.semantic_error(
+            f"property name `{prop.name}` of {owner.name} is reserved: every {kind} already has one; rename it",
+            prop.span,
+        )
 
 
 def parse_schema(text: str, file: str | None = None, *, accepted: bool = False) -> SchemaFile:

@@ -16,11 +16,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.language.query.ir import Expand, FusedScan, Plan
-from omnigraph.query.columns import Located
 from omnigraph.query.rows import Addresses, Rows, address_name, column_name
 from omnigraph.query.run import Run
-from omnigraph.query.search.rank_bounds import Bounds, contenders, expected, fused, likely, settled
-from omnigraph.query.search.rank_lists import IdOrder, RankList, is_approximate, rank_list
+from omnigraph.query.scan.columns import Located
+from omnigraph.query.search.rank_lists import (
+    Bounds,
+    IdOrder,
+    RankList,
+    contenders,
+    expected,
+    fused,
+    is_approximate,
+    likely,
+    rank_list,
+    settled,
+)
 from omnigraph.query.search.scores import fusion_k, score_name
 
 #: Shorter lists cost as much.

@@ -9,15 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.language.query.ir import Bm25, Nearest, NodePattern
-from omnigraph.query.entities import Entities
-from omnigraph.query.pushdown import push
 from omnigraph.query.rows import Addresses
 from omnigraph.query.run import Run
-from omnigraph.query.search.bm25_index import inverted_index
-from omnigraph.query.search.rank_bounds import Bounds
+from omnigraph.query.scan.entities import Entities
+from omnigraph.query.scan.pushdown import push
+from omnigraph.query.search.bm25 import inverted_index
 from omnigraph.query.search.ranked_text import search_texts, text_matches
-from omnigraph.query.search.vector_index import overlooks, vector_index, vector_search
-from omnigraph.query.search.vectors import distances, query_vector
+from omnigraph.query.search.vectors import distances, overlooks, query_vector, vector_index, vector_search
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import ROW_ADDRESS, Filter
 from omnigraph.storage.tables.unshared import ROW_ID
@@ -165,3 +163,89 @@ def _groups(values: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
 def among_rows(rows: Addresses) -> str:
     """The condition that a row is one of these: read directly, without a scan."""
     return f"{ROW_ID} in ({', '.join(map(str, rows.tolist()))})"
+
+
+# How far a fused order is settled when only the best of two rankings are known.
+
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The best and the worst rank that each of some nodes can have in one ranking; infinite when it has none.
+
+    `unseen` is the best rank that a node outside of them can have.
+    """
+
+    best: Numbers
+    worst: Numbers
+    unseen: float
+
+    def with_worst(self, nodes: npt.NDArray[np.int64], worst: float) -> Bounds:
+        """The same with the worst rank that some nodes can have; infinite: they have no rank at all."""
+        best, last = self.best.copy(), self.worst.copy()
+        last[nodes] = worst
+        if np.isinf(worst):
+            best[nodes] = np.inf
+        return Bounds(best, last, self.unseen)
+
+
+def fused(left: Bounds, right: Bounds, k: int) -> tuple[Numbers, Numbers, float]:
+    """The least and the largest score of each node, and the largest of one that was not seen."""
+    least = 1.0 / (k + left.worst) + 1.0 / (k + right.worst)
+    largest = 1.0 / (k + left.best) + 1.0 / (k + right.best)
+    return least, largest, 1.0 / (k + left.unseen) + 1.0 / (k + right.unseen)
+
+
+def expected(left: Bounds, right: Bounds, k: int) -> Numbers:
+    """The score of each node when any rank between its bounds is as likely as any other."""
+    return _expected(left, k) + _expected(right, k)
+
+
+def _expected(bounds: Bounds, k: int) -> Numbers:
+    open_ = np.isfinite(bounds.worst) & (bounds.worst > bounds.best)
+    values = 1.0 / (k + bounds.worst)
+    low, width = k + bounds.best[open_], bounds.worst[open_] - bounds.best[open_]
+    values[open_] = np.log1p(width / low) / width
+    return values
+
+
+def contenders(least: Numbers, largest: Numbers, limit: int) -> npt.NDArray[np.bool_]:
+    """The nodes that can be among the first."""
+    if len(least) <= limit:
+        return np.ones(len(least), np.bool_)
+    return np.asarray(largest >= _nth_largest(least, limit))
+
+
+def settled(least: Numbers, largest: Numbers, unseen: float, limit: int) -> npt.NDArray[np.bool_] | None:
+    """The first nodes by their least score, those that tie with the last of them included; None when not settled.
+
+    Nodes whose scores are known exactly may be equal; any others must be told apart.
+    """
+    if len(least) < limit:
+        return None
+    order = np.argsort(-least, kind="stable")
+    low, high = least[order], largest[order]
+    exact = low == high
+    after_open = _largest_after(np.where(exact, 0.0, high), unseen)
+    after_any = _largest_after(high, unseen)
+    ahead = low > np.where(exact, after_open, after_any)
+    return least >= low[limit - 1] if ahead[:limit].all() else None
+
+
+def likely(values: Numbers, least: Numbers, unseen: float, limit: int) -> npt.NDArray[np.bool_] | None:
+    """The first nodes by some value between their bounds; None when there are too few, or one not seen may be better."""
+    if len(values) < limit or _nth_largest(least, limit) <= unseen:
+        return None
+    return np.asarray(values >= _nth_largest(values, limit))
+
+
+def _nth_largest(values: Numbers, number: int) -> float:
+    return float(np.partition(values, len(values) - number)[len(values) - number])
+
+
+def _largest_after(values: Numbers, last: float) -> Numbers:
+    """For each place the largest value behind it, where `last` comes after all."""
+    behind = np.append(values[1:], last)
+    return np.maximum.accumulate(behind[::-1])[::-1]

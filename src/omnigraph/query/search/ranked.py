@@ -10,18 +10,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.language.query.ir import Bm25, FusedScan, Nearest, NodePattern, Plan, RankedScan
-from omnigraph.query.columns import Located
-from omnigraph.query.pushdown import push
 from omnigraph.query.rows import Rows, concatenated
 from omnigraph.query.run import Run
-from omnigraph.query.scan import Request, node_columns, read_parts, scan_nodes
+from omnigraph.query.scan.columns import Located
+from omnigraph.query.scan.pushdown import push
+from omnigraph.query.scan.read import Request, node_columns, read_parts, scan_nodes
 from omnigraph.query.search.analyser import tokens
-from omnigraph.query.search.bm25_index import inverted_index
+from omnigraph.query.search.bm25 import inverted_index
 from omnigraph.query.search.fusion import Fusion, fuse_best
 from omnigraph.query.search.ranked_text import best_by_index
 from omnigraph.query.search.scores import is_scored, score_name, scores
-from omnigraph.query.search.vector_index import vector_search
-from omnigraph.query.search.vectors import Vector, query_vector
+from omnigraph.query.search.vectors import Vector, query_vector, vector_search
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.storage.tables.unshared import ROW_ID

@@ -10,14 +10,13 @@ import pyarrow as pa
 from lance.query import MatchQuery
 
 from omnigraph.language.query.ir import Bm25, RankedScan
-from omnigraph.query.columns import Located
-from omnigraph.query.entities import Entities
-from omnigraph.query.pushdown import push
 from omnigraph.query.rows import Addresses, Rows
 from omnigraph.query.run import Run
+from omnigraph.query.scan.columns import Located
+from omnigraph.query.scan.entities import Entities
+from omnigraph.query.scan.pushdown import push
 from omnigraph.query.search.analyser import tokens
-from omnigraph.query.search.bm25 import bm25
-from omnigraph.query.search.bm25_index import inverted_index
+from omnigraph.query.search.bm25 import bm25, inverted_index
 from omnigraph.query.search.scores import score_name
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import ROW_ADDRESS, Filter, TableIndex

@@ -11,8 +11,7 @@ from omnigraph.errors import BadRequest
 from omnigraph.language.query.ir import Bm25, Column, Nearest, Ranking, Rrf, render_expr
 from omnigraph.query.rows import Integers, Rows, Values
 from omnigraph.query.run import Run
-from omnigraph.query.search.bm25 import bm25
-from omnigraph.query.search.bm25_index import indexed_bm25
+from omnigraph.query.search.bm25 import bm25, indexed_bm25
 from omnigraph.query.search.vectors import distances, query_vector
 from omnigraph.values.columns import whole
 

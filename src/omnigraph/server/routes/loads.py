@@ -11,7 +11,7 @@ from omnigraph.server import models
 from omnigraph.server.access import BRANCH_CREATE, CHANGE, Need
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.sources import named
-from omnigraph.wire.records import IN_MEMORY, told_by_record
+from omnigraph.wire.failures import IN_MEMORY, told_by_record
 from omnigraph.wire.shapes import load_answer
 
 #: Up to so many bytes a streamed body is read from memory, which needs no second look at the file.

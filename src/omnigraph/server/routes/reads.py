@@ -17,8 +17,7 @@ from omnigraph.server.access import READ, Need
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.sources import Asked, asked_read, named, refuse_both
 from omnigraph.wire.arrow import ARROW_STREAM, PARQUET, arrow_bytes, parquet_bytes
-from omnigraph.wire.pages import page
-from omnigraph.wire.shapes import commit_output, read_output, snapshot_output
+from omnigraph.wire.shapes import commit_output, page, read_output, snapshot_output
 
 ROWS = "application/x-ndjson"
 

@@ -32,9 +32,9 @@ class StoredField:
         encoded = name.encode()
         return self._with(_NAME + _varint(len(encoded)) + encoded)
 
-    def made_nullable(self) -> StoredField:
-        """The same column, which may hold null from now on."""
-        return self._with(_NULLABLE + _varint(1))
+    def made_nullable(self, nullable: bool = True) -> StoredField:
+        """The same column, which may hold null from now on, or may not."""
+        return self._with(_NULLABLE + _varint(int(nullable)))
 
     def _with(self, change: bytes) -> StoredField:
         return StoredField((self.messages[0] + change, *self.messages[1:]))

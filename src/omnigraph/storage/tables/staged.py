@@ -21,7 +21,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 from lance.optimize import CompactionTask, RewriteResult
 
 from omnigraph.errors import BadRequest
-from omnigraph.storage.round_trips import ONE_BY_ONE
+from omnigraph.storage.objects import ONE_BY_ONE
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.compaction import make_task, pinned_fragments, plan_groups, segment_covers, still_good
 from omnigraph.storage.tables.deletions import Marks, mark_deleted

@@ -17,7 +17,7 @@ import pyarrow as pa
 from lance import LanceFragment
 
 from omnigraph.storage.root import Root
-from omnigraph.storage.tables.deletion_files import ReadFile, marked_offsets
+from omnigraph.storage.tables.deletions import ReadFile, marked_offsets
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.lance_private import data_file_name
 from omnigraph.storage.tables.table import BATCH_ROWS, ROW_ADDRESS, Blobs, Table

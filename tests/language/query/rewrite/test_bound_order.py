@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.language.query.rewrite.bound_order import bound_order
+from omnigraph.language.query.rewrite.rank_scans import bound_order
 from tests.language.query.rewrite.fixture import Case, check_rule, read
 
 CASES = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.language.query.rewrite.count_rows import count_rows
+from omnigraph.language.query.rewrite.count_paths import count_rows
 from tests.language.query.rewrite.fixture import Case, check_rule, read
 
 CASES = (

@@ -11,8 +11,7 @@ from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.ast import Access, BlockCall
 from omnigraph.language.query.ir import I64, STRING, Column, Conditional, Expr, IsNull, value_column
 from omnigraph.language.schema.catalog import Catalog, EdgeType, EntityType, NodeType
-from omnigraph.language.source import Source, Span
-from omnigraph.language.suggest import did_you_mean, nearest_name
+from omnigraph.language.source import Source, Span, did_you_mean, nearest_name
 from omnigraph.language.types import PropType, Scalar
 
 ANONYMOUS = "_"

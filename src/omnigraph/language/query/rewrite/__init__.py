@@ -10,16 +10,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from omnigraph.language.query.ir import DeleteMatched, InsertMatched, MutationPlan, Plan, Statement, UpdateMatched
-from omnigraph.language.query.rewrite.bound_order import bound_order
-from omnigraph.language.query.rewrite.count_paths import count_paths
-from omnigraph.language.query.rewrite.count_rows import count_rows
+from omnigraph.language.query.rewrite.count_paths import count_paths, count_rows
 from omnigraph.language.query.rewrite.fold_filters import fold_filters
 from omnigraph.language.query.rewrite.look_up_keys import look_up_keys
 from omnigraph.language.query.rewrite.prune_columns import prune_columns
 from omnigraph.language.query.rewrite.push_filters import push_filters
 from omnigraph.language.query.rewrite.push_negations import push_negations
 from omnigraph.language.query.rewrite.push_nots import push_nots
-from omnigraph.language.query.rewrite.rank_scans import rank_scans
+from omnigraph.language.query.rewrite.rank_scans import bound_order, rank_scans
 from omnigraph.language.query.rewrite.start_at_lookup import start_at_lookup
 from omnigraph.language.query.rewrite.start_at_read import start_at_read
 

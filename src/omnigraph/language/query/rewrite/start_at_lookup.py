@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from omnigraph.language.query.connect import Link, connect
 from omnigraph.language.query.ir import Expand, Filter, NodeScan, Plan, Predicate, holds_rrf, map_children
+from omnigraph.language.query.lower import Link, connect
 from omnigraph.language.query.rewrite.push_filters import sink
 
 

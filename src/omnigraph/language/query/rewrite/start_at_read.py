@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from omnigraph.language.query.connect import Link, connect
 from omnigraph.language.query.ir import (
     Aggregate,
     Expand,
@@ -16,6 +15,7 @@ from omnigraph.language.query.ir import (
     transform,
     variables_of,
 )
+from omnigraph.language.query.lower import Link, connect
 from omnigraph.language.query.rewrite.push_filters import sink
 
 

@@ -1,0 +1,1 @@
+"""Reading the rows of a type: what Lance answers, what is kept in memory."""

@@ -1,0 +1,196 @@
+"""Columns of node tables in memory, so that a table that is read again and again is read no more.
+
+They stand in the order of the table's rows, so a node is known by its position among `TableIds`, and conditions are asked of
+the columns by the same evaluation that asks them of scanned rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.language.query.ir import (
+    AllTokens,
+    AnyToken,
+    Bm25,
+    Expr,
+    FuzzyToken,
+    Nearest,
+    NodePattern,
+    Predicate,
+    Rrf,
+    columns_of,
+    operands,
+    render_expr,
+)
+from omnigraph.query.cache import Key
+from omnigraph.query.rows import Addresses, Attributes, Integers, Mask, Rows, Values, address_name, column_name
+from omnigraph.query.run import Run
+from omnigraph.query.scan.entities import Entities
+from omnigraph.query.shape.evaluate import satisfied
+from omnigraph.query.traverse.domain import TableIds
+from omnigraph.values.columns import arrow_type
+from omnigraph.values.widening import converted
+
+#: Milliseconds to read one value of a column, measured on short texts.
+_PER_VALUE = 0.00008
+#: Below, a scan with conditions costs little more than its start, and an index may answer it.
+_MANY = 10_000
+#: Above, the ids alone would take too much memory.
+_MOST = 4_000_000
+#: Conditions on the words of a text, and ranks, have indexes of their own; rows in memory answer others as fast as any index.
+_ON_WORDS = (AnyToken, AllTokens, FuzzyToken, Nearest, Bm25, Rrf)
+
+
+@dataclass(frozen=True)
+class NodeColumns:
+    """Some columns of a node table, under the names that rows of a variable have."""
+
+    ids: TableIds
+    columns: Mapping[str, pa.Array]
+
+    def satisfying(self, predicates: tuple[Predicate, ...], rows: Integers | None, run: Run) -> Mask:
+        """For each of some rows of the table, or for all, whether they satisfy all predicates."""
+        asked = {column_name(column.variable, column.property) for one in predicates for column in columns_of(one)}
+        some = Rows(len(self.ids.ids), {name: self.columns[name] for name in asked})
+        if rows is not None:
+            some = some.take(rows)
+        masks = [satisfied(predicate, some, run) for predicate in predicates]
+        for mask in masks[1:]:
+            masks[0] &= mask
+        return masks[0]
+
+
+def scan_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> Rows | None:
+    """The rows of a scan, by their positions among the ids of the table; None when its columns are not in memory."""
+    if not columns and not node.predicates:
+        return None  # the table knows how many rows it has
+    kept = columns_in_memory(node, columns, run)
+    if kept is None:
+        return None
+    if node.predicates:
+        positions = np.flatnonzero(kept.satisfying(node.predicates, None, run))
+    else:
+        positions = np.arange(len(kept.ids.ids))
+    attributes = Attributes(None, kept.columns)
+    return Rows(len(positions)).with_positions(node.variable, kept.ids, positions, attributes)
+
+
+def columns_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> NodeColumns | None:
+    """The columns that are read and asked of a node; they are read once doing without has cost as much."""
+    entities = run.nodes(node.node_type)
+    asked = {column.property for predicate in node.predicates for column in columns_of(predicate)}
+    names = tuple(dict.fromkeys((*(name for name in columns if name != "id"), *sorted(asked))))
+    if not _is_keepable(node, names, entities, run):
+        return None
+    values = _kept(entities, names, run)
+    if values is None:
+        return None
+    if node.predicates and run.explaining:
+        run.note(f"pushed: {' and '.join(map(render_expr, node.predicates))}")
+    named = dict(zip((column_name(node.variable, name) for name in names), values, strict=True))
+    return NodeColumns(run.caches.table_ids(entities.table, entities.rows, run.budget), named)
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Some rows of a table that were found otherwise."""
+
+    row_ids: Addresses
+    addresses: Addresses
+
+    def read(self, entities: Entities, variable: str, columns: Sequence[str], run: Run) -> Rows:
+        """What is asked of them; small values from memory, as above."""
+        rows = Rows(len(self.row_ids), numbers={address_name(variable): self.addresses})
+        small = [name for name in columns if name != "id" and _is_small(entities, name)]
+        values = _kept(entities, small, run) if entities.rows <= _MOST else None
+        if values is None:
+            with run.caches.spending.measured(_spending_key(entities)):
+                return rows.with_columns(self._from_table(entities, variable, columns))
+        ids = run.caches.table_ids(entities.table, entities.rows, run.budget)
+        named = dict(zip((column_name(variable, name) for name in small), values, strict=True))
+        rows = rows.with_positions(variable, ids, ids.positions_at(self.addresses), Attributes(None, named))
+        others = [name for name in columns if name != "id" and name not in small]
+        return rows.with_columns(self._from_table(entities, variable, others)) if others else rows
+
+    def _from_table(self, entities: Entities, variable: str, columns: Sequence[str]) -> Mapping[str, Values]:
+        stored = [name for name in map(entities.stored.__getitem__, columns) if name is not None]
+        return named_columns(entities.table.take_row_ids(self.row_ids, stored), entities, variable, columns)
+
+
+def named_columns(
+    batch: pa.RecordBatch | pa.Table, entities: Entities, variable: str, columns: Sequence[str]
+) -> dict[str, Values]:
+    """Columns of the stored table under the names rows have; a property that is not stored there is null."""
+    named: dict[str, Values] = {}
+    for name in columns:
+        stored = entities.stored[name]
+        if stored is None:
+            values = pa.nulls(batch.num_rows, arrow_type(entities.kind(name)))
+        else:
+            values = batch[stored]
+        if name in entities.retyped:
+            values = converted(values, entities.retyped[name])
+        named[column_name(variable, name)] = values
+    return named
+
+
+def _kept(entities: Entities, names: Sequence[str], run: Run) -> list[pa.Array] | None:
+    """Whole columns, in the order of the ids of the table; None when they are not in memory and not worth it yet."""
+    caches, key = run.caches, entities.table.identity
+    stored = [_stored(entities, name) for name in names]
+    missing = [name for name in dict.fromkeys(stored) if caches.columns.get((*key, name)) is None]
+    to_read = len(missing) + (caches.domains.get(key) is None)
+    if to_read and caches.spending.of(_spending_key(entities)) < _PER_VALUE * entities.rows * to_read:
+        return None
+    read = caches.table_columns(entities.table, stored, entities.rows, run.budget)
+    values = [column.values for column in read]
+    if any(column is None for column in values):
+        return None
+    run.note("columns in memory")
+    return values
+
+
+@contextmanager
+def without_memory(node: NodePattern, run: Run) -> Iterator[None]:
+    """What happens inside reads a table; its time counts towards keeping the columns."""
+    with run.caches.spending.measured(_spending_key(run.nodes(node.node_type))):
+        yield
+
+
+def _is_keepable(node: NodePattern, names: tuple[str, ...], entities: Entities, run: Run) -> bool:
+    """Whether the columns are small values, and nothing is asked of the rows but plain conditions."""
+    if node.variable in run.ranked or node.distances or node.lookup is not None:
+        return False
+    if entities.rows > _MOST or (node.predicates and entities.rows < _MANY):
+        return False
+    if not all(_is_plain(predicate) and columns_of(predicate) for predicate in node.predicates):
+        return False
+    return all(name in entities.entity.properties and _is_small(entities, name) for name in names)
+
+
+def _is_plain(expr: Expr) -> bool:
+    return not isinstance(expr, _ON_WORDS) and all(map(_is_plain, operands(expr)))
+
+
+def _is_small(entities: Entities, name: str) -> bool:
+    kind = entities.kind(name)
+    return (
+        entities.stored[name] is not None
+        and name not in entities.retyped
+        and not (kind.is_list or kind.is_vector or kind.is_blob)
+    )
+
+
+def _stored(entities: Entities, name: str) -> str:
+    stored = entities.stored[name]
+    assert stored is not None
+    return stored
+
+
+def _spending_key(entities: Entities) -> Key:
+    return ("columns", *entities.table.identity)

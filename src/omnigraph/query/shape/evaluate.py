@@ -1,0 +1,432 @@
+"""What an expression is worth for each row of bindings."""
+
+from __future__ import annotations
+
+import operator as python
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.language.literals import PlainValue, TypedValue
+from omnigraph.language.query.ir import (
+    AggregateCall,
+    AllTokens,
+    And,
+    AnyToken,
+    Bm25,
+    Call,
+    Column,
+    Compare,
+    Conditional,
+    Expr,
+    FuzzyToken,
+    IsNull,
+    Member,
+    Nearest,
+    Not,
+    Now,
+    Or,
+    Parameter,
+    Predicate,
+    Prefix,
+    ResultColumn,
+    Rrf,
+    Substring,
+    Suffix,
+    operands,
+    render_expr,
+)
+from omnigraph.language.source import evaluation_error
+from omnigraph.language.types import PropType, Scalar
+from omnigraph.query.rows import Mask, Rows
+from omnigraph.query.run import Run
+from omnigraph.query.search.scores import scores
+from omnigraph.query.search.text import matches_text
+from omnigraph.query.shape.compare import as_mask, compare_columns, compare_constant, holds_item
+from omnigraph.query.shape.functions import KERNELS, Arguments
+from omnigraph.values.columns import arrow_type, repeated, whole
+from omnigraph.values.compare import EXCHANGED, Nothing, coerce, coerce_items
+
+#: Steps of a loop that computing something for a row, such as a text in lower case, takes about as long as.
+_STEPS_PER_ROW = 200
+
+Computed = TypeVar("Computed")
+
+
+def evaluate(expr: Expr, rows: Rows, run: Run) -> pa.Array:
+    """One value for each row, in the Arrow type of the expression."""
+    match expr:
+        case Column():
+            return whole(rows.column(expr.variable, expr.property))
+        case ResultColumn():
+            return whole(rows.columns[expr.name])
+        case TypedValue() | Parameter() | Now():
+            return repeated(run.value(expr), expr.type, rows.count)
+        case Nearest() | Bm25() | Rrf():
+            return scores(expr, rows, run)
+        case Call(function="object"):
+            return _object(expr, rows, run)
+        case Call():
+            return _call(expr, rows, run)
+        case Conditional():
+            return _conditional(expr, rows, run)
+        case AggregateCall():
+            raise AssertionError("aggregates are computed by Aggregate")
+        case AnyToken() | AllTokens() | FuzzyToken():
+            return pa.array(matches_text(expr, rows, run))
+        case _:
+            truth = truth_of(expr, rows, run)
+            known = truth.true | truth.false
+            return pa.array(truth.true, mask=None if known.all() else ~known)
+
+
+def evaluated(expr: Expr, rows: Rows, run: Run) -> pa.Array:
+    """The same, computed where a run that is stopped can leave it behind."""
+    return _patiently(expr, rows, run, evaluate)
+
+
+def satisfying(predicates: tuple[Predicate, ...], rows: Rows, run: Run) -> Rows:
+    """The rows that satisfy all predicates; each is asked only about the rows that the ones before left."""
+    for predicate in predicates:
+        mask = satisfied(predicate, rows, run)
+        if not mask.all():
+            rows = rows.filter(mask)
+    return rows
+
+
+def satisfied(predicate: Predicate, rows: Rows, run: Run) -> Mask:
+    """`holds`, computed where a run that is stopped can leave it behind."""
+    return _patiently(predicate, rows, run, holds)
+
+
+def _patiently(expr: Expr, rows: Rows, run: Run, compute: Callable[[Expr, Rows, Run], Computed]) -> Computed:
+    steps = _STEPS_PER_ROW * rows.count
+    if steps < run.budget.limits.long_work or _is_cheap(expr):
+        return compute(expr, rows, run)
+    return run.budget.patiently(lambda: compute(expr, rows, run), steps)
+
+
+def _is_cheap(expr: Expr) -> bool:
+    """Whether an expression only reads columns and compares them: millions of rows within some milliseconds."""
+    if isinstance(expr, Column | ResultColumn | TypedValue | Parameter | Now):
+        return True
+    return isinstance(expr, Compare | IsNull | And | Or | Not) and all(map(_is_cheap, operands(expr)))
+
+
+def holds(predicate: Predicate, rows: Rows, run: Run) -> Mask:
+    """For each row whether it satisfies the predicate; null satisfies nothing."""
+    match predicate:
+        case TypedValue():
+            return np.full(rows.count, predicate.value is True)
+        case Compare():
+            return _compare(predicate, rows, run)
+        case Member():
+            return _member(predicate, rows, run)
+        case Substring():
+            return _substring(predicate, rows, run)
+        case Prefix():
+            return _prefix(predicate, rows, run)
+        case Suffix():
+            return _suffix(predicate, rows, run)
+        case AnyToken() | AllTokens() | FuzzyToken():
+            return matches_text(predicate, rows, run)
+        case And() | Or() | Not() | IsNull():
+            return truth_of(predicate, rows, run).true
+        case _:
+            return as_mask(evaluate(predicate, rows, run))
+
+
+# --- three-valued logic -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """For each row whether a condition is true and whether it is false; where it is neither, it is null."""
+
+    true: Mask
+    false: Mask
+
+
+def truth_of(condition: Expr, rows: Rows, run: Run) -> Truth:
+    """What a condition is for each row."""
+    match condition:
+        case TypedValue():
+            return Truth(np.full(rows.count, condition.value is True), np.full(rows.count, condition.value is False))
+        case Not():
+            opposite = truth_of(condition.operand, rows, run)
+            return Truth(opposite.false, opposite.true)
+        case And():
+            return _joined(condition.operands, rows, run, decided_by=False)
+        case Or():
+            return _joined(condition.operands, rows, run, decided_by=True)
+        case IsNull():
+            known = _known(condition.operand, rows, run)
+            return Truth(~known, known)
+        case AnyToken() | AllTokens() | FuzzyToken():
+            found = matches_text(condition, rows, run)
+            return Truth(found, ~found)
+        case Compare() | Substring() | Prefix() | Suffix():
+            true = holds(condition, rows, run)
+            known = np.ones(rows.count, np.bool_)
+            for operand in operands(condition):
+                known &= _known(operand, rows, run)
+            return Truth(true, known & ~true)
+        case Member():
+            true = holds(condition, rows, run)
+            known = _known(condition.item, rows, run) & _known(condition.items, rows, run)
+            return Truth(true, known & ~true & ~_holds_null(condition.items, rows, run))
+        case _:
+            values = evaluate(condition, rows, run)
+            return Truth(as_mask(values), as_mask(pc.invert(values)))
+
+
+def _joined(parts: tuple[Expr, ...], rows: Rows, run: Run, *, decided_by: bool) -> Truth:
+    """`and` is decided by a false operand, `or` by a true one; later operands are asked about the undecided rows only."""
+    decided = np.zeros(rows.count, np.bool_)
+    otherwise = np.ones(rows.count, np.bool_)
+    for part in parts:
+        if _computes(part) and decided.any():
+            # What is computed may fail: `$x.n = 0 or 10 / $x.n > 2`.
+            open_ = np.flatnonzero(~decided)
+            some = truth_of(part, rows.take(open_), run)
+            truth = Truth(np.zeros(rows.count, np.bool_), np.zeros(rows.count, np.bool_))
+            truth.true[open_], truth.false[open_] = some.true, some.false
+        else:
+            truth = truth_of(part, rows, run)
+        deciding, other = (truth.true, truth.false) if decided_by else (truth.false, truth.true)
+        decided = decided | deciding
+        otherwise = otherwise & other
+    return Truth(decided, otherwise) if decided_by else Truth(otherwise, decided)
+
+
+def _computes(expr: Expr) -> bool:
+    """Whether a function or an operator is inside, which may fail for some rows."""
+    return isinstance(expr, Call | Conditional) or any(map(_computes, operands(expr)))
+
+
+def _known(expr: Expr, rows: Rows, run: Run) -> Mask:
+    """For each row whether a value is not null."""
+    if is_constant(expr):
+        return np.full(rows.count, constant_value(expr, run) is not None)
+    if isinstance(expr, Column) and not expr.type.nullable:
+        return np.ones(rows.count, np.bool_)
+    return as_mask(evaluate(expr, rows, run).is_valid())
+
+
+def _holds_null(items: Expr, rows: Rows, run: Run) -> Mask:
+    """For each row whether a list holds a null."""
+    if is_constant(items):
+        listed = constant_value(items, run)
+        return np.full(rows.count, isinstance(listed, tuple) and None in listed)
+    return holds_item(evaluate(items, rows, run), lambda values, _: ~as_mask(values.is_valid()))
+
+
+# --- computed values --------------------------------------------------------------------------------------------------
+
+
+def _object(call: Call, rows: Rows, run: Run) -> pa.Array:
+    """Nodes or edges as structs of their id, type, ends and properties; null where a variable stands for nothing.
+
+    The first argument names the properties, whose values are the last ones.
+    """
+    names = constant_value(call.arguments[0], run)
+    assert isinstance(names, tuple)
+    columns = [evaluate(part, rows, run) for part in call.arguments[1:]]
+    own, values = columns[: len(columns) - len(names)], columns[len(columns) - len(names) :]
+    properties = pa.array([{}] * rows.count, pa.struct([]))
+    if names:
+        properties = pa.StructArray.from_arrays(values, names=list(map(str, names)))
+    shown = ["id", "type", "from", "to"][: len(own)]
+    return pa.StructArray.from_arrays([*own, properties], names=[*shown, "properties"], mask=own[0].is_null())
+
+
+def _call(call: Call, rows: Rows, run: Run) -> pa.Array:
+    columns = [evaluate(argument, rows, run) for argument in call.arguments]
+    constants = {
+        place: constant_value(argument, run) for place, argument in enumerate(call.arguments) if is_constant(argument)
+    }
+    types = [argument.type for argument in call.arguments]
+    given = Arguments(columns, types, constants, call.type, rows.count, run.now)
+    try:
+        return whole(KERNELS[call.function](given))
+    except (ValueError, OverflowError) as problem:
+        raise evaluation_error(f"{_reason(problem)} in `{render_expr(call)}`", call.place) from None
+
+
+def _reason(problem: Exception) -> str:
+    """What a kernel says; Arrow's own words only where ours do not cover the case."""
+    return str(problem).split("\n", 1)[0]
+
+
+def _conditional(expr: Conditional, rows: Rows, run: Run) -> pa.Array:
+    """Each value is computed for the rows that take it."""
+    kind = arrow_type(expr.type)
+    open_ = np.arange(rows.count)
+    places, parts = [], []
+    for condition, value in zip(expr.conditions, expr.values, strict=True):
+        some = rows.take(open_)
+        taken = holds(condition, some, run)
+        places.append(open_[taken])
+        parts.append(evaluate(value, some.filter(taken), run).cast(kind, safe=False))
+        open_ = open_[~taken]
+    places.append(open_)
+    parts.append(evaluate(expr.otherwise, rows.take(open_), run).cast(kind, safe=False))
+    return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places), kind="stable")))
+
+
+def constant_value(expr: Expr, run: Run) -> PlainValue:
+    """The plain value of an expression that is the same for every row."""
+    if isinstance(expr, TypedValue | Parameter | Now):
+        return run.value(expr)
+    return plain_values(evaluate(expr, Rows(1), run), expr.type)[0]
+
+
+def plain_values(column: pa.Array, kind: PropType) -> list[PlainValue]:
+    """The values of a column as literals have them: a date is its number of days, a datetime its milliseconds."""
+    if kind.scalar is Scalar.DATE:
+        column = column.cast(pa.list_(pa.int32()) if kind.is_list else pa.int32())
+    elif kind.scalar is Scalar.DATETIME:
+        column = column.cast(pa.list_(pa.int64()) if kind.is_list else pa.int64())
+    return [tuple(value) if isinstance(value, list) else value for value in column.to_pylist()]
+
+
+def is_constant(expr: Expr) -> bool:
+    """Whether an expression is the same for every row."""
+    if isinstance(expr, TypedValue | Parameter | Now):
+        return True
+    return isinstance(expr, Call | Conditional) and all(map(is_constant, operands(expr)))
+
+
+def plain(value: PlainValue) -> str | int | float | bool | None:
+    """A value that is known to be no list."""
+    assert not isinstance(value, tuple)
+    return value
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": python.eq,
+    "!=": python.ne,
+    "<": python.lt,
+    "<=": python.le,
+    ">": python.gt,
+    ">=": python.ge,
+}
+
+# --- comparisons ------------------------------------------------------------------------------------------------------
+
+
+def _compare(compare: Compare, rows: Rows, run: Run) -> Mask:
+    left, operator, right = compare.left, compare.operator, compare.right
+    if is_constant(left) and is_constant(right):
+        return np.full(rows.count, _compare_constants(constant_value(left, run), operator, constant_value(right, run)))
+    if is_constant(left):
+        left, operator, right = right, EXCHANGED[operator], left
+    if left.type.is_vector:
+        # Only a pattern compares vectors, and only for equality.
+        return _equal_vectors(evaluate(left, rows, run), constant_value(right, run))
+    orders_truth = left.type.scalar is Scalar.BOOL and operator not in ("=", "!=")
+    if is_constant(right) and not orders_truth:
+        coerced = coerce(left.type, operator, plain(constant_value(right, run)))
+        return compare_constant(evaluate(left, rows, run), coerced)
+    return compare_columns(evaluate(left, rows, run), operator, evaluate(right, rows, run), left.type, right.type)
+
+
+def _equal_vectors(column: pa.FixedSizeListArray, wanted: PlainValue) -> Mask:
+    mask = np.zeros(len(column), np.bool_)
+    if isinstance(wanted, tuple):
+        given = column.is_valid()
+        vectors = column.filter(given).flatten().to_numpy(zero_copy_only=False).reshape(-1, len(wanted))
+        mask[as_mask(given)] = (vectors == np.array(wanted, np.float32)).all(axis=1)
+    return mask
+
+
+def _compare_constants(left: Any, operator: str, right: Any) -> bool:
+    return left is not None and right is not None and bool(_OPERATORS[operator](left, right))
+
+
+# --- lists ------------------------------------------------------------------------------------------------------------
+
+
+def _member(member: Member, rows: Rows, run: Run) -> Mask:
+    items, item = member.items, member.item
+    if is_constant(items):
+        listed = constant_value(items, run)
+        if listed is None:
+            return np.zeros(rows.count, np.bool_)
+        assert isinstance(listed, tuple)
+        return _is_one_of(item, listed, rows, run)
+    column = evaluate(items, rows, run)
+    if is_constant(item):
+        coerced = coerce(items.type.element(), "=", plain(constant_value(item, run)))
+        if isinstance(coerced, Nothing):
+            return np.zeros(rows.count, np.bool_)
+        return holds_item(column, lambda values, _: compare_constant(values, coerced))
+    wanted = evaluate(item, rows, run)
+    element = items.type.element()
+    return holds_item(
+        column, lambda values, owners: compare_columns(values, "=", wanted.take(owners), element, item.type)
+    )
+
+
+def _is_one_of(item: Expr, listed: tuple[PlainValue, ...], rows: Rows, run: Run) -> Mask:
+    mask = np.zeros(rows.count, np.bool_)
+    if is_constant(item):
+        value = constant_value(item, run)
+        mask[:] = value is not None and value in listed
+        return mask
+    column = evaluate(item, rows, run)
+    wanted = listed_values(item.type, listed)
+    if pa.types.is_floating(column.type):
+        # By value: 0 equals -0.
+        column = pc.add(column, pa.scalar(0, column.type))
+    return as_mask(pc.is_in(column, value_set=wanted, skip_nulls=True))
+
+
+def listed_values(kind: PropType, listed: tuple[PlainValue, ...]) -> pa.Array:
+    """The values of a list that a column of this type can be equal to, in its own type."""
+    return coerce_items(kind, [plain(value) for value in listed])
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
+def _substring(substring: Substring, rows: Rows, run: Run) -> Mask:
+    if is_constant(substring.part) and not is_constant(substring.text):
+        part = constant_value(substring.part, run)
+        if part is None:
+            return np.zeros(rows.count, np.bool_)
+        return as_mask(pc.match_substring(evaluate(substring.text, rows, run), part))
+    text, part, known = _texts(substring.text, substring.part, rows, run)
+    return np.asarray(np.strings.find(text, part) >= 0) & known
+
+
+def _prefix(prefix: Prefix, rows: Rows, run: Run) -> Mask:
+    if is_constant(prefix.prefix) and not is_constant(prefix.text):
+        start = constant_value(prefix.prefix, run)
+        if start is None:
+            return np.zeros(rows.count, np.bool_)
+        return as_mask(pc.starts_with(evaluate(prefix.text, rows, run), start))
+    text, start, known = _texts(prefix.text, prefix.prefix, rows, run)
+    return np.asarray(np.strings.startswith(text, start)) & known
+
+
+def _suffix(suffix: Suffix, rows: Rows, run: Run) -> Mask:
+    if is_constant(suffix.suffix) and not is_constant(suffix.text):
+        end = constant_value(suffix.suffix, run)
+        if end is None:
+            return np.zeros(rows.count, np.bool_)
+        return as_mask(pc.ends_with(evaluate(suffix.text, rows, run), end))
+    text, end, known = _texts(suffix.text, suffix.suffix, rows, run)
+    return np.asarray(np.strings.endswith(text, end)) & known
+
+
+def _texts(left: Expr, right: Expr, rows: Rows, run: Run) -> tuple[Any, Any, Mask]:
+    """Two columns of text as numpy has them, and where both are known."""
+    columns = [evaluate(left, rows, run), evaluate(right, rows, run)]
+    known = as_mask(pc.and_(pc.is_valid(columns[0]), pc.is_valid(columns[1])))
+    texts = [np.array(pc.fill_null(column, "").to_pylist(), np.dtypes.StringDType()) for column in columns]
+    return texts[0], texts[1], known

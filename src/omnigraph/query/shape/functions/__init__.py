@@ -1,0 +1,22 @@
+"""The functions and operators of expressions over Arrow columns: one kernel for each name of the registry.
+
+A kernel gets the arguments as columns and, where an argument is the same for every row, its plain value. It raises ValueError
+with what is wrong; the caller names the expression. Unless the registry says otherwise, a null argument gives null.
+
+Each family of functions is a file with a table of its kernels: `numbers` (and operators), `texts`, `dates`, `lists`, `choices`
+(and conversions). `arguments` is what they share.
+"""
+
+from __future__ import annotations
+
+from omnigraph.query.shape.functions.arguments import Arguments, Kernel
+from omnigraph.query.shape.functions.choices import CHOICES
+from omnigraph.query.shape.functions.dates import DATES
+from omnigraph.query.shape.functions.lists import LISTS
+from omnigraph.query.shape.functions.numbers import NUMBERS
+from omnigraph.query.shape.functions.texts import TEXTS
+
+#: By name: the operators, and every function of the registry but those that are part of the plan (`if`, `id`, `type`).
+KERNELS: dict[str, Kernel] = {**NUMBERS, **TEXTS, **DATES, **LISTS, **CHOICES}
+
+__all__ = ["KERNELS", "Arguments", "Kernel"]

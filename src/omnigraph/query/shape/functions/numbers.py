@@ -1,0 +1,179 @@
+"""Kernels of operators and of functions on numbers; `+` and `-` also move dates and join texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.language.types import FLOATS, Scalar
+from omnigraph.query.shape.compare import as_mask
+from omnigraph.query.shape.functions.arguments import (
+    Arguments,
+    Kernel,
+    as_dates,
+    as_datetimes,
+    as_integers,
+    as_type,
+    by_numpy,
+)
+
+
+def _numbers(given: Arguments) -> list[pa.Array]:
+    """The arguments in the numeric type of the result."""
+    return [as_type(column, given.result) for column in given.columns]
+
+
+def _finite(result: pa.Array, *operands: pa.Array) -> pa.Array:
+    """A float result that did not overflow: it may be infinite only where an operand is."""
+    if pa.types.is_floating(result.type):
+        infinite = as_mask(pc.is_inf(result))
+        for operand in operands:
+            if infinite.any() and pa.types.is_floating(operand.type):
+                infinite &= ~as_mask(pc.is_inf(operand))
+        if infinite.any():
+            raise ValueError("the result is too large")
+    return result
+
+
+def _checked(compute: Callable[..., pa.Array], *operands: pa.Array) -> pa.Array:
+    try:
+        return _finite(compute(*operands), *operands)
+    except pa.ArrowInvalid:
+        raise ValueError("the result is outside the range of I64") from None
+
+
+def _add(given: Arguments) -> pa.Array:
+    scalars = [kind.scalar for kind in given.types]
+    if given.result.scalar is Scalar.STRING:
+        return pc.binary_join_element_wise(*given.columns, "")
+    if given.result.scalar is Scalar.DATE:
+        return as_dates(_checked(pc.add_checked, *(as_integers(column) for column in given.columns)))
+    if scalars[0] is Scalar.DATETIME:
+        return as_datetimes(_checked(pc.add_checked, *(as_integers(column) for column in given.columns)))
+    return _checked(pc.add_checked, *_numbers(given))
+
+
+def _subtract(given: Arguments) -> pa.Array:
+    if given.types[0].scalar in (Scalar.DATE, Scalar.DATETIME):
+        result = _checked(pc.subtract_checked, *(as_integers(column) for column in given.columns))
+        return {Scalar.DATE: as_dates, Scalar.DATETIME: as_datetimes}.get(given.result.scalar, _same)(result)
+    return _checked(pc.subtract_checked, *_numbers(given))
+
+
+def _same(column: pa.Array) -> pa.Array:
+    return column
+
+
+def _multiply(given: Arguments) -> pa.Array:
+    return _checked(pc.multiply_checked, *_numbers(given))
+
+
+def _refuse_zero(divisor: pa.Array, dividend: pa.Array) -> None:
+    """Division by zero is an error where both sides are known."""
+    zero = pc.and_(pc.equal(divisor, pa.scalar(0, divisor.type)), pc.is_valid(dividend))
+    if as_mask(zero).any():
+        raise ValueError("division by zero; `nullif(x, 0)` gives null instead")
+
+
+def _divide(given: Arguments) -> pa.Array:
+    dividend, divisor = (column.cast(pa.float64(), safe=False) for column in given.columns)
+    _refuse_zero(divisor, dividend)
+    return _finite(pc.divide(dividend, divisor), dividend, divisor)
+
+
+def _remainder(given: Arguments) -> pa.Array:
+    dividend, divisor = _numbers(given)
+    _refuse_zero(divisor, dividend)
+    return by_numpy(np.fmod, dividend.type, dividend, divisor)
+
+
+def _div(given: Arguments) -> pa.Array:
+    dividend, divisor = (column.cast(pa.int64()) for column in given.columns)
+    _refuse_zero(divisor, dividend)
+    return _checked(pc.divide_checked, dividend, divisor)
+
+
+def _negative(given: Arguments) -> pa.Array:
+    return _checked(pc.negate_checked, *_numbers(given))
+
+
+def _absolute(given: Arguments) -> pa.Array:
+    return _checked(pc.abs_checked, *_numbers(given))
+
+
+def _round(given: Arguments) -> pa.Array:
+    numbers = as_type(given[0], given.result)
+    digits = given[1].cast(pa.int64()) if len(given) > 1 else pa.array(np.zeros(given.count, np.int64))
+    places = pc.unique(digits.drop_null()).to_pylist()
+    whole = given.result.scalar not in FLOATS
+    if not places or (whole and min(places) >= 0):
+        return pc.if_else(pc.is_valid(digits), numbers, pa.scalar(None, numbers.type))
+    result = pa.nulls(len(numbers), numbers.type)
+    for place in places:
+        try:
+            rounded = pc.round(numbers, ndigits=max(min(place, 308), -308), round_mode="half_towards_infinity")
+        except pa.ArrowInvalid:
+            raise ValueError("the result is outside the range of I64") from None
+        result = pc.if_else(pc.fill_null(pc.equal(digits, place), False), rounded, result)
+    return result
+
+
+def _floor(given: Arguments) -> pa.Array:
+    return as_type(pc.floor(given[0]), given.result)
+
+
+def _ceil(given: Arguments) -> pa.Array:
+    return as_type(pc.ceil(given[0]), given.result)
+
+
+def _float_function(
+    compute: Callable[[npt.NDArray[Any]], npt.NDArray[Any]], allowed: Callable[[Any], Any] | None, wanted: str
+) -> Kernel:
+    def kernel(given: Arguments) -> pa.Array:
+        number = given[0].cast(pa.float64(), safe=False)
+        if allowed is not None and not as_mask(pc.fill_null(allowed(number), True)).all():
+            raise ValueError(wanted)
+        return _finite(by_numpy(compute, pa.float64(), number), number)
+
+    return kernel
+
+
+def _power(given: Arguments) -> pa.Array:
+    base, exponent = (column.cast(pa.float64(), safe=False) for column in given.columns)
+    result = by_numpy(np.power, pa.float64(), base, exponent)
+    undefined = as_mask(pc.is_nan(result))
+    for operand in (base, exponent):
+        undefined &= ~as_mask(pc.is_nan(operand))
+    if undefined.any():
+        raise ValueError("a negative number has no fractional power")
+    return _finite(result, base, exponent)
+
+
+def _sign(given: Arguments) -> pa.Array:
+    return pc.sign(given[0]).cast(pa.int64(), safe=False)
+
+
+NUMBERS: dict[str, Kernel] = {
+    "+": _add,
+    "-": _subtract,
+    "*": _multiply,
+    "/": _divide,
+    "%": _remainder,
+    "negative": _negative,
+    "div": _div,
+    "abs": _absolute,
+    "round": _round,
+    "floor": _floor,
+    "ceil": _ceil,
+    "sqrt": _float_function(np.sqrt, lambda x: pc.greater_equal(x, 0.0), "a negative number has no square root"),
+    "power": _power,
+    "exp": _float_function(np.exp, None, ""),
+    "ln": _float_function(np.log, lambda x: pc.greater(x, 0.0), "only a positive number has a logarithm"),
+    "log10": _float_function(np.log10, lambda x: pc.greater(x, 0.0), "only a positive number has a logarithm"),
+    "sign": _sign,
+}

@@ -1,0 +1,1 @@
+"""Following edges: adjacency, searches, shortest paths and counts of paths."""
