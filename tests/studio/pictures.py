@@ -93,7 +93,7 @@ def prepare(view: str, page: Page) -> None:
         page.evaluate("scrollTo(0, 0)")
     if view == "history":
         page.get_by_text("Ada had a birthday").click()
-        page.wait_for_load_state("networkidle")
+        expect(page.locator(".before-after")).to_be_visible()
 
 
 def main(folder: Path) -> None:

@@ -41,7 +41,15 @@ export function SchemaPicture({ counts }: { counts: Record<string, number> }) {
         </defs>
         {drawn.edges().map((edge) => {
           const about = drawn.edge(edge) as { points: { x: number; y: number }[]; x: number; y: number };
-          const points = about.points;
+          const points = about.points.map((point) => ({ ...point }));
+          // A box with loops below it is lower than the room it has: lines begin and end at the box itself.
+          if (!isNarrow) {
+            for (const [point, name] of [[points[0], edge.v], [points[points.length - 1], edge.w]] as const) {
+              const box = drawn.node(name) as { y: number; height: number };
+              const top = box.y - box.height / 2;
+              point.y = Math.min(Math.max(point.y, top + 9), top + BOX - 9);
+            }
+          }
           const middle = points.slice(1, -1);
           let path = `M${points[0].x} ${points[0].y}`;
           if (middle.length) {

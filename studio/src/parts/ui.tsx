@@ -127,7 +127,7 @@ export function Value({ value, most = 300 }: { value: unknown; most?: number }) 
 }
 
 function isVector(value: unknown): value is number[] {
-  return Array.isArray(value) && value.length > 8 && value.every((each) => typeof each === "number");
+  return Array.isArray(value) && value.length > 5 && value.every((each) => typeof each === "number");
 }
 
 export function Tabs<T extends string>({ of, now, pick, label }: { of: [T, string][]; now: T; pick: (name: T) => void; label: string }) {
