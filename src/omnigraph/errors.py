@@ -535,4 +535,4 @@ class DeadlineExceeded(OmnigraphError):
 
 
 class Cancelled(OmnigraphError):
-    """A query was stopped from another thread."""
+    """A query was stopped from another thread, or a job by who had begun it."""
