@@ -25,6 +25,7 @@ from omnigraph.spark.failures import job_failure
 from omnigraph.spark.options import SparkOptions, refuse_unknown_engine
 from omnigraph.spark.session import Session, is_running, spark_session
 from omnigraph.spark.settings import is_local
+from omnigraph.watching import SPARK_JOB, happened
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -135,6 +136,7 @@ class OnSpark:
     ) -> list[R]:
         if not specs:
             return []
+        happened(SPARK_JOB)
         what = f"{task.__module__}.{task.__qualname__}"
         shown = f"{self.label}: {stage or task.__qualname__}" if self.label else stage or what
         outcomes = self._outcomes(_Task(task), list(enumerate(specs)), display, what, shown)
