@@ -79,7 +79,8 @@ def decode_body(operation: Operation, content: bytes) -> Any:
 
 
 def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
+    # A word such as JSON stays as it is.
+    return text if text[:2].isupper() else text[:1].lower() + text[1:]
 
 
 def body_limit(operation: Operation, limits: Limits) -> int:
