@@ -518,7 +518,7 @@ class ChangeFeedGap(OmnigraphError):
 
 
 class SparkFailed(OmnigraphError):
-    """Spark could not be started or lost a job. `kind`: java, start, connect, worker, lost, task, results or unseen."""
+    """Spark could not be started or lost a job. `kind`: java, start, connect, stopped, worker, lost, task, results or unseen."""
 
     def __init__(self, message: str, *, kind: str, detail: str | None = None) -> None:
         super().__init__(message)
@@ -535,4 +535,4 @@ class DeadlineExceeded(OmnigraphError):
 
 
 class Cancelled(OmnigraphError):
-    """A query was stopped from another thread."""
+    """A query was stopped from another thread, or a job by who had begun it."""

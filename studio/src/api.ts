@@ -1,5 +1,6 @@
 // The HTTP API as Studio uses it: requests with the tab's token, errors as one line, and whether the server is reached.
 import { signal } from "@preact/signals";
+import { parse, stringify } from "./json";
 
 const LIBRARY = "application/vnd.omnigraph+json";
 const TOKEN = "omnigraph.token";
@@ -39,6 +40,18 @@ export interface Asked {
   accept?: string;
 }
 
+/** A key under which the server does a request once, however often it is sent. */
+export function newKey(): string {
+  return crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+}
+
+/** Milliseconds after which a request without an answer makes Studio look whether the server is still there. */
+const PATIENCE = 5_000;
+/** Milliseconds that the server has to say that it lives; it is asked twice before it is taken for gone. */
+const PULSE = 4_000;
+/** Requests by POST that only read. */
+const READING = /\/(?:query|compare|lint|explain|schema\/plan)$/;
+
 export async function request(method: string, path: string, asked: Asked = {}): Promise<Response> {
   const address = new URL(path, location.origin);
   for (const [name, value] of Object.entries(asked.query ?? {}))
@@ -47,24 +60,20 @@ export async function request(method: string, path: string, asked: Asked = {}): 
   if (token.value) headers.Authorization = `Bearer ${token.value}`;
   let content = asked.raw;
   if (asked.body !== undefined) {
-    content = JSON.stringify(asked.body);
+    content = stringify(asked.body);
     headers["Content-Type"] = "application/json";
   } else if (asked.type) headers["Content-Type"] = asked.type;
-  let answer: Response;
-  try {
-    answer = await fetch(address, { method, headers, body: content, signal: asked.signal, cache: "no-store" });
-  } catch (problem) {
-    if ((problem as Error).name === "AbortError") throw problem;
-    lostConnection();
-    throw new ApiError("The server can not be reached. Studio goes on when it is back.", 0, {});
-  }
+  const body = asked.body as { dry_run?: boolean; options?: { dry_run?: boolean } } | undefined;
+  const isReading = method === "GET" || READING.test(path) || !!body?.dry_run || !!body?.options?.dry_run;
+  const isRepeatable = isReading || "Idempotency-Key" in headers;
+  const answer = await reach(address, { method, headers, body: content, cache: "no-store" }, isRepeatable, asked.signal);
   if (answer.ok) {
     needsToken.value = null;
     return answer;
   }
   let told: Record<string, any> = {};
   try {
-    told = await answer.json();
+    told = parse(await answer.text()) as Record<string, any>;
   } catch {
     told = {};
   }
@@ -73,41 +82,81 @@ export async function request(method: string, path: string, asked: Asked = {}): 
   throw new ApiError(message, answer.status, told);
 }
 
+/**
+ * Send a request. A connection that breaks, or that is silent while the server does not answer anything else either, is lost:
+ * a request that may be repeated (it reads, or it has an idempotency key) is sent again when the server is back.
+ */
+async function reach(address: URL, init: RequestInit, isRepeatable: boolean, outer?: AbortSignal): Promise<Response> {
+  for (;;) {
+    const stop = new AbortController();
+    const forward = () => stop.abort(outer?.reason);
+    if (outer?.aborted) forward();
+    outer?.addEventListener("abort", forward);
+    let isDone = false;
+    const watch = setInterval(async () => {
+      if ((await isAlive()) || isDone || (await isAlive()) || isDone) return;
+      void lostConnection();
+      stop.abort();
+    }, PATIENCE);
+    try {
+      return await fetch(address, { ...init, signal: stop.signal });
+    } catch {
+      if (outer?.aborted) throw new DOMException("cancelled", "AbortError");
+      void lostConnection();
+      if (!isRepeatable) throw new ApiError(LOST, 0, {});
+    } finally {
+      isDone = true;
+      clearInterval(watch);
+      outer?.removeEventListener("abort", forward);
+    }
+    await untilBack(outer);
+  }
+}
+
+const LOST = "The connection was lost before the server answered. When it is back, look whether this was done, then try again.";
+
+async function isAlive(): Promise<boolean> {
+  try {
+    await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(PULSE) });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export async function ask<T = any>(method: string, path: string, asked: Asked = {}): Promise<T> {
   const answer = await request(method, path, asked);
   return parse(await answer.text()) as T;
 }
 
-const UNSAFE = /([:[,]\s*)(-?\d{16,})(?=\s*[,\]}])/g;
+let isLooking = false;
+let waiters: (() => void)[] = [];
 
-/** JSON with integers beyond 2^53 kept as they are written, as texts; inside of strings nothing is touched. */
-export function parse(text: string): unknown {
-  if (!/\d{16}/.test(text)) return JSON.parse(text);
-  const pieces = text.split(/("(?:[^"\\]|\\.)*")/);
-  for (let at = 0; at < pieces.length; at += 2)
-    pieces[at] = pieces[at].replace(UNSAFE, (whole, lead, digits) =>
-      Number.isSafeInteger(Number(digits)) ? whole : `${lead}"${digits}"`,
-    );
-  return JSON.parse(pieces.join(""));
-}
-
-let waiting: ReturnType<typeof setTimeout> | null = null;
-
-function lostConnection(): void {
+/** The server is not there: say so, and look for it until it is. */
+async function lostConnection(): Promise<void> {
   isOffline.value = true;
-  if (waiting !== null) return;
-  const look = async () => {
-    try {
-      await fetch("/healthz", { cache: "no-store" });
-      waiting = null;
-      isOffline.value = false;
-      cameBack.value += 1;
-    } catch {
-      waiting = setTimeout(look, 1500);
-    }
-  };
-  waiting = setTimeout(look, 1500);
+  if (isLooking) return;
+  isLooking = true;
+  do await new Promise((go) => setTimeout(go, 1_500));
+  while (!(await isAlive()));
+  isLooking = false;
+  isOffline.value = false;
+  cameBack.value += 1;
+  const all = waiters;
+  waiters = [];
+  for (const go of all) go();
 }
+
+/** Wait until the server is back, or until the caller gives up. */
+export function untilBack(outer?: AbortSignal): Promise<void> {
+  return new Promise((go, fail) => {
+    if (!isOffline.value) return go();
+    waiters.push(go);
+    outer?.addEventListener("abort", () => fail(new DOMException("cancelled", "AbortError")));
+  });
+}
+
+addEventListener("offline", () => void lostConnection());
 
 /** Exchange the one-time key of `omnigraph studio` for its token. The key is taken out of the address first. */
 export async function takeKey(): Promise<void> {
@@ -229,4 +278,5 @@ export interface Permissions {
   read_only: boolean;
   branch: string;
   may: Record<string, boolean>;
+  why_not: Record<string, string>;
 }

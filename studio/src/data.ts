@@ -1,7 +1,7 @@
 // Data of a view: asked when what it depends on changes, cancelled when the view goes, asked again after a lost connection.
 import { signal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, ask, cameBack, token, type BranchStanding, type Catalog, type Permissions } from "./api";
+import { ApiError, ask, cameBack, isOffline, token, type BranchStanding, type Catalog, type Permissions } from "./api";
 import { base, branch, route } from "./route";
 
 export interface Data<T> {
@@ -26,6 +26,7 @@ export function useData<T>(load: (signal: AbortSignal) => Promise<T>, depends: u
   useEffect(() => {
     if (failed.current) again((n) => n + 1);
   }, [back]);
+
   useEffect(() => {
     const stop = new AbortController();
     set((was) => ({ ...was, isLoading: true }));
@@ -58,20 +59,24 @@ export function may(action: string): boolean {
 /** What all views of a graph share. */
 export function useGraph(): Data<boolean> {
   const graph = route.value.graph;
+  // Each branch has a schema of its own; a commit is read with the names that main has now.
+  const on = branch.value ?? "main";
   return useData(
     async (signal) => {
       if (!graph) return false;
       const [about, standing, named] = await Promise.all([
-        ask<Catalog>("GET", `${base.value}/catalog`, { signal }),
+        ask<Catalog>("GET", `${base.value}/catalog`, { query: { branch: on === "main" ? null : on }, signal }),
         ask<{ branches: BranchStanding[] }>("GET", `${base.value}/branches/status`, { signal }),
         ask<{ tags: Record<string, string> }>("GET", `${base.value}/tags`, { signal }).catch(() => ({ tags: {} })),
       ]);
       catalog.value = about;
       branches.value = standing.branches;
+      seenHeads.value = headsOf(standing.branches);
+      news.value = [];
       tags.value = named.tags;
       return true;
     },
-    [graph],
+    [graph, on],
   );
 }
 
@@ -85,6 +90,48 @@ export function usePermissions(): void {
     },
     [graph, on],
   );
+}
+
+/** The newest commit of each branch when this tab last looked at everything; null before that. */
+const seenHeads = signal<string | null>(null);
+/** What others have changed since then: the branches with their newest commits. */
+export const news = signal<BranchStanding[]>([]);
+
+function headsOf(all: BranchStanding[]): string {
+  return JSON.stringify(all.map((each) => [each.name, each.head.id]));
+}
+
+/** Everything that is shown is asked for again. */
+export function lookAgain(): void {
+  news.value = [];
+  changed.value += 1;
+}
+
+/** Milliseconds between two looks at what others do, while somebody sees the page. */
+const LOOK = 8_000;
+
+/** Look now and then whether somebody else has changed the graph; also finds out that the connection is lost. */
+export function useNews(): void {
+  const graph = route.value.graph;
+  useEffect(() => {
+    if (!graph) return;
+    seenHeads.value = null;
+    news.value = [];
+    const timer = setInterval(async () => {
+      if (document.hidden || isOffline.value) return;
+      const known = seenHeads.value;
+      const told = await ask<{ branches: BranchStanding[] }>("GET", `${base.value}/branches/status`).catch(() => null);
+      // What this tab has done meanwhile is no news.
+      if (!told || known === null || known !== seenHeads.value || route.value.graph !== graph) return;
+      const before = new Map<string, string>(JSON.parse(known));
+      const fresh = told.branches.filter((each) => before.get(each.name) !== each.head.id);
+      if (fresh.length || told.branches.length !== before.size) {
+        branches.value = told.branches;
+        news.value = fresh;
+      }
+    }, LOOK);
+    return () => clearInterval(timer);
+  }, [graph]);
 }
 
 export async function loadGraphs(): Promise<void> {

@@ -1,9 +1,11 @@
 // Values, times and sizes as texts. What a graph holds is only ever shown as text.
+import { stringify } from "./json";
+
 export function text(value: unknown): string {
   if (value === null || value === undefined) return "null";
   if (typeof value === "string") return value;
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
-  return JSON.stringify(value);
+  if (typeof value === "object") return stringify(value);
+  return String(value);
 }
 
 export function short(value: unknown, most = 120): string {
@@ -46,6 +48,30 @@ export function number(count: number): string {
 
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${number(count)} ${count === 1 ? one : many}`;
+}
+
+const KINDS: Record<string, string> = {
+  init: "The graph was made",
+  load: "Data was loaded",
+  mutation: "Data was changed",
+  merge: "A branch was merged",
+  revert: "A commit was taken back",
+  cherry_pick: "A commit was applied",
+  rebase: "The branch was brought up to date",
+  schema: "The schema was changed",
+  schema_apply: "The schema was changed",
+  maintenance: "Files and indexes were tended",
+};
+
+/** What a commit is called: its message, else what kind of commit it is. */
+export function titleOf(commit: { message: string | null; kind: string }): string {
+  // Whole ids make a title unreadable; the commit itself shows them.
+  return commit.message?.replace(/\b[0-9A-HJKMNP-TV-Z]{26}\b/g, brief) || (KINDS[commit.kind] ?? commit.kind.replaceAll("_", " "));
+}
+
+/** A kind of commit as a word. */
+export function kindOf(commit: { kind: string }): string {
+  return commit.kind.replaceAll("_", "-");
 }
 
 /** An id that fits into a line; the whole one is its title. */

@@ -2,7 +2,7 @@
 import { render, type ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { needsToken, takeKey, token } from "./api";
-import { graphs, loadGraphs, useGraph, usePermissions } from "./data";
+import { graphs, loadGraphs, useGraph, useNews, usePermissions } from "./data";
 import { Shell, startTheme, TokenForm } from "./parts/shell";
 import { Empty, Link, Loading, Problem, Shown } from "./parts/ui";
 import { addressOf, open, route } from "./route";
@@ -53,6 +53,7 @@ function Now() {
 function Graph() {
   const shared = useGraph();
   usePermissions();
+  useNews();
   return (
     <Shell>
       <Shown of={shared}>{() => <Now />}</Shown>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import orjson
 import pytest
 
 import omnigraph as og
+from omnigraph.changes.filter import Filter
 from omnigraph.errors import BadRequest, ChangeCursorRejected
 from tests.changes.test_commit_changes import made
 from tests.mutation.org_graph import call, org_graph
@@ -79,6 +81,35 @@ def test_a_batch_has_at_most_so_many_commits(graph: og.Graph, tmp_path: Path) ->
         most: Any = wrong
         with pytest.raises(BadRequest, match="max_commits_per_trigger is a number from 1 on"):
             graph.spark_changes(max_commits_per_trigger=most)
+
+
+def test_a_large_commit_is_read_by_several_tasks(
+    graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from omnigraph.changes import stream
+
+    begin = graph.changes().cursor
+    assert begin is not None
+    people = [f"s{number:03}" for number in range(40)]
+    graph.load([{"type": "Staff", "data": {"handle": name, "level": 1}} for name in people])
+    graph.load([{"edge": "Mentors", "from": a, "to": b} for a, b in pairwise(people)])
+    call(graph, "drop_staff", "s007")
+    track = graph._watch.identities()
+    feed = stream.Stream(graph._context.root, track, "main", Filter(None, None, None), begin)
+    whole = [feed.rows(task) for task in feed.tasks(begin, feed.newest())]
+    assert len(whole) == 3
+    monkeypatch.setattr(stream, "CHANGES_PER_TASK", 10)
+    tasks = feed.tasks(begin, feed.newest())
+    assert len(tasks) == 4 + 4 + 1
+    told = [
+        sorted(row["id"] for batches in some for batch in batches for row in batch.to_pylist())
+        for some in (
+            whole,
+            [feed.rows(task) for task in tasks],
+        )
+    ]
+    assert told[0] == told[1]
+    assert len(told[0]) == 40 + 39 + 3
 
 
 def test_where_a_stream_can_not_begin(graph: og.Graph) -> None:

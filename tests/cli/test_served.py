@@ -261,7 +261,6 @@ def test_writes_say_where_and_who(write: Run, served: Served, tmp_path: Path) ->
         "source": "b",
         "target": "main",
         "outcome": "fast_forward",
-        "level": "entity",
         "actor_id": "default",
     }
     (tmp_path / "rows.jsonl").write_text('{"type": "Person", "data": {"name": "fay"}}\n')
@@ -393,7 +392,7 @@ def test_the_shell_on_a_server(write: Run, served: Served, monkeypatch: pytest.M
         ),
         (
             ("load", "--data", "r.jsonl", "--mode", "append", "--spark-master", "local"),
-            "--spark-master and --spark-conf",
+            "--spark-master, --spark-conf and --spark-ship-package",
         ),
         (("export", "--format", "parquet", "--out", "x"), "a served export is one stream of JSON lines"),
         (("optimize",), "`optimize` is a direct (storage-native) command and needs direct storage access"),

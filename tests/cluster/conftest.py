@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from omnigraph.spark.executors import active_executors
-from omnigraph.spark.session import Session, spark_session, stop_session
+from omnigraph.spark.session import Session, stop_session
 from tests.cluster.standalone import HOSTS, Cluster, running_cluster
+from tests.spark.classic import classic_session
 
 CONF = {
     "spark.cores.max": "2",
@@ -44,7 +45,7 @@ class Running:
             # Its executors may all have gone to the other worker, and stay there.
             stop_session()
         while True:
-            found = spark_session(master=self._cluster.url, conf=CONF)
+            found = classic_session(master=self._cluster.url, conf=CONF)
             hosts = sorted(one.host for one in active_executors(found.context))
             if hosts == sorted(HOSTS):
                 return found

@@ -21,7 +21,7 @@ from tests.spark import tasks
     [
         pytest.param(
             lambda: str(Path(sys.base_prefix, "bin", f"python3.{sys.version_info[1]}")),
-            "has no module 'omnigraph'; run `pip install omnigraph` there, or set PYSPARK_PYTHON",
+            "has no module 'omnigraph'; run `pip install omnigraph` on the workers, send it along with --spark-ship-package",
             id="without this package",
             marks=pytest.mark.long,
         ),

@@ -259,7 +259,7 @@ def test_cluster_commands_on_the_command_line(tmp_path: Path, capsys: Capsys, mo
     (folder / "cluster.yaml").write_text("version: 2")
     invalid = call(capsys, "cluster", "validate")
     assert (invalid.code, invalid.out) == (1, "cluster config invalid\n")
-    assert call(capsys, "cluster", "plan", "--server", "http://x").code == 2
+    assert call(capsys, "cluster", "status", "--server", "http://x").code == 2
 
 
 def test_a_graph_of_a_cluster_is_not_changed_beside_it(cluster: Path, capsys: Capsys) -> None:

@@ -18,6 +18,7 @@ from omnigraph.cluster.applied import read_applied
 from omnigraph.cluster.config import read_config
 from omnigraph.cluster.diagnostics import Findings
 from omnigraph.cluster.layout import Place, place_at
+from omnigraph.cluster.sources import Folder
 from omnigraph.errors import Denied
 from omnigraph.server.settings import Settings
 from omnigraph.server.state import open_state
@@ -45,7 +46,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 def place_of(folder: Path) -> Place:
-    return place_at(read_config(folder, Findings()).root)
+    return place_at(read_config(Folder(folder), Findings()).root)
 
 
 def done(capsys: Capsys, folder: Path, *arguments: str) -> dict[str, Any]:

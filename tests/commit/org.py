@@ -15,9 +15,9 @@ import pyarrow as pa
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN, Lineage, ManifestState, TableEntry
 from omnigraph.commit.protocol import Step, TableEffect, Write, execute
-from omnigraph.commit.rollforward import COMMIT_KIND
 from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.updates import SchemaIs
+from omnigraph.commit.writers import WRITERS
 from omnigraph.graph.lifecycle import connect, create
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.storage.tables.staged import stage_append, stage_delete, stage_index, stage_upsert
@@ -126,7 +126,7 @@ def accepted(state: ManifestState) -> SchemaIs:
 
 
 def lineage(kind: Kind = Kind.MUTATION, actor: str | None = "act-test", merged_parent: str | None = None) -> Lineage:
-    return Lineage(new_ulid(), now_micros(), COMMIT_KIND[kind], actor, merged_parent)
+    return Lineage(new_ulid(), now_micros(), WRITERS[kind].commit_kind, actor, merged_parent)
 
 
 def write(

@@ -7,8 +7,9 @@ from itertools import chain, combinations_with_replacement, product
 
 import pytest
 
-from omnigraph.commit.classify import Class, Decision, Mode, Observed, classify, decide, mode_of
+from omnigraph.commit.classify import Class, Decision, Observed, classify, decide, mode_of
 from omnigraph.commit.sidecar import Kind, PlannedTable
+from omnigraph.commit.writers import Mode
 
 C = Class
 

@@ -47,8 +47,29 @@ def test_what_is_joined_stands_nearer() -> None:
 def test_lines_between_the_same_marks_do_not_lie_on_each_other() -> None:
     marks = (Mark("a", "a", "g"), Mark("b", "b", "g"))
     lines = (Line("a", "b", "1"), Line("a", "b", "2"), Line("b", "a", "3"), Line("a", "a", "4"), Line("a", "a", "5"))
-    labels = [way.label for _, way in ways(place(Picture("p", marks, lines)))]
-    assert all(dist(one, other) > 10 for one, other in combinations(labels, 2))
+    drawn = [way for _, way in ways(place(Picture("p", marks, lines)))]
+    middles = [way.at(0.5) for way in drawn]
+    assert all(dist(one, other) > 10 for one, other in combinations(middles, 2))
+    assert all(way.label is not None for way in drawn)
+
+
+def test_names_of_lines_lie_on_no_mark_and_on_no_other_name() -> None:
+    """Forty marks around two of them, as when a topic is explored."""
+    marks = tuple(Mark(str(at), f"mark {at:04}", "g") for at in range(42))
+    lines = tuple(Line(str(at), str(40 + at % 2), "About") for at in range(40))
+    placed = place(Picture("hubs", marks, lines))
+    names = [way.label for _, way in ways(placed) if way.label is not None]
+    assert len(names) >= 36
+    assert all(abs(x - other_x) > 30 or abs(y - other_y) > 12 for (x, y), (other_x, other_y) in combinations(names, 2))
+    for x, y in names:
+        assert all(dist((x, y - 4), where) > RADIUS for where in placed.places.values())
+
+
+def test_a_picture_lies_across() -> None:
+    """A chain of marks, which no page has room for when it stands."""
+    marks = tuple(Mark(str(at), str(at), "g") for at in range(6))
+    placed = place(Picture("chain", marks, tuple(Line(str(at), str(at + 1), "next") for at in range(5))))
+    assert placed.width > 2 * placed.height
 
 
 def test_svg_has_every_mark_and_line() -> None:

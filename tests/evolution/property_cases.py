@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from tests.evolution.case import Case, refused
-from tests.evolution.people import BEFORE, KNOWS, changed, person
+from tests.evolution.people import ADA, BEFORE, BEN, CY, KNOWS, Row, changed, person
+
+WITHOUT_NULLS = "node T { k: String @key n: I32? t: String? }"
+OLD = 'query w() { insert Person { name: "dov", code: 9, age: 5000000000 } }'
+
+
+def with_age(*ages: int) -> list[Row]:
+    return [row | {"age": age} for row, age in zip((ADA, BEN, CY), ages, strict=True)]
+
+
+def with_code(*codes: str) -> list[Row]:
+    return [row | {"code": code} for row, code in zip((ADA, BEN, CY), codes, strict=True)]
+
 
 PROPERTY_CASES = [
     # --- properties that come ------------------------------------------------------------------------------------------
@@ -159,7 +171,9 @@ PROPERTY_CASES = [
     Case(
         "rename-and-retype",
         person('years: I64? @rename_from("age")', without=["age"]),
-        ("rename_property", *refused("OG-MF-106")),
+        ("rename_property", "widen"),
+        {"node:Person": changed(renamed={"age": "years"})},
+        write='query w() { insert Person { name: "dov", code: 9, years: 5000000000 } }',
     ),
     Case(
         "rename-from-nothing",
@@ -182,17 +196,62 @@ PROPERTY_CASES = [
         {"node:Person": changed(n=3)},
         write='query w() { insert Person { name: "dov" } }',
     ),
-    Case("nullable-to-required", person("age: I32"), refused("OG-MF-104")),
+    Case("nullable-to-required", person("age: I32"), refused("OG-MF-104"), empty_steps=("add_constraint",)),
     Case(
         "nullable-to-required-with-default",
         person("age: I32 @default(1)"),
-        (*refused("OG-MF-104"), "update_property_metadata"),
+        ("fill_nulls", "add_constraint", "update_property_metadata"),
+        {"node:Person": with_age(30, 5, 1)},
+        empty_steps=("add_constraint", "update_property_metadata"),
+        write='query w() { insert Person { name: "dov", code: 9 } }',
     ),
-    Case("widen-number", person("age: I64?"), refused("OG-MF-106")),
+    Case(
+        "nullable-to-required-of-an-edge",
+        BEFORE.replace("since: Date?", "since: Date"),
+        refused("OG-MF-104"),
+        empty_steps=("add_constraint",),
+    ),
+    Case(
+        "nullable-to-required-without-nulls",
+        WITHOUT_NULLS.replace("n: I32?", "n: I32"),
+        ("add_constraint",),
+        {"node:T": [{"id": "a", "k": "a", "n": 1, "t": "x"}, {"id": "b", "k": "b", "n": 2, "t": "y"}]},
+        before=WITHOUT_NULLS,
+        load='query l() { insert T { k: "a", n: 1, t: "x" } insert T { k: "b", n: 2, t: "y" } }',
+    ),
+    Case("widen-number", person("age: I64?"), ("widen",), write=OLD),
+    Case("widen-to-float", person("age: F64?"), ("widen",)),
+    Case("widen-to-text", person("code: String"), ("widen",), {"node:Person": with_code("1", "2", "3")}),
+    Case(
+        "widen-and-relax",
+        person("code: String?"),
+        ("widen", "remove_constraint"),
+        {"node:Person": with_code("1", "2", "3")},
+        write='query w() { insert Person { name: "dov" } }',
+    ),
+    Case(
+        "widen-and-fill",
+        person("age: I64 @default(7)", "code: I64?", "n: I32 @default(3)"),
+        ("add_property", "widen", "fill_nulls", "add_constraint", "remove_constraint", "update_property_metadata"),
+        {"node:Person": [row | {"n": 3} for row in with_age(30, 5, 7)]},
+        empty_steps=("add_property", "widen", "add_constraint", "remove_constraint", "update_property_metadata"),
+    ),
+    Case(
+        "widen-a-rule",
+        person("age: I64? @index @range(age, 0..100)", "code: String @unique"),
+        ("widen", "widen", "add_constraint", "add_constraint", "add_constraint"),
+        {"node:Person": with_code("1", "2", "3")},
+    ),
     Case("narrow-number", person("code: I32"), refused("OG-MF-106")),
     Case("number-to-text", person("age: String?"), refused("OG-MF-106")),
     Case("scalar-to-list", person("bio: [String]?"), refused("OG-MF-106")),
-    Case("text-to-enum", person("bio: enum(one, two)?"), refused("OG-MF-106")),
+    Case("text-to-enum", person("bio: enum(one, two)?"), ("add_constraint",)),
+    Case(
+        "text-to-enum-with-others",
+        person("bio: enum(two)?"),
+        refused("OG-MF-106"),
+        empty_steps=("add_constraint",),
+    ),
     Case("enum-to-text", person("mood: String?"), refused("OG-MF-106")),
     Case(
         "other-dimension",
@@ -201,7 +260,12 @@ PROPERTY_CASES = [
         before="node V { k: String @key vec: Vector(2)? }",
         load='query l() { insert V { k: "a" } }',
     ),
-    Case("retype-and-require", person("age: I64"), (*refused("OG-MF-106"), *refused("OG-MF-104"))),
+    Case(
+        "widen-and-require",
+        person("age: I64"),
+        ("widen", *refused("OG-MF-104")),
+        empty_steps=("widen", "add_constraint"),
+    ),
     Case(
         "widen-enum",
         person("mood: enum(glad, sad, calm)?"),
@@ -209,7 +273,17 @@ PROPERTY_CASES = [
         write='query w() { insert Person { name: "dov", code: 4, mood: "calm" } }',
     ),
     Case("reorder-enum", person("mood: enum(sad, glad)?"), ()),
-    Case("narrow-enum", person("mood: enum(glad)?"), refused("OG-MF-106")),
-    Case("rename-a-variant", person("mood: enum(glad, blue)?"), refused("OG-MF-106")),
-    Case("widen-and-narrow-enum", person("mood: enum(glad, calm, wild)?"), refused("OG-MF-106")),
+    Case("narrow-enum", person("mood: enum(glad)?"), refused("OG-MF-106"), empty_steps=("narrow_enum",)),
+    Case(
+        "rename-a-variant",
+        person("mood: enum(glad, blue)?"),
+        refused("OG-MF-106"),
+        empty_steps=("narrow_enum", "extend_enum"),
+    ),
+    Case(
+        "narrow-by-an-unused-value",
+        person("mood: enum(glad, sad, wild)?"),
+        ("narrow_enum", "extend_enum"),
+        before=person("mood: enum(glad, sad, calm)?"),
+    ),
 ]

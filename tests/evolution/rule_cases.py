@@ -29,7 +29,7 @@ RULE_CASES = [
         "add-default-that-must-be-unique",
         person('nick: String @default("x") @unique'),
         ("add_property", "add_constraint"),
-        broken=("unique", "ben"),
+        broken=("unique", "cy"),
     ),
     Case(
         "add-default-that-is-unique-with-another",

@@ -107,7 +107,7 @@ TYPE_CASES = [
     ),
     Case(
         "one-refusal-refuses-all",
-        person("age: I64?", "nick: String?"),
+        person("age: String?", "nick: String?"),
         ("add_property", *refused("OG-MF-106")),
     ),
     # --- metadata ------------------------------------------------------------------------------------------------------

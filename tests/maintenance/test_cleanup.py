@@ -397,6 +397,20 @@ def test_forks_of_a_branch_whose_deletion_died(org: og.Graph) -> None:
     assert unreferenced(connect(org.uri)) == set()
 
 
+def test_the_states_are_read_once_however_many_tables_have_leftovers(org: og.Graph) -> None:
+    context = org._context
+    entries = list(context.manifest.load("main").tables.values())
+    assert len(entries) > 2
+    scans = []
+    for leftovers in (entries[:1], entries):
+        for entry in leftovers:
+            fork(context.tables, entry.location, entry.version, new_ulid())
+        before = context.manifest.scans
+        org.cleanup(keep=100)
+        scans.append(context.manifest.scans - before)
+    assert scans[1] <= scans[0]
+
+
 def test_a_fork_that_a_running_job_made_is_no_orphan(org: og.Graph) -> None:
     """A load forks a table before it stages rows for it, long before it publishes."""
     org.create_branch("work")

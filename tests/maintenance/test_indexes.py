@@ -14,8 +14,8 @@ import pytest
 import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.commit.protocol import execute
+from omnigraph.commit.writers import ENSURE_INDICES
 from omnigraph.graph.lifecycle import connect
-from omnigraph.maintenance.indexes import UNLOCKED_ATTEMPTS
 from omnigraph.query.search.analyser import INDEX_OPTIONS
 from omnigraph.storage.tables.commit import commit_staged
 from omnigraph.storage.tables.staged import stage_append
@@ -255,12 +255,12 @@ def test_after_some_conflicts_the_branch_is_held(org: og.Graph) -> None:
     def conflict() -> None:
         nonlocal passings
         passings += 1
-        if passings <= UNLOCKED_ATTEMPTS:
+        if passings <= ENSURE_INDICES.unlocked_attempts:
             raise og.errors.ExpectedVersionMismatch("moved", table_key=STAFF, expected=1, actual=2)
 
     with failpoints.armed("ensure_indices.pre_phase_a", conflict):
         report = org.ensure_indices()
-    assert passings == UNLOCKED_ATTEMPTS + 1
+    assert passings == ENSURE_INDICES.unlocked_attempts + 1
     assert org.head().id == report.commit
     assert len(index_folders(org, STAFF)) == len(published(org, STAFF).indices()) == 3
 

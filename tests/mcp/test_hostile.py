@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 import omnigraph as og
 from tests.mcp.agents import Agent, on_stdio, over_http
 from tests.mcp.conftest import Connect
-from tests.server.serving import ADD, ALL, serving, settings_of
+from tests.server.serving import ADD, ALL, SCHEMA, serving, settings_of
 
 #: Calls that are wrong, with the status and a part of the message.
 WRONG: list[tuple[str, dict[str, Any], int, str]] = [
@@ -257,3 +258,57 @@ def test_older_and_newer_clients(graph_template: Path, tmp_path: Path) -> None:
             with over_http(served.url, mode=mode) as agent:
                 assert agent.ask("query", query=ALL)["row_count"] == 2
                 assert "find" in agent.tools()
+
+
+#: Longer than anybody waits: three thousand people, three times.
+ENDLESS = (
+    "query q() { match { $a: Person  $b: Person  $c: Person  $a.name != $b.name  $b.name != $c.name } "
+    "return { count($a) as n } }"
+)
+
+
+@pytest.fixture
+def crowd(tmp_path: Path) -> Path:
+    rows = "".join(f'{{"type":"Person","data":{{"name":"p{number}"}}}}\n' for number in range(3000))
+    with og.init(tmp_path / "people.omni", SCHEMA) as graph:
+        graph.load(rows.encode())
+    return tmp_path / "people.omni"
+
+
+def test_calls_that_are_taken_back_end(crowd: Path) -> None:
+    """As many endless calls as there are threads: when the agent cancels them, the next call is answered."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "omnigraph", "mcp", str(crowd), "--timeout", "80000"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    def send(**message: object) -> None:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        process.stdin.flush()
+
+    told = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    send(id=0, method="initialize", params=told)
+    assert json.loads(process.stdout.readline())["id"] == 0
+    send(method="notifications/initialized")
+    for number in range(1, 9):
+        send(id=number, method="tools/call", params={"name": "query", "arguments": {"query": ENDLESS}})
+    time.sleep(2)
+    for number in range(1, 9):
+        send(method="notifications/cancelled", params={"requestId": number})
+    send(id=99, method="tools/call", params={"name": "query", "arguments": {"query": ALL, "limit": 1}})
+    while json.loads(process.stdout.readline())["id"] != 99:
+        pass
+    process.stdin.close()
+    assert process.wait() == 0
+
+
+def test_a_read_has_a_time_limit(crowd: Path) -> None:
+    with on_stdio(str(crowd), "--timeout", "0.5") as agent:
+        told = agent.refused("query", query=ENDLESS)
+        assert "0.5" in told["error"]
+        assert "Ask for less" in told["next"]

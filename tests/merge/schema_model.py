@@ -67,7 +67,8 @@ def merged(
     conflicts: set[tuple[str, str | None]] = set()
     known = schema.same.known(theirs.properties)
     for key in {key for state in states for key in state.items}:
-        row = _row(*(state.items.get(key) for state in states), known, strategy, by_property=by_property)
+        was, own, other = (state.items.get(key) for state in states)
+        row = _row(was, own, other, known, strategy, by_property=by_property)
         if isinstance(row, str):
             conflicts.add((row, key))
         elif row is not None:
@@ -161,7 +162,7 @@ def _sameness(base: State, ours: State, theirs: State) -> Same:
     def order(number: int) -> tuple[int, int]:
         return next((place for place, numbers in enumerate(used) if number in numbers), len(used)), number
 
-    chosen = {}
+    chosen: dict[int, int] = {}
     for group in groups:
         first, *others = sorted(group, key=order)
         chosen |= dict.fromkeys(others, first)

@@ -16,8 +16,9 @@ import pytest
 import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.graph.lifecycle import connect
-from omnigraph.merge import difference, execute
+from omnigraph.merge import difference
 from tests.commit.healthy import assert_healthy
+from tests.commit.limited import limit
 from tests.merge.graphs import do, everything, ids, named, shown
 
 CHILD = Path(__file__).with_name("crash_child.py")
@@ -133,8 +134,8 @@ def test_no_merge_loses_for_ever(graph: og.Graph) -> None:
     assert passed == [2]
 
 
-def test_without_restarts_it_is_a_typed_conflict(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "WRITE_RESTART_BUDGET", 0)
+def test_without_restarts_it_is_a_typed_conflict(graph: og.Graph) -> None:
+    limit(graph, restarts=0)
     do(graph, "feature", "put", "eli", 22)
     before = everything(graph, "feature")
     with meanwhile(lambda: do(graph, "main", "relevel", "ada", 31)), pytest.raises(og.errors.ReadSetChanged):

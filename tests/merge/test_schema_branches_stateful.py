@@ -200,10 +200,10 @@ class Branches:
             return
         gone = _chosen(things, number)
         items = {key: {own: value for own, value in row.items() if own != gone} for key, row in state.items.items()}
-        properties, types, members = (
-            {own: what for own, what in listed.items() if own != gone}
-            for listed in (state.properties, state.types, state.members)
+        properties, types = (
+            {own: name for own, name in named.items() if own != gone} for named in (state.properties, state.types)
         )
+        members = {own: those for own, those in state.members.items() if own != gone}
         self._apply(branch, State(properties, items, types, members, state.aliases))
 
     def _rename(self, branch: str, number: int, name: str) -> None:

@@ -10,6 +10,8 @@ import pytest
 import omnigraph as og
 from omnigraph.commit.updates import SchemaIs
 from omnigraph.graph.merging import Accepted
+from omnigraph.maintenance import workplace
+from omnigraph.maintenance.workplace import Workplace
 from omnigraph.merge import spread
 from omnigraph.merge.difference import open_difference
 from omnigraph.merge.judge import judge_table
@@ -18,7 +20,6 @@ from omnigraph.merge.part import Part, together
 from omnigraph.merge.plan import _Specs
 from omnigraph.merge.schemas import merge_states
 from omnigraph.merge.states import Sides
-from omnigraph.spark.runner import choose_runner
 from tests.merge.graphs import do, everything, named, write
 from tests.merge.test_matrix import CELLS, operate
 
@@ -29,7 +30,7 @@ def judged(part: Part) -> dict[str, Any]:
     return {
         "counts": (part.inserted, part.updated, part.deleted, part.identical, part.new_rows, part.changed_rows),
         "skipped": sorted(part.skipped.to_pylist()),
-        "marked": sorted(part.marked.tolist()),
+        "marked": part.marked.addresses().tolist(),
         "removed": sorted(part.removed.to_pylist()),
         "checked": sorted(rows, key=lambda row: row["id"]),
         "conflicts": sorted(named(part.conflicts), key=str),
@@ -54,9 +55,10 @@ def test_ranges_give_the_same_as_the_whole(graph: og.Graph, property_level: bool
         difference = open_difference(context, spec)
         whole = judge_table(difference)
         for count in (1, 2, 5, 100):
-            specs = spread.ranges(difference, count)
-            assert [part.until_id for part in specs[:-1]] == [part.after_id for part in specs[1:]]
-            assert all((low.until_id or "") < (high.until_id or "\U0010ffff") for low, high in pairwise(specs))
+            specs = spread.pieces(difference, count)
+            if specs[0].fragments is None:
+                assert [part.until_id for part in specs[:-1]] == [part.after_id for part in specs[1:]]
+                assert all((low.until_id or "") < (high.until_id or "\U0010ffff") for low, high in pairwise(specs))
             parts = [judge_table(open_difference(context, part)) for part in specs]
             assert judged(together([Part(), *parts])) == judged(whole)
 
@@ -91,25 +93,26 @@ def test_the_matrix_on_spark(graph: og.Graph, spark: Any, source: str, target: s
     assert everything(graph) == everything(graph, "other")
 
 
-def test_large_means_both_sides(graph: og.Graph, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With engine "auto", Spark is taken for a table that both sides have changed a lot, and for no other."""
+def test_large_is_what_a_job_is_worth(graph: og.Graph, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With engine "auto" and a session, a table is read and written by tasks from so many rows on, in at least two tasks."""
     asked: list[str] = []
 
-    def spy(engine: str, *args: Any, **options: Any) -> Any:
-        asked.append(engine)
-        return choose_runner(engine, *args, **options)
+    def spy(self: Workplace, rows: int, most_tasks: int) -> Any:
+        runner = runner_of(self, rows, most_tasks)
+        asked.append(type(runner).__name__)
+        return runner
 
-    monkeypatch.setattr(spread, "choose_runner", spy)
-    monkeypatch.setattr(spread, "LARGE_DELTA", 3)
+    runner_of = Workplace.runner
+    monkeypatch.setattr(Workplace, "runner", spy)
+    monkeypatch.setattr(workplace, "ROWS_FOR_A_JOB", 4)
     do(graph, "feature", "put", "eli", 1)
-    do(graph, "main", "put", "fay", 1)
     graph.merge("feature", dry_run=True)
     write(graph, "feature", *(f'insert Staff {{ handle: "q{number}", level: 1 }}' for number in range(4)))
-    graph.create_branch("other", base="feature")
-    write(graph, "other", *(f'insert Staff {{ handle: "r{number}", level: 1 }}' for number in range(4)))
     graph.merge("feature", dry_run=True)
-    graph.merge("other", into="feature", dry_run=True)
-    assert asked == ["local", "spark", "local"]
+    monkeypatch.setattr(spread, "IDS_PER_TASK", 2)
+    graph.merge("feature", dry_run=True)
+    graph.merge("feature", dry_run=True, engine="local")
+    assert asked == ["Inline", "Inline", "OnSpark", "Inline"]
 
 
 def test_an_unknown_engine(graph: og.Graph) -> None:

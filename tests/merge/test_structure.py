@@ -13,7 +13,7 @@ import pytest
 from lance import LanceOperation
 
 import omnigraph as og
-from omnigraph.merge import difference, effects, judge
+from omnigraph.merge import difference, judge, writing
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import write_rows
@@ -171,7 +171,7 @@ def test_a_large_delta_is_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     if diverged:
         write(graph, "main", 'insert P { name: "p0003", v: [1.0, 2.0, 3.0, 3.0] }', 'insert P { name: "q" }')
     alive = Alive()
-    monkeypatch.setattr(effects, "write_rows", lambda table, data: write_rows(table, alive.watch(data)))
+    monkeypatch.setattr(writing, "write_rows", lambda table, data: write_rows(table, alive.watch(data)))
     result = graph.merge("feature")
     assert result.stats["inserted"] == (1999 if diverged else 2000)
     assert result.stats["identical"] == int(diverged)

@@ -18,8 +18,8 @@ import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.errors import Conflict, ExpectedVersionMismatch, PreconditionFailed, ReadSetChanged, ValidationError
 from omnigraph.graph.lifecycle import connect
-from omnigraph.mutation import execute
 from tests.commit.healthy import Picture, assert_healthy, assert_linear, picture
+from tests.commit.limited import limit
 from tests.mutation.org_graph import call, commit_of, content, ids, known_level, level, org_graph, pairs
 
 CHILD = Path(__file__).with_name("racing_child.py")
@@ -357,8 +357,8 @@ def test_a_condition_is_never_retried(graph: og.Graph) -> None:
     assert (error.value.expected, error.value.actual) == (head, graph.head().id)
 
 
-def test_no_budget_no_restart(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "WRITE_RESTART_BUDGET", 0)
+def test_no_budget_no_restart(graph: og.Graph) -> None:
+    limit(graph, restarts=0)
     with pytest.raises(ExpectedVersionMismatch):
         overtaken(lambda: call(graph, "put", "eve", 1), by=lambda: call(another(graph), "put", "fay", 2))
     assert ids(graph, "node:Staff")[-1] == "fay"

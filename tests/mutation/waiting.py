@@ -31,7 +31,8 @@ def publish_together(graph: og.Graph, calls: Sequence[Call], branch: str = "main
     threads = [threading.Thread(target=make, args=(place,)) for place in range(len(calls))]
     for number, thread in enumerate(threads, start=1):
         thread.start()
-        while len(queue._waiting) < number and thread.is_alive():
+        # One that can not wait with others is done at once.
+        while len(queue._waiting) + sum(not one.is_alive() for one in threads[:number]) < number:
             time.sleep(0.001)
     with queue._lock:
         queue._pass_on()

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-GRAPH_LIST = "graph_list"
+SERVER_ACTIONS = ("graph_list", "cluster_plan", "cluster_apply")
 
 
 @cache
@@ -44,7 +44,7 @@ def may_at_boundary(
     if bundle_text is not None:
         return may(bundle_text, actor, action, branch, target) is not None
     if mode == "open":
-        return action != GRAPH_LIST
+        return action not in SERVER_ACTIONS
     if mode == "tokens":
         return action == "read"
     return True

@@ -57,6 +57,10 @@ def rule(actions: str = "[read]", group: str = "g", more: str = "", rule_id: str
             policy(rule("[graph_list, read]")),
             "policy rule 'r' mixes the server-scoped action 'graph_list' with graph-scoped actions; split into separate rules",
         ),
+        (
+            policy(rule("[change, cluster_apply]")),
+            "policy rule 'r' mixes the server-scoped action 'cluster_apply' with graph-scoped actions; split into separate rules",
+        ),
     ],
 )
 def test_stable_texts(text: str, message: str) -> None:

@@ -131,7 +131,7 @@ def test_all_workers_serve_a_newer_revision_and_no_request_fails(cluster: Path, 
         running.client("t-ann") as following,
         ThreadPoolExecutor() as threads,
     ):
-        until(lambda: _ready_for_reload(running) == 2)
+        until(lambda: ready_for_reload(running) == 2)
         with following.stream("GET", "/graphs/team/changes/stream") as stream:
             events = stream.iter_lines()
             next(events)
@@ -162,7 +162,7 @@ def test_all_workers_serve_a_newer_revision_and_no_request_fails(cluster: Path, 
         assert not _told(running, "has ended with code")
 
 
-def _ready_for_reload(running: Process) -> int:
+def ready_for_reload(running: Process) -> int:
     """How many workers have taken SIGHUP over; one that still starts would be ended by it."""
     caught = [
         Path(f"/proc/{pid}/status").read_text().partition("SigCgt:")[2].split()[0]

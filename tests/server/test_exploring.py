@@ -28,6 +28,18 @@ def test_the_catalog_tells_types_functions_and_words(reading: Served) -> None:
     assert "match" in told["words"]
 
 
+def test_each_branch_has_the_catalog_of_its_own_schema(served: Served) -> None:
+    served.post("/branches", {"name": "wider"})
+    source = served.get("/schema").json()["schema_source"] + "\nnode City { name: String @key }"
+    served.post("/schema/apply?branch=wider", {"schema_source": source})
+    names = {each["name"] for each in served.get("/catalog?branch=wider").json()["types"]}
+    assert names - {each["name"] for each in served.get("/catalog").json()["types"]} == {"City"}
+    text = {"query": "query q() { match { $c: City } return { $c.name } }"}
+    assert served.post("/lint", text).json()["status"] == "error"
+    assert served.post("/lint", {**text, "branch": "wider"}).json()["status"] == "ok"
+    assert_error(served.get("/catalog?branch=none"), 404, "not_found", "branch 'none' not found")
+
+
 def test_lint_gives_places_and_parameters(reading: Served) -> None:
     source = "query q($n: String) { match { $p: Persn } return { $p.name } }"
     told = reading.post("/lint", {"query": source}).json()
@@ -146,6 +158,10 @@ def test_permissions_tell_what_is_allowed(served: Served) -> None:
         may = reader.get("/permissions").json()
         assert may["read_only"] is True
         assert {action for action, allowed in may["may"].items() if allowed} == {"read", "export", "invoke_query"}
+        assert may["why_not"]["change"] == "action 'change' on branch 'main' is not possible: this server is read-only"
+        assert may["why_not"].keys() == {action for action, allowed in may["may"].items() if not allowed}
+        # Only who administers the graph may ask about others.
+        assert_error(reader.get("/permissions?actor=bob"), 403, "forbidden", "read-only")
 
 
 @dataclass(frozen=True)
@@ -162,6 +178,8 @@ def test_permissions_tell_of_drafts_where_main_is_protected(served: Served) -> N
     graphs.healthy["people"] = replace(graphs.healthy["people"], access=DraftsOnly())
     may = served.get("/permissions").json()["may"]
     assert (may["change"], may["change_new_branch"], may["branch_merge"]) == (False, True, True)
+    other = served.get("/permissions?actor=bob").json()
+    assert (other["actor_id"], other["may"]["change"], other["why_not"]["change"]) == ("bob", False, "no")
 
 
 def test_rows_as_a_parquet_file(reading: Served) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 import threading
 import time
@@ -86,6 +87,27 @@ def test_a_body_that_ends_early(small: Served) -> None:
     head = f"POST /graphs/people/mutate HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 100\r\n\r\n"
     _raw(small, head.encode() + b'{"query": "').close()
     assert small.get("/snapshot").status_code == 200
+
+
+def test_no_request_hides_in_the_body_of_another(small: Served) -> None:
+    """A request with two lengths is refused, and what follows it on the connection is not answered."""
+    head = f"POST /graphs/people/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+    lengths = "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+    hidden = "0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    with _raw(small, (head + lengths + hidden).encode()) as connection:
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"Content-Length or Transfer-Encoding, not both" in answer
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize("path", ["/query", "/load", "/load/ndjson"])
+def test_compressed_bodies_are_refused(small: Served, path: str) -> None:
+    """Whatever they would unfold to."""
+    media = "application/x-ndjson" if path == "/load/ndjson" else "application/json"
+    headers = {"Content-Encoding": "gzip", "Content-Type": media}
+    answer = small.post(path, content=gzip.compress(b" " * 10_000), headers=headers)
+    assert_error(answer, 400, "bad_request", "the body of a request is not compressed")
 
 
 def test_admission_on_the_wire(small: Served) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
+from omnigraph.load.model import Progress
+from omnigraph.server.jobs import Job
 from tests.server.serving import ALL, Served, assert_error
 
 EVE = '{"type":"Person","data":{"name":"eve","age":3}}\n'
@@ -225,6 +227,24 @@ def test_a_job_that_fails(served: Served) -> None:
     assert "line 1: " in told["error"]["error"]
     # What can be told before the work begins is told at once.
     assert served.post("/load", {"data": 1}, headers=ASYNC).status_code == 400
+
+
+def test_a_job_is_cancelled(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = served.head()
+    note = Job.note
+
+    def cancelled_first(job: Job, progress: Progress) -> None:
+        served.http.delete(f"/graphs/people/jobs/{job.id}").raise_for_status()
+        note(job, progress)
+
+    monkeypatch.setattr(Job, "note", cancelled_first)
+    begun = served.post("/load/ndjson", content=EVE.encode(), headers=LINES | ASYNC)
+    told = ended(served, begun)
+    assert (told["state"], told["error"]["error"]) == ("failed", "the job was cancelled; nothing was written")
+    assert served.head() == head
+    # One that has ended is left as it is.
+    assert served.http.delete(begun.headers["location"]).json() == told
+    assert_error(served.http.delete("/graphs/people/jobs/01ARZ3NDEKTSV4RRFFQ69G5FAV"), 404, "not_found", "job")
 
 
 def test_a_job_is_followed(served: Served) -> None:

@@ -129,6 +129,8 @@ TABLE: dict[str, tuple[str, str, Any, list[Told]]] = {
     "ensure_indices": ("POST", "/ensure-indices", {}, [("admin", None, None)]),
     "optimize": ("POST", "/optimize", {"branch": "topic"}, [("admin", None, None)]),
     "cleanup": ("POST", "/cleanup", {"keep": 100}, [("admin", None, None)]),
+    "declaration_plan": ("POST", "//cluster/plan", {"files": {}}, [("cluster_plan", None, None)]),
+    "declaration_apply": ("POST", "//cluster/apply", {"files": {}}, [("cluster_apply", None, None)]),
     "list_graphs": ("GET", "//graphs", None, [("graph_list", None, None)]),
 }
 #: Operations about which no policy decides, with the reason.
@@ -137,10 +139,11 @@ UNDECIDED = {
     "ready": "graphs are named only to those who have a token",
     "openapi": "the document is the same for everybody",
     "metrics": "needs a token; numbers of the process, nothing of a graph",
-    "permissions": "everybody is told what they themselves may do",
+    "permissions": "everybody is told what they themselves may do; about others it needs `admin`",
     "mcp": "each call of a tool asks for what the tool needs; see tests/mcp/test_permissions.py",
     "job": "only who started the job finds it",
     "job_events": "only who started the job finds it",
+    "cancel_job": "only who started the job finds it",
 }
 #: What a forbidden request looks like where 403 would tell too much.
 HIDDEN = {"invoke_query": 404, "invoke_query_if_graph_commit": 404, "commit_changes": 404}

@@ -15,21 +15,22 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import KeyConflict, SparkFailed
-from omnigraph.spark.runner import Display, Inline, OnSpark, Runner, _Outcome, exactly_once
-from omnigraph.spark.session import spark_session
+from omnigraph.spark.jobs import Outcome, exactly_once
+from omnigraph.spark.runner import Display, Inline, OnSpark, Runner
 from tests.spark import tasks
+from tests.spark.classic import classic_session
 
 
 @pytest.fixture(params=["inline", "spark", "spark, one at once"])
 def runner(request: pytest.FixtureRequest) -> Runner:
     if request.param == "inline":
         return Inline()
-    return OnSpark(spark_session(), at_once=None if request.param == "spark" else 1)
+    return OnSpark(classic_session(), at_once=None if request.param == "spark" else 1)
 
 
 @pytest.fixture
 def on_spark() -> OnSpark:
-    return OnSpark(spark_session())
+    return OnSpark(classic_session())
 
 
 def test_results_are_in_the_order_of_the_specs(runner: Runner) -> None:
@@ -59,7 +60,7 @@ def test_a_display_that_raises_is_heard_after_the_job_and_changes_nothing(runner
 @pytest.mark.parametrize("places", [[0, 1], [0, 1, 1], [0, 1, 2, 2], [1, 2, 3]])
 def test_results_that_are_not_one_for_each_task_fail_the_job(places: list[int]) -> None:
     with pytest.raises(SparkFailed, match="results for 3 tasks of it, or one of them twice") as raised:
-        exactly_once([_Outcome(place) for place in places], 3, "it")
+        exactly_once([Outcome(place) for place in places], 3, "it")
     assert raised.value.kind == "results"
 
 
@@ -84,7 +85,7 @@ def test_tasks_run_in_workers_of_the_same_python(on_spark: OnSpark) -> None:
 
 
 def test_at_most_so_many_tasks_at_once(tmp_path: Path) -> None:
-    OnSpark(spark_session(), at_once=1).run(tasks.log_run, [(str(tmp_path), number) for number in range(4)])
+    OnSpark(classic_session(), at_once=1).run(tasks.log_run, [(str(tmp_path), number) for number in range(4)])
     spans = sorted(tuple(map(int, path.read_text().split())) for path in tmp_path.iterdir())
     assert len(spans) == 4
     assert all(earlier[1] <= later[0] for earlier, later in pairwise(spans))
@@ -114,19 +115,19 @@ def test_a_dead_java_is_a_clear_error_and_the_next_need_starts_another(on_spark:
     with pytest.raises(SparkFailed, match="Spark's Java process was lost") as raised:
         on_spark.run(tasks.square, [7])
     assert raised.value.kind == "lost"
-    revived = spark_session()
+    revived = classic_session()
     assert revived is not on_spark.session
     assert not gateway.scratch.path.exists()
     assert OnSpark(revived).run(tasks.square, [7]) == [49]
 
 
 def test_a_stopped_context_is_a_clear_error_and_the_next_need_starts_another() -> None:
-    session = spark_session()
+    session = classic_session()
     session.context.stop()
     with pytest.raises(SparkFailed) as raised:
         OnSpark(session).run(tasks.square, [7])
     assert raised.value.kind == "lost"
-    assert OnSpark(spark_session()).run(tasks.square, [7]) == [49]
+    assert OnSpark(classic_session()).run(tasks.square, [7]) == [49]
 
 
 @pytest.fixture

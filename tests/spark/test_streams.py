@@ -96,25 +96,19 @@ def test_what_is_no_stream_or_does_not_fit(graph: og.Graph, tmp_path: Path) -> N
     assert not (tmp_path / "c").exists()
 
 
-def killed_runs(graph: og.Graph, tmp_path: Path, *, batches: int, kills: int) -> None:
-    """Load a folder of files, one for each batch, by processes of which so many are killed at any time of their work."""
-    folder = tmp_path / "in"
-    for number in range(batches):
-        put(folder, number, {"name": f"p{number}a"}, {"name": f"p{number}b"})
-    arguments = [graph.uri, str(folder), str(tmp_path / "checkpoint"), "-"]
+def killed_runs(child_module: str, arguments: list[str], written: og.Graph, kills: int) -> None:
+    """Run processes that write a graph, of which so many are killed at any time of their work, until one comes to its end."""
     chance = random.Random(7)
     left = kills
     while True:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.stream_child", *arguments], stdout=subprocess.PIPE, text=True
-        )
+        child = subprocess.Popen([sys.executable, "-m", child_module, *arguments], stdout=subprocess.PIPE, text=True)
         assert child.stdout is not None
         assert child.stdout.readline() == "started\n"
         if left:
             left -= 1
-            before = len(graph.commits())
+            before = len(written.commits())
             # Somewhere behind at least one more commit, so that each run gets on.
-            while child.poll() is None and len(graph.commits()) == before:
+            while child.poll() is None and len(written.commits()) == before:
                 time.sleep(0.05)
             time.sleep(chance.random())
             child.send_signal(signal.SIGKILL)
@@ -122,15 +116,54 @@ def killed_runs(graph: og.Graph, tmp_path: Path, *, batches: int, kills: int) ->
             continue
         assert child.stdout.read() == "ended\n"
         assert child.wait() == 0
-        break
+        return
+
+
+def killed_loads(graph: og.Graph, tmp_path: Path, *, batches: int, kills: int) -> None:
+    """Load a folder of files, one for each batch."""
+    folder = tmp_path / "in"
+    for number in range(batches):
+        put(folder, number, {"name": f"p{number}a"}, {"name": f"p{number}b"})
+    arguments = [graph.uri, str(folder), str(tmp_path / "checkpoint"), "-"]
+    killed_runs("tests.spark.stream_child", arguments, graph, kills)
     assert names(graph) == sorted(f"p{number}{end}" for number in range(batches) for end in "ab")
     assert len(graph.commits()) == batches + 1
 
 
+def killed_copies(graph: og.Graph, tmp_path: Path, *, commits: int, kills: int) -> None:
+    """Copy the feed of a graph whose rows come and change, commit by commit, to a second graph."""
+    for number in range(commits):
+        rows = [{"name": f"p{number}", "age": 0}, {"name": f"p{number // 2}", "age": number}]
+        graph.load([{"type": "Person", "data": row} for row in rows], "merge")
+    second = og.init(tmp_path / "second.omni", SCHEMA)
+    arguments = [graph.uri, second.uri, str(tmp_path / "copy")]
+    killed_runs("tests.spark.copy_child", arguments, second, kills)
+    columns = ["id", "name", "age"]
+    first_rows, second_rows = (
+        sorted(one.snapshot().open("node:Person").read(columns).to_pylist(), key=lambda row: row["id"])
+        for one in (graph, second)
+    )
+    assert first_rows == second_rows
+    # One commit for each commit of the first, after that of `init`.
+    assert len(second.commits()) == commits + 1
+
+
 def test_a_killed_driver_neither_loses_nor_repeats_a_row(graph: og.Graph, tmp_path: Path) -> None:
-    killed_runs(graph, tmp_path, batches=3, kills=1)
+    killed_loads(graph, tmp_path, batches=3, kills=1)
 
 
+def test_a_copy_of_a_graph_stays_equal_when_its_driver_is_killed(graph: og.Graph, tmp_path: Path) -> None:
+    killed_copies(graph, tmp_path, commits=3, kills=1)
+
+
+# Eleven processes with a JVM each, and two hundred commits, take longer than any other test.
+@pytest.mark.timeout(0)
 @pytest.mark.long
 def test_two_hundred_batches_and_ten_kills(graph: og.Graph, tmp_path: Path) -> None:
-    killed_runs(graph, tmp_path, batches=200, kills=10)
+    killed_loads(graph, tmp_path, batches=200, kills=10)
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.long
+def test_two_hundred_commits_copied_and_ten_kills(graph: og.Graph, tmp_path: Path) -> None:
+    killed_copies(graph, tmp_path, commits=200, kills=10)

@@ -88,6 +88,12 @@ def prepare(view: str, page: Page) -> None:
         lines = "".join(json.dumps({"type": "Person", "data": one}) + "\n" for one in people).encode()
         payload: FilePayload = {"name": "people.jsonl", "mimeType": "text/plain", "buffer": lines}
         page.locator("input[type=file]").set_input_files(payload)
+        page.get_by_role("button", name="Load", exact=True).click()
+        expect(page.locator(".faults")).to_be_visible()
+        page.evaluate("scrollTo(0, 0)")
+    if view == "history":
+        page.get_by_text("Ada had a birthday").click()
+        expect(page.locator(".before-after")).to_be_visible()
 
 
 def main(folder: Path) -> None:
@@ -109,7 +115,8 @@ def main(folder: Path) -> None:
                     expect(page.locator("main h1")).to_be_visible()
                     page.wait_for_load_state("networkidle")
                     prepare(view, page)
-                    page.wait_for_timeout(1500)
+                    # Until pictures are laid out and what was said at the bottom is gone.
+                    page.wait_for_timeout(4000 if view == "explore" else 1500)
                     name = f"studio-{view}{'-dark' if theme == 'dark' else ''}.png"
                     page.screenshot(path=folder / name)
                     print(name, flush=True)

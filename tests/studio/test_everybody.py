@@ -173,8 +173,7 @@ def test_a_picture_can_be_dragged(reader: Studio) -> None:
     for step in range(20):
         page.mouse.move(box["x"] + 30 + step * 4, box["y"] + 30 + step * 2)
     page.mouse.up()
-    page.wait_for_timeout(200)
-    assert page.evaluate("window.studioPicture.frames()") > before
+    page.wait_for_function("before => window.studioPicture.frames() > before", arg=before)
 
 
 def test_studio_is_started_by_one_command(own: Served, tmp_path: Path) -> None:

@@ -159,22 +159,62 @@ def test_a_commit_is_picked_onto_another_branch(writer: Studio, own: Served) -> 
 
 
 def test_a_schema_change_is_planned_and_applied(writer: Studio, own: Served) -> None:
-    for branch in ("agent%2F1", "fix"):
-        own.http.delete(f"/graphs/team/branches/{branch}")
     page = writer.open("schema")
     editor = page.get_by_role("textbox", name="Schema")
     expect(editor).to_contain_text("node Person")
     source = own.http.get("/graphs/team/schema").json()["schema_source"]
-    editor.fill(source.replace("country: String?", "country: I32?"))
+    editor.fill(source.replace("country: String?", "country: Vector(3)?"))
     page.get_by_role("button", name="See what would happen").click()
-    expect(page.get_by_text("its type can not change from String to I32")).to_be_visible()
-    expect(page.get_by_role("button", name="Apply the schema")).to_be_disabled()
+    expect(page.get_by_text("its type can not change from String to Vector(3)")).to_be_visible()
+    expect(page.get_by_text("refused", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Apply the schema to main")).to_be_disabled()
     editor.fill(source.replace("country: String?", "country: String?  mayor: String?"))
     page.get_by_role("button", name="See what would happen").click()
     expect(page.get_by_text("1 step")).to_be_visible()
-    page.get_by_role("button", name="Apply the schema").click()
-    expect(page.get_by_text("The schema is applied")).to_be_visible()
+    page.get_by_role("button", name="Apply the schema to main").click()
+    expect(page.get_by_text("The schema of main is applied")).to_be_visible()
     assert "mayor" in own.http.get("/graphs/team/schema").json()["schema_source"]
+
+
+def test_each_branch_has_a_schema_of_its_own(writer: Studio, own: Served) -> None:
+    """Changed on a branch, seen there only, compared, and taken over by a merge."""
+    page = writer.open("schema?branch=fix")
+    editor = page.get_by_role("textbox", name="Schema")
+    expect(editor).to_contain_text("node Person")
+    editor.press("Control+End")
+    page.keyboard.insert_text("\nnode River { name: String @key }")
+    page.get_by_role("button", name="See what would happen").click()
+    page.get_by_role("button", name="Apply the schema to fix").click()
+    expect(page.get_by_text("The schema of fix is applied")).to_be_visible()
+    page = writer.open("overview?branch=fix")
+    expect(page.get_by_label("Node types").get_by_text("River")).to_be_visible()
+    page = writer.open("overview")
+    expect(page.get_by_label("Node types").get_by_text("Person")).to_be_visible()
+    expect(page.get_by_label("Node types").get_by_text("River")).to_have_count(0)
+    page = writer.open("compare?before=main&after=fix")
+    expect(page.get_by_role("heading", name="The schemas differ")).to_be_visible()
+    expect(page.locator(".steps")).to_contain_text("River")
+    page = writer.open("merge?source=fix&target=main")
+    expect(page.locator(".steps")).to_contain_text("River")
+    page.get_by_role("button", name="Merge fix into main").click()
+    expect(page.get_by_text("fix was merged into main")).to_be_visible()
+    assert "River" in own.http.get("/graphs/team/schema").json()["schema_source"]
+
+
+def test_a_conflict_of_schemas_is_settled(writer: Studio, own: Served) -> None:
+    source = own.http.get("/graphs/team/schema").json()["schema_source"]
+    for branch, kind in (("fix", "String"), ("main", "I32")):
+        changed = source.replace("country: String?", f"country: String?  mayor: {kind}?")
+        own.http.post(f"/graphs/team/schema/apply?branch={branch}", json={"schema_source": changed}).raise_for_status()
+    page = writer.open("merge?source=fix&target=main")
+    expect(page.get_by_text("mayor: String?", exact=True)).to_be_visible()
+    expect(page.get_by_text("mayor: I32?", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Merge fix into main")).to_be_disabled()
+    page.get_by_role("button", name="Use this schema").click()
+    expect(page.get_by_text("settled")).to_be_visible()
+    page.get_by_role("button", name="Merge fix into main").click()
+    expect(page.get_by_text("fix was merged into main")).to_be_visible()
+    assert "mayor: I32?" in own.http.get("/graphs/team/schema").json()["schema_source"]
 
 
 def test_a_schema_with_a_mistake_shows_its_place(writer: Studio) -> None:
@@ -188,7 +228,7 @@ def test_upkeep_says_what_it_would_gain_and_does_it(writer: Studio, own: Served)
     page = writer.open("upkeep")
     page.get_by_role("button", name="What would it gain?").click()
     page.get_by_role("button", name="Optimize now").click()
-    expect(page.get_by_text("The tables are optimized")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("The tables are optimized")).to_be_visible()
     page.get_by_role("button", name="What would it gain?").click()
     expect(page.get_by_text("nothing to do")).to_be_visible()
     page.get_by_role("button", name="What would go?").click()
@@ -216,6 +256,48 @@ def test_a_csv_file_is_mapped(writer: Studio, own: Served, tmp_path: Path) -> No
     found = ages(own, "load/staff")
     assert found["Xena, the first"] == 44
     assert found["Yann"] is None
+
+
+def test_a_row_of_a_table_is_mended_cell_by_cell(writer: Studio, own: Served, tmp_path: Path) -> None:
+    (tmp_path / "person.csv").write_text("name,age\nXena,900\n,20\nYann,21\n")
+    page = writer.open("load")
+    _load(page, tmp_path / "person.csv", "load/person")
+    expect(page.get_by_text("2 problems; nothing was written")).to_be_visible()
+    age = page.get_by_role("group", name="Row 1").get_by_label("age")
+    expect(age).to_have_attribute("aria-invalid", "true")
+    age.fill("90")
+    page.get_by_role("group", name="Row 2").get_by_label("name").fill("Zoe")
+    page.get_by_role("button", name="Load again").last.click()
+    expect(page.get_by_text("3 entities on")).to_be_visible()
+    found = ages(own, "load/person")
+    assert (found["Xena"], found["Zoe"], found["Yann"]) == (90, 20, 21)
+
+
+def test_the_graph_at_an_earlier_time(writer: Studio, own: Served) -> None:
+    """From any view by the picker at the top; then what has changed since."""
+    page = writer.open("overview")
+    page.wait_for_timeout(1200)
+    moment = page.evaluate("new Date(Date.now() - new Date().getTimezoneOffset() * 60000).toISOString().slice(0, 19)")
+    _change(own, 51)
+    writer.allowed.append("404")
+    page.get_by_label("Branch or commit").select_option("at a time…")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="A week ago").click()
+    dialog.get_by_role("button", name="Look at it").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("main has no commit that is so old")
+    dialog.get_by_label("Day and time").fill(moment)
+    dialog.get_by_role("button", name="Look at it").click()
+    expect(page.get_by_text("You look at the graph as it was")).to_be_visible()
+    page.get_by_role("link", name="Explore", exact=True).click()
+    page.get_by_label("Key or words").fill("ada")
+    page.get_by_label("Type", exact=True).select_option("Person")
+    page.get_by_role("button", name="Find", exact=True).click()
+    page.get_by_role("list", name="Found nodes").get_by_text("Ada").click()
+    expect(page.get_by_role("cell", name="36", exact=True)).to_be_visible()
+    page = writer.open("history")
+    page.get_by_text("Ada had a birthday").click()
+    page.get_by_role("link", name="Compare with now").click()
+    expect(page.get_by_role("cell", name="51", exact=True)).to_be_visible()
 
 
 def test_edges_come_from_a_tsv_file(writer: Studio, own: Served, tmp_path: Path) -> None:

@@ -57,11 +57,15 @@ class Appended(Delta):
         batch_rows: int | None = None,
         blobs: Blobs = "descriptors",
         after_id: str | None = None,
+        until_id: str | None = None,
+        few: bool | None = None,
     ) -> Iterator[DeltaBatch]:
-        """The inserts in id order, as one batch; only those whose id comes after `after_id`."""
+        """The inserts in id order, as one batch; only those whose id comes after `after_id` and not after `until_id`."""
         rows = self.rows if columns is None else self.rows.select([ID, *(name for name in columns if name != ID)])
         if after_id is not None:
             rows = rows.filter(pc.greater(rows[ID], after_id))
+        if until_id is not None:
+            rows = rows.filter(pc.less_equal(rows[ID], until_id))
         if rows.num_rows:
             nothing = rows.slice(0, 0)
             yield DeltaBatch(rows.take(pc.sort_indices(rows[ID])), nothing, nothing, nothing)

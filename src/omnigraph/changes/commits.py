@@ -14,6 +14,7 @@ from omnigraph.changes.delta import Delta
 from omnigraph.changes.diff import TablePair, moved_tables, table_changes
 from omnigraph.changes.filter import Filter
 from omnigraph.changes.model import Change, Changes, ChangeSet
+from omnigraph.changes.spans import Span, spans
 from omnigraph.changes.tokens import Position, position_of, read_position, rejected, seal, unseal
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN, Commit, Identity
@@ -60,6 +61,14 @@ class CommitChanges(ChangeSet):
         return told if self.next_page_token is None else told | {"next_page_token": self.next_page_token}
 
 
+@dataclass(frozen=True)
+class CommitPart:
+    """Some of what a commit did: to one table, to a span of its ids."""
+
+    identity: Identity
+    span: Span
+
+
 class CommitBlock:
     """The tables that a commit moved, opened; its changes can then be read from any place."""
 
@@ -93,8 +102,22 @@ class CommitBlock:
                     continue
                 if order == behind.order:
                     last_id = behind.last_id(delta)
-            for change in table_changes(pair, delta, self._wanted, after_id=last_id, batch_rows=batch_rows):
+            for change in table_changes(pair, delta, self._wanted, Span(last_id), batch_rows=batch_rows):
                 yield pair.identity, change
+
+    def parts(self, most_rows: int) -> list[CommitPart]:
+        """The tables that the commit moved, each in spans of ids of about so many rows."""
+        return [
+            CommitPart(pair.identity, span)
+            for pair, delta in self._deltas
+            for span in spans(delta.candidate_ids(), delta.candidates, -(-delta.candidates // most_rows))
+        ]
+
+    def changes_of(self, part: CommitPart) -> Iterator[Change]:
+        """The changes of one part, in id order."""
+        for pair, delta in self._deltas:
+            if pair.identity == part.identity:
+                yield from table_changes(pair, delta, self._wanted, part.span)
 
     def _opened(self, along: Along, pair: TablePair) -> Delta:
         try:

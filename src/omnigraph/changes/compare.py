@@ -17,6 +17,7 @@ from lance.blob import BlobType
 from omnigraph.storage.tables.blobs import EXTERNAL, blob_columns
 from omnigraph.storage.tables.table import Table
 from omnigraph.values.columns import PROPERTY_ID
+from omnigraph.values.widening import converted, fits
 
 _FIXED = ("id", "src", "dst")
 
@@ -109,8 +110,13 @@ def differing(before: pa.Table, after: pa.Table, names: Sequence[str], read_blob
 
 def _differ(old: pa.Array, new: pa.Array) -> Mask:
     if old.type != new.type:
-        # A property never changes its type; where a column did, only two nulls are alike.
-        return _mask(pc.or_(old.is_valid(), new.is_valid()))
+        if fits(new.type, old.type):
+            old, new = new, old
+        if not fits(old.type, new.type):
+            # A column of another kind: only two nulls are alike.
+            return _mask(pc.or_(old.is_valid(), new.is_valid()))
+        # A value that was widened is the same value.
+        old = _one_array(pa.chunked_array([converted(old, new.type)]))
     if pa.types.is_list(old.type) or pa.types.is_large_list(old.type) or pa.types.is_fixed_size_list(old.type):
         return _lists_differ(old, new)
     one_null = _mask(pc.xor(old.is_null(), new.is_null()))

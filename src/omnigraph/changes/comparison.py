@@ -18,6 +18,7 @@ from omnigraph.changes.delta import Delta
 from omnigraph.changes.diff import TablePair, by_name, moved_tables, table_changes
 from omnigraph.changes.filter import Filter
 from omnigraph.changes.model import Change
+from omnigraph.changes.spans import Span
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import ManifestState, identity_text
 from omnigraph.errors import BadRequest
@@ -143,5 +144,5 @@ def _behind(
                 continue
             is_reached, last_id = True, behind.last_id
         rows = max(limit + 1, _FEW_ROWS)
-        for change in table_changes(pair, delta, wanted, after_id=last_id, batch_rows=rows):
+        for change in table_changes(pair, delta, wanted, Span(last_id), batch_rows=rows):
             yield table, change

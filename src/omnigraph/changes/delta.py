@@ -77,19 +77,24 @@ _HELD_ROWS = 8192
 NO_CANDIDATES = pa.table({ID: pa.array([], pa.string()), ROW_ID: pa.array([], pa.uint64())})
 
 
-def candidate_ids(side: Rows | None, block_rows: int, after_id: str | None, *, few: bool) -> Iterator[pa.Table]:
-    """Ids and row ids in id order, in blocks. `few`: the reader is likely to need only the first of them."""
+def candidate_ids(
+    side: Rows | None, block_rows: int, after_id: str | None, until_id: str | None = None, *, few: bool
+) -> Iterator[pa.Table]:
+    """Ids and row ids after one id and up to another, in id order, in blocks.
+
+    `few`: the reader is likely to need only the first of them.
+    """
     if side is None:
         return
     behind = after_id
     if few and len(side) > MANY_BLOCKS * block_rows:
         for _ in range(FEW_BLOCKS):
-            block = smallest_ids(_behind(side, behind), block_rows)
+            block = smallest_ids(_between(side, behind, until_id), block_rows)
             yield block
             if block.num_rows < block_rows:
                 return
             behind = block[ID][-1].as_py()
-    yield from in_id_order(_behind(side, behind), block_rows=block_rows)
+    yield from in_id_order(_between(side, behind, until_id), block_rows=block_rows)
 
 
 def smallest_ids(batches: Iterable[pa.RecordBatch], count: int) -> pa.Table:
@@ -107,10 +112,16 @@ def _smallest(batches: list[pa.RecordBatch], count: int) -> pa.Table:
     return rows.take(pc.select_k_unstable(rows, count, [(ID, "ascending")]))
 
 
-def _behind(side: Rows, last_id: str | None) -> Iterator[pa.RecordBatch]:
+def _between(side: Rows, after_id: str | None, until_id: str | None) -> Iterator[pa.RecordBatch]:
     for batch in side.scan([ID]):
-        ids = batch.select([ID, ROW_ID])
-        yield ids if last_id is None else ids.filter(pc.greater(ids[ID], last_id))
+        yield within(batch.select([ID, ROW_ID]), after_id, until_id)
+
+
+def within(rows: pa.RecordBatch, after_id: str | None, until_id: str | None) -> pa.RecordBatch:
+    """The rows whose ids come after the first id and not after the second; None: there is no such bound."""
+    if after_id is not None:
+        rows = rows.filter(pc.greater(rows[ID], after_id))
+    return rows if until_id is None else rows.filter(pc.less_equal(rows[ID], until_id))
 
 
 #: How many ids are looked at together; fewer where rows carry blobs.
@@ -168,17 +179,19 @@ class Delta:
         batch_rows: int | None = None,
         blobs: Blobs = "descriptors",
         after_id: str | None = None,
+        until_id: str | None = None,
+        few: bool | None = None,
     ) -> Iterator[DeltaBatch]:
         """The changes in id order. `columns`: which columns images have, by their newest names; the id always.
 
-        `after_id`: only entities whose id comes after this one. `batch_rows`: how many ids are looked at together; given by
-        who reads only a few batches, which are then found without sorting all the others.
+        `after_id`, `until_id`: only entities whose id comes after the first and not after the second. `batch_rows`: how many
+        ids are looked at together. `few`: only a few batches are read, so they are found without sorting all the others; None:
+        where `batch_rows` is given.
         """
         wanted = None if columns is None else frozenset((ID, *columns))
         rows = batch_rows or (BATCH_ROWS_WITH_BLOBS if self._has_blobs(wanted) else BATCH_ROWS)
-        streams = [
-            candidate_ids(side, rows, after_id, few=batch_rows is not None) for side in (self.before, self.after)
-        ]
+        some = batch_rows is not None if few is None else few
+        streams = [candidate_ids(side, rows, after_id, until_id, few=some) for side in (self.before, self.after)]
         for old, new in id_ranges(streams, NO_CANDIDATES):
             batch = self._compare(old, new, wanted, blobs)
             if len(batch):
@@ -311,9 +324,13 @@ class OfSome(Delta):
         batch_rows: int | None = None,
         blobs: Blobs = "descriptors",
         after_id: str | None = None,
+        until_id: str | None = None,
+        few: bool | None = None,
     ) -> Iterator[DeltaBatch]:
         """The changes in id order, as `Delta.batches` tells them."""
-        for batch in self.of.batches(columns, batch_rows=batch_rows, blobs=blobs, after_id=after_id):
+        for batch in self.of.batches(
+            columns, batch_rows=batch_rows, blobs=blobs, after_id=after_id, until_id=until_id, few=few
+        ):
             inserted, updated_before, updated_after, deleted = (
                 table.filter(pc.is_in(table[ID], value_set=self.ids))
                 for table in (batch.inserted, batch.updated_before, batch.updated_after, batch.deleted)

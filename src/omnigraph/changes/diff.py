@@ -12,6 +12,7 @@ import pyarrow as pa
 from omnigraph.changes.delta import Delta, DeltaBatch, Side, table_delta
 from omnigraph.changes.filter import Filter
 from omnigraph.changes.model import Change, Changes, ChangeSet, Endpoints, Image, Kind, Op
+from omnigraph.changes.spans import EVERYTHING, Span
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import Identity, ManifestState, TableEntry, identity_text
 from omnigraph.values.render import plain, stored_kind
@@ -87,10 +88,10 @@ def diff(context: CommitContext, before: ManifestState, after: ManifestState, wa
 
 
 def table_changes(
-    pair: TablePair, delta: Delta, wanted: Filter, *, after_id: str | None = None, batch_rows: int | None = None
+    pair: TablePair, delta: Delta, wanted: Filter, span: Span = EVERYTHING, *, batch_rows: int | None = None
 ) -> Iterator[Change]:
-    """The wanted changes of one table in id order."""
-    for batch in delta.batches(blobs="values", after_id=after_id, batch_rows=batch_rows):
+    """The wanted changes of one table, or of a span of its ids, in id order."""
+    for batch in delta.batches(blobs="values", after_id=span.after_id, until_id=span.until_id, batch_rows=batch_rows):
         yield from filter(wanted.wants, _changes_of(pair, batch))
 
 

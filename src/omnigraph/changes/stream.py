@@ -1,6 +1,7 @@
 """The change feed as a Spark structured-streaming source: one row per change, offsets are cursors of the feed.
 
-Spark keeps the offsets in its checkpoint, so a query that was stopped goes on where it was. Each commit is a task of its own.
+Spark keeps the offsets in its checkpoint, so a query that was stopped goes on where it was. Each commit is a task of its own, and
+one with many changes is several: spans of ids of the tables that it moved.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pyarrow as pa
 
-from omnigraph.changes.commits import open_told
+from omnigraph.changes.commits import CommitPart, open_told
 from omnigraph.changes.filter import Filter
 from omnigraph.changes.model import Change
 from omnigraph.changes.track import Track, track_of
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit
-from omnigraph.spark.session import Session
+from omnigraph.spark.session import AnySession
 from omnigraph.storage.locks import BranchLocks
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.root import Root
@@ -32,6 +33,8 @@ NAME = "omnigraph_changes"
 #: Named so that Spark does not show it: it may hold credentials.
 _OPTION = "secret.feed"
 _BATCH_ROWS = 4096
+#: A commit that changes more entities than this is read by several tasks.
+CHANGES_PER_TASK = 100_000
 
 #: The columns of the stream. Images are JSON texts of the properties, null where there is none.
 _TEXTS_OF_COMMIT = ("commit_id", "branch", "parent_commit_id", "merged_parent_commit_id", "actor")
@@ -44,6 +47,14 @@ ROWS = pa.schema(
     ]
 )
 DDL = ", ".join(f"`{field.name}` {'timestamp' if field.name == 'authored_at' else 'string'}" for field in ROWS)
+
+
+@dataclass(frozen=True)
+class FeedTask:
+    """A commit of the feed, or a part of one, that one task reads; None: all of it."""
+
+    commit: str
+    part: CommitPart | None = None
 
 
 @dataclass(frozen=True)
@@ -111,13 +122,27 @@ class Stream:
         until = track.seen(end)
         return [] if until is None else [commit.id for commit in track.between(track.seen(begin), until)]
 
-    def rows(self, commit_id: str) -> Iterator[pa.RecordBatch]:
-        """The changes of one commit as rows."""
+    def tasks(self, begin: str, end: str) -> list[FeedTask]:
+        """What is read behind one cursor and up to another, in the order of the commits."""
         context = self._context()
-        commit = context.manifest.commit_near(commit_id, self.branch)
+        found: list[FeedTask] = []
+        for commit_id in self.commits(begin, end):
+            commit = context.manifest.commit_near(commit_id, self.branch)
+            if commit.changed is None or commit.changed.nodes + commit.changed.edges <= CHANGES_PER_TASK:
+                found.append(FeedTask(commit_id))
+                continue
+            parts = open_told(context, commit, self.wanted).parts(CHANGES_PER_TASK)
+            found += [FeedTask(commit_id, part) for part in parts]
+        return found
+
+    def rows(self, task: FeedTask) -> Iterator[pa.RecordBatch]:
+        """The changes of one commit, or of a part of it, as rows."""
+        context = self._context()
+        commit = context.manifest.commit_near(task.commit, self.branch)
         block = open_told(context, commit, self.wanted)
+        told = (change for _, change in block.changes()) if task.part is None else block.changes_of(task.part)
         waiting: list[Change] = []
-        for _, change in block.changes():
+        for change in told:
             waiting.append(change)
             if len(waiting) == _BATCH_ROWS:
                 yield _batch(commit, waiting)
@@ -126,7 +151,7 @@ class Stream:
             yield _batch(commit, waiting)
 
 
-def stream_frame(session: Session, stream: Stream) -> DataFrame:
+def stream_frame(session: AnySession, stream: Stream) -> DataFrame:
     """The stream as a data frame."""
     # Its classes load PySpark, so they are imported where one is made.
     from omnigraph.changes.stream_reader import ChangeSource

@@ -31,7 +31,7 @@ class ChangeSource(DataSource):
 
 
 class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Tells Spark how far the feed is, and reads one commit per partition."""
+    """Tells Spark how far the feed is, and reads a commit, or a part of a large one, per partition."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -48,8 +48,8 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"cursor": self._stream.end_of_batch(start["cursor"], self._last or self._stream.newest())}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return [InputPartition(commit) for commit in self._stream.commits(start["cursor"], end["cursor"])]
+        return [InputPartition(task) for task in self._stream.tasks(start["cursor"], end["cursor"])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        commit: Any = partition.value
-        return self._stream.rows(commit)
+        task: Any = partition.value
+        return self._stream.rows(task)

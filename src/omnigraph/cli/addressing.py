@@ -192,8 +192,10 @@ def open_graph(
         return open(target.uri, mode, actor=actor, spark=spark, storage_options=target.storage_options)
     from omnigraph.client.graph import remote_graph
 
-    if spark is not None and (spark.master is not None or spark.conf):
-        raise BadRequest("--spark-master and --spark-conf are for graphs on storage; a server has its own")
+    if spark is not None and (spark.master is not None or spark.conf or spark.ship_package):
+        raise BadRequest(
+            "--spark-master, --spark-conf and --spark-ship-package are for graphs on storage; a server has its own"
+        )
     return remote_graph(target.server.url, target.graph, target.server.token)
 
 

@@ -30,6 +30,7 @@ def backup(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
 ) -> None:
     """Copy a graph with all branches and history to TARGET, or bring the backup there up to date."""
     if len(places) > 2:
@@ -38,7 +39,7 @@ def backup(
     target = resolve_storage(context, places[0] if len(places) == 2 else None)
     if not dry_run:
         echo_write(settings, "backup", target)
-    graph = open_graph(target, "rw", settings.actor, spark=spark_of(spark_master, spark_conf))
+    graph = open_graph(target, "rw", settings.actor, spark=spark_of(spark_master, spark_conf, spark_ship_package))
     with counted_progress(settings.quiet) as progress:
         report = graph.backup(places[-1], engine=engine, progress=progress, dry_run=dry_run)
     if as_json:
@@ -71,6 +72,7 @@ def restore(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
 ) -> None:
     """Make a graph at URI, an empty place, of the backup at SOURCE."""
     import omnigraph
@@ -84,7 +86,7 @@ def restore(
             engine=engine,
             progress=progress,
             dry_run=dry_run,
-            spark=spark_of(spark_master, spark_conf),
+            spark=spark_of(spark_master, spark_conf, spark_ship_package),
         )
     if as_json:
         output.json(report.to_dict())

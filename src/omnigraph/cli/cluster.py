@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from omnigraph.cli import output
 from omnigraph.cli.commands import Group
 from omnigraph.cli.options import json_option, together
-from omnigraph.cli.scope import CLUSTER_ACTOR, CLUSTER_CONTROL
+from omnigraph.cli.scope import CLUSTER_ACTOR, CLUSTER_APPLY, CLUSTER_CONTROL, CLUSTER_PLAN
+from omnigraph.cli.servers import Server, server_at
 from omnigraph.cli.settings import Settings
 from omnigraph.errors import BadRequest
 
@@ -45,13 +46,14 @@ def validate(context: click.Context, config: str, as_json: bool) -> None:
     _end(context, outcome, as_json, lines)
 
 
-@cluster.command(scope=CLUSTER_CONTROL)
+@cluster.command(scope=CLUSTER_PLAN)
 @_options
 def plan(context: click.Context, config: str, as_json: bool) -> None:
-    """Show what applying the declaration would change."""
+    """Show what applying the declaration would change; with --server, in the cluster of that server."""
     from omnigraph.cluster import commands
 
-    outcome = commands.plan(Path(config))
+    server = _server(context)
+    outcome = commands.plan(Path(config)) if server is None else _asked(server, "plan", config)
     told = outcome.data
     lines = ["cluster plan failed"]
     if "changes" in told:
@@ -69,13 +71,17 @@ def plan(context: click.Context, config: str, as_json: bool) -> None:
     _end(context, outcome, as_json, lines)
 
 
-@cluster.command(scope=CLUSTER_ACTOR)
+@cluster.command(scope=CLUSTER_APPLY)
 @_options
 def apply(context: click.Context, config: str, as_json: bool) -> None:
-    """Make the cluster what the declaration says."""
+    """Make the cluster what the declaration says; with --server, the cluster of that server, which serves it then."""
     from omnigraph.cluster import commands
 
-    outcome = commands.apply(Path(config), context.ensure_object(Settings).actor)
+    server = _server(context)
+    if server is None:
+        outcome = commands.apply(Path(config), context.ensure_object(Settings).actor)
+    else:
+        outcome = _asked(server, "apply", config)
     told = outcome.data
     lines = ["cluster apply failed"]
     if "changes" in told:
@@ -86,6 +92,8 @@ def apply(context: click.Context, config: str, as_json: bool) -> None:
         lines.append(
             f"  state: revision {revision}, converged: {_word(told['converged'])}, written: {_word(told['state_written'])}"
         )
+        if "served_revision" in told:
+            lines.append(f"  served: revision {told['served_revision']}")
     _end(context, outcome, as_json, lines)
 
 
@@ -147,6 +155,37 @@ def force_unlock(context: click.Context, lock_id: str, config: str, as_json: boo
     outcome = commands.force_unlock(Path(config), lock_id)
     removed = outcome.data.get("lock_removed", False)
     _end(context, outcome, as_json, [f"removed lock {lock_id}" if removed else "the lock was not removed"])
+
+
+# --- the cluster of a server ------------------------------------------------------------------------------------------
+
+
+def _server(context: click.Context) -> Server | None:
+    """The server that is to do it, None when the storage of the cluster is worked on from here."""
+    settings = context.ensure_object(Settings)
+    address = settings.flags.get("server")
+    if address is None:
+        return None
+    if "as" in settings.flags:
+        raise BadRequest("`--as` is not allowed on a served write: the server takes the actor from the token")
+    return server_at(settings, address)
+
+
+def _asked(server: Server, verb: Literal["plan", "apply"], config: str) -> Outcome:
+    """What a server says to the declaration of a folder. One that is wrong by itself is not sent."""
+    from omnigraph.client.clusters import ask_cluster
+    from omnigraph.cluster import commands
+    from omnigraph.cluster.diagnostics import Diagnostic, Findings
+    from omnigraph.cluster.sources import Folder
+
+    source = Folder(Path(config))
+    checked = commands.validate(source)
+    if not checked.ok:
+        return commands.Outcome(source, checked.findings)
+    told = ask_cluster(server.url, server.token, verb, source.seen)
+    found = [Diagnostic(**diagnostic) for diagnostic in told.pop("diagnostics")]
+    kept = {name: value for name, value in told.items() if name not in ("ok", "config_dir")}
+    return commands.Outcome(source, Findings(found), kept)
 
 
 # --- what people see --------------------------------------------------------------------------------------------------

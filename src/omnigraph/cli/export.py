@@ -52,6 +52,7 @@ def export(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
     jsonl: bool,
 ) -> None:
     """Write the nodes and edges of a graph so that they load back to an equal one."""
@@ -59,7 +60,7 @@ def export(
     if jsonl:
         output.warn("`--jsonl` is what `omnigraph export` does; leave it out")
     settings = context.ensure_object(Settings)
-    graph = open_graph(resolve(context, uri), "ro", spark=spark_of(spark_master, spark_conf))
+    graph = open_graph(resolve(context, uri), "ro", spark=spark_of(spark_master, spark_conf, spark_ship_package))
     if out == "-" and format == "jsonl" and files == "one":
         for chunk in graph.export_chunks(branch=branch, snapshot=snapshot, types=types or None):
             output.data(chunk)

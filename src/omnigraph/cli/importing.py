@@ -54,6 +54,7 @@ def import_(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
     as_json: bool,
 ) -> None:
     """Make a new graph of an export of Neo4j: a proposed schema, and everything in one commit."""
@@ -87,7 +88,7 @@ def import_(
             schema=None if schema_path is None else _schema(schema_path),
             actor=settings.actor,
             engine=engine,
-            spark=spark_of(spark_master, spark_conf),
+            spark=spark_of(spark_master, spark_conf, spark_ship_package),
             progress=progress,
             **reading,
         )

@@ -130,6 +130,7 @@ def _load(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
     as_json: bool,
 ) -> None:
     refuse_both(type=type_name, edge=edge)
@@ -138,7 +139,7 @@ def _load(
     if mode == "overwrite":
         confirm_destruction(settings, f"{command} --mode overwrite", target, as_json=as_json)
     echo_write(settings, command, target)
-    graph = open_graph(target, "rw", settings.actor, spark=spark_of(spark_master, spark_conf))
+    graph = open_graph(target, "rw", settings.actor, spark=spark_of(spark_master, spark_conf, spark_ship_package))
     with shown_progress(settings.quiet) as progress, _with_a_way_on(mode, branch, base), warnings.catch_warnings():
         # What the library warns of is told below, once and in the form of all warnings.
         warnings.simplefilter("ignore", UserWarning)

@@ -15,8 +15,9 @@ from omnigraph.cli.options import positional_uri
 from omnigraph.cli.scope import DIRECT
 from omnigraph.cli.settings import Settings
 from omnigraph.cli.sources import read_source
-from omnigraph.cluster.config import FILE, ClusterConfig, read_config
+from omnigraph.cluster.config import GraphConfig, read_config
 from omnigraph.cluster.diagnostics import Findings, Stop
+from omnigraph.cluster.sources import FILE, Folder
 
 #: Folders that hold no sources of a person.
 _SKIPPED = {"node_modules", "__pycache__", "__manifest"}
@@ -65,20 +66,17 @@ def _in_cluster(folder: Path, queries: Path) -> Path | None:
     if not (folder / FILE).is_file():
         return None
     try:
-        config = read_config(folder, Findings())
+        config = read_config(Folder(folder), Findings())
     except Stop:
         return None
-    return next(
-        (folder / graph.schema for graph in config.graphs.values() if _lists(config, graph.graph_id, queries)), None
-    )
+    return next((folder / graph.schema for graph in config.graphs.values() if _lists(folder, graph, queries)), None)
 
 
-def _lists(config: ClusterConfig, graph_id: str, queries: Path) -> bool:
-    graph = config.graphs[graph_id]
+def _lists(folder: Path, graph: GraphConfig, queries: Path) -> bool:
     path = queries.resolve()
-    if graph.query_folder is not None and (config.folder / graph.query_folder).resolve() == path.parent:
+    if graph.query_folder is not None and (folder / graph.query_folder).resolve() == path.parent:
         return True
-    return any((config.folder / source.file).resolve() == path for source in graph.query_files)
+    return any((folder / source.file).resolve() == path for source in graph.query_files)
 
 
 def files_below(folders: list[Path], suffix: str) -> Iterator[Path]:

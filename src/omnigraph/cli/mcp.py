@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Who writes when nobody is named.
 AGENT = "agent"
+#: Seconds that a tool may read unless the caller says otherwise; as many as a request to a server has.
+READ_SECONDS = 30.0
 
 
 @click.command(cls=Command, scope=WRITE)
@@ -40,6 +42,12 @@ AGENT = "agent"
     metavar="N",
     help="The largest answer of a tool; 32768 unless given.",
 )
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True, max=86_400),
+    metavar="SECONDS",
+    help="The longest time of a tool that reads; 30 unless given.",
+)
 @click.pass_context
 def mcp(
     context: click.Context,
@@ -48,6 +56,7 @@ def mcp(
     branch: str | None,
     places: tuple[str, ...],
     max_bytes: int | None,
+    timeout: float | None,
 ) -> None:
     """Offer the tools of a graph to an agent.
 
@@ -61,6 +70,7 @@ def mcp(
     settings = context.ensure_object(Settings)
     target = resolve(context, uri)
     session = _session(target, settings, read_only, branch, max_bytes or ANSWER_BYTES, places)
+    session.timeout = timeout or READ_SECONDS
     from omnigraph.mcp.stdio import run_stdio
 
     run_stdio(session)

@@ -263,7 +263,7 @@ def _run(
     target = resolve(context, uri, named_by="--uri")
     if not given["dry_run"]:
         echo_write(settings, label, target)
-    spark = spark_of(given["spark_master"], given["spark_conf"])
+    spark = spark_of(given["spark_master"], given["spark_conf"], given["spark_ship_package"])
     mode: Literal["rw", "ro"] = "ro" if given["dry_run"] else "rw"
     options = ("dry_run", "strategy", "property_level", "images", "engine", "message", "idempotency_key")
     asked = {name: given[name] for name in options}

@@ -77,10 +77,16 @@ def refuse_both(**given: object) -> None:
 
 _spark_options = (
     click.option(
-        "--spark-master", metavar="URL", help="The Spark master; default $OMNIGRAPH_SPARK_MASTER, else local[*]."
+        "--spark-master",
+        metavar="URL",
+        help="The Spark master, or sc://host:port of Spark Connect; default $OMNIGRAPH_SPARK_REMOTE, "
+        "$OMNIGRAPH_SPARK_MASTER, else local[*].",
     ),
     click.option(
         "--spark-conf", metavar="K=V|FILE", multiple=True, help="A Spark setting, or a file of them; may be repeated."
+    ),
+    click.option(
+        "--spark-ship-package", is_flag=True, help="Send this package to executors that lack it; not its dependencies."
     ),
 )
 engine_options = together(
@@ -103,9 +109,9 @@ query_engine_options = together(
 )
 
 
-def spark_of(master: str | None, conf: Sequence[str]) -> SparkOptions:
+def spark_of(master: str | None, conf: Sequence[str], ship_package: bool) -> SparkOptions:
     """What a command line says about Spark."""
     from omnigraph.spark.options import SparkOptions
     from omnigraph.spark.settings import read_settings
 
-    return SparkOptions(master=master, conf=read_settings(conf))
+    return SparkOptions(master=master, conf=read_settings(conf), ship_package=ship_package)

@@ -49,6 +49,7 @@ def query(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
 ) -> None:
     """Run a read query and print its answer."""
     refuse_both(branch=branch, snapshot=snapshot)
@@ -61,7 +62,7 @@ def query(
         place = {"branch": branch, "snapshot": snapshot}
         run_stored(settings, target, call, format=format, expect_mutation=False, timeout=timeout, **place)
         return
-    graph = open_graph(target, "ro", spark=spark_of(spark_master, spark_conf))
+    graph = open_graph(target, "ro", spark=spark_of(spark_master, spark_conf, spark_ship_package))
     with naming(call.file):
         result = graph.query(
             call.text,
@@ -95,6 +96,7 @@ def explain(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
 ) -> None:
     """Show how a read query is answered.
 
@@ -102,7 +104,7 @@ def explain(
     --engine spark the steps are the scans, their pushed filters, and Spark's own plan.
     """
     refuse_both(branch=branch, snapshot=snapshot)
-    graph = open_graph(resolve(context), "ro", spark=spark_of(spark_master, spark_conf))
+    graph = open_graph(resolve(context), "ro", spark=spark_of(spark_master, spark_conf, spark_ship_package))
     with naming(call.file):
         found = graph.explain(
             call.source, call.name, call.params, branch=branch, snapshot=snapshot, analyze=analyze, engine=engine

@@ -34,6 +34,9 @@ SERVED = Scope("served", frozenset({"server", "profile"}))
 #: The declaration of a cluster, named by its folder alone; some of it is done by an actor.
 CLUSTER_CONTROL = Scope("cluster control")
 CLUSTER_ACTOR = Scope("cluster control", frozenset({"as"}))
+#: What a server does with a declaration that it is sent, too.
+CLUSTER_PLAN = Scope("cluster control", frozenset({"server"}))
+CLUSTER_APPLY = Scope("cluster control", frozenset({"server", "as"}))
 #: What a cluster declares about one graph.
 CLUSTER_GRAPH = Scope("cluster control", frozenset({"cluster", "graph", "profile"}))
 #: Works on this machine only, with no graph.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 
 import click
@@ -48,6 +49,8 @@ def studio(graph: str, port: int, no_open: bool, read_only: bool) -> None:
     )
 
     def announce(address: str) -> None:
+        # Who sits at the terminal wants the address and what goes wrong, not a line for each request of the page.
+        logging.getLogger("omnigraph").setLevel(logging.WARNING)
         place = f"http://{address}/#key={key}"
         output.note(f"Further tabs need this token: {token}")
         output.line(place)

@@ -54,13 +54,16 @@ def ensure_indices(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
 ) -> None:
     """Build the indexes that are declared and missing."""
     settings = context.ensure_object(Settings)
     target = resolve_storage(context, uri)
     if not dry_run:
         echo_write(settings, "ensure-indices", target)
-    graph = open_graph(target, "ro" if dry_run else "rw", settings.actor, spark=spark_of(spark_master, spark_conf))
+    graph = open_graph(
+        target, "ro" if dry_run else "rw", settings.actor, spark=spark_of(spark_master, spark_conf, spark_ship_package)
+    )
     with counted_progress(settings.quiet) as progress:
         report = graph.ensure_indices(
             branch or MAIN, types=types or None, engine=engine, message=message, progress=progress, dry_run=dry_run
@@ -101,13 +104,16 @@ def optimize(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
 ) -> None:
     """Compact the tables of a branch and build and complete their indexes, in one commit."""
     settings = context.ensure_object(Settings)
     target = resolve_storage(context, uri)
     if not dry_run:
         echo_write(settings, "optimize", target)
-    graph = open_graph(target, "ro" if dry_run else "rw", settings.actor, spark=spark_of(spark_master, spark_conf))
+    graph = open_graph(
+        target, "ro" if dry_run else "rw", settings.actor, spark=spark_of(spark_master, spark_conf, spark_ship_package)
+    )
     with counted_progress(settings.quiet) as progress:
         report = graph.optimize(branch, engine=engine, message=message, progress=progress, dry_run=dry_run)
     if as_json:

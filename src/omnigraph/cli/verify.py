@@ -39,6 +39,7 @@ def verify(
     engine: Literal["auto", "local", "spark"],
     spark_master: str | None,
     spark_conf: tuple[str, ...],
+    spark_ship_package: bool,
 ) -> int:
     """Look for damage: missing, cut or changed files, and rows that break the schema."""
     from omnigraph.graph.verification import verify as verify_at
@@ -60,7 +61,7 @@ def verify(
                 actor=settings.actor,
                 engine=engine,
                 progress=progress,
-                spark=spark_of(spark_master, spark_conf),
+                spark=spark_of(spark_master, spark_conf, spark_ship_package),
                 storage_options=target.storage_options,
             )
 

@@ -89,12 +89,12 @@ class Handle(Shown):
         answer = yield post(path, body, keyed(idempotency_key, headers), params=params or {})
         return self._told(answer)
 
-    def _put(self, path: str, body: Any) -> Ask[Any]:
+    def _put(self, path: str, body: Any, idempotency_key: str | None) -> Ask[Any]:
         """The JSON of the answer to a write of one thing that is there already."""
-        return self._told((yield put(path, body, keyed())))
+        return self._told((yield put(path, body, keyed(idempotency_key))))
 
-    def _deleted(self, path: str) -> Ask[None]:
-        self._told((yield Request("DELETE", path, headers=keyed())))
+    def _deleted(self, path: str, idempotency_key: str | None) -> Ask[None]:
+        self._told((yield Request("DELETE", path, headers=keyed(idempotency_key))))
 
     def _told(self, answer: Answer) -> Any:
         """The JSON of the answer to a write, which says who has written."""

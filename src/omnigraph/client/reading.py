@@ -24,7 +24,7 @@ from omnigraph.client.values import (
 )
 from omnigraph.commit.model import MAIN, Commit
 from omnigraph.errors import BadRequest, OmnigraphError
-from omnigraph.evolution.plan import Plan
+from omnigraph.evolution.plan import Plan, plan_of
 from omnigraph.export.run import ExportProgress
 from omnigraph.graph.graph import Moment, micros
 from omnigraph.graph.handle import NOW, SchemaOf
@@ -352,7 +352,7 @@ def plan_schema(
     """What applying a schema would do."""
     body = {"schema_source": read_source(schema, ".pg")[0], "allow_data_loss": allow_data_loss}
     answer = yield post("/schema/plan", body, params={"branch": handle._named(branch)})
-    return results.plan_of(answer.json)
+    return plan_of(answer.json)
 
 
 def export(

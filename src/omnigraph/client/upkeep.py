@@ -33,10 +33,17 @@ def config(handle: Handle) -> Ask[dict[str, str]]:
     return found
 
 
-def set_config(handle: Handle, name: str, value: str | None, *, actor: str | None = None) -> Ask[dict[str, str]]:
+def set_config(
+    handle: Handle,
+    name: str,
+    value: str | None,
+    *,
+    actor: str | None = None,
+    idempotency_key: str | None = None,
+) -> Ask[dict[str, str]]:
     """Set a setting for everybody who works on this graph, or with None give it its default back; returns all settings."""
     refuse_actor(actor)
-    told = yield from handle._put("/config", {"name": name, "value": value})
+    told = yield from handle._put("/config", {"name": name, "value": value}, idempotency_key)
     found: dict[str, str] = told["config"]
     return found
 
@@ -57,10 +64,11 @@ def ensure_indices(
     engine: Literal["auto", "local", "spark"] = "auto",
     progress: UpkeepProgress | None = None,
     dry_run: bool = False,
+    idempotency_key: str | None = None,
 ) -> Ask[IndexReport]:
     """Build the indexes that are declared and missing, in one commit. `progress` is not called."""
     body = {"branch": handle._named(branch), "dry_run": dry_run, "message": message, "types": words(types)}
-    return (yield from _worked(handle, IndexReport, "/ensure-indices", body, actor, engine))
+    return (yield from _worked(handle, IndexReport, "/ensure-indices", body, actor, engine, idempotency_key))
 
 
 def optimize(
@@ -72,10 +80,11 @@ def optimize(
     engine: Literal["auto", "local", "spark"] = "auto",
     progress: UpkeepProgress | None = None,
     dry_run: bool = False,
+    idempotency_key: str | None = None,
 ) -> Ask[OptimizeReport]:
     """Compact the tables of a branch and complete their indexes, in one commit. `progress` is not called."""
     body = {"branch": handle._named(branch), "dry_run": dry_run, "message": message}
-    return (yield from _worked(handle, OptimizeReport, "/optimize", body, actor, engine))
+    return (yield from _worked(handle, OptimizeReport, "/optimize", body, actor, engine, idempotency_key))
 
 
 def cleanup(
@@ -85,17 +94,24 @@ def cleanup(
     older_than: timedelta | str | None = None,
     dry_run: bool = False,
     actor: str | None = None,
+    idempotency_key: str | None = None,
 ) -> Ask[CleanupReport]:
     """Remove old versions and what nothing refers to any more; with `dry_run` only say what that would be."""
     age = f"{int(older_than.total_seconds())}s" if isinstance(older_than, timedelta) else older_than
     body = {"keep": keep, "older_than": age, "dry_run": dry_run}
-    return (yield from _worked(handle, CleanupReport, "/cleanup", body, actor, "auto"))
+    return (yield from _worked(handle, CleanupReport, "/cleanup", body, actor, "auto", idempotency_key))
 
 
 def _worked(
-    handle: Handle, kind: type[Report], path: str, body: dict[str, Any], actor: str | None, engine: str
+    handle: Handle,
+    kind: type[Report],
+    path: str,
+    body: dict[str, Any],
+    actor: str | None,
+    engine: str,
+    idempotency_key: str | None,
 ) -> Ask[Report]:
     refuse_actor(actor)
     storage_only("served upkeep", engine=(engine, "auto"))
-    told = yield from handle._written(path, body)
+    told = yield from handle._written(path, body, idempotency_key)
     return report_of(kind, told[LIBRARY])

@@ -190,20 +190,27 @@ def ingest(
 
 
 def create_branch(
-    handle: Handle, name: str, base: str | None = None, *, actor: str | None = None
+    handle: Handle,
+    name: str,
+    base: str | None = None,
+    *,
+    actor: str | None = None,
+    idempotency_key: str | None = None,
 ) -> Ask[RemoteSnapshot]:
     """Make a branch at the current head of `base` (this handle's branch unless given)."""
     refuse_actor(actor)
-    yield from handle._written("/branches", {"name": name, "from": handle._named(base)})
+    yield from handle._written("/branches", {"name": name, "from": handle._named(base)}, idempotency_key)
     return (yield from snapshot(handle, name))
 
 
-def delete_branch(handle: Handle, name: str, *, actor: str | None = None) -> Ask[None]:
+def delete_branch(
+    handle: Handle, name: str, *, actor: str | None = None, idempotency_key: str | None = None
+) -> Ask[None]:
     """Remove a branch that no other branch depends on."""
     refuse_actor(actor)
     if name == handle.branch and name != MAIN:
         raise Conflict(f"cannot delete branch '{name}': it is the currently active branch of this handle")
-    yield from handle._deleted(f"/branches/{segment(name)}")
+    yield from handle._deleted(f"/branches/{segment(name)}", idempotency_key)
 
 
 @takes_decisions
@@ -251,18 +258,25 @@ def _merged(handle: Handle, path: str, body: dict[str, Any], asked: Asked) -> As
 # --- tags and schema --------------------------------------------------------------------------------------------------
 
 
-def tag(handle: Handle, name: str, commit: Target = None, *, actor: str | None = None) -> Ask[str]:
+def tag(
+    handle: Handle,
+    name: str,
+    commit: Target = None,
+    *,
+    actor: str | None = None,
+    idempotency_key: str | None = None,
+) -> Ask[str]:
     """Name a commit, the head of this handle's branch unless given; returns its id."""
     refuse_actor(actor)
     body = {"name": name, "commit": handle._target(commit) or handle.branch}
-    told = yield from handle._written("/tags", body)
+    told = yield from handle._written("/tags", body, idempotency_key)
     return str(told["graph_commit_id"])
 
 
-def delete_tag(handle: Handle, name: str, *, actor: str | None = None) -> Ask[None]:
+def delete_tag(handle: Handle, name: str, *, actor: str | None = None, idempotency_key: str | None = None) -> Ask[None]:
     """Forget a tag; the commit stays."""
     refuse_actor(actor)
-    yield from handle._deleted(f"/tags/{segment(name)}")
+    yield from handle._deleted(f"/tags/{segment(name)}", idempotency_key)
 
 
 def apply_schema(
@@ -273,11 +287,12 @@ def apply_schema(
     allow_data_loss: bool = False,
     actor: str | None = None,
     message: str | None = None,
+    idempotency_key: str | None = None,
 ) -> Ask[Applied]:
     """Make a schema that of a branch, in one commit; none when it is already."""
     refuse_actor(actor)
     body = {"schema_source": read_source(schema, ".pg")[0], "allow_data_loss": allow_data_loss, "message": message}
-    told = yield from handle._written("/schema/apply", body, params={"branch": handle._named(branch)})
+    told = yield from handle._written("/schema/apply", body, idempotency_key, params={"branch": handle._named(branch)})
     return results.applied_of(told, told[LIBRARY]["commit"])
 
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omnigraph.cluster.config import CLUSTER, FILE, read_config
+from omnigraph.cluster.config import CLUSTER, read_config
 from omnigraph.cluster.diagnostics import Diagnostic, Findings, Stop
 from omnigraph.cluster.digests import file_digest, provider_digest
 from omnigraph.cluster.layout import STATE, Place, payload_path, place_at
 from omnigraph.cluster.recovery import pending, recomputed_graph
+from omnigraph.cluster.sources import FILE, Folder
 from omnigraph.cluster.state import Entry, State, read_state
 from omnigraph.errors import BadRequest, StorageError
 from omnigraph.policy.bundle import Bundle, read_bundle
@@ -101,7 +102,7 @@ def root_of(address: str) -> Root:
     if root.is_local and (Path(root.uri) / FILE).is_file():
         findings = Findings()
         try:
-            return read_config(Path(root.uri), findings).root
+            return read_config(Folder(Path(root.uri)), findings).root
         except Stop:
             raise _first_error(findings) from None
     return root

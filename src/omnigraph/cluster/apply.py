@@ -86,6 +86,7 @@ def apply_changes(
     run = _Run(place, desired, swept, gates, actor, findings, swept.state, list(swept.settled))
     run.changes = {change.resource: change for change in blocked_by_gates(changes, gates)}
     run.block_waiting_graphs()
+    run.warn_of_deferred()
     run.create_graphs()
     run.change_schemas()
     run.store_contents()
@@ -117,6 +118,16 @@ class _Run:
         for address, change in self.changes.items():
             if self.swept.is_blocked(change.graph_id):
                 self.changes[address] = change.blocked(RECOVERY_PENDING)
+
+    def warn_of_deferred(self) -> None:
+        """Tell of resources that are left alone because this version does not know their kind."""
+        for change in self.changes.values():
+            if change.disposition == "deferred":
+                self.findings.warn(
+                    "apply_unsupported_change",
+                    change.resource,
+                    f"resources of kind '{change.kind}' are not known to this version, so it was left as it is",
+                )
 
     def create_graphs(self) -> None:
         """Create the graphs that the ledger does not have."""

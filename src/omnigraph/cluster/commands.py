@@ -26,6 +26,7 @@ from omnigraph.cluster.plan import (
     with_migrations,
 )
 from omnigraph.cluster.recovery import remove_records, sweep, warn_of_pending
+from omnigraph.cluster.sources import FILE, Folder, Source
 from omnigraph.cluster.state import Read, State, read_state, write_state
 from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.failpoints import FailpointError
@@ -37,7 +38,7 @@ _Given = ParamSpec("_Given")
 class Outcome:
     """What a command came to. `data` holds its fields besides those that every command has."""
 
-    folder: Path
+    source: Source
     findings: Findings = field(default_factory=Findings)
     data: dict[str, Any] = field(default_factory=dict)
 
@@ -47,17 +48,17 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         found = [diagnostic.to_dict() for diagnostic in self.findings.listed]
-        return {"ok": self.ok, "config_dir": str(self.folder), **self.data, "diagnostics": found}
+        return {"ok": self.ok, "config_dir": self.source.shown, **self.data, "diagnostics": found}
 
 
 def _command(
     work: Callable[Concatenate[Outcome, _Given], None],
-) -> Callable[Concatenate[Path, _Given], Outcome]:
-    """A command from what it does: a stop, and an error of the storage, end it with what was found so far."""
+) -> Callable[Concatenate[Path | Source, _Given], Outcome]:
+    """A command from what it does; it takes a folder, or a declaration that was sent. A stop and storage errors end it."""
 
     @wraps(work)
-    def run(folder: Path, /, *args: _Given.args, **options: _Given.kwargs) -> Outcome:
-        outcome = Outcome(folder)
+    def run(declared: Path | Source, /, *args: _Given.args, **options: _Given.kwargs) -> Outcome:
+        outcome = Outcome(Folder(declared) if isinstance(declared, Path) else declared)
         try:
             work(outcome, *args, **options)
         except Stop:
@@ -74,8 +75,8 @@ def _command(
 @_command
 def validate(outcome: Outcome) -> None:
     """Check a declaration by itself."""
-    outcome.data["config_file"] = str(outcome.folder / "cluster.yaml")
-    desired = read_desired(outcome.folder, outcome.findings)
+    outcome.data["config_file"] = str(Path(outcome.source.shown) / FILE)
+    desired = read_desired(outcome.source, outcome.findings)
     outcome.data |= {
         "resource_digests": desired.digests(),
         "resources": [desired.resources[address].to_dict() for address in sorted(desired.resources)],
@@ -156,7 +157,7 @@ def refresh(outcome: Outcome) -> None:
 @_command
 def status(outcome: Outcome) -> None:
     """Show the state; nothing is locked or written."""
-    place = place_at(read_config(outcome.folder, outcome.findings).root)
+    place = place_at(read_config(outcome.source, outcome.findings).root)
     read = read_state(place, outcome.findings)
     _tell(outcome, place, read, None)
     if not read.found:
@@ -195,7 +196,7 @@ def approve(outcome: Outcome, resource: str, actor: str) -> None:
 @_command
 def force_unlock(outcome: Outcome, lock_id: str) -> None:
     """Remove the lock that a dead command left."""
-    place = place_at(read_config(outcome.folder, outcome.findings).root)
+    place = place_at(read_config(outcome.source, outcome.findings).root)
     removed = remove_lock(place, lock_id, outcome.findings)
     outcome.data["lock_removed"] = removed
     _tell(outcome, place, read_state(place, Findings()) if removed else Read(State()), None)
@@ -205,7 +206,7 @@ def force_unlock(outcome: Outcome, lock_id: str) -> None:
 
 
 def _declared(outcome: Outcome) -> tuple[Desired, Place]:
-    desired = read_desired(outcome.folder, outcome.findings)
+    desired = read_desired(outcome.source, outcome.findings)
     return desired, place_at(desired.config.root)
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from omnigraph.cluster.diagnostics import Findings, Stop
+from omnigraph.cluster.sources import FILE, Source
 from omnigraph.embedding.provider import DEFAULT_KIND, KINDS, REMOTE
 from omnigraph.errors import BadRequest
 from omnigraph.policy.strict_yaml import DuplicateKey, read_yaml
 from omnigraph.storage.root import Root
 
-FILE = "cluster.yaml"
 PROVIDER_PREFIX = "provider.embedding."
 #: What a policy applies to when it is about the cluster as a whole.
 CLUSTER = "cluster"
@@ -66,7 +65,7 @@ class PolicyConfig:
 class ClusterConfig:
     """All that cluster.yaml says."""
 
-    folder: Path
+    source: Source = field(repr=False)
     root: Root
     is_locking: bool
     providers: Mapping[str, Mapping[str, str]]
@@ -76,26 +75,15 @@ class ClusterConfig:
     content: Mapping[str, Any] = field(repr=False)
 
 
-def read_config(folder: Path, findings: Findings) -> ClusterConfig:
-    """Read cluster.yaml of a folder. What is wrong goes to `findings`; Stop when nothing can be made of it."""
-    if not folder.is_dir():
-        findings.error("config_dir_not_found", str(folder), f"there is no folder '{folder}'")
-        raise Stop
-    content = _content(folder / FILE, findings)
-    reader = _Reader(folder, findings)
-    config = reader.config(content)
+def read_config(source: Source, findings: Findings) -> ClusterConfig:
+    """Read the cluster.yaml of a declaration. What is wrong goes to `findings`; Stop when nothing can be made of it."""
+    config = _Reader(source, findings).config(_content(source.config_text(findings), findings))
     if not findings.ok:
         raise Stop
     return config
 
 
-def _content(path: Path, findings: Findings) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror or str(error) if isinstance(error, OSError) else "it is not UTF-8 text"
-        findings.error("cluster_config_read_error", FILE, f"cannot read '{path}': {reason}")
-        raise Stop from None
+def _content(text: str, findings: Findings) -> dict[str, Any]:
     try:
         found = read_yaml(text)
     except DuplicateKey as error:
@@ -113,8 +101,8 @@ def _content(path: Path, findings: Findings) -> dict[str, Any]:
 class _Reader:
     """Reads the parts of the file and notes what is wrong with each; an unusable part is left out."""
 
-    def __init__(self, folder: Path, findings: Findings) -> None:
-        self._folder = folder
+    def __init__(self, source: Source, findings: Findings) -> None:
+        self._source = source
         self._findings = findings
 
     def config(self, content: dict[str, Any]) -> ClusterConfig:
@@ -135,7 +123,7 @@ class _Reader:
         policies = self._policies(given.get("policies"), graphs)
         if root is None or not self._findings.ok:
             raise Stop
-        return ClusterConfig(self._folder, root, is_locking, providers, graphs, policies, content)
+        return ClusterConfig(self._source, root, is_locking, providers, graphs, policies, content)
 
     # --- the head -----------------------------------------------------------------------------------------------------
 
@@ -146,13 +134,11 @@ class _Reader:
             self._findings.error("empty_metadata_name", "metadata.name", "the name of a cluster must not be empty")
 
     def _storage(self, given: object) -> Root | None:
-        if given is None:
-            return Root.parse(self._folder)
-        if not isinstance(given, str) or not given.strip():
+        if given is not None and (not isinstance(given, str) or not given.strip()):
             self._findings.error("invalid_storage_root", "storage", "storage must be a path or a URI")
             return None
         try:
-            return Root.parse(given if "://" in given else self._folder / given)
+            return self._source.storage(given)
         except BadRequest as error:
             self._findings.error("invalid_storage_root", "storage", error.message)
             return None

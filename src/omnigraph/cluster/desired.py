@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from omnigraph.cluster.config import CLUSTER, ClusterConfig, GraphConfig, QuerySource, read_config
 from omnigraph.cluster.diagnostics import Findings, Stop
 from omnigraph.cluster.digests import config_digest, file_digest, graph_digest, provider_digest
+from omnigraph.cluster.sources import Source
 from omnigraph.errors import BadRequest, LanguageError, ParseError
 from omnigraph.language.query.ast import QueryFile
 from omnigraph.language.query.compile import compile_parsed
@@ -67,20 +67,19 @@ def graph_of(address: str) -> str | None:
     return rest.partition(".")[0] if kind in ("graph", "schema", "query") else None
 
 
-def read_desired(folder: Path, findings: Findings) -> Desired:
+def read_desired(source: Source, findings: Findings) -> Desired:
     """Read and check a declaration: cluster.yaml and every file it names. Stop when something is wrong with it."""
-    config = read_config(folder, findings)
-    files = _Files(config.folder)
+    config = read_config(source, findings)
     resources: dict[str, Resource] = {}
     for address, profile in config.providers.items():
         resources[address] = Resource(
             address, "embedding_provider", provider_digest(profile), embedding_profile=profile
         )
     for graph in config.graphs.values():
-        for resource in _graph_resources(graph, files, findings, resources):
+        for resource in _graph_resources(graph, source, findings, resources):
             resources[resource.address] = resource
     for policy in config.policies.values():
-        content = files.read(policy.file)
+        content = source.read(policy.file)
         if content is None:
             findings.error("policy_file_missing", f"policies.{policy.name}.file", f"cannot read '{policy.file}'")
             continue
@@ -93,14 +92,24 @@ def read_desired(folder: Path, findings: Findings) -> Desired:
         resources[address] = Resource(
             address, "policy", file_digest(content), policy.file, content, applies_to=policy.applies_to
         )
+    _refuse_changed(source, resources.values(), findings)
     if not findings.ok:
         raise Stop
     digests = [(address, resource.digest) for address, resource in resources.items()]
     return Desired(config, resources, _dependencies(resources), config_digest(config.content, digests))
 
 
+def _refuse_changed(source: Source, resources: Iterable[Resource], findings: Findings) -> None:
+    """Files that were written while others were read may not fit together, so nothing is made of such a declaration."""
+    for path, content in {resource.path: resource.content for resource in resources if resource.path}.items():
+        if source.read(path) != content:
+            findings.error(
+                "resource_content_changed", path, "the file changed while the declaration was read; run it again"
+            )
+
+
 def _graph_resources(
-    graph: GraphConfig, files: _Files, findings: Findings, known: Mapping[str, Resource]
+    graph: GraphConfig, files: Source, findings: Findings, known: Mapping[str, Resource]
 ) -> Iterator[Resource]:
     """The schema and queries of a graph, then the graph as a whole."""
     path = f"graphs.{graph.graph_id}"
@@ -134,7 +143,7 @@ def _graph_resources(
     )
 
 
-def _schema(graph: GraphConfig, files: _Files, findings: Findings) -> tuple[Resource | None, Catalog | None]:
+def _schema(graph: GraphConfig, files: Source, findings: Findings) -> tuple[Resource | None, Catalog | None]:
     path = f"graphs.{graph.graph_id}.schema"
     content = files.read(graph.schema)
     if content is None:
@@ -150,7 +159,7 @@ def _schema(graph: GraphConfig, files: _Files, findings: Findings) -> tuple[Reso
     return resource, None
 
 
-def _queries(graph: GraphConfig, files: _Files, findings: Findings, catalog: Catalog | None) -> dict[str, Resource]:
+def _queries(graph: GraphConfig, files: Source, findings: Findings, catalog: Catalog | None) -> dict[str, Resource]:
     """The queries of a graph by name. Every declaration of a file is registered with the digest of the whole file."""
     found: dict[str, Resource] = {}
     for source in _query_sources(graph, files, findings):
@@ -182,7 +191,7 @@ def _queries(graph: GraphConfig, files: _Files, findings: Findings, catalog: Cat
     return {name: found[name] for name in sorted(found)}
 
 
-def _query_sources(graph: GraphConfig, files: _Files, findings: Findings) -> tuple[QuerySource, ...]:
+def _query_sources(graph: GraphConfig, files: Source, findings: Findings) -> tuple[QuerySource, ...]:
     if graph.query_folder is None:
         return graph.query_files
     path = f"graphs.{graph.graph_id}.queries"
@@ -237,27 +246,3 @@ def _placed(error: BadRequest) -> str:
     if isinstance(error, LanguageError) and error.file is not None:
         return f"{error.file}:{error.line}:{error.column}: {error.message}"
     return error.message
-
-
-@dataclass(frozen=True)
-class _Files:
-    """The files that a declaration names, relative to its folder."""
-
-    folder: Path
-
-    def read(self, name: str) -> bytes | None:
-        """The bytes of a file, None when it can not be read."""
-        try:
-            return (self.folder / name).read_bytes()
-        except (OSError, ValueError):
-            return None
-
-    def queries_in(self, name: str) -> list[str] | None:
-        """The `.gq` files of a folder, sorted, None when it can not be read."""
-        try:
-            found = sorted(
-                path.name for path in (self.folder / name).iterdir() if path.suffix == ".gq" and path.is_file()
-            )
-        except (OSError, ValueError):
-            return None
-        return [f"{name.rstrip('/')}/{file}" for file in found]

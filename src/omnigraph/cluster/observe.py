@@ -7,7 +7,7 @@ from dataclasses import replace
 from omnigraph.cluster.desired import Desired, graph_of
 from omnigraph.cluster.diagnostics import Findings
 from omnigraph.cluster.layout import Place
-from omnigraph.cluster.live import look_at, payload_state
+from omnigraph.cluster.live import Live, look_at, payload_state
 from omnigraph.cluster.recovery import Swept, recomputed_graph
 from omnigraph.cluster.state import Entry, State
 from omnigraph.errors import OmnigraphError, StorageError
@@ -39,12 +39,16 @@ def _with_graph(place: Place, desired: Desired, state: State, graph_id: str, fin
     except OmnigraphError as error:
         findings.error("graph_observation_error", graph, error.message)
         return state.with_status(graph, "error", error.message) if graph in state.resources else state
+    conflict = _older_than_seen(state, graph, live)
     tombstone = graph not in state.resources and not live.exists and state.observations.get(graph, {}).get("tombstone")
     if not tombstone:
         state = state.with_observation(graph, live.observation(None if wanted is None else wanted.digest))
     if live.problem is not None:
         findings.error("graph_observation_error", graph, live.problem)
         return state.with_status(graph, "error", live.problem)
+    if conflict is not None:
+        findings.error("conflicting_graph_manifest_observation", graph, conflict)
+        return state.with_status(graph, "error", conflict)
     if not live.exists:
         if graph not in state.resources and schema not in state.resources:
             return state
@@ -61,6 +65,21 @@ def _with_graph(place: Place, desired: Desired, state: State, graph_id: str, fin
         state = state.with_status(graph, "drifted", message, "schema_changed")
         return state.with_status(schema, "drifted", message, "schema_changed")
     return state.with_status(graph, "applied").with_status(schema, "applied")
+
+
+def _older_than_seen(state: State, graph: str, live: Live) -> str | None:
+    """What is said of a graph whose manifest is older than it was seen before, None when it is not.
+
+    The versions of a manifest only grow, so the graph was replaced or put back. What is seen now is written down, so that the
+    next refresh takes it for what the graph is.
+    """
+    seen = state.observations.get(graph, {}).get("manifest_version")
+    if not isinstance(seen, int) or live.manifest_version is None or live.manifest_version >= seen:
+        return None
+    return (
+        f"the graph has manifest version {live.manifest_version}, but version {seen} was seen before: it was replaced or put "
+        "back to an older state; if that is meant, run `omnigraph cluster refresh` again"
+    )
 
 
 def _with_payload(place: Place, state: State, address: str, findings: Findings) -> State:

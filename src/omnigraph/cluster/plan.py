@@ -21,6 +21,10 @@ APPROVAL_REQUIRED = "approval_required"
 DEPENDENCY_NOT_APPLIED = "dependency_not_applied"
 RECOVERY_PENDING = "cluster_recovery_pending"
 SCHEMA_APPLY_FAILED = "schema_apply_failed"
+UNSUPPORTED_KIND = "unsupported_kind"
+
+#: The kinds of resources that an apply can change, as the first words of their addresses.
+_KINDS = frozenset({"graph", "schema", "query", "policy", "provider"})
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,9 @@ def changes_between(desired: Desired, state: State) -> list[Change]:
 def _change(address: str, want: Resource | None, have: Entry | None) -> Change | None:
     if want is None:
         assert have is not None
-        return Change(address, "delete", have.digest, None)
+        change = Change(address, "delete", have.digest, None)
+        # A newer version has applied it; nothing is known here of how it would be removed.
+        return change if change.kind in _KINDS else replace(change, disposition="deferred", reason=UNSUPPORTED_KIND)
     if have is None:
         return Change(address, "create", None, want.digest)
     wanted = Entry.of(want)

@@ -20,9 +20,11 @@ from omnigraph.commit.branch_refs import (
     read_ref,
 )
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.history import made_on
+from omnigraph.commit.exactly_once import Once
+from omnigraph.commit.history import made_on, state_of
 from omnigraph.commit.manifest import Warm, branch_not_found
 from omnigraph.commit.model import MAIN, ManifestState
+from omnigraph.commit.receipts import Told, answered_once, one_step, settle_begun
 from omnigraph.commit.recovery import heal, pending
 from omnigraph.commit.retired import RetiredLine, write_line
 from omnigraph.commit.retiring import drop_own_forks, remove_ref, retired_line
@@ -37,16 +39,41 @@ failpoints.declare(
 
 _log = logging.getLogger(__name__)
 
+#: What is so when a step was taken, see `receipts`.
+_CREATES: Told = {"exists": True}
+_DELETES: Told = {"exists": False}
+
 
 def branch_names(context: CommitContext) -> list[str]:
     """Main first, then the others by name."""
     return [MAIN, *(ref.name for ref in list_refs(context.store))]
 
 
-def create_branch(context: CommitContext, name: str, base: str) -> ManifestState:
-    """Make a branch at the current head of another one."""
-    with creating(context, name, base) as (_, warm):
-        return make_branch(context, warm, name)
+def create_branch(context: CommitContext, name: str, base: str, asked: Once | None = None) -> ManifestState:
+    """Make a branch at the current head of another one; returns its first state.
+
+    `asked`: a repeat of the call makes nothing, whatever has become of the branch since.
+    """
+    made: list[ManifestState] = []
+
+    def create() -> Told:
+        with creating(context, name, base) as (_, warm):
+            answer = {"head": warm.state.head}
+            with one_step(context, name, asked, answer, _CREATES):
+                made.append(make_branch(context, warm, name))
+            return answer
+
+    head = answered_once(context, asked, create)["head"]
+    return made[0] if made else _first_state(context, name, head)
+
+
+def _first_state(context: CommitContext, name: str, head: str) -> ManifestState:
+    """The state that a branch began with: its own while it has no commit, else that of its fork point."""
+    if name in list_names(context.store):
+        state = context.manifest.load(name)
+        if state.head == head:
+            return state
+    return state_of(context.manifest, context.manifest.commit_near(head))
 
 
 @contextmanager
@@ -59,6 +86,7 @@ def creating(context: CommitContext, name: str, base: str) -> Iterator[tuple[Hel
     # A hard drop holds the last one: no branch comes into being with data that it takes away.
     with context.locks.hold_all([*involved, SCHEMA_APPLY_LOCK]) as locks:
         existing = list_names(context.store)
+        _settle_begun(context, name, name in existing)
         if name in existing:
             raise AlreadyExists(f"branch '{name}' already exists", name=name)
         clash = prefix_clash(name, existing)
@@ -98,20 +126,26 @@ def _involved(name: str, base: str) -> list[str]:
     return names if base == MAIN else [*names, base]
 
 
-def delete_branch(context: CommitContext, name: str, only_at: str | None = None) -> None:
+def delete_branch(context: CommitContext, name: str, only_at: str | None = None, asked: Once | None = None) -> None:
     """Remove a branch: its ref first, which is the authority, then the table forks only it used, best effort.
 
     Before, the states of its commits are written down where another branch may reach them: they can be read until cleanup.
 
-    `only_at`: not when another commit is its head by now.
+    `only_at`: not when another commit is its head by now. `asked`: a repeat of the call deletes no later branch of the name.
     """
+    answered_once(context, asked, lambda: _delete_branch(context, name, only_at, asked))
+
+
+def _delete_branch(context: CommitContext, name: str, only_at: str | None, asked: Once | None) -> Told:
     if not is_name(name):
         raise branch_not_found(name)
     if name in RESERVED:
-        raise BadRequest(f"cannot delete branch '{name}': the name is reserved")
+        why = "" if name == MAIN else ": the name is reserved"
+        raise BadRequest(f"cannot delete branch '{name}'{why}")
     with context.locks.hold(name):
         _settle_pending(context, name)
         ref = read_ref(context.store, name)
+        _settle_begun(context, name, ref is not None)
         if ref is None:
             raise branch_not_found(name)
         _refuse_dependents(context, name)
@@ -125,11 +159,18 @@ def delete_branch(context: CommitContext, name: str, only_at: str | None = None)
         if line is not None:
             write_line(context.store, context.root, line)
             context.make_durable(line.path)
-        failpoints.hit("branch_delete.before_ref")
-        remove_ref(context, name)
-        failpoints.hit("branch_delete.after_ref")
+        with one_step(context, name, asked, {}, _DELETES):
+            failpoints.hit("branch_delete.before_ref")
+            remove_ref(context, name)
+            failpoints.hit("branch_delete.after_ref")
         drop_own_forks(context, state, inherited | (set() if line is None else line.locations))
         _settle_pending(context, name)
+    return {}
+
+
+def _settle_begun(context: CommitContext, name: str, exists: bool) -> None:
+    """Settle what a call that died was about to do: no other call has made or deleted a branch of this name since."""
+    settle_begun(context, name, lambda plan: exists == plan["exists"])
 
 
 def _settle_pending(context: CommitContext, name: str) -> None:

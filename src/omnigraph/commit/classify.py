@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from omnigraph.commit.sidecar import CONFIRMATION_SINCE, Kind, PlannedTable
+from omnigraph.commit.sidecar import Kind, PlannedTable
+from omnigraph.commit.writers import WRITERS, Mode
 
 
 class Class(StrEnum):
@@ -25,14 +26,6 @@ class Class(StrEnum):
     INVARIANT_VIOLATION = "InvariantViolation"
 
 
-class Mode(StrEnum):
-    """How strictly the effects of a writer are judged."""
-
-    STRICT = "Strict"
-    LOOSE = "Loose"
-    CONFIRMED = "Confirmed"
-
-
 class Decision(StrEnum):
     """What happens to a whole sidecar."""
 
@@ -44,15 +37,7 @@ class Decision(StrEnum):
 
 def mode_of(kind: Kind, schema_version: int) -> Mode:
     """The mode of a sidecar. Merges and schema changes of records before confirmation existed are judged loosely."""
-    match kind:
-        case Kind.MUTATION | Kind.LOAD:
-            return Mode.STRICT
-        case Kind.SCHEMA_APPLY:
-            return Mode.STRICT if schema_version >= CONFIRMATION_SINCE else Mode.LOOSE
-        case Kind.BRANCH_MERGE:
-            return Mode.CONFIRMED if schema_version >= CONFIRMATION_SINCE else Mode.LOOSE
-        case Kind.ENSURE_INDICES | Kind.OPTIMIZE:
-            return Mode.LOOSE
+    return WRITERS[kind].mode_at(schema_version)
 
 
 @dataclass(frozen=True, slots=True)

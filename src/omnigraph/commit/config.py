@@ -6,6 +6,7 @@ leaves the old file or the new one. It is no part of any commit. Settings that t
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,17 @@ import orjson
 
 from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.exactly_once import Once
 from omnigraph.commit.model import MAIN
+from omnigraph.commit.receipts import (
+    Told,
+    answered_once,
+    end_step,
+    find_receipt,
+    keep_receipt,
+    note_step,
+    settle_begun,
+)
 from omnigraph.errors import BadRequest, FormatTooNew, ManifestContention, StorageError
 from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.storage.digests import digest_of, fold_log, note
@@ -22,6 +33,8 @@ from omnigraph.storage.objects import ObjectStore
 
 CONFIG = "__config.json"
 FORMAT = 1
+#: What a call that sets something is noted under while it does, see `receipts`. No branch has such a name.
+_SUBJECT = "~config"
 
 MERGE_LEVEL = "merge.level"
 ENTITY_LEVEL, PROPERTY_LEVEL = "entity", "property"
@@ -55,23 +68,65 @@ SETTINGS: Mapping[str, Setting] = {
 def read_config(store: ObjectStore) -> dict[str, str]:
     """The value of every setting by its name: the one that is stored, else its default."""
     data = store.get_or_none(CONFIG)
-    stored = {} if data is None else _decoded(data)
+    return _values({} if data is None else _decoded(data))
+
+
+def _values(stored: Mapping[str, Any]) -> dict[str, str]:
     return {name: _value(name, stored.get(name)) for name in sorted(SETTINGS)}
 
 
-def set_config(context: CommitContext, name: str, value: str | None, actor: str | None = None) -> dict[str, str]:
-    """Store a setting, or with None forget it; returns what `read_config` then does. `actor` is kept beside the value."""
+def _settle(context: CommitContext) -> None:
+    """Settle what a call that died was about to store: nobody has replaced the file since."""
+
+    def was_stored(plan: Told) -> bool:
+        data = context.store.get_or_none(CONFIG)
+        return data is not None and _digest(data) == plan["digest"]
+
+    settle_begun(context, _SUBJECT, was_stored)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def set_config(
+    context: CommitContext, name: str, value: str | None, actor: str | None = None, asked: Once | None = None
+) -> dict[str, str]:
+    """Store a setting, or with None forget it; returns what `read_config` then does. `actor` is kept beside the value.
+
+    `asked`: a repeat of the call returns the first answer, and changes nothing.
+    """
     check_setting(name, value)
+    return dict(answered_once(context, asked, lambda: _set_config(context, name, value, actor, asked)))
+
+
+def _set_config(
+    context: CommitContext, name: str, value: str | None, actor: str | None, asked: Once | None
+) -> dict[str, str]:
     # Under this lock a backup sees the file before or after, and no log of digests is written anew meanwhile.
     with context.locks.hold(MAIN):
+        _settle(context)
+        known = None if asked is None else find_receipt(context.store, asked)
+        if known is not None:
+            return dict(known)
         for _ in range(_ATTEMPTS):
             found = context.store.get_tagged_or_none(CONFIG)
             stored = {} if found is None else _decoded(found[0])
             wanted = {key: entry for key, entry in stored.items() if key != name}
             if value is not None:
                 wanted[name] = {"value": value} | ({} if actor is None else {"actor": actor})
-            if wanted == stored or _replaced(context, wanted, found):
-                return read_config(context.store)
+            after = _values(wanted)
+            if wanted == stored:
+                if asked is not None:
+                    keep_receipt(context, asked, after)
+                return after
+            data = orjson.dumps({"format": FORMAT, "settings": wanted}, option=orjson.OPT_SORT_KEYS)
+            if asked is not None:
+                note_step(context, _SUBJECT, asked, after, {"digest": _digest(data)})
+            if _replaced(context, data, found):
+                if asked is not None:
+                    end_step(context, _SUBJECT, asked, after)
+                return after
     raise ManifestContention(f"other processes replace {CONFIG} all the time; '{name}' was not changed, try again")
 
 
@@ -90,10 +145,9 @@ def _listed(names: Mapping[str, Setting]) -> str:
     return ", ".join(sorted(names))
 
 
-def _replaced(context: CommitContext, wanted: Mapping[str, Any], before: tuple[bytes, str] | None) -> bool:
+def _replaced(context: CommitContext, data: bytes, before: tuple[bytes, str] | None) -> bool:
     """Put the file in the place of the one that was read with its tag, or of none; False when there is another one by now."""
     store = context.store
-    data = orjson.dumps({"format": FORMAT, "settings": wanted}, option=orjson.OPT_SORT_KEYS)
     _record(context, () if before is None else (before[0], data))
     failpoints.hit("config.before_put")
     try:

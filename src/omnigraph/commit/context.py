@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from omnigraph.commit.branch_refs import read_ref
 from omnigraph.commit.groups import Queues
+from omnigraph.commit.limits import Limits
 from omnigraph.commit.manifest import Manifest, branch_not_found
 from omnigraph.commit.model import MAIN, ManifestState, TableEntry
 from omnigraph.commit.place import Place
@@ -59,6 +60,7 @@ class CommitContext:
     manifest: Manifest
     locks: BranchLocks
     durability: str = PROCESS
+    limits: Limits = field(default_factory=Limits)
 
     @cached_property
     def queues(self) -> Queues[Any]:

@@ -44,7 +44,7 @@ class Outcome(Generic[Result]):
     """What one writer is told: its result, or its own error."""
 
     result: Result | None = None
-    error: OmnigraphError | None = None
+    error: Exception | None = None
 
     def take(self) -> Result:
         if self.error is not None:

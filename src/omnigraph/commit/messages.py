@@ -17,9 +17,11 @@ _HIDDEN = frozenset({"Cc", "Cs"})
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
-def new_lineage(kind: str, actor: str | None = None, message: str | None = None) -> Lineage:
+def new_lineage(
+    kind: str, actor: str | None = None, message: str | None = None, commit_id: str | None = None
+) -> Lineage:
     """The commit that a write is going to make, with its id and its time; refuses a message that can not be kept."""
-    return Lineage(new_ulid(), now_micros(), kind, actor, message=checked_message(message))
+    return Lineage(commit_id or new_ulid(), now_micros(), kind, actor, message=checked_message(message))
 
 
 def checked_message(message: str | None) -> str | None:

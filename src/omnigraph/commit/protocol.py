@@ -57,6 +57,7 @@ from omnigraph.commit.updates import (
     read,
     written,
 )
+from omnigraph.commit.writers import WRITERS, Mode, Writer
 from omnigraph.errors import (
     CommitStateUnknown,
     Conflict,
@@ -76,22 +77,6 @@ from omnigraph.storage.tables.written import files_of_staged, require_whole
 
 _log = logging.getLogger(__name__)
 
-WRITERS = {
-    Kind.MUTATION: "mutation",
-    Kind.LOAD: "load",
-    Kind.SCHEMA_APPLY: "schema_apply",
-    Kind.BRANCH_MERGE: "branch_merge",
-    Kind.ENSURE_INDICES: "ensure_indices",
-    Kind.OPTIMIZE: "optimize",
-}
-for _writer in WRITERS.values():
-    failpoints.declare(
-        f"{_writer}.pre_phase_a",
-        f"{_writer}.post_phase_a",
-        f"{_writer}.mid_phase_b",
-        f"{_writer}.post_phase_b_pre_manifest_commit",
-        f"{_writer}.post_phase_c",
-    )
 failpoints.declare(
     "branch_merge.after_append",
     "branch_merge.after_upsert",
@@ -101,9 +86,6 @@ failpoints.declare(
     "schema_apply.before_promote",
     "schema_apply.after_promote",
 )
-
-#: Writers whose steps are single transactions on a pin; a commit of one says itself whether the table had moved.
-_CHECKED_BY_THEIR_COMMITS = frozenset({Kind.MUTATION, Kind.LOAD})
 
 Stage = Staged | Callable[[Table], Staged]
 
@@ -157,6 +139,11 @@ class Write:
     branch_created_from: str | None = None
     operation_id: str = field(default_factory=new_ulid)
 
+    @property
+    def writer(self) -> Writer:
+        """What is known of its kind of writer."""
+        return WRITERS[self.kind]
+
     def requirements(self) -> list[Requirement]:
         needed: list[Requirement] = [] if self.if_commit is None else [HeadIs(self.if_commit)]
         for effect in self.effects:
@@ -180,7 +167,7 @@ def execute(context: CommitContext, write: Write, held: HeldLock | HeldLocks | N
     if held is not None:
         return _carry_out(context, write, held, _enter(context, write))[0]
     with context.locks.hold(write.branch) as lock:
-        known = lock.finds_settled and write.kind in _CHECKED_BY_THEIR_COMMITS
+        known = lock.finds_settled and write.writer.checked_by_commits
         base = _enter_settled(context, write) if known else _enter(context, write)
         state, complete = _carry_out(context, write, lock, base)
         if complete:
@@ -195,8 +182,8 @@ def _carry_out(
 
     `base`: the branch, or the one that it is created from.
     """
-    writer = WRITERS[write.kind]
-    failpoints.hit(f"{writer}.pre_phase_a")
+    writer = write.writer
+    writer.hit("pre_phase_a")
     if not lock.still_held():
         raise ManifestContention(f"the lock of branch '{write.branch}' was lost; nothing was written, repeat the write")
     sidecar = _plan(write)
@@ -209,21 +196,21 @@ def _carry_out(
     _phase_a(context, write, sidecar)
     moved: dict[str, int] = {}
     try:
-        failpoints.hit(f"{writer}.post_phase_a")
+        writer.hit("post_phase_a")
         if creates_branch:
             make_branch(context, base, write.branch)
             base = context.manifest.warm(write.branch)
         updates = _phase_b(context, write, sidecar, moved)
-        if write.kind is Kind.BRANCH_MERGE:
+        if writer.mode is Mode.CONFIRMED:
             sidecar = sidecar.confirmed(moved)
             _put_record(context, sidecar)
             failpoints.hit("branch_merge.post_confirm")
         context.make_durable(*(effect.entry.path for effect in write.effects))
-        failpoints.hit(f"{writer}.post_phase_b_pre_manifest_commit")
+        writer.hit("post_phase_b_pre_manifest_commit")
         updates += write.updates
         ahead = drafted.result() if drafted is not None else None
         state = publish(context, write.branch, updates, write.requirements(), write.lineage, base, ahead)
-        failpoints.hit(f"{writer}.post_phase_c")
+        writer.hit("post_phase_c")
         if sidecar.changes_schema:
             if sidecar.moves_schema_files:
                 _promote(context, sidecar)
@@ -428,7 +415,7 @@ def _phase_b(context: CommitContext, write: Write, sidecar: Sidecar, moved: dict
     updates: list[Update] = []
     for number, (effect, planned) in enumerate(zip(write.effects, sidecar.tables, strict=True)):
         if number:
-            failpoints.hit(f"{WRITERS[write.kind]}.mid_phase_b")
+            write.writer.hit("mid_phase_b")
         location = Location(planned.table_path, planned.table_branch)
         if planned.forked_from is not None:
             source = Location(planned.table_path, planned.forked_from.branch)

@@ -13,7 +13,7 @@ from omnigraph.commit.judge import Judged
 from omnigraph.commit.model import RECOVERY_ACTOR, Identity, Lineage, ManifestState, TableEntry
 from omnigraph.commit.publisher import publish
 from omnigraph.commit.rows import decode_changed, decode_group, decode_touched
-from omnigraph.commit.sidecar import Kind, PlannedCommit, Sidecar
+from omnigraph.commit.sidecar import PlannedCommit, Sidecar
 from omnigraph.commit.updates import (
     DropTable,
     EarlierCommits,
@@ -26,18 +26,10 @@ from omnigraph.commit.updates import (
     created,
     written,
 )
+from omnigraph.commit.writers import WRITERS
 from omnigraph.storage.tables.commit import drop_history, drop_table
 
 failpoints.declare("recovery.before_roll_forward", "recovery.after_roll_forward")
-
-COMMIT_KIND = {
-    Kind.MUTATION: "mutation",
-    Kind.LOAD: "load",
-    Kind.SCHEMA_APPLY: "schema",
-    Kind.BRANCH_MERGE: "merge",
-    Kind.ENSURE_INDICES: "maintenance",
-    Kind.OPTIMIZE: "maintenance",
-}
 
 
 def can_roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState) -> bool:
@@ -120,7 +112,7 @@ def _lineage(sidecar: Sidecar, planned: PlannedCommit) -> Lineage:
     return Lineage(
         id=planned.id,
         created_at=planned.created_at,
-        kind=planned.kind or COMMIT_KIND[sidecar.kind],
+        kind=planned.kind or WRITERS[sidecar.kind].commit_kind,
         actor=RECOVERY_ACTOR,
         merged_parent=planned.merged_parent,
         recovery_for_actor=sidecar.actor_id if planned.group is None else planned.actor_id,

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 
 from omnigraph.commit.branch_refs import LONGEST_NAME
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.exactly_once import Once, published_once
 from omnigraph.commit.history import state_of
 from omnigraph.commit.model import MAIN
 from omnigraph.commit.publisher import compact_when_due, publish
 from omnigraph.commit.recovery import heal
-from omnigraph.commit.updates import DropTag, Requirement, SetTag, TagIs, Update
+from omnigraph.commit.updates import DropTag, RecordReceipt, Requirement, SetTag, TagIs, Update
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.ids import is_ulid
 
@@ -27,29 +28,55 @@ def tagged_commits(context: CommitContext) -> Mapping[str, str]:
     return dict(sorted(context.manifest.load(MAIN).tags.items()))
 
 
-def set_tag(context: CommitContext, name: str, commit_id: str, actor: str | None = None) -> None:
-    """Name a commit whose state is still there; refused when the name is taken."""
+def set_tag(
+    context: CommitContext, name: str, commit_id: str, actor: str | None = None, asked: Once | None = None
+) -> str:
+    """Name a commit whose state is still there; refused when the name is taken. Returns the id of the commit.
+
+    `asked`: a repeat of the call names nothing, and returns the commit that the first call named.
+    """
+
+    return published_once(
+        context,
+        MAIN,
+        asked,
+        lambda: _set_tag(context, name, commit_id, actor, asked),
+        lambda known: known.commit_id,
+    )
+
+
+def _set_tag(context: CommitContext, name: str, commit_id: str, actor: str | None, asked: Once | None) -> str:
     _check_name(name)
     commit = context.manifest.commit_near(commit_id)
     # What is tagged can be read for good: it must be readable now, and its branch must not go meanwhile.
     with context.locks.hold_all({MAIN, commit.branch}):
         state_of(context.manifest, commit)
-        _publish(context, SetTag(name, commit_id, actor), TagIs(name, None))
+        _publish(context, SetTag(name, commit_id, actor), TagIs(name, None), _receipt(asked, commit_id))
+    return commit_id
 
 
-def drop_tag(context: CommitContext, name: str) -> None:
-    """Forget a tag; the commit stays until cleanup may take it."""
+def drop_tag(context: CommitContext, name: str, asked: Once | None = None) -> None:
+    """Forget a tag; the commit stays until cleanup may take it. `asked`: a repeat forgets no later tag of the name."""
+    published_once(context, MAIN, asked, lambda: _drop_tag(context, name, asked), lambda known: None)
+
+
+def _drop_tag(context: CommitContext, name: str, asked: Once | None) -> None:
     commit = tagged_commits(context).get(name)
     if commit is None:
         raise NotFound(f"tag '{name}' not found")
     with context.locks.hold(MAIN):
-        _publish(context, DropTag(name), TagIs(name, commit))
+        _publish(context, DropTag(name), TagIs(name, commit), _receipt(asked, commit))
 
 
-def _publish(context: CommitContext, update: Update, requirement: Requirement) -> None:
+def _receipt(asked: Once | None, commit_id: str) -> list[Update]:
+    """A tag is published with its receipt: the one is there if the other is."""
+    return [] if asked is None else [RecordReceipt(asked.key, asked.request, {}, commit_id)]
+
+
+def _publish(context: CommitContext, update: Update, requirement: Requirement, receipt: list[Update]) -> None:
     """Publish under the lock of main, which the caller holds."""
     heal(context, holding={MAIN})
-    publish(context, MAIN, [update], [requirement], None)
+    publish(context, MAIN, [update, *receipt], [requirement], None)
     compact_when_due(context.manifest, MAIN)
 
 

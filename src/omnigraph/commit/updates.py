@@ -189,7 +189,7 @@ class RecordReceipt:
     key: str
     request: str
     receipt: Mapping[str, Any]
-    #: The commit it is about, where that is one of `EarlierCommits`; None: the commit of the publish.
+    #: The commit it is about, where that is one of `EarlierCommits`, or one that a tag names; None: the commit of the publish.
     commit: str | None = None
 
 
@@ -262,8 +262,8 @@ def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Line
                 removed.append(rows.tag_object_id(name))
                 tags.pop(name, None)
             case RecordReceipt(key, request, receipt, commit_id):
-                assert lineage is not None, "a receipt is the receipt of a commit"
-                about = commit_id or lineage.id
+                about = commit_id or (lineage.id if lineage is not None else None)
+                assert about is not None, "a receipt is about a commit"
                 written_rows.append(rows.idempotency_row(key, commit_id=about, request=request, receipt=receipt))
             case EarlierCommits(lineages):
                 for earlier in lineages:

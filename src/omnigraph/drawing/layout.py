@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.drawing.picture import Line, Mark, Picture
+from omnigraph.drawing.picture import Mark, Picture
 
 RADIUS = 18.0
 LONGEST_LABEL = 24
 #: The distance that joined marks are pulled to, in pixels.
 ROOM = 130.0
 #: Pixels around the picture, between its parts, and for one letter of a label.
-MARGIN, GAP, LETTER = 60.0, 50.0, 6.6
+MARGIN, GAP, LETTER = 40.0, 80.0, 6.6
 #: Rounds of forces: fewer for large parts, whose rounds take longer.
 _STEPS, _STEPS_OF_LARGE, _LARGE = 200, 60, 500
 #: Rounds in which marks are pushed apart until no label lies on another; not for more marks than this.
@@ -56,7 +56,7 @@ def place(picture: Picture) -> Placed:
     width, height = (points + boxes).max(axis=0).tolist() if len(points) else (0.0, 0.0)
     places = {mark.key: (float(x), float(y)) for mark, (x, y) in zip(picture.marks, points, strict=True)}
     return Placed(
-        picture, places, max(width + MARGIN, 320.0), max(height + MARGIN, 60.0 + 18 * len(groups), 200.0), groups
+        picture, places, max(width + MARGIN, 320.0), max(height + MARGIN, 60.0 + 18 * len(groups), 120.0), groups
     )
 
 
@@ -127,9 +127,20 @@ def _spread(count: int, ends: npt.NDArray[np.int64]) -> Points:
         length = np.maximum(np.linalg.norm(force, axis=1, keepdims=True), 1e-9)
         heat = reach * 0.1 * (1 - step / steps)
         points = points + force / length * np.minimum(length, heat)
-    points = points - points.mean(axis=0)
+    points = _lying(points - points.mean(axis=0))
     dense = _LOOSE * np.sqrt(count * ROOM * 2 * (RADIUS + 14) / (2 * np.pi))
     return np.asarray(points * min(1.0, dense / max(float(np.sqrt((points**2).sum(axis=1).mean())), 1e-9)))
+
+
+def _lying(points: Points) -> Points:
+    """Turn a part so that its longest way lies across: pictures are seen on screens and pages that are wider than high."""
+    if len(points) < 2:
+        return points
+    _, axes = np.linalg.eigh(points.T @ points)
+    turned = points @ axes[:, ::-1]
+    # Of the two ways round, the one in which the first mark is at the left and above, so that a picture never flips.
+    first = turned[0]
+    return np.asarray(turned * np.where(first > 0, -1.0, 1.0))
 
 
 def _apart(points: Points, boxes: Points) -> Points:
@@ -172,8 +183,3 @@ def _spiral(count: int) -> Points:
     turn = np.arange(count) * np.pi * (3 - np.sqrt(5))
     away = ROOM * np.sqrt(np.arange(count) + 0.5)
     return np.asarray(np.stack([np.cos(turn) * away, np.sin(turn) * away], axis=1))
-
-
-def lines_are_named(lines: Sequence[Line]) -> bool:
-    """Whether lines have their names beside them: among many they would only be in the way."""
-    return len(lines) <= 60

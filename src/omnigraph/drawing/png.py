@@ -6,9 +6,9 @@ from importlib import import_module
 from io import BytesIO
 from typing import Any
 
-from omnigraph.drawing.layout import RADIUS, Placed, lines_are_named, place
+from omnigraph.drawing.layout import RADIUS, Placed, place
 from omnigraph.drawing.picture import Picture
-from omnigraph.drawing.shape import INK, PAPER, THREAD, Point, Way, colour_of, short, ways
+from omnigraph.drawing.shape import FAINT, INK, MOST_STRONG, PAPER, THREAD, Point, colour_of, short, ways
 from omnigraph.errors import BadRequest
 
 #: Drawn larger than it is shown, so that lines are smooth on any screen; not pictures of more pixels than this.
@@ -44,11 +44,12 @@ def _draw(
         rim = {"stroke_width": scale, "stroke_fill": PAPER}
         pen.text(_scaled(place), content, fill=colour, font=font, anchor=anchor, **rim)
 
+    thread = FAINT if len(placed.picture.lines) > MOST_STRONG else THREAD
     for line, way in ways(placed):
-        pen.line([_scaled(point) for point in _curve(way)], fill=THREAD, width=scale)
+        pen.line([_scaled(way.at(step / _STEPS)) for step in range(_STEPS + 1)], fill=thread, width=scale)
         pen.polygon([_scaled(point) for point in way.arrow], fill=THREAD)
-        if lines_are_named(placed.picture.lines):
-            text((way.label[0], way.label[1] - 4), short(line.label), THREAD, "ms")
+        if way.label is not None:
+            text(way.label, short(line.label), THREAD, "ms")
     for mark in placed.picture.marks:
         x, y = placed.places[mark.key]
         corners = [_scaled((x - RADIUS, y - RADIUS)), _scaled((x + RADIUS, y + RADIUS))]
@@ -59,18 +60,3 @@ def _draw(
         y = 38.0 + 18 * at
         pen.ellipse([_scaled((12, y - 10)), _scaled((24, y + 2))], fill=colour_of(placed, group))
         text((30, y), group, INK, "ls")
-
-
-def _curve(way: Way) -> list[Point]:
-    """Points along a curve; Pillow draws straight lines only."""
-    found = []
-    for step in range(_STEPS + 1):
-        part = step / _STEPS
-        first, second, third = (1 - part) ** 2, 2 * part * (1 - part), part**2
-        found.append(
-            (
-                first * way.start[0] + second * way.control[0] + third * way.end[0],
-                first * way.start[1] + second * way.control[1] + third * way.end[1],
-            )
-        )
-    return found

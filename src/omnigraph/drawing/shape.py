@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot
 
-from omnigraph.drawing.layout import LONGEST_LABEL, RADIUS, Placed
+from omnigraph.drawing.layout import LETTER, LONGEST_LABEL, RADIUS, Placed
 from omnigraph.drawing.picture import Line
 
 INK, PAPER, THREAD = "#222222", "#ffffff", "#8a8f98"
+#: The lines of a picture that has more of them than this are faint, so that the marks stay in front.
+FAINT, MOST_STRONG = "#b6bbc3", 200
 COLOURS = (
     "#4477aa",
     "#ee6677",
@@ -24,18 +26,36 @@ COLOURS = (
 _ARROW = 9.0
 _BEND = 36.0
 
+#: Lines have their names beside them unless there are more: among many they would only be in the way.
+MOST_NAMED = 60
+#: Where along a line its name is tried, as parts of its length.
+_ALONG = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74)
+
 Point = tuple[float, float]
+#: Left, top, right, bottom.
+Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
 class Way:
-    """A line as a curve with one control point, the tip of its arrow, and where its label stands."""
+    """A line as a curve with one control point, and the tip of its arrow.
+
+    `label`: the middle of the baseline of its name; None where every place along the line is taken.
+    """
 
     start: Point
     control: Point
     end: Point
     arrow: tuple[Point, Point, Point]
-    label: Point
+    label: Point | None = None
+
+    def at(self, part: float) -> Point:
+        """The point of the curve at a part of it, 0 at its start and 1 at its end."""
+        first, second, third = (1 - part) ** 2, 2 * part * (1 - part), part**2
+        return (
+            first * self.start[0] + second * self.control[0] + third * self.end[0],
+            first * self.start[1] + second * self.control[1] + third * self.end[1],
+        )
 
 
 def colour_of(placed: Placed, group: str) -> str:
@@ -50,7 +70,7 @@ def short(text: str) -> str:
 
 
 def ways(placed: Placed) -> list[tuple[Line, Way]]:
-    """The way of every line; lines between the same two marks bend apart."""
+    """The way of every line; lines between the same two marks bend apart, and no name lies on a mark or on another name."""
     drawn: dict[frozenset[str], int] = {}
     found = []
     for line in placed.picture.lines:
@@ -59,7 +79,43 @@ def ways(placed: Placed) -> list[tuple[Line, Way]]:
         drawn[pair] = nth + 1
         start, end = placed.places[line.source], placed.places[line.target]
         found.append((line, _loop(start, nth) if line.source == line.target else _curve(start, end, nth, line)))
+    return _named(placed, found) if len(found) <= MOST_NAMED else found
+
+
+def _named(placed: Placed, drawn: list[tuple[Line, Way]]) -> list[tuple[Line, Way]]:
+    """The lines with places for their names, those with few free places first."""
+    taken = [_box_of(mark.label, placed.places[mark.key]) for mark in placed.picture.marks]
+    free = {
+        at: [point for point in map(way.at, _ALONG) if _is_free(_name_box(line, point), taken)]
+        for at, (line, way) in enumerate(drawn)
+    }
+    names: list[Box] = []
+    found = list(drawn)
+    for at in sorted(free, key=lambda at: (len(free[at]), at)):
+        line, way = drawn[at]
+        for point in free[at]:
+            box = _name_box(line, point)
+            if _is_free(box, names):
+                names.append(box)
+                found[at] = (line, replace(way, label=point))
+                break
     return found
+
+
+def _box_of(label: str, place: Point) -> Box:
+    """What a mark covers together with its label."""
+    half = max(RADIUS, len(short(label)) * LETTER / 2)
+    return place[0] - half, place[1] - RADIUS, place[0] + half, place[1] + RADIUS + 18
+
+
+def _name_box(line: Line, point: Point) -> Box:
+    half = len(short(line.label)) * LETTER / 2 + 2
+    return point[0] - half, point[1] - 12, point[0] + half, point[1] + 4
+
+
+def _is_free(box: Box, taken: list[Box]) -> bool:
+    left, top, right, bottom = box
+    return not any(left < other[2] and other[0] < right and top < other[3] and other[1] < bottom for other in taken)
 
 
 def _curve(start: Point, end: Point, nth: int, line: Line) -> Way:
@@ -72,19 +128,14 @@ def _curve(start: Point, end: Point, nth: int, line: Line) -> Way:
         (start[0] + end[0]) / 2 - down / length * bend,
         (start[1] + end[1]) / 2 + across / length * bend,
     )
-    middle = _at_half(start, control, end)
-    return Way(_toward(start, control), control, _toward(end, control), _arrow(_toward(end, control), control), middle)
+    return Way(_toward(start, control), control, _toward(end, control), _arrow(_toward(end, control), control))
 
 
 def _loop(place: Point, nth: int) -> Way:
     x, y = place
-    control = (x, y - RADIUS - 60.0 - 24.0 * nth)
+    control = (x, y - RADIUS - 60.0 - 40.0 * nth)
     start, end = (x - RADIUS * 0.7, y - RADIUS * 0.7), (x + RADIUS * 0.7, y - RADIUS * 0.7)
-    return Way(start, control, end, _arrow(end, control), _at_half(start, control, end))
-
-
-def _at_half(start: Point, control: Point, end: Point) -> Point:
-    return (start[0] + 2 * control[0] + end[0]) / 4, (start[1] + 2 * control[1] + end[1]) / 4
+    return Way(start, control, end, _arrow(end, control))
 
 
 def _toward(place: Point, other: Point) -> Point:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-from omnigraph.drawing.layout import RADIUS, Placed, lines_are_named, place
+from omnigraph.drawing.layout import RADIUS, Placed, place
 from omnigraph.drawing.picture import Picture
-from omnigraph.drawing.shape import INK, PAPER, THREAD, Point, colour_of, short, ways
+from omnigraph.drawing.shape import INK, MOST_STRONG, PAPER, THREAD, Point, colour_of, short, ways
 
 #: What XML can not hold, even escaped.
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -39,16 +39,16 @@ def clean(text: str) -> str:
 
 
 def _lines(placed: Placed) -> Iterator[str]:
-    named = lines_are_named(placed.picture.lines)
+    faint = ' stroke-opacity="0.5"' if len(placed.picture.lines) > MOST_STRONG else ""
     for line, way in ways(placed):
         bow = f"M{_at(way.start)} Q{_at(way.control)} {_at(way.end)}"
-        yield f'<path d="{bow}" fill="none" stroke="{THREAD}"/>'
+        yield f'<path d="{bow}" fill="none" stroke="{THREAD}"{faint}/>'
         yield f'<polygon points="{" ".join(map(_at, way.arrow))}" fill="{THREAD}"/>'
-        if not named:
+        if way.label is None:
             yield f'<path d="{bow}" fill="none" stroke="transparent" stroke-width="9"><title>{clean(line.label)}</title></path>'
             continue
         x, y = way.label
-        yield f'<text x="{x:.1f}" y="{y - 4:.1f}" text-anchor="middle" fill="{THREAD}">{clean(short(line.label))}</text>'
+        yield f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" fill="{THREAD}">{clean(short(line.label))}</text>'
 
 
 def _marks(placed: Placed) -> Iterator[str]:

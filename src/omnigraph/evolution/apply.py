@@ -13,29 +13,30 @@ notices; a hard drop takes older versions away, so it is refused while another b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omnigraph import failpoints
 from omnigraph.commit.branch_refs import SCHEMA_APPLY_LOCK
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.exactly_once import Once, commit_made
 from omnigraph.commit.model import Commit, Lineage, ManifestState, TableEntry
-from omnigraph.commit.protocol import Step, TableEffect, Write, execute
-from omnigraph.commit.recovery import heal
+from omnigraph.commit.protocol import Step, TableEffect, Write
+from omnigraph.commit.rows import Receipt
 from omnigraph.commit.schema_files import COMPILED, SchemaFiles, archive, archived_source_path, target_hash
-from omnigraph.commit.sidecar import Kind
-from omnigraph.commit.updates import DropTable, SchemaIs, SetSchema, SetTable, Update
-from omnigraph.errors import ExpectedVersionMismatch, ReadSetChanged
+from omnigraph.commit.updates import DropTable, RecordReceipt, SchemaIs, SetSchema, SetTable, Update
+from omnigraph.commit.write_loop import Prepared, Writing, carry_out
+from omnigraph.commit.writers import SCHEMA_APPLY
 from omnigraph.evolution.compare import Entity, entities, kept_names
 from omnigraph.evolution.elsewhere import refuse_named_elsewhere
-from omnigraph.evolution.existing import new_rules, refuse_broken
+from omnigraph.evolution.existing import broken, must_be_judged, refuse_broken, shown_violations
 from omnigraph.evolution.image import changes_table, wanted_columns
-from omnigraph.evolution.plan import Plan, plan_change
+from omnigraph.evolution.plan import Plan, plan_change, plan_of
+from omnigraph.evolution.steps import RULE_BROKEN, UnsupportedChange
+from omnigraph.evolution.stored import stored_rows
 from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.shown import Shown
-from omnigraph.storage.locks import HeldLocks
 from omnigraph.storage.tables.columns import stage_columns
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged, stage_create
@@ -76,36 +77,81 @@ class Change:
     allow_data_loss: bool = False
 
 
-def row_counts(state: ManifestState) -> Mapping[int, int]:
-    """How many rows each type has, by its stable id."""
-    return {identity[0]: entry.row_count for identity, entry in state.tables.items()}
-
-
 def plan(context: CommitContext, change: Change) -> Plan:
-    """What applying a schema would do."""
-    counts = row_counts(context.manifest.load(change.branch))
-    return plan_change(change.before, change.after, counts, allow_data_loss=change.allow_data_loss)
+    """What applying a schema would do, and which rows stand in the way of it."""
+    state = context.manifest.load(change.branch)
+    planned = _planned(context, change, state)
+    if not planned.supported:
+        return planned
+    broken_rules = [
+        UnsupportedChange(entity.type_key, f"rows break it: {shown_violations(found)}; change them first", RULE_BROKEN)
+        for was, entity, table in _judged(context, change, state)
+        if (found := broken(was, entity, table))
+    ]
+    return replace(planned, steps=(*planned.steps, *broken_rules))
 
 
-def apply(context: CommitContext, change: Change, lineage: Lineage) -> Applied:
-    """Carry a schema change out as one commit; none when there is nothing to change."""
-    prepared = _prepare(context, change, lineage)
-    if prepared.write is None:
-        return Applied(prepared.plan, None, prepared.state.commit_version)
-    keep_replaced(context, change.files_before)
-    failpoints.hit("schema_apply.prepared")
-    with window(context, change.branch, alone=bool(prepared.write.purges)) as held:
+def _planned(context: CommitContext, change: Change, state: ManifestState) -> Plan:
+    look = stored_rows(context, state)
+    return plan_change(change.before, change.after, look, allow_data_loss=change.allow_data_loss)
+
+
+def _judged(context: CommitContext, change: Change, state: ManifestState) -> Iterator[tuple[Entity, Entity, Table]]:
+    """The types whose rows may break what the change says, as they were and as they will be, with their tables."""
+    old = entities(change.before.catalog)
+    for id_, entity in entities(change.after.catalog).items():
+        if id_ in old and must_be_judged(old[id_], entity):
+            entry = state.tables[entity.id, entity.incarnation]
+            yield old[id_], entity, context.tables.open(entry.location, entry.version)
+
+
+def apply(context: CommitContext, change: Change, lineage: Lineage, asked: Once | None = None) -> Applied:
+    """Carry a schema change out as one commit; none when there is nothing to change.
+
+    `asked`: its receipt is published with the commit.
+    """
+    return carry_out(_Applying(context, change, lineage, asked))
+
+
+class _Applying(Writing[Applied]):
+    """One change over both of its attempts."""
+
+    writer = SCHEMA_APPLY
+
+    def __init__(self, context: CommitContext, change: Change, lineage: Lineage, asked: Once | None) -> None:
+        self.context, self.branch = context, change.branch
+        self._change, self._lineage, self._asked = change, lineage, asked
+
+    def locks(self) -> tuple[str, ...]:
+        """For a hard drop no branch may be made meanwhile."""
+        return (self.branch, SCHEMA_APPLY_LOCK) if _purged(self._change) else (self.branch,)
+
+    def prepare(self, state: ManifestState) -> Prepared[Applied]:
+        change, lineage = self._change, self._lineage
+        planned, write = _prepare(self.context, state, change, lineage, self._asked)
+        if write is None:
+            return Prepared(None, lambda _: Applied(planned, None, state.commit_version))
+        keep_replaced(self.context, change.files_before)
+        failpoints.hit("schema_apply.prepared")
+
+        def told(after: ManifestState | None) -> Applied:
+            assert after is not None, "something was written"
+            commit = commit_made(self.context, after, self.branch, lineage.id)
+            return Applied(planned, commit, after.commit_version)
+
         # A tag or a branch may have come since; neither is a commit, so nothing else would notice it.
-        refuse_named_elsewhere(context, change.branch, prepared.write.purges)
-        try:
-            after = execute(context, prepared.write, held)
-        except (ExpectedVersionMismatch, ReadSetChanged):
-            prepared = _prepare(context, change, lineage)
-            assert prepared.write is not None, "the steps of a plan do not depend on rows, only its refusals"
-            after = execute(context, prepared.write, held)
-    commit = after.newest if after.newest is not None and after.newest.id == lineage.id else None
-    commit = commit or context.manifest.find_commit(change.branch, lineage.id)
-    return Applied(prepared.plan, commit, after.commit_version)
+        return Prepared(write, told, lambda: refuse_named_elsewhere(self.context, self.branch, write.purges))
+
+
+def _receipt(asked: Once | None, planned: Plan) -> tuple[RecordReceipt, ...]:
+    return () if asked is None else (RecordReceipt(asked.key, asked.request, planned.to_dict()),)
+
+
+def applied_before(context: CommitContext, branch: str, known: Receipt) -> Applied:
+    """What a call did, from the receipt of it."""
+    commit = context.manifest.find_commit(branch, known.commit_id)
+    assert commit is not None, "a receipt lies in the manifest beside its commit"
+    return Applied(plan_of(known.receipt), commit, commit.manifest_version)
 
 
 def keep_replaced(context: CommitContext, accepted: SchemaFiles) -> None:
@@ -114,22 +160,7 @@ def keep_replaced(context: CommitContext, accepted: SchemaFiles) -> None:
         archive(context.store, context.root, accepted)
 
 
-@contextmanager
-def window(context: CommitContext, branch: str, *, alone: bool) -> Iterator[HeldLocks]:
-    """The lock of a branch whose schema changes, with all settled that waited. `alone`: no branch may be made meanwhile."""
-    with context.locks.hold_all([branch, SCHEMA_APPLY_LOCK] if alone else [branch]) as held:
-        heal(context, holding={branch})
-        yield held
-
-
 # --- preparing --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    plan: Plan
-    state: ManifestState
-    write: Write | None
 
 
 @dataclass
@@ -141,19 +172,19 @@ class _Parts:
     reads: list[TableEntry] = field(default_factory=list)
 
 
-def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepared:
-    state = context.manifest.load(change.branch)
-    planned = plan_change(change.before, change.after, row_counts(state), allow_data_loss=change.allow_data_loss)
+def _prepare(
+    context: CommitContext, state: ManifestState, change: Change, lineage: Lineage, asked: Once | None
+) -> tuple[Plan, Write | None]:
+    """What is to be done on a captured state, and the write that does it; None when there is nothing to change."""
+    planned = _planned(context, change, state)
     planned.refuse_unsupported()
     if not planned.steps:
-        return _Prepared(planned, state, None)
+        return planned, None
     old, new = entities(change.before.catalog), entities(change.after.catalog)
     refuse_named_elsewhere(context, change.branch, _purged(change))
     # Every rule is judged before the first file is staged.
-    for id_, entity in new.items():
-        if id_ in old and new_rules(old[id_], entity):
-            entry = state.tables[entity.id, entity.incarnation]
-            refuse_broken(old[id_], entity, context.tables.open(entry.location, entry.version))
+    for was, entity, table in _judged(context, change, state):
+        refuse_broken(was, entity, table)
     parts = _Parts()
     for id_, entity in new.items():
         if id_ in old:
@@ -164,17 +195,17 @@ def _prepare(context: CommitContext, change: Change, lineage: Lineage) -> _Prepa
         if id_ not in new:
             _drop(state.tables[entity.id, entity.incarnation], parts)
     write = Write(
-        kind=Kind.SCHEMA_APPLY,
+        kind=SCHEMA_APPLY.kind,
         branch=change.branch,
         lineage=lineage,
         effects=tuple(parts.effects),
         reads=tuple(parts.reads),
-        updates=(*parts.updates, SetSchema(target_hash(change.files[COMPILED]))),
+        updates=(*parts.updates, SetSchema(target_hash(change.files[COMPILED])), *_receipt(asked, planned)),
         requires=SchemaIs(change.base),
         schema=change.files,
         purges=_purged(change),
     )
-    return _Prepared(planned, state, write)
+    return planned, write
 
 
 def _change(context: CommitContext, state: ManifestState, was: Entity, entity: Entity, parts: _Parts) -> None:

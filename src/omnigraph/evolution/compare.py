@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from omnigraph.evolution.look import Look
 from omnigraph.evolution.rules import rules_of
 from omnigraph.evolution.steps import (
     DROPPED_TYPE,
@@ -24,6 +25,9 @@ from omnigraph.evolution.steps import (
     DropProperty,
     DropType,
     ExtendEnum,
+    FillNulls,
+    Narrow,
+    NarrowEnum,
     RemoveConstraint,
     RenameProperty,
     RenameType,
@@ -32,19 +36,18 @@ from omnigraph.evolution.steps import (
     UnsupportedChange,
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
+    Widen,
 )
 from omnigraph.language.schema.catalog import Catalog, EdgeType, Embed, NodeType, Property
 from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.language.schema.printer import property_annotations, type_annotations
-from omnigraph.language.types import PropType
+from omnigraph.language.types import PropType, Scalar, widens
 
 Entity = NodeType | EdgeType
-#: How many rows a type has, by its stable id.
-RowCounts = Mapping[int, int]
 
 
-def compare(before: SchemaIR, after: SchemaIR, rows: RowCounts, mode: DropMode) -> Iterator[Step]:
-    """The steps that lead from the accepted schema to the wanted one."""
+def compare(before: SchemaIR, after: SchemaIR, look: Look, mode: DropMode) -> Iterator[Step]:
+    """The steps that lead from the accepted schema to the wanted one. `look`: tells what the rows are like."""
     old, new = entities(before.catalog), entities(after.catalog)
     kept = [(old[id_], entity) for id_, entity in new.items() if id_ in old]
     for was, entity in kept:
@@ -53,7 +56,7 @@ def compare(before: SchemaIR, after: SchemaIR, rows: RowCounts, mode: DropMode) 
     yield from (AddType(kind_of(entity), entity.name) for id_, entity in new.items() if id_ not in old)
     yield from _interfaces(before.catalog, after.catalog)
     for was, entity in kept:
-        yield from _within(was, entity, rows.get(entity.id, 0), mode)
+        yield from _within(was, entity, look, mode)
         if isinstance(was, EdgeType) and isinstance(entity, EdgeType):
             yield from _endpoints(was, entity, before.catalog, after.catalog)
     dropped = [entity for id_, entity in old.items() if id_ not in new]
@@ -80,7 +83,7 @@ def kept_names(was: Entity, entity: Entity) -> dict[str, str]:
 # --- within a type ----------------------------------------------------------------------------------------------------
 
 
-def _within(was: Entity, entity: Entity, rows: int, mode: DropMode) -> Iterator[Step]:
+def _within(was: Entity, entity: Entity, look: Look, mode: DropMode) -> Iterator[Step]:
     names, kind = kept_names(was, entity), kind_of(entity)
     known = {declared.id for declared in was.properties.values()}
     for old, new in names.items():
@@ -88,9 +91,9 @@ def _within(was: Entity, entity: Entity, rows: int, mode: DropMode) -> Iterator[
             yield RenameProperty(kind, entity.name, old, new)
     for declared in entity.properties.values():
         if declared.id not in known:
-            yield _added(entity, declared, rows)
+            yield _added(was, entity, declared, look)
     for old, new in names.items():
-        yield from _retyped(entity, was.properties[old].type, entity.properties[new])
+        yield from _retyped(was, entity, was.properties[old].type, entity.properties[new], look)
     yield from _key(was, entity, names)
     yield from _rules(was, entity, names)
     yield from _metadata(was, entity, names)
@@ -99,7 +102,8 @@ def _within(was: Entity, entity: Entity, rows: int, mode: DropMode) -> Iterator[
             yield DropProperty(kind, entity.name, name, mode)
 
 
-def _added(entity: Entity, declared: Property, rows: int) -> Step:
+def _added(was: Entity, entity: Entity, declared: Property, look: Look) -> Step:
+    rows = look.count(entity)
     if not declared.type.nullable and declared.default is None and rows:
         held = f"{entity.name} has {rows} row{'' if rows == 1 else 's'}"
         return _refused(
@@ -111,28 +115,81 @@ def _added(entity: Entity, declared: Property, rows: int) -> Step:
     return AddProperty(kind_of(entity), entity.name, declared.name, str(declared.type), declared.default)
 
 
-def _retyped(entity: Entity, was: PropType, declared: Property) -> Iterator[Step]:
-    old, new = replace(was, nullable=False), replace(declared.type, nullable=False)
+def _retyped(was: Entity, entity: Entity, before: PropType, declared: Property, look: Look) -> Iterator[Step]:
+    old, new = replace(before, nullable=False), replace(declared.type, nullable=False)
     if old != new:
-        yield _other_type(entity, declared, old, new)
-    if was.nullable and not declared.type.nullable:
-        reason = f"it may be null; fill its nulls and keep it {was}, or add a new required property with @default(…)"
-        yield _refused(entity, declared.name, reason, NULLABLE_TO_REQUIRED)
-    if not was.nullable and declared.type.nullable:
+        yield from _other_type(was, entity, declared, old, new, look)
+    if before.nullable and not declared.type.nullable:
+        yield from _required(was, entity, declared, look)
+    if not before.nullable and declared.type.nullable:
         yield RemoveConstraint(kind_of(entity), entity.name, f"required {declared.name}")
 
 
-def _other_type(entity: Entity, declared: Property, old: PropType, new: PropType) -> Step:
-    if old.enum is not None and new.enum is not None:
-        lost = [value for value in old.enum if value not in new.enum]
-        if not lost:
-            added = tuple(value for value in new.enum if value not in old.enum)
-            return ExtendEnum(kind_of(entity), entity.name, declared.name, added)
-        listed = ", ".join(f"'{value}'" for value in lost)
-        reason = f"an enum keeps its values, {listed} would go; add the new ones and keep the old"
-        return _refused(entity, declared.name, reason, TYPE_CHANGED)
-    reason = f"its type can not change from {old} to {new}; add another property and drop this one"
-    return _refused(entity, declared.name, reason, TYPE_CHANGED)
+def _required(was: Entity, entity: Entity, declared: Property, look: Look) -> Iterator[Step]:
+    """A property that may be null becomes required: rows without a value get the default, or there are none."""
+    missing, kind = look.nulls(was, entity, declared), kind_of(entity)
+    if declared.default is not None:
+        if missing is None or missing.count:
+            yield FillNulls(
+                kind, entity.name, declared.name, declared.default, None if missing is None else missing.count
+            )
+    elif missing is not None and missing.count:
+        reason = (
+            f"it is null in {missing} of {entity.name}; give it @default(…) or a backfill, or fill those rows first"
+        )
+        yield _refused(entity, declared.name, reason, NULLABLE_TO_REQUIRED)
+        return
+    yield AddConstraint(kind, entity.name, f"required {declared.name}")
+
+
+def _other_type(
+    was: Entity, entity: Entity, declared: Property, old: PropType, new: PropType, look: Look
+) -> Iterator[Step]:
+    place = kind_of(entity), entity.name, declared.name
+    if widens(old, new):
+        yield Widen(*place, str(old), str(new))
+    elif look.takes_back and widens(new, old):
+        unfit = look.unfit(was, entity, declared)
+        if unfit.count:
+            reason = f"{unfit} of {entity.name} do not fit {new}; change them first"
+            yield _refused(entity, declared.name, reason, TYPE_CHANGED)
+        else:
+            yield Narrow(*place, str(old), str(new))
+    elif new.enum is not None and _is_text(old, new):
+        yield from _other_values(was, entity, declared, old, new, look)
+    elif look.takes_back and old.enum is not None and _is_text(old, new):
+        yield RemoveConstraint(kind_of(entity), entity.name, f"{old} {declared.name}")
+    else:
+        reason = f"its type can not change from {old} to {new}; add another property and drop this one"
+        yield _refused(entity, declared.name, reason, TYPE_CHANGED)
+
+
+def _is_text(old: PropType, new: PropType) -> bool:
+    return old.scalar is new.scalar is Scalar.STRING and not old.is_list and not new.is_list
+
+
+def _other_values(
+    was: Entity, entity: Entity, declared: Property, old: PropType, new: PropType, look: Look
+) -> Iterator[Step]:
+    """A text becomes an enum, or an enum has other values: allowed when every row has one of the new ones."""
+    assert new.enum is not None
+    place = kind_of(entity), entity.name, declared.name
+    lost = [value for value in old.enum or () if value not in new.enum]
+    if lost or old.enum is None:
+        outside = look.outside(was, entity, declared)
+        if outside.rows:
+            kept = f"; {', '.join(new.enum)} are allowed" if old.enum is None else ""
+            reason = f"{outside} of {entity.name} {'has' if outside.rows == 1 else 'have'} other values{kept}; change them first"
+            yield _refused(entity, declared.name, reason, TYPE_CHANGED)
+            return
+    if old.enum is None:
+        yield AddConstraint(kind_of(entity), entity.name, f"{new} {declared.name}")
+        return
+    if lost:
+        yield NarrowEnum(*place, tuple(lost))
+    added = tuple(value for value in new.enum if value not in old.enum)
+    if added:
+        yield ExtendEnum(*place, added)
 
 
 def _key(was: Entity, entity: Entity, names: Mapping[str, str]) -> Iterator[Step]:

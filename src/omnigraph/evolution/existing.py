@@ -6,7 +6,7 @@ rows is asked of those that could break it: Lance finds values that rows share, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -15,27 +15,27 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import ValidationError
 from omnigraph.evolution.compare import Entity, kept_names
-from omnigraph.evolution.image import wanted_columns
+from omnigraph.evolution.image import NO_VALUES, wanted_columns
+from omnigraph.evolution.look import EXAMPLES
 from omnigraph.evolution.rules import Rule, rules_of
 from omnigraph.language.schema.ast import Cardinality, CheckConstraint, RangeConstraint
 from omnigraph.language.schema.catalog import EdgeType
-from omnigraph.storage.tables.columns import Column
+from omnigraph.storage.scratch import make_scratch
+from omnigraph.storage.tables.columns import Column, Values, reads_of, values_of
+from omnigraph.storage.tables.commit import private_table
 from omnigraph.storage.tables.groups import counts_outside, repeated_rows
 from omnigraph.storage.tables.table import Table
 from omnigraph.validation.rows import Violation, check_rows
 from omnigraph.validation.sets import TableChange, check_sets, probe_of
 from omnigraph.values.columns import whole
 
-#: How many of the rows in the way an error shows.
-EXAMPLES = 5
 
-
-def refuse_broken(was: Entity, entity: Entity, table: Table) -> None:
+def refuse_broken(was: Entity, entity: Entity, table: Table, made: Mapping[str, Values] = NO_VALUES) -> None:
     """Raise when a row of the table breaks a rule that the type does not have yet, with examples."""
-    found = list(islice(violations(was, entity, table), EXAMPLES))
+    found = broken(was, entity, table, made)
     if not found:
         return
-    first, shown = found[0], "; ".join(map(_with_row, found))
+    first, shown = found[0], shown_violations(found)
     raise ValidationError(
         f"the schema can not be applied, rows of {entity.type_key} break it: {shown}; change them first",
         kind=first.kind,
@@ -45,6 +45,16 @@ def refuse_broken(was: Entity, entity: Entity, table: Table) -> None:
     )
 
 
+def broken(was: Entity, entity: Entity, table: Table, made: Mapping[str, Values] = NO_VALUES) -> list[Violation]:
+    """The first rows that are in the way of a change of their type."""
+    return list(islice(violations(was, entity, table, made=made), EXAMPLES))
+
+
+def shown_violations(found: Sequence[Violation]) -> str:
+    """Violations in one line, each with its row."""
+    return "; ".join(map(_with_row, found))
+
+
 def _with_row(violation: Violation) -> str:
     """A violation with the row it is about, where it does not name it."""
     row = violation.entity_id
@@ -52,56 +62,79 @@ def _with_row(violation: Violation) -> str:
     return violation.message if named else f"{violation.message} (row '{row}')"
 
 
-def violations(was: Entity, entity: Entity, table: Table, change: TableChange | None = None) -> Iterator[Violation]:
+def violations(
+    was: Entity,
+    entity: Entity,
+    table: Table,
+    change: TableChange | None = None,
+    made: Mapping[str, Values] = NO_VALUES,
+) -> Iterator[Violation]:
     """The rows of a table that break a rule that the type does not have yet; of rules about many rows only some examples.
 
     `change`: what is written to the table at the same time. It is judged by who makes it; here only the rows that it leaves.
+    `made`: what makes the values of some properties. Rules of properties whose values are made or filled are judged too.
     """
     if not table.count_rows():
         return
-    columns = {column.field.name: column for column in wanted_columns(was, entity)}
-    added = new_rules(was, entity)
+    columns = {column.field.name: column for column in wanted_columns(was, entity, made)}
+    judged = judged_rules(was, entity, made)
     left = change.touched() if change is not None else pa.array([], pa.string())
     yield from (
-        found for found in _of_rows(entity, table, columns, added) if found.entity_id not in set(left.to_pylist())
+        found
+        for found in _of_rows(entity, table, columns, judged, stricter(was, entity, made))
+        if found.entity_id not in set(left.to_pylist())
     )
-    for rule in added:
+    for rule in judged:
         if rule.kind == "unique":
             yield from _of_shared_values(entity, table, [columns[name] for name in rule.columns], left)
         elif isinstance(rule.rule, Cardinality) and isinstance(entity, EdgeType):
             yield from _of_sources(entity, table, rule.rule, change)
 
 
-def new_rules(was: Entity, entity: Entity) -> list[Rule]:
-    """The rules of a type that it did not have."""
+def must_be_judged(was: Entity, entity: Entity, made: Mapping[str, Values] = NO_VALUES) -> bool:
+    """Whether rows that are there may break what the type will say."""
+    return bool(judged_rules(was, entity, made) or stricter(was, entity, made))
+
+
+def judged_rules(was: Entity, entity: Entity, made: Mapping[str, Values] = NO_VALUES) -> list[Rule]:
+    """The rules of a type that it did not have, and those of properties that get new values."""
     old = rules_of(was, kept_names(was, entity))
-    return [rule for text, rule in rules_of(entity).items() if text not in old]
+    new_values = {*made, *(column.field.name for column in wanted_columns(was, entity) if column.fill is not None)}
+    return [rule for text, rule in rules_of(entity).items() if text not in old or new_values & set(rule.columns)]
+
+
+def stricter(was: Entity, entity: Entity, made: Mapping[str, Values] = NO_VALUES) -> frozenset[str]:
+    """The properties that take fewer values than before, or whose values are made: null no more, or other texts of an enum."""
+    found = {name for name in made if name in entity.properties}
+    for old, new in kept_names(was, entity).items():
+        before, after = was.properties[old].type, entity.properties[new].type
+        lost = after.enum is not None and (before.enum is None or not set(before.enum) <= set(after.enum))
+        if lost or (before.nullable and not after.nullable):
+            found.add(new)
+    return frozenset(found)
 
 
 # --- one row ----------------------------------------------------------------------------------------------------------
 
 
-def _of_rows(entity: Entity, table: Table, columns: dict[str, Column], added: Sequence[Rule]) -> Iterator[Violation]:
-    ranges = tuple(rule.rule for rule in added if isinstance(rule.rule, RangeConstraint))
-    checks = tuple(rule.rule for rule in added if isinstance(rule.rule, CheckConstraint))
-    names = {rule.property for rule in ranges} | {rule.property for rule in checks}
+def _of_rows(
+    entity: Entity, table: Table, columns: dict[str, Column], judged: Sequence[Rule], narrower: frozenset[str]
+) -> Iterator[Violation]:
+    ranges = tuple(rule.rule for rule in judged if isinstance(rule.rule, RangeConstraint))
+    checks = tuple(rule.rule for rule in judged if isinstance(rule.rule, CheckConstraint))
+    names = {rule.property for rule in ranges} | {rule.property for rule in checks} | narrower
     if not names:
         return
     properties = {name: entity.properties[name] for name in sorted(names)}
-    judged = replace(entity, properties=properties, ranges=ranges, checks=checks)
+    only = replace(entity, properties=properties, ranges=ranges, checks=checks)
     wanted = [columns["id"], *(columns[name] for name in properties)]
-    for batch in table.scan([column.stored for column in wanted if column.stored is not None]):
-        yield from check_rows(judged, pa.Table.from_batches([_image(batch, wanted)]))
+    for batch in table.scan(reads_of(wanted)):
+        yield from check_rows(only, pa.Table.from_batches([_image(batch, wanted)]))
 
 
 def _image(batch: pa.RecordBatch, wanted: Sequence[Column]) -> pa.RecordBatch:
     """A batch of stored rows as they will be."""
-    arrays = [
-        batch.column(column.stored)
-        if column.stored is not None
-        else pa.repeat(pa.scalar(None, column.field.type) if column.fill is None else column.fill, batch.num_rows)
-        for column in wanted
-    ]
+    arrays = [values_of(column, batch) for column in wanted]
     return pa.RecordBatch.from_arrays(arrays, names=[column.field.name for column in wanted])
 
 
@@ -129,25 +162,34 @@ def _judge(entity: Entity, rows: pa.Table) -> Iterator[Violation]:
 
 
 def _of_shared_values(entity: Entity, table: Table, columns: Sequence[Column], left: pa.Array) -> Iterator[Violation]:
-    if any(column.stored is None and column.fill is None for column in columns):
+    if any(column.stored is None and not column.made for column in columns):
         # A null is equal to nothing.
         return
-    stored = [column for column in columns if column.stored is not None]
-    if stored:
-        names = [column.stored for column in stored if column.stored is not None]
-        rows = repeated_rows(table, names, EXAMPLES + len(left))
-        if len(left):
-            # More than two rows may share a value, and some of them are about to have another one.
-            probe = probe_of(tuple(names), table.schema)
-            rows = table.take_by(probe, pc.unique(whole(rows[probe])), ["id", *names])
-            rows = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=left)))
-        rows = rows.rename_columns(["id", *(column.field.name for column in stored)])
-    else:
-        ids = pa.Table.from_batches(list(islice(table.scan(["id"], batch_size=2 + len(left)), 1)))
-        rows = ids.filter(pc.invert(pc.is_in(ids["id"], value_set=left))).slice(0, 2)
-    for column in columns:
-        if column.stored is None:
-            rows = rows.append_column(column.field.name, pa.repeat(column.fill, rows.num_rows))
+    if not any(column.made for column in columns):
+        yield from _repeated(entity, table, columns, left)
+        return
+    # Values that are not stored yet are put where they can be asked about as stored ones are, outside of memory.
+    scratch = make_scratch("schema")
+    try:
+        id_ = Column(pa.field("id", pa.string(), nullable=False), "id")
+        wanted = [id_, *columns]
+        schema = pa.schema([column.field.with_nullable(True) for column in wanted])
+        rows = (_image(batch, wanted).cast(schema) for batch in table.scan(reads_of(wanted)))
+        image = private_table(f"{scratch.path}/rows", schema, rows)
+        yield from _repeated(entity, image, [Column(column.field, column.field.name) for column in columns], left)
+    finally:
+        scratch.remove()
+
+
+def _repeated(entity: Entity, table: Table, columns: Sequence[Column], left: pa.Array) -> Iterator[Violation]:
+    names = [column.stored for column in columns if column.stored is not None]
+    rows = repeated_rows(table, names, EXAMPLES + len(left))
+    if len(left):
+        # More than two rows may share a value, and some of them are about to have another one.
+        probe = probe_of(tuple(names), table.schema)
+        rows = table.take_by(probe, pc.unique(whole(rows[probe])), ["id", *names])
+        rows = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=left)))
+    rows = rows.rename_columns(["id", *(column.field.name for column in columns)])
     judged = replace(entity, uniques=(tuple(column.field.name for column in columns),))
     if isinstance(judged, EdgeType):
         judged = replace(judged, cardinality=Cardinality())

@@ -2,28 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from omnigraph.evolution.compare import Entity
 from omnigraph.language.schema.catalog import Property
 from omnigraph.language.schema.defaults import default_value
-from omnigraph.storage.tables.columns import Column
+from omnigraph.storage.tables.columns import Column, Values
 from omnigraph.values.columns import column_of, table_schema
+from omnigraph.values.widening import converted
+
+NO_VALUES: Mapping[str, Values] = {}
 
 
-def wanted_columns(was: Entity, entity: Entity) -> tuple[Column, ...]:
-    """The columns of the table: those that stay by the name they have, and new ones with what existing rows get."""
+def wanted_columns(was: Entity, entity: Entity, made: Mapping[str, Values] = NO_VALUES) -> tuple[Column, ...]:
+    """The columns of the table: those that stay by the name they have, and new ones with what existing rows get.
+
+    `made`: what makes the values of some columns, by their new names.
+    """
     stored = {declared.id: name for name, declared in was.properties.items()}
     columns = []
     for field in table_schema(entity):
-        declared = entity.properties.get(field.name)
+        declared, values = entity.properties.get(field.name), made.get(field.name)
         if declared is None:
-            columns.append(Column(field, field.name))
+            # What makes an id or an end of an edge makes it for every row.
+            columns.append(Column(field, field.name if values is None else None, None, values))
         elif declared.id in stored:
-            columns.append(Column(field, stored[declared.id]))
+            before = was.properties[stored[declared.id]]
+            fill = None if values is not None else null_fill(declared, before.type.nullable)
+            cast = None if _alike(before, declared) else converted
+            columns.append(Column(field, stored[declared.id], fill, values, cast))
         else:
-            columns.append(Column(field, None, fill_of(declared)))
+            columns.append(Column(field, None, None if values is not None else fill_of(declared), values))
     return tuple(columns)
+
+
+def _alike(was: Property, declared: Property) -> bool:
+    """Whether two properties are stored in the same type."""
+    old, new = was.type, declared.type
+    return (old.scalar, old.is_list, old.dimension) == (new.scalar, new.is_list, new.dimension)
+
+
+def null_fill(declared: Property | None, was_nullable: bool) -> pa.Scalar | None:
+    """What rows without a value get in a property that is no longer nullable; None: there may be no such row."""
+    if declared is None or declared.type.nullable or not was_nullable:
+        return None
+    return fill_of(declared)
 
 
 def fill_of(declared: Property) -> pa.Scalar | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.errors import SchemaChangeRefused
-from omnigraph.evolution.compare import RowCounts, compare
+from omnigraph.evolution.compare import compare
+from omnigraph.evolution.look import Look
 from omnigraph.evolution.steps import Step, UnsupportedChange
 from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.shown import Shown
@@ -42,6 +44,30 @@ class Plan(Shown):
             )
 
 
-def plan_change(before: SchemaIR, after: SchemaIR, rows: RowCounts, *, allow_data_loss: bool = False) -> Plan:
-    """Compare two accepted schemas; `rows` says which types are populated."""
-    return Plan(tuple(compare(before, after, rows, "hard" if allow_data_loss else "soft")))
+def _below(step: type[Step]) -> Iterator[type[Step]]:
+    for kind in step.__subclasses__():
+        yield kind
+        yield from _below(kind)
+
+
+_STEPS: dict[str, type[Step]] = {step.kind: step for step in _below(Step)}
+
+
+def plan_of(told: Mapping[str, Any]) -> Plan:
+    """A plan from what `to_dict` made of it."""
+    return Plan(tuple(_step_of(step) for step in told["steps"]))
+
+
+def _step_of(told: Mapping[str, Any]) -> Step:
+    spelled = {"from": "old", "to": "new"}
+    values = {spelled.get(name, name): value for name, value in told.items() if name != "kind"}
+    return _STEPS[told["kind"]](**{name: _tuple(value) for name, value in values.items()})
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def plan_change(before: SchemaIR, after: SchemaIR, look: Look, *, allow_data_loss: bool = False) -> Plan:
+    """Compare two accepted schemas; `look` tells what the rows of the types are like."""
+    return Plan(tuple(compare(before, after, look, "hard" if allow_data_loss else "soft")))

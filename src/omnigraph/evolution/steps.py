@@ -17,6 +17,7 @@ ENDPOINT_CHANGED = "OG-MF-102"
 REQUIRED_WITHOUT_DEFAULT = "OG-MF-103"
 NULLABLE_TO_REQUIRED = "OG-MF-104"
 TYPE_CHANGED = "OG-MF-106"
+RULE_BROKEN = "OG-MF-107"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,66 @@ class ExtendEnum(Step):
     def __str__(self) -> str:
         listed = ", ".join(f"'{value}'" for value in self.values)
         return f"extend enum '{self.type_name}.{self.property_name}' with {listed}"
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowEnum(Step):
+    """Values that no row has go from an enum."""
+
+    kind: ClassVar[str] = "narrow_enum"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    values: tuple[str, ...]
+
+    def __str__(self) -> str:
+        listed = ", ".join(f"'{value}'" for value in self.values)
+        return f"narrow enum '{self.type_name}.{self.property_name}' by {listed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Widen(Step):
+    """A property gets a wider type; its column is rewritten, every value stays exactly what it is."""
+
+    kind: ClassVar[str] = "widen"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    old: str
+    new: str
+
+    def to_dict(self) -> dict[str, Any]:
+        place = {"kind": self.kind, "type_kind": self.type_kind, "type_name": self.type_name}
+        return place | {"property_name": self.property_name, "from": self.old, "to": self.new}
+
+    def __str__(self) -> str:
+        return f"widen property '{self.type_name}.{self.property_name}' from {self.old} to {self.new}"
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow(Widen):
+    """A property gets its narrower type back, when a commit that widened it is reverted and every value fits."""
+
+    kind: ClassVar[str] = "narrow"
+
+    def __str__(self) -> str:
+        return f"narrow property '{self.type_name}.{self.property_name}' from {self.old} to {self.new}"
+
+
+@dataclass(frozen=True, slots=True)
+class FillNulls(Step):
+    """Rows without a value get the default, because the property becomes required."""
+
+    kind: ClassVar[str] = "fill_nulls"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    default: str | int | float | bool
+    rows: int | None = None
+
+    def __str__(self) -> str:
+        which = "nulls" if self.rows is None else f"{self.rows} null{'' if self.rows == 1 else 's'}"
+        return f"fill {which} of '{self.type_name}.{self.property_name}' with {self.default!r}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.export.plan import ExportTable
+from omnigraph.language.types import PropType
 from omnigraph.storage.tables.blobs import EXTERNAL, carry_blobs
 from omnigraph.storage.tables.table import BATCH_ROWS, Table
 from omnigraph.values.columns import arrow_type
 from omnigraph.values.ordered import in_id_order
+from omnigraph.values.widening import converted, convertible
 
 #: What the blobs of the rows that are rendered together have at most, unless one alone has more.
 BLOB_BYTES = 8 * 1024 * 1024
@@ -67,8 +69,15 @@ def _named(batch: pa.RecordBatch, planned: ExportTable, fixed: tuple[str, ...]) 
     columns = [batch.column(name) for name in fixed]
     for column in planned.columns:
         if column.stored is not None:
-            columns.append(batch.column(column.stored))
+            found = batch.column(column.stored)
+            columns.append(found if column.kind.is_blob or column.kind.is_vector else _as_today(found, column.kind))
         else:
             kind = pa.string() if column.kind.is_blob else arrow_type(column.kind)
             columns.append(pa.nulls(batch.num_rows, kind))
     return pa.RecordBatch.from_arrays(columns, [*fixed, *(column.name for column in planned.columns)])
+
+
+def _as_today(found: pa.Array, kind: PropType) -> pa.Array:
+    """Values as the type of today has them; an older snapshot may hold narrower ones."""
+    wanted = arrow_type(kind)
+    return found if str(found.type) == str(wanted) or not convertible(found.type, wanted) else converted(found, wanted)

@@ -23,8 +23,9 @@ from omnigraph.export.tasks import (
     write_file,
     written_rows,
 )
+from omnigraph.spark.jobs import SparkRunner
 from omnigraph.spark.options import SparkOptions, refuse_unknown_engine
-from omnigraph.spark.runner import Display, Inline, OnSpark, Runner, choose_runner
+from omnigraph.spark.runner import Display, Inline, Runner, choose_runner, runner_on
 from omnigraph.spark.session import is_running, spark_session
 from omnigraph.spark.visibility import require_seen
 from omnigraph.storage.outputs import Output
@@ -114,12 +115,12 @@ def export_file(
     counter = _Counter(tables, progress)
     if not output.root.is_local or not (engine == "spark" or (engine == "auto" and _pays_off(tables, options))):
         return counter.written(export_stream(tables), output)
-    session = spark_session(options=options)
-    if not OnSpark(session).shares_disk:
+    runner = runner_on(spark_session(options=options))
+    if not runner.shares_disk:
         # Runs pass from the tasks to this process as files, which other machines may not share.
         return counter.written(export_stream(tables), output)
     with output.scratch() as folder:
-        return counter.written(merged_lines(tables, OnSpark(session), folder), output)
+        return counter.written(merged_lines(tables, runner, folder), output)
 
 
 def _pays_off(tables: Sequence[ExportTable], options: SparkOptions) -> bool:
@@ -151,7 +152,7 @@ def export_folder(
 
 def _seeing(runner: Runner, folder: Output, *, asked: bool) -> Runner:
     """The runner, when all its tasks see the folder; else this process, unless Spark was asked for."""
-    if not isinstance(runner, OnSpark):
+    if not isinstance(runner, SparkRunner):
         return runner
     try:
         require_seen(

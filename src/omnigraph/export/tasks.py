@@ -83,17 +83,9 @@ def plan_files(tables: Sequence[ExportTable], format: Format, folder: Output, *,
 
 def fragment_groups(planned: ExportTable) -> Iterator[ExportTable]:
     """A table as groups of its fragments; one that has none is a part as it is."""
-    group: list[int] = []
-    rows = 0
     found = False
-    for fragment in planned.open().dataset.get_fragments():
+    for group in planned.open().fragment_groups(ROWS_PER_FILE):
         found = True
-        group.append(fragment.fragment_id)
-        rows += fragment.count_rows()
-        if rows >= ROWS_PER_FILE:
-            yield planned.only(tuple(group), rows)
-            group, rows = [], 0
-    if group:
-        yield planned.only(tuple(group), rows)
+        yield planned.only(group.ids, group.rows)
     if not found:
         yield planned

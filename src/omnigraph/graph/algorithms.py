@@ -482,10 +482,14 @@ class Algorithms:
         limits = graph._limits.with_request(asked.memory_limit, asked.timeout)
         needed = needed_bytes(chosen)
         if asked.engine == "spark" or (asked.engine == "auto" and (asked.frame or needed > limits.memory)):
-            frame = self._on_spark(algorithm, chosen, asked)
-            if asked.frame:
-                return frame
-            return self._collected(frame, algorithm, chosen, limits.memory, target, asked)
+            from omnigraph.spark.failures import spark_errors
+            from omnigraph.spark.session import spark_session
+
+            with spark_errors(spark_session(options=graph._spark), algorithm.name):
+                frame = self._on_spark(algorithm, chosen, asked)
+                if asked.frame:
+                    return frame
+                return self._collected(frame, algorithm, chosen, limits.memory, target, asked)
         budget = Budget(limits, asked.cancel)
         try:
             table = self._here(algorithm, chosen, budget, needed)

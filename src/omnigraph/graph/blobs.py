@@ -22,12 +22,13 @@ from omnigraph.errors import (
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.source import did_you_mean, nearest_name
-from omnigraph.query.scan.entities import stored_columns
+from omnigraph.query.scan.entities import retyped_columns, stored_columns
 from omnigraph.shown import Shown
 from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.tables.blobs import EXTERNAL, read_blob_range
 from omnigraph.storage.tables.table import ROW_ADDRESS, Table
 from omnigraph.values.render import plain, stored_kind
+from omnigraph.values.widening import converted
 
 
 def types_of(catalog: Catalog, kind: str) -> Mapping[str, NodeType | EdgeType]:
@@ -57,6 +58,9 @@ def read_entity(
     found = table.take_ids(pa.array([entity_id], pa.string()), wanted, blobs="values")
     if not found.num_rows:
         return None
+    for name, kind in retyped_columns(entity, table, stored).items():
+        place = found.column_names.index(stored[name])
+        found = found.set_column(place, found.column_names[place], converted(found.column(place), kind))
     values = {name: plain(found[name], stored_kind(found.schema.field(name).type))[0] for name in wanted}
     return {name: None if column is None else values[column] for name, column in stored.items()}
 

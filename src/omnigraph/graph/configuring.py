@@ -15,14 +15,19 @@ class Configuring(Handle):
 
         return read_config(self._context.store)
 
-    def set_config(self, name: str, value: str | None, *, actor: str | None = None) -> dict[str, str]:
+    def set_config(
+        self, name: str, value: str | None, *, actor: str | None = None, idempotency_key: str | None = None
+    ) -> dict[str, str]:
         """Set a setting for everybody who works on this graph, or with None give it its default back; returns all settings.
 
         `merge.level`: "entity", or "property" so that changes of different properties of one entity are combined by every
         merge, rebase, revert and cherry-pick that is not given `property_level`. It makes no commit; `actor` is kept beside it.
+        `idempotency_key`: a repeat of the call returns the first answer and sets nothing.
         """
         from omnigraph.commit.config import check_setting, set_config
+        from omnigraph.commit.exactly_once import once
 
         check_setting(name, value)
         self._allow_write(actor, Need(ADMIN))
-        return set_config(self._context, name, value, actor or self.actor)
+        asked = once(idempotency_key, "set_config", name=name, value=value)
+        return set_config(self._context, name, value, actor or self.actor, asked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from omnigraph.commit.exactly_once import once, published_once
 from omnigraph.commit.messages import new_lineage
 from omnigraph.commit.model import MAIN
 from omnigraph.commit.recovery import heal
@@ -39,13 +40,15 @@ class Evolution(Handle):
         allow_data_loss: bool = False,
         actor: str | None = None,
         message: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Applied:
         """Make a schema (`.pg` text, or the path of a `.pg` file) that of a branch, in one commit; none when it is already.
 
         `branch`: this handle's unless given; other branches keep theirs. What it drops stays in older snapshots; with
-        `allow_data_loss` it is gone for them too. `message`: kept with the commit.
+        `allow_data_loss` it is gone for them too. `message`: kept with the commit. `idempotency_key`: a repeat of the call
+        returns the first answer and changes nothing.
         """
-        from omnigraph.evolution.apply import apply
+        from omnigraph.evolution.apply import applied_before, apply
 
         name = self._named(branch)
         self._allow_write(actor, Need(SCHEMA_APPLY, None, name))
@@ -53,11 +56,19 @@ class Evolution(Handle):
         compile_schema(source)
         self._context.manifest.load(name)
         if list_sidecars(self._context.store):
-            # What a dead writer left is settled before anything is planned on it.
+            # What a dead writer left is settled before anything is planned on it, or taken for undone.
             with self._context.locks.hold(name):
                 heal(self._context, holding={name})
         lineage = new_lineage("schema", actor or self.actor, message)
-        return apply(self._context, self._change(source, name, allow_data_loss), lineage)
+        asked = once(idempotency_key, "apply_schema", schema=source, branch=name, allow_data_loss=allow_data_loss)
+        return published_once(
+            self._context,
+            name,
+            asked,
+            lambda: apply(self._context, self._change(source, name, allow_data_loss), lineage, asked),
+            lambda known: applied_before(self._context, name, known),
+            lambda done: done.applied,
+        )
 
     def _change(self, schema: str, branch: str, allow_data_loss: bool) -> Change:
         from omnigraph.evolution.apply import Change

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from omnigraph.commit import audit
 from omnigraph.commit.audit import Recovery
 from omnigraph.commit.branches import branch_names, create_branch, delete_branch
+from omnigraph.commit.exactly_once import once
 from omnigraph.commit.history import history
 from omnigraph.commit.model import COMMIT_KINDS, MAIN, Commit
 from omnigraph.commit.recovery import heal, pending
@@ -104,20 +105,32 @@ class Graph(
         """The names of all branches: main first, then by name."""
         return branch_names(self._context)
 
-    def create_branch(self, name: str, base: str | None = None, *, actor: str | None = None) -> Snapshot:
+    def create_branch(
+        self,
+        name: str,
+        base: str | None = None,
+        *,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Snapshot:
         """Make a branch at the current head of `base` (this handle's branch unless given).
 
-        `actor` is taken as by every call that writes; a branch is no commit, so nothing keeps it.
+        `actor` is taken as by every call that writes; a branch is no commit, so nothing keeps it. `idempotency_key`: a repeat of
+        the call makes nothing and returns the state that the branch began with.
         """
         self._allow_write(actor, Need(BRANCH_CREATE, self._named(base), name))
-        return self._snapshot(create_branch(self._context, name, self._named(base)))
+        asked = once(idempotency_key, "create_branch", name=name, base=self._named(base))
+        return self._snapshot(create_branch(self._context, name, self._named(base), asked))
 
-    def delete_branch(self, name: str, *, actor: str | None = None) -> None:
-        """Remove a branch that no other branch depends on; `actor` as in `create_branch`."""
+    def delete_branch(self, name: str, *, actor: str | None = None, idempotency_key: str | None = None) -> None:
+        """Remove a branch that no other branch depends on; `actor` as in `create_branch`.
+
+        `idempotency_key`: a repeat of the call deletes nothing, also when there is another branch of this name by then.
+        """
         self._allow_write(actor, Need(BRANCH_DELETE, None, name))
         if name == self.branch and name != MAIN:
             raise Conflict(f"cannot delete branch '{name}': it is the currently active branch of this handle")
-        delete_branch(self._context, name)
+        delete_branch(self._context, name, asked=once(idempotency_key, "delete_branch", name=name))
 
     # --- history ----------------------------------------------------------------------------------------------------
 

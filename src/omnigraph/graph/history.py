@@ -199,14 +199,27 @@ class History(Handle):
 
     # --- tags -------------------------------------------------------------------------------------------------------
 
-    def tag(self, name: str, commit: ReadTarget = None, *, actor: str | None = None) -> str:
-        """Name a commit, the head of this handle's branch unless given; returns its id. Cleanup keeps what is tagged."""
+    def tag(
+        self,
+        name: str,
+        commit: ReadTarget = None,
+        *,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> str:
+        """Name a commit, the head of this handle's branch unless given; returns its id. Cleanup keeps what is tagged.
+
+        `idempotency_key`: a repeat of the call returns the id of the commit that the first call has named.
+        """
+        from omnigraph.commit.exactly_once import once
         from omnigraph.commit.tags import set_tag
 
         self._allow_write(actor, Need(CHANGE, MAIN))
-        commit_id = self._target(commit).head
-        set_tag(self._context, name, commit_id, actor or self.actor)
-        return commit_id
+        head = self._target(commit).head
+        # The head of a branch may have moved before a repeat, so a text counts as it was given.
+        given = self.branch if commit is None else commit if isinstance(commit, str) else head
+        asked = once(idempotency_key, "tag", name=name, commit=given)
+        return set_tag(self._context, name, head, actor or self.actor, asked)
 
     def tags(self) -> dict[str, str]:
         """The ids of the tagged commits by tag name, in name order."""
@@ -214,9 +227,13 @@ class History(Handle):
 
         return dict(tagged_commits(self._context))
 
-    def delete_tag(self, name: str, *, actor: str | None = None) -> None:
-        """Forget a tag. The commit stays, until cleanup may take it. A tag is no commit, so nothing keeps `actor`."""
+    def delete_tag(self, name: str, *, actor: str | None = None, idempotency_key: str | None = None) -> None:
+        """Forget a tag. The commit stays, until cleanup may take it. A tag is no commit, so nothing keeps `actor`.
+
+        `idempotency_key`: a repeat of the call forgets nothing, also when there is another tag of this name by then.
+        """
+        from omnigraph.commit.exactly_once import once
         from omnigraph.commit.tags import drop_tag
 
         self._allow_write(actor, Need(CHANGE, MAIN))
-        drop_tag(self._context, name)
+        drop_tag(self._context, name, once(idempotency_key, "delete_tag", name=name))

@@ -90,6 +90,7 @@ class Loading(Handle):
                 lenient,
                 self._context.root.storage_options or None,
                 delimiter,
+                self._spark.ship_package,
             )
 
             def write(contract: Contract, schema: SchemaIs) -> LoadResult:

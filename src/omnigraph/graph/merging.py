@@ -102,7 +102,11 @@ _DECISIONS: dict[str, tuple[object, str]] = {
     ),
     "idempotency_key": (None, "a repeat of the call with the same key returns the first answer and writes nothing."),
     "images": (True, "whether conflicts carry the entity as base, ours and theirs have it."),
-    "engine": ("auto", 'where large differences are judged; "auto" takes Spark from a million rows.'),
+    "engine": (
+        "auto",
+        'where large differences are judged and written; "auto" takes Spark from five million rows, or from one million '
+        "where a session runs.",
+    ),
 }
 _Verb = TypeVar("_Verb", bound=Callable[..., object])
 

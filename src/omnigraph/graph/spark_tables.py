@@ -117,6 +117,8 @@ class SparkTables(Handle):
         import json
 
         from omnigraph.spark import register
+        from omnigraph.spark.options import SparkOptions
+        from omnigraph.spark.session import spark_session
 
         self._allow_write(actor, Need(CHANGE, self._named(branch)))
         if not getattr(stream, "isStreaming", False):
@@ -140,6 +142,7 @@ class SparkTables(Handle):
         }
         options = {name: value for name, value in said.items() if value is not None}
         target_of(options, tuple(stream.columns), overwrite=False)
+        spark_session(options=SparkOptions(given=stream.sparkSession, ship_package=self._spark.ship_package))
         register(stream.sparkSession)
         writer = stream.writeStream.format("omnigraph").options(**options).option("checkpointLocation", checkpoint)
         return (writer.trigger(availableNow=True) if available_now else writer).start()

@@ -6,7 +6,9 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
+from omnigraph.commit.exactly_once import once
 from omnigraph.graph.handle import Handle
+from omnigraph.maintenance.once import reported_once
 from omnigraph.policy.actions import ADMIN, Need
 from omnigraph.shown import with_bar
 
@@ -34,15 +36,17 @@ class Upkeep(Handle):
         engine: Literal["auto", "local", "spark"] = "auto",
         progress: UpkeepProgress | None = None,
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> IndexReport:
         """Build the indexes that are declared and missing, in one commit; a second call does nothing.
 
         `types`: only those of one type or of some, such as `node:Person` or `edge:Knows`. `engine`: where they are built; "auto"
         takes Spark for tables of very many rows. `progress`: called with the stage, how many rows of it are done, and how
-        many there are. `dry_run`: only say what would be built. `message`: kept with the commit.
+        many there are. `dry_run`: only say what would be built. `message`: kept with the commit. `idempotency_key`: a repeat of
+        the call returns the first report and does nothing.
         """
         # The writers are loaded when something is written: a reader starts faster without them.
-        from omnigraph.maintenance.indexes import ensure_indices, preview
+        from omnigraph.maintenance.indexes import IndexReport, ensure_indices, preview
         from omnigraph.maintenance.workplace import Workplace
 
         workplace = Workplace(self._context.root, engine, self._spark, progress)
@@ -50,12 +54,17 @@ class Upkeep(Handle):
             return preview(self._context, self.contract(branch).catalog, self._named(branch), types)
         self._allow_write(actor, Need(ADMIN))
         place, who = self._named(branch), actor or self.actor
-        return self._under_schema(
-            place,
-            lambda contract, schema: ensure_indices(
-                self._context, contract.catalog, place, schema, types, who, workplace, message
-            ),
-        )
+        asked = once(idempotency_key, "ensure_indices", branch=place, types=types)
+
+        def work(commit_id: str | None) -> IndexReport:
+            return self._under_schema(
+                place,
+                lambda contract, schema: ensure_indices(
+                    self._context, contract.catalog, place, schema, types, who, workplace, message, commit_id
+                ),
+            )
+
+        return reported_once(self._context, asked, IndexReport, work, place)
 
     @with_bar("optimize")
     def optimize(
@@ -67,14 +76,15 @@ class Upkeep(Handle):
         engine: Literal["auto", "local", "spark"] = "auto",
         progress: UpkeepProgress | None = None,
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> OptimizeReport:
         """Compact the tables of a branch and complete their indexes, in one commit; a second call does nothing.
 
         `engine`: where indexes are built and fragments rewritten; "auto" takes Spark for tables of very many rows.
         `progress`: called with the stage, how many rows of it are done, and how many there are. `dry_run`: only say what
-        would be done. `message`: kept with the commit.
+        would be done. `message`: kept with the commit. `idempotency_key`: as in `ensure_indices`.
         """
-        from omnigraph.maintenance.optimize import optimize, preview
+        from omnigraph.maintenance.optimize import OptimizeReport, optimize, preview
         from omnigraph.maintenance.workplace import Workplace
 
         workplace = Workplace(self._context.root, engine, self._spark, progress)
@@ -82,10 +92,17 @@ class Upkeep(Handle):
             return preview(self._context, self.contract(branch).catalog, self._named(branch))
         self._allow_write(actor, Need(ADMIN))
         place, who = self._named(branch), actor or self.actor
-        return self._under_schema(
-            place,
-            lambda contract, schema: optimize(self._context, contract.catalog, place, schema, who, workplace, message),
-        )
+        asked = once(idempotency_key, "optimize", branch=place)
+
+        def work(commit_id: str | None) -> OptimizeReport:
+            return self._under_schema(
+                place,
+                lambda contract, schema: optimize(
+                    self._context, contract.catalog, place, schema, who, workplace, message, commit_id
+                ),
+            )
+
+        return reported_once(self._context, asked, OptimizeReport, work, place)
 
     def cleanup(
         self,
@@ -94,20 +111,25 @@ class Upkeep(Handle):
         older_than: timedelta | str | None = None,
         dry_run: bool = False,
         actor: str | None = None,
+        idempotency_key: str | None = None,
     ) -> CleanupReport:
         """Remove old versions and what nothing refers to any more; with `dry_run` only say what that would be.
 
         `keep`: the newest commits of each branch that stay. `older_than`: only what is older goes (`7d`, `24h`, a
         timedelta). What a branch, a tag, the change feed or a running job needs always stays. It makes no commit, so
-        nothing keeps `actor`.
+        nothing keeps `actor`. `idempotency_key`: as in `ensure_indices`.
         """
-        from omnigraph.maintenance.cleanup import cleanup
+        from omnigraph.maintenance.cleanup import CleanupReport, cleanup
         from omnigraph.maintenance.durations import parse_duration
         from omnigraph.maintenance.retention import Policy
 
         self._allow_write(actor, Need(ADMIN))
         age = parse_duration(older_than) if isinstance(older_than, str) else older_than
-        return cleanup(self._context, Policy(keep, age), dry_run=dry_run)
+        policy = Policy(keep, age)
+        asked = None if dry_run else once(idempotency_key, "cleanup", keep=keep, older_than=age)
+        return reported_once(
+            self._context, asked, CleanupReport, lambda _: cleanup(self._context, policy, dry_run=dry_run)
+        )
 
     def repair(
         self, branch: str | None = None, *, confirm: bool = False, force: bool = False, actor: str | None = None

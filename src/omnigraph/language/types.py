@@ -33,6 +33,14 @@ INTEGERS = frozenset({Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
 FLOATS = frozenset({Scalar.F32, Scalar.F64})
 NUMERIC = INTEGERS | FLOATS
 
+#: The wider types that a property may take in place of its own: every value of it is exactly a value of them.
+WIDER: dict[Scalar, frozenset[Scalar]] = {
+    Scalar.I32: frozenset({Scalar.I64, Scalar.F64}),
+    Scalar.U32: frozenset({Scalar.U64, Scalar.I64}),
+    Scalar.F32: frozenset({Scalar.F64}),
+    Scalar.I64: frozenset({Scalar.STRING}),
+}
+
 MAX_VECTOR_DIMENSION = 2_147_483_647
 
 
@@ -95,3 +103,9 @@ def compatible(left: PropType, right: PropType) -> bool:
     if left.scalar in NUMERIC and right.scalar in NUMERIC:
         return True
     return left.scalar is right.scalar and left.dimension == right.dimension
+
+
+def widens(old: PropType, new: PropType) -> bool:
+    """Whether a property of one type can become one of another with every value kept exactly; a list as its items do."""
+    plain = old.is_list == new.is_list and old.enum is None and new.enum is None
+    return plain and new.scalar in WIDER.get(old.scalar, frozenset())

@@ -7,7 +7,7 @@ last line of an id wins in a merge, and earlier ones are as if they were not the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,12 +21,16 @@ from omnigraph.load.kept import NULLS, cleared_values
 from omnigraph.load.keys import is_counted, split, unique_roles
 from omnigraph.load.parsed import LISTED_PROBLEMS, Entity, Orders, Problem, Problems
 from omnigraph.load.stored import Stored
+from omnigraph.storage.tables.row_places import RowPlaces
 from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.validation.sets import cardinality_breaks, missing_end, probe_of, unique_clashes
 from omnigraph.values.columns import whole
 
 APPEND, MERGE, OVERWRITE, UPDATE = "append", "merge", "overwrite", "update"
 MODES = (OVERWRITE, APPEND, MERGE, UPDATE)
+
+#: What a partition was handed, by role.
+Handed = Mapping[str, pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,10 @@ class Plan:
     def gone(self) -> str:
         """How the roles begin of keys of stored rows that the load replaces."""
         return f"gone{self.attempt}-"
+
+    def kept(self, word: str, type_key: str) -> str:
+        """The role of keys of stored rows by id, source or unique rule, where they were handed to the partitions."""
+        return f"kept{self.attempt}-{word} {type_key}"
 
     def entity(self, type_key: str) -> Entity:
         kind, _, name = type_key.partition(":")
@@ -90,7 +98,7 @@ class Checked:
     meets: tuple[KeyMeets, ...] = ()
     meet_count: int = 0
     #: Where the stored rows lie that a merge replaces, by type.
-    replaced: Mapping[str, pa.Array] = field(default_factory=dict)
+    replaced: Mapping[str, RowPlaces] = field(default_factory=dict)
     dropped: Orders = field(default_factory=lambda: np.empty(0, np.int64))
     #: How many stored values a merge replaces by nothing, by `Type.property`.
     cleared: Mapping[str, int] = field(default_factory=dict)
@@ -124,12 +132,12 @@ def check_partition(spec: CheckSpec) -> Checked:
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 
-def _check_ids(spec: CheckSpec, tables: Mapping[str, pa.Table]) -> Checked:
+def _check_ids(spec: CheckSpec, tables: Handed) -> Checked:
     plan = spec.plan
     problems: list[Problem] = []
     meets: list[KeyMeets] = []
     dropped: list[Orders] = []
-    replaced: dict[str, pa.Array] = {}
+    replaced: dict[str, RowPlaces] = {}
     cleared: dict[str, int] = {}
     for role, keys in tables.items():
         word, _, type_key = role.partition(" ")
@@ -154,9 +162,9 @@ def _check_ids(spec: CheckSpec, tables: Mapping[str, pa.Table]) -> Checked:
         if plan.replaces_all(type_key) or not plan.stored.pins[type_key].row_count:
             continue
         if not plan.replaces_rows:
-            meets += _stored_already(plan, type_key, keys)
+            meets += _stored_already(plan, tables, type_key, keys)
             continue
-        replaced[type_key] = _replaced(spec, entity, keys)
+        replaced[type_key] = _replaced(spec, tables, entity, keys)
         if NULLS in keys.column_names:
             void = pa.array(_all_but_last(keys, again), pa.int64())
             cleared |= cleared_values(
@@ -220,9 +228,27 @@ def _all_but_last(keys: pa.Table, again: list[tuple[str, int]]) -> Orders:
     return void
 
 
-def _stored_already(plan: Plan, type_key: str, keys: pa.Table) -> list[KeyMeets]:
+def _stored_rows(
+    plan: Plan,
+    tables: Handed,
+    column: str,
+    type_key: str,
+    values: pa.Array,
+    columns: Sequence[str],
+    *,
+    with_row_address: bool = False,
+) -> pa.Table:
+    """The stored rows whose `id` or `src` is one of these values: of those that were handed out, else looked up."""
+    handed = tables.get(plan.kept(column, type_key))
+    if handed is None:
+        return plan.stored.rows_with(type_key, column, values, columns, with_row_address=with_row_address)
+    names = [*columns, ROW_ADDRESS] if with_row_address else list(columns)
+    return handed.filter(pc.is_in(handed[column], value_set=values)).select(names)
+
+
+def _stored_already(plan: Plan, tables: Handed, type_key: str, keys: pa.Table) -> list[KeyMeets]:
     ids = keys["id"].combine_chunks()
-    found = plan.stored.rows_with(type_key, "id", ids, ["id"])["id"].combine_chunks()
+    found = _stored_rows(plan, tables, "id", type_key, ids, ["id"])["id"].combine_chunks()
     if not len(found):
         return []
     rows = keys.filter(pc.is_in(keys["id"], value_set=found))
@@ -230,16 +256,21 @@ def _stored_already(plan: Plan, type_key: str, keys: pa.Table) -> list[KeyMeets]
     return [KeyMeets(type_key, entity_id, order) for entity_id, order in pairs]
 
 
-def _replaced(spec: CheckSpec, entity: Entity, keys: pa.Table) -> pa.Array:
-    """The addresses of the stored rows that rows of the load replace; what they held goes to whom it concerns."""
+def replaced_columns(entity: Entity) -> tuple[str, ...]:
+    """The columns of a stored row that somebody must know of before it is replaced."""
+    counted = ["src"] if isinstance(entity, EdgeType) and is_counted(entity) else []
+    return tuple(dict.fromkeys(["id", *counted, *(name for columns in entity.uniques for name in columns)]))
+
+
+def _replaced(spec: CheckSpec, tables: Handed, entity: Entity, keys: pa.Table) -> RowPlaces:
+    """The places of the stored rows that rows of the load replace; what they held goes to whom it concerns."""
     counted = isinstance(entity, EdgeType) and is_counted(entity)
-    unique = [name for columns in entity.uniques for name in columns]
-    columns = list(dict.fromkeys(["id", *(["src"] if counted else []), *unique]))
+    columns = replaced_columns(entity)
     ids = keys["id"].combine_chunks()
-    found = spec.plan.stored.rows_with(entity.type_key, "id", ids, columns, with_row_address=True)
+    found = _stored_rows(spec.plan, tables, "id", entity.type_key, ids, columns, with_row_address=True)
     partitions = spec.exchange.partitions
     if found.num_rows and len(columns) > 1:
-        gone = _with_orders(found.select(columns), keys)
+        gone = _with_orders(found.select(list(columns)), keys)
         handed: dict[int, dict[str, pa.Table]] = {}
         listed = list(unique_roles(entity, gone, [], prefix=spec.plan.gone))
         if counted:
@@ -249,7 +280,7 @@ def _replaced(spec: CheckSpec, entity: Entity, keys: pa.Table) -> pa.Array:
             for part, rows in split(table, texts, partitions):
                 handed.setdefault(part, {})[role] = rows
         spec.exchange.put(Writer(f"{spec.plan.gone}{entity.id:x}-{spec.partition:05d}"), handed)
-    return found[ROW_ADDRESS].combine_chunks()
+    return RowPlaces.of(found[ROW_ADDRESS])
 
 
 def _with_orders(found: pa.Table, keys: pa.Table) -> pa.Table:
@@ -262,7 +293,7 @@ def _with_orders(found: pa.Table, keys: pa.Table) -> pa.Table:
 # --- the final image --------------------------------------------------------------------------------------------------
 
 
-def _check_sets(plan: Plan, tables: Mapping[str, pa.Table]) -> Iterator[Problem]:
+def _check_sets(plan: Plan, tables: Handed) -> Iterator[Problem]:
     for role, rows in tables.items():
         word, _, type_key = role.partition(" ")
         if word in ("src", "dst"):
@@ -274,7 +305,7 @@ def _check_sets(plan: Plan, tables: Mapping[str, pa.Table]) -> Iterator[Problem]
             yield from _cardinality(plan, edge, tables)
 
 
-def _ends(plan: Plan, tables: Mapping[str, pa.Table], edge: EdgeType, end: str, rows: pa.Table) -> Iterator[Problem]:
+def _ends(plan: Plan, tables: Handed, edge: EdgeType, end: str, rows: pa.Table) -> Iterator[Problem]:
     node_key = f"node:{edge.from_type if end == 'src' else edge.to_type}"
     incoming = tables.get(f"id {node_key}")
     if incoming is not None:
@@ -285,7 +316,7 @@ def _ends(plan: Plan, tables: Mapping[str, pa.Table], edge: EdgeType, end: str, 
         rows = rows.filter(pc.invert(pc.is_in(rows[end], value_set=refused["id"].combine_chunks())))
     if rows.num_rows and not plan.replaces_all(node_key):
         ids = pc.unique(rows[end])
-        known = plan.stored.rows_with(node_key, "id", ids, ["id"])["id"].combine_chunks()
+        known = _stored_rows(plan, tables, "id", node_key, whole(ids), ["id"])["id"].combine_chunks()
         rows = rows.filter(pc.invert(pc.is_in(rows[end], value_set=known)))
     kept = edge.type_key not in plan.written
     for missing, order in zip(rows[end].to_pylist(), rows[ORDER].to_pylist(), strict=True):
@@ -301,7 +332,11 @@ def _unique(
     stored = rows.select(names).slice(0, 0)
     if not plan.replaces_all(entity.type_key):
         probe = probe_of(columns, rows.schema)
-        stored = plan.stored.rows_with(entity.type_key, probe, rows[probe].combine_chunks(), names)
+        handed = tables.get(plan.kept(f"unique{number}", entity.type_key))
+        if handed is None:
+            stored = plan.stored.rows_with(entity.type_key, probe, rows[probe].combine_chunks(), names)
+        else:
+            stored = handed.select(names)
         gone = tables.get(f"{plan.gone}unique{number} {entity.type_key}")
         if gone is not None:
             stored = stored.filter(pc.invert(pc.is_in(stored["id"], value_set=gone["id"].combine_chunks())))
@@ -310,7 +345,7 @@ def _unique(
         yield Problem(orders[violation.row] if violation.row is not None else None, violation.message)
 
 
-def _cardinality(plan: Plan, edge: EdgeType, tables: Mapping[str, pa.Table]) -> Iterator[Problem]:
+def _cardinality(plan: Plan, edge: EdgeType, tables: Handed) -> Iterator[Problem]:
     """How many edges leave each source that the load touches, also one whose edge it moved away or overwrote."""
     empty = pa.table({"id": pa.array([], pa.string()), "src": pa.array([], pa.string())})
     rows = tables.get(f"src {edge.type_key}", empty.append_column(ORDER, pa.array([], pa.int64())))
@@ -325,7 +360,7 @@ def _cardinality(plan: Plan, edge: EdgeType, tables: Mapping[str, pa.Table]) -> 
         sources = sources.filter(pc.is_in(sources, value_set=nodes["id"].combine_chunks()))
     final = [*rows["src"].chunks]
     if not plan.replaces_all(edge.type_key):
-        kept = plan.stored.rows_with(edge.type_key, "src", sources, ["id", "src"])
+        kept = _stored_rows(plan, tables, "src", edge.type_key, sources, ["id", "src"])
         kept = kept.filter(pc.invert(pc.is_in(kept["id"], value_set=gone["id"].combine_chunks())))
         final += kept["src"].chunks
     broken = list(cardinality_breaks(edge, sources, pa.chunked_array(final, pa.string())))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Protocol
 
 from omnigraph.load.exact import ExactReader, Rules
 from omnigraph.load.lenient import read_stream
 from omnigraph.load.parsed import Orders
-from omnigraph.load.text import Piece, TextRange
+from omnigraph.load.text import CompressedText, Piece, TextRange, compression_of
 from omnigraph.storage.files import InputFile
 
 
@@ -47,6 +49,70 @@ class LenientText:
     def pieces(self, rules: Rules) -> Iterator[Piece]:
         stream = read_stream(self.data, rules, self.base)
         yield Piece(stream.reading, stream.line_count, len(self.data), stream.lines, text=self.data)
+
+
+#: Between two values of a stream that are no parts of a larger one: inside of an array or an object a comma would stand there.
+_BETWEEN_OBJECTS = re.compile(rb"\}[ \t\r]*\n\s*(?=\{)")
+_LOOKED_THROUGH = 1 << 16
+
+
+@dataclass(frozen=True)
+class LenientFile:
+    """A file that is a stream of JSON values, or some of its bytes that are whole values."""
+
+    file: InputFile
+    base: int
+    #: None: all of it.
+    within: tuple[int, int] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    @property
+    def size(self) -> int:
+        if self.within is not None:
+            return self.within[1] - self.within[0]
+        # A compressed file is larger than it looks, and nobody knows by how much.
+        return self.file.size if compression_of(self.file) is None else self.file.size * 10
+
+    @property
+    def begins(self) -> bool:
+        return self.within is None or self.within[0] == 0
+
+    def ranges(self, step: int) -> list[LenientFile]:
+        """The same values in ranges of about so many bytes; a compressed file is one."""
+        if self.size <= step or compression_of(self.file) is not None:
+            return [self]
+        bounds = [0]
+        while bounds[-1] < self.file.size:
+            bounds.append(self._next_value(max(bounds[-1] + step, bounds[-1] + 1)))
+        return [replace(self, base=self.base + start, within=(start, end)) for start, end in pairwise(bounds)]
+
+    def _next_value(self, start: int) -> int:
+        """Where the first object begins that certainly is no part of another one."""
+        while start < self.file.size:
+            window = self.file.read(start, start + _LOOKED_THROUGH)
+            found = _BETWEEN_OBJECTS.search(window)
+            if found is not None:
+                return start + found.end()
+            # What stands between two objects may reach over the end of a window.
+            start += max(len(window) // 2, 1)
+        return self.file.size
+
+    def pieces(self, rules: Rules) -> Iterator[Piece]:
+        data = self._data()
+        stream = read_stream(data, rules, self.base, 0 if self.within is None else self.within[0])
+        # A line that ends with the range is counted here, what is behind it by the next one.
+        ends_within = self.within is not None and self.within[1] < self.file.size
+        lines = stream.line_count - 1 if ends_within else stream.line_count
+        yield Piece(stream.reading, lines, len(data), stream.lines, text=data)
+
+    def _data(self) -> bytes:
+        compression = compression_of(self.file)
+        if compression is not None:
+            return b"".join(CompressedText(self.file, compression, 0).windows())
+        return self.file.read(*(self.within or (0, self.file.size)))
 
 
 @dataclass(frozen=True)
@@ -111,7 +177,7 @@ class Placed:
 
     def place(self, order: int) -> tuple[str, int]:
         if self.lines is not None:
-            return self.name, int(self.lines[order - self.base])
+            return self.name, int(self.lines[order - self.base]) + self.first_line - 1
         return self.name, self.first_line + order - self.base
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from omnigraph.errors import BadRequest
 from omnigraph.load.inputs import Inputs
 from omnigraph.load.scratch import Scratch
+from omnigraph.spark.jobs import SparkRunner
 from omnigraph.spark.options import SparkOptions
-from omnigraph.spark.runner import Inline, OnSpark, Runner
+from omnigraph.spark.runner import Inline, Runner, runner_on
 from omnigraph.spark.session import is_running, spark_session
 from omnigraph.spark.visibility import Look, marker_in, sights, unseen
 
@@ -49,7 +50,7 @@ def choose(engine: str, size: int, options: SparkOptions) -> Engine:
     name, why = (engine, "the caller asked for it") if asked else _automatic(size, options)
     if name == LOCAL:
         return Engine(LOCAL, Inline(), asked=asked, why=why)
-    runner = OnSpark(spark_session(options=options), _number(_CONCURRENCY))
+    runner = runner_on(spark_session(options=options), _number(_CONCURRENCY))
     return Engine(SPARK, runner, runner.shares_disk, asked=asked, why=why)
 
 
@@ -74,7 +75,7 @@ def placed(engine: Engine, inputs: Inputs, scratch: Scratch, *, holds: bool) -> 
     the caller has asked for Spark.
     """
     runner = engine.runner
-    if not isinstance(runner, OnSpark) or engine.shared_disk:
+    if not isinstance(runner, SparkRunner) or engine.shared_disk:
         return engine, inputs
     if holds:
         return Engine(LOCAL, Inline(), why="the input is small, and the workers are other machines"), inputs

@@ -3,22 +3,24 @@
 Where all tasks run on one machine that is a scratch folder; elsewhere it is the graph's own storage, under the job's
 scratch. A small load keeps them in memory. A task that is repeated, or runs twice at once, puts the same under the same name
 again; what a later reading of its chunk puts has another name and counts instead, also when the earlier one ends last. What it
-puts after the load has ended, it takes back.
+puts after the load has ended, it takes back. A writer puts one file with all partitions, and each check reads its part of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from omnigraph.commit.staging_jobs import scratch_folder, take_back_when_over
 from omnigraph.ids import new_ulid
-from omnigraph.storage.objects import ObjectStore, open_store
+from omnigraph.storage.files import InputFile
+from omnigraph.storage.objects import ObjectStore, at_once, open_store
 from omnigraph.storage.root import Root
 from omnigraph.storage.scratch import in_scratch
 
@@ -75,8 +77,7 @@ class InMemory:
     _put: dict[str, Tables] = field(default_factory=dict)
 
     def put(self, writer: Writer, parts: Parts) -> None:
-        for tables in parts.values():
-            self._put[writer.name] = tables
+        self._put[writer.name] = parts.get(0, {})
 
     def get(self, partition: int) -> dict[str, pa.Table]:
         return together(self._put.values())
@@ -84,32 +85,35 @@ class InMemory:
 
 @dataclass(frozen=True)
 class InFiles:
-    """Files of a folder on this machine; they are mapped into memory, not read."""
+    """Files of a folder on this machine, one for each writer; they are mapped into memory, not read."""
 
     folder: Path
     partitions: int
 
     def put(self, writer: Writer, parts: Parts) -> None:
         with in_scratch(self.folder):
-            for partition, tables in parts.items():
-                place = self.folder / f"{partition:05d}"
-                place.mkdir(parents=True, exist_ok=True)
-                # A name that begins with a dot is not looked at: what a task wrote before it died is nobody's.
-                unfinished = place / f".{writer.file_name}.{new_ulid()}"
-                with pa.OSFile(str(unfinished), "wb") as sink:
-                    write_tables(sink, tables)
-                unfinished.rename(place / writer.file_name)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            # A name that begins with a dot is not looked at: what a task wrote before it died is nobody's.
+            unfinished = self.folder / f".{writer.file_name}.{new_ulid()}"
+            with pa.OSFile(str(unfinished), "wb") as sink:
+                write_parts(sink, parts, self.partitions)
+            unfinished.rename(self.folder / writer.file_name)
 
     def get(self, partition: int) -> dict[str, pa.Table]:
         with in_scratch(self.folder):
-            place = self.folder / f"{partition:05d}"
-            found = latest(path.name for path in place.glob("[!.]*"))
-            return together([read_tables(pa.memory_map(str(place / name))) for name in found])
+            found = latest(path.name for path in self.folder.glob("[!.]*"))
+            return together([self._part(name, partition) for name in found])
+
+    def _part(self, name: str, partition: int) -> dict[str, pa.Table]:
+        mapped = pa.memory_map(str(self.folder / name))
+        start, end = _bounds(mapped.read(header_size(self.partitions)), partition)
+        mapped.seek(start)
+        return read_tables(pa.BufferReader(mapped.read_buffer(end - start)))
 
 
 @dataclass(frozen=True)
 class InObjects:
-    """Objects in the scratch of a job of a graph; small enough to be sent to every task."""
+    """Objects in the scratch of a job of a graph, one for each writer; small enough to be sent to every task."""
 
     root: Root
     job_id: str
@@ -126,20 +130,72 @@ class InObjects:
         self.__dict__.update(state)
 
     def put(self, writer: Writer, parts: Parts) -> None:
-        for partition, tables in parts.items():
-            sink = pa.BufferOutputStream()
-            write_tables(sink, tables)
-            self._store.put(f"{self._place(partition)}/{writer.file_name}", sink.getvalue().to_pybytes())
-        if parts:
-            take_back_when_over(self._store, self.job_id)
+        sink = pa.BufferOutputStream()
+        write_parts(sink, parts, self.partitions)
+        self._store.put(f"{self._folder}/{writer.file_name}", sink.getvalue().to_pybytes())
+        take_back_when_over(self._store, self.job_id)
 
     def get(self, partition: int) -> dict[str, pa.Table]:
-        place = self._place(partition)
-        found = latest(info.path.rpartition("/")[2] for info in self._store.list(place))
-        return together([read_tables(pa.BufferReader(self._store.get(f"{place}/{name}"))) for name in found])
+        sizes = {info.path.rpartition("/")[2]: info.size for info in self._store.list(self._folder)}
+        with at_once(self.root) as requests:
+            read = partial(self._part, partition)
+            return together(list(requests.map(read, [self._file(name, sizes[name]) for name in latest(sizes)])))
 
-    def _place(self, partition: int) -> str:
-        return f"{scratch_folder(self.job_id)}/keys/{partition:05d}"
+    def _part(self, partition: int, file: InputFile) -> dict[str, pa.Table]:
+        start, end = _bounds(_header(file, self.partitions), partition)
+        return read_tables(pa.BufferReader(file.read(start, end))) if end > start else {}
+
+    def _file(self, name: str, size: int) -> InputFile:
+        """An object of the job as a file that is read by ranges."""
+        place = Root(f"{self.root.uri.rstrip('/')}/{self._folder}/{name}", self.root.options)
+        return InputFile(name, place, place.uri if place.is_local else place.prefix, size)
+
+    @property
+    def _folder(self) -> str:
+        return f"{scratch_folder(self.job_id)}/keys"
+
+
+# --- one writer's file ------------------------------------------------------------------------------------------------
+
+#: Where the partitions of an object lie, by its address: every task of a process reads a part of every object.
+_headers: dict[tuple[str, int], bytes] = {}
+_KEPT_HEADERS = 4096
+
+
+def header_size(partitions: int) -> int:
+    """How many bytes say where the partitions of a file lie."""
+    return 8 * (partitions + 1)
+
+
+def write_parts(sink: pa.NativeFile, parts: Parts, partitions: int) -> None:
+    """One file with the tables of all partitions: where each begins, where the last ends, then one behind the other."""
+    written = []
+    for partition in range(partitions):
+        buffer = pa.BufferOutputStream()
+        write_tables(buffer, parts.get(partition, {}))
+        written.append(buffer.getvalue())
+    ends = np.cumsum([header_size(partitions), *(data.size for data in written)])
+    sink.write(ends.astype("<i8").tobytes())
+    for data in written:
+        sink.write(data)
+
+
+def _bounds(header: bytes, partition: int) -> tuple[int, int]:
+    start, end = np.frombuffer(header, "<i8")[partition : partition + 2].tolist()
+    return start, end
+
+
+def _header(file: InputFile, partitions: int) -> bytes:
+    """The first bytes of an object. Whoever puts it again puts the same."""
+    key = (file.root.uri, file.size)
+    if key not in _headers:
+        if len(_headers) >= _KEPT_HEADERS:
+            _headers.clear()
+        _headers[key] = file.read(0, header_size(partitions))
+    return _headers[key]
+
+
+# --- tables as bytes --------------------------------------------------------------------------------------------------
 
 
 def together(parts: Iterable[Tables]) -> dict[str, pa.Table]:

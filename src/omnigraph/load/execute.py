@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import logging
 import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+import time
+from contextlib import ExitStack
+from dataclasses import replace
 
 import orjson
 import pyarrow as pa
@@ -20,22 +20,20 @@ import pyarrow as pa
 from omnigraph import failpoints
 from omnigraph.commit.branch_refs import check_name, read_ref
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.exactly_once import commit_made, earlier_receipt, refuse_other_request
+from omnigraph.commit.exactly_once import commit_made, refuse_other_request
 from omnigraph.commit.messages import changed_of, load_message, new_lineage
 from omnigraph.commit.model import MAIN, Commit, Lineage, ManifestState
-from omnigraph.commit.protocol import Step, TableEffect, Write, execute
+from omnigraph.commit.protocol import Step, TableEffect, Write
 from omnigraph.commit.rows import Receipt
-from omnigraph.commit.sidecar import Kind, list_sidecars
+from omnigraph.commit.sidecar import list_sidecars
 from omnigraph.commit.staging_jobs import RunningJob, staging_job
-from omnigraph.commit.updates import HeadIs, RecordReceipt, check
-from omnigraph.commit.window import WRITE_RESTART_BUDGET, effect_window
+from omnigraph.commit.updates import RecordReceipt, check
+from omnigraph.commit.write_loop import Prepared, Writing, carry_out
+from omnigraph.commit.writers import LOAD
 from omnigraph.errors import (
     AlreadyExists,
     BadRequest,
     BranchNotFound,
-    Conflict,
-    ExpectedVersionMismatch,
-    KeyConflict,
     OmnigraphError,
     ReadSetChanged,
 )
@@ -47,14 +45,14 @@ from omnigraph.load.engine import HELD_BYTES, Engine, placed
 from omnigraph.load.exact import Rules
 from omnigraph.load.exchange import Exchange, InMemory
 from omnigraph.load.inputs import Inputs
+from omnigraph.load.member import LoadMember, can_join
 from omnigraph.load.model import LoadReport, LoadResult, Progress, Request, TableLoad
-from omnigraph.load.parsed import rejection
 from omnigraph.load.scratch import Scratch, exchange_for
 from omnigraph.load.stored import Pin, Stored
 from omnigraph.load.tasks import DigestSpec, DigestWay, Job, digest_chunk, remove_files
-from omnigraph.load.work import Verdict, Work, timed
-from omnigraph.spark.runner import OnSpark
-from omnigraph.storage.locks import HeldLock
+from omnigraph.load.work import Verdict, Work, refuse_rejected
+from omnigraph.mutation.together import join
+from omnigraph.spark.jobs import SparkRunner
 from omnigraph.storage.tables.commit import drop_fork, fork
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import (
@@ -79,67 +77,166 @@ _log = logging.getLogger(__name__)
 failpoints.declare("load.read", "load.checked", "load.forked", "load.prepared")
 
 
-@dataclass
-class Load:
-    """One load and the graph it goes to."""
+class Load(Writing[LoadResult]):
+    """One load and the graph it goes to, over all of its attempts."""
 
-    context: CommitContext
-    request: Request
-    inputs: Inputs
-    engine: Engine
-    scratch: Scratch
-    job_id: str = field(default_factory=new_ulid)
-    #: Forks that were made for this load and are not published.
-    forks: dict[str, Location] = field(default_factory=dict)
-    #: Files that were staged for this attempt: deletion marks, and the rows of a load that holds them.
-    attempt_files: list[str] = field(default_factory=list)
-    restarts: int = 0
-    running: RunningJob | None = None
-    #: The commit has begun, and nobody has said that it came to nothing.
-    committing: bool = False
-    #: The digest of what was read, once it was.
-    contents: str | None = None
+    writer = LOAD
+
+    def __init__(
+        self, context: CommitContext, request: Request, inputs: Inputs, engine: Engine, scratch: Scratch
+    ) -> None:
+        self.context = context
+        self.request = request
+        self.inputs = inputs
+        self.engine = engine
+        self.scratch = scratch
+        self.branch, self.requires = request.branch, request.schema
+        self.if_commit, self.idempotency_key = request.if_commit, request.idempotency_key
+        self.lineage = new_lineage(self.writer.commit_kind, request.actor, request.message)
+        self.job_id = new_ulid()
+        #: Forks that were made for this load and are not published.
+        self.forks: dict[str, Location] = {}
+        #: Files that were staged for this attempt: deletion marks, and the rows of a load that holds them.
+        self.attempt_files: list[str] = []
+        self.restarts = 0
+        #: What was read, and the record that keeps cleanup from its files; both from the first reading on.
+        self.work: Work | None = None
+        self.running: RunningJob | None = None
+        self._records = ExitStack()
+        #: The branch comes into being with this load.
+        self.creates_branch = False
+        #: How often what was read was checked.
+        self._checks = 0
+        #: It waits with others: the one that leads them works with what was read, and nothing of it lies on disk.
+        self._waits = False
+        #: The commit has begun, and nobody has said that it came to nothing.
+        self.committing = False
+        #: The digest of what was read, once it was.
+        self.contents: str | None = None
 
     def run(self) -> LoadResult:
         """Carry the load out as one commit."""
         _refuse_bad(self.request)
-        while True:
-            try:
-                return self._run()
-            except (ReadSetChanged, ExpectedVersionMismatch):
-                # An update has taken values from stored rows while it read, so it reads again.
-                again = self.request.mode == UPDATE and self.request.if_commit is None
-                if not again or self.restarts == WRITE_RESTART_BUDGET:
-                    raise
-                self.restarts += 1
-                self.job_id, self.committing = new_ulid(), False
-                self.forks.clear()
-                self.attempt_files.clear()
-
-    def _run(self) -> LoadResult:
-        request = self.request
-        known = self._earlier_receipt()
+        known = self.earlier()
         if known is not None:
-            return self._repeated(known)
-        lineage = new_lineage("load", request.actor, request.message)
-        state, _ = self._capture()
-        check([request.schema], state)
+            return self.repeated(known)
+        with self._records:
+            try:
+                self.begin()
+                self._waits = can_join(self)
+                if not self._waits:
+                    return self.alone()
+                result = join(LoadMember(self))
+                self._tell_committed()
+                return result
+            except BaseException:
+                self._give_up()
+                raise
+            finally:
+                self._waits = False
+
+    def alone(self) -> LoadResult:
+        """Carry it out as the only write of its publish."""
+        self._waits = False
+        return carry_out(self)
+
+    # --- what the loop asks -----------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Read the input, unless that was done: what was read is checked again after a lost attempt."""
+        if self.work is not None:
+            return
+        state = self.capture()
+        check([self.request.schema], state)
         self.engine, self.inputs = placed(self.engine, self.inputs, self.scratch, holds=self._holds)
         self._label()
-        with self._at_work(state, lineage) as work:
-            work.tell(Progress("engine", 0, 1, 0, f"{self.engine.name}: {self.engine.why}"))
-            work.read()
-            if work.digest is not None:
-                self.contents = contents_of(work.digests())
-            failpoints.hit("load.read")
-            return self._until_committed(work, lineage)
+        tables = [entry.location for entry in state.tables.values()]
+        self.running = self._records.enter_context(
+            staging_job(self.context.store, self.job_id, "load", self.branch, tables)
+        )
+        self.work = work = self._new_work(self._stored(state), self._shared(state, self.creates_branch))
+        work.tell(Progress("engine", 0, 1, 0, f"{self.engine.name}: {self.engine.why}"))
+        work.read()
+        if work.digest is not None:
+            self.contents = contents_of(work.digests())
+        failpoints.hit("load.read")
+
+    def locks(self) -> tuple[str, ...]:
+        return () if self._capture()[1] else (self.branch,)
+
+    def capture(self) -> ManifestState:
+        state, self.creates_branch = self._capture()
+        return state
+
+    def prepare(self, state: ManifestState) -> Prepared[LoadResult]:
+        request, work, creates = self.request, self.work, self.creates_branch
+        assert work is not None, "an attempt begins with reading"
+        if request.mode == UPDATE:
+            _require_read(work, state)
+        plan = self.plan(work, self._stored(state))
+        verdict = work.check(plan)
+        failpoints.hit("load.checked")
+        refuse_rejected(work, verdict)
+        operation_id = new_ulid()
+        targets = self._targets(work, state, creates, operation_id)
+        work.settle_rows(targets)
+        work.require_whole(self.inputs.rows)
+        write = self._write(work, state, creates, verdict, targets, operation_id)
+        failpoints.hit("load.prepared")
+        work.tell(Progress("commit", 0, 1, sum(work.rows().values())))
+        self.committing = True
+        started = time.perf_counter()
+
+        def told(after: ManifestState | None) -> LoadResult:
+            assert after is not None, "a load that succeeded has written"
+            work.seconds["commit"] = work.seconds.get("commit", 0.0) + time.perf_counter() - started
+            self._tell_committed()
+            self.forks.clear()
+            self.attempt_files.clear()
+            commit = commit_made(self.context, after, self.branch, self.lineage.id)
+            assert commit is not None, "a load that succeeded has a commit"
+            return self.result(work.rows(), creates, commit, self.report(work, verdict, plan.stored))
+
+        return Prepared(write, told)
+
+    def may_restart(self, conflict: OmnigraphError) -> bool:
+        if isinstance(conflict, AlreadyExists):
+            # Somebody else has created the branch meanwhile; with a name that overlaps there is no way.
+            return conflict.name == self.branch
+        return super().may_restart(conflict) and self.request.mode != OVERWRITE
+
+    def lost(self, conflict: OmnigraphError) -> None:
+        assert self.work is not None, "an attempt begins with reading"
+        self.restarts += 1
+        if self.request.mode == UPDATE:
+            # It has taken values from stored rows while it read, so it reads again.
+            self._give_up()
+            self._records.close()
+            self.work, self.job_id = None, new_ulid()
+        else:
+            self.work.forget_staged(frozenset(self.forks))
+            self._drop_forks()
+        # A version that was taken back may name these files still; cleanup removes them with it.
+        self.attempt_files.clear()
+        self.forks.clear()
+        self.committing = False
+
+    def _give_up(self) -> None:
+        """Remove what was staged, where it is certain that no version names it."""
+        if self.work is None or self._waits:
+            return
+        # Once the commit has begun, a version may name what was staged: recovery settles it, cleanup removes what it leaves.
+        if not self.committing:
+            self._discard()
+        elif self.forks and self._came_to_nothing():
+            self._drop_forks()
 
     def _label(self) -> None:
         """Say on Spark's page what the jobs of this load are for."""
         runner = self.engine.runner
-        if isinstance(runner, OnSpark):
+        if isinstance(runner, SparkRunner):
             label = f"load {self.inputs.shown_name()} → {self.request.branch}"
-            self.engine = replace(self.engine, runner=replace(runner, label=label))
+            self.engine = replace(self.engine, runner=runner.labelled(label))
 
     # --- the base ---------------------------------------------------------------------------------------------------
 
@@ -163,29 +260,10 @@ class Load:
 
     # --- the work ---------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _at_work(self, state: ManifestState, lineage: Lineage) -> Iterator[Work]:
-        request = self.request
-        creates = state.branch != request.branch
-        holds = self._holds
-        tables = [entry.location for entry in state.tables.values()]
-        with staging_job(self.context.store, self.job_id, "load", request.branch, tables) as self.running:
-            job = Job(
-                self.job_id, self._rules(), request.mode, self._stored(state), self._exchange(holds), request.embedder
-            )
-            digest = self._digest_way()
-            shared = self._shared(state, creates)
-            work = Work(job, self._chunks(), self.engine.runner, holds, shared, request.progress, digest)
-            try:
-                yield work
-            except BaseException:
-                # Once the commit has begun, a version may name what was staged: recovery settles it, cleanup removes
-                # what it leaves.
-                if not self.committing:
-                    self._discard(work)
-                elif self.forks and self._came_to_nothing(lineage):
-                    self._drop_forks()
-                raise
+    def _new_work(self, stored: Stored, shared: frozenset[str]) -> Work:
+        request, holds = self.request, self._holds
+        job = Job(self.job_id, self._rules(), request.mode, stored, self._exchange(holds), request.embedder)
+        return Work(job, self._chunks(), self.engine.runner, holds, shared, request.progress, self._digest_way())
 
     @property
     def _holds(self) -> bool:
@@ -198,7 +276,8 @@ class Load:
 
     def _chunks(self) -> list[Chunk]:
         digested = self._digest_way() is not None
-        return self.inputs.chunks(_DIGESTED_PARALLELISM if digested else self.engine.runner.parallelism)
+        runner = self.engine.runner
+        return self.inputs.chunks(_DIGESTED_PARALLELISM if digested else runner.parallelism, runner)
 
     def _digest_way(self) -> DigestWay | None:
         """How the contents are digested; None where nothing compares them."""
@@ -206,12 +285,12 @@ class Load:
             return None
         return DigestWay(self.inputs.ordered)
 
-    def _came_to_nothing(self, lineage: Lineage) -> bool:
+    def _came_to_nothing(self) -> bool:
         """Whether it is certain that a commit that failed has no effect, now or later; forks that only it had are left then."""
         try:
             if {fork.branch for fork in self.forks.values()} & set(list_sidecars(self.context.store)):
                 return False
-            return self.context.manifest.find_commit(self.request.branch, lineage.id) is None
+            return self.context.manifest.find_commit(self.request.branch, self.lineage.id) is None
         except BranchNotFound:
             return True
         except OmnigraphError:
@@ -224,71 +303,6 @@ class Load:
         partitions = min(max(wanted, self.engine.runner.parallelism, 1), 256)
         shared = self.engine.shared_disk
         return exchange_for(self.scratch, self.context.root, self.job_id, partitions, shared_disk=shared)
-
-    def _until_committed(self, work: Work, lineage: Lineage) -> LoadResult:
-        request = self.request
-        while True:
-            try:
-                _, creates = self._capture()
-                if creates:
-                    return self._attempt(work, lineage, None)
-                with effect_window(self.context, request.branch, lost_before=self.restarts > 0) as held:
-                    return self._attempt(work, lineage, held)
-            except (Conflict, AlreadyExists) as conflict:
-                # What came in between may have been an earlier sending of this very request.
-                known = self._earlier_receipt()
-                if known is not None:
-                    self._discard(work)
-                    return self._repeated(known)
-                if not self._may_restart(conflict) or self.restarts == WRITE_RESTART_BUDGET:
-                    raise
-                self.restarts += 1
-                self.committing = False
-                # A version that was taken back may name these files still; cleanup removes them with it.
-                self.attempt_files.clear()
-                work.forget_staged(frozenset(self.forks))
-                self._drop_forks()
-
-    def _may_restart(self, conflict: OmnigraphError) -> bool:
-        request = self.request
-        if isinstance(conflict, AlreadyExists):
-            # Somebody else has created the branch meanwhile; with a name that overlaps there is no way.
-            return conflict.name == request.branch
-        moved = isinstance(conflict, ReadSetChanged | ExpectedVersionMismatch)
-        return moved and request.mode not in (OVERWRITE, UPDATE) and request.if_commit is None
-
-    def _attempt(self, work: Work, lineage: Lineage, held: HeldLock | None) -> LoadResult:
-        request = self.request
-        state, creates = self._capture()
-        known = self._earlier_receipt()
-        if known is not None:
-            self._discard(work)
-            return self._repeated(known)
-        check([request.schema], state)
-        if request.if_commit is not None:
-            check([HeadIs(request.if_commit)], state)
-        if request.mode == UPDATE:
-            _require_read(work, state)
-        plan = Plan(request.catalog, request.mode, work.written, self._stored(state), attempt=self.restarts)
-        verdict = work.check(plan)
-        failpoints.hit("load.checked")
-        _refuse_rejected(work, verdict)
-        operation_id = new_ulid()
-        targets = self._targets(work, state, creates, operation_id)
-        work.settle_rows(targets)
-        work.require_whole(self.inputs.rows)
-        write = self._write(work, state, creates, lineage, verdict, targets, operation_id)
-        failpoints.hit("load.prepared")
-        work.tell(Progress("commit", 0, 1, sum(work.rows().values())))
-        self.committing = True
-        with timed(work.seconds, "commit"):
-            after = execute(self.context, write, held)
-        self._tell_committed(work)
-        self.forks.clear()
-        self.attempt_files.clear()
-        commit = commit_made(self.context, after, request.branch, lineage.id)
-        assert commit is not None, "a load that succeeded has a commit"
-        return self._result(work.rows(), creates, commit, self._report(work, verdict, plan.stored))
 
     # --- the write --------------------------------------------------------------------------------------------------
 
@@ -315,7 +329,6 @@ class Load:
         work: Work,
         state: ManifestState,
         creates: bool,
-        lineage: Lineage,
         verdict: Verdict,
         targets: Stored,
         operation_id: str,
@@ -326,25 +339,24 @@ class Load:
             self._effect(work, state, key, verdict, targets, forks=key in shared) for key in sorted(work.written)
         )
         key = request.idempotency_key
-        receipt = {"commit": lineage.id, "rows": work.rows(), "created": creates}
         return Write(
-            kind=Kind.LOAD,
+            kind=self.writer.kind,
             branch=request.branch,
-            lineage=self._told(lineage, work.rows()),
+            lineage=self.told(work.rows()),
             effects=effects,
-            reads=tuple(state.by_key[name] for name in sorted(self._looked_at(work))),
-            updates=() if key is None else (RecordReceipt(key, self._fingerprint(), receipt),),
+            reads=tuple(state.by_key[name] for name in sorted(self.looked_at(work))),
+            updates=() if key is None else (self.receipt(key, work.rows(), creates, self.lineage.id),),
             requires=request.schema,
             if_commit=request.if_commit,
             branch_created_from=request.base if creates else None,
             operation_id=operation_id,
         )
 
-    def _told(self, lineage: Lineage, rows: dict[str, int]) -> Lineage:
+    def told(self, rows: dict[str, int]) -> Lineage:
         """The commit with how many rows it changes, and with a message that says so where none was given."""
         changed = changed_of(rows)
         default = load_message(self.request.title, self.request.mode, changed)
-        return replace(lineage, changed=changed, message=lineage.message or default)
+        return replace(self.lineage, changed=changed, message=self.lineage.message or default)
 
     def _effect(
         self, work: Work, state: ManifestState, key: str, verdict: Verdict, targets: Stored, *, forks: bool
@@ -369,7 +381,7 @@ class Load:
         self.attempt_files += staged_marks(staged)
         return TableEffect(entry, (Step(staged),), forks=forks)
 
-    def _looked_at(self, work: Work) -> set[str]:
+    def looked_at(self, work: Work) -> set[str]:
         """The tables that were read for a check and are not written."""
         catalog, written = self.request.catalog, work.written
         seen: set[str] = set()
@@ -381,9 +393,10 @@ class Load:
                 seen.add(edge.type_key)
         return seen - written
 
-    def _discard(self, work: Work) -> None:
+    def _discard(self) -> None:
         """Nothing of this load will be committed: remove what it staged."""
-        work.discard()
+        if self.work is not None:
+            self.work.discard()
         remove_files(self.context.store, self.attempt_files)
         self._drop_forks()
 
@@ -398,7 +411,7 @@ class Load:
 
     # --- the answer -------------------------------------------------------------------------------------------------
 
-    def _result(
+    def result(
         self, rows: dict[str, int], created: bool, commit: Commit, report: LoadReport | None = None
     ) -> LoadResult:
         request = self.request
@@ -418,7 +431,7 @@ class Load:
             report=report or LoadReport(),
         )
 
-    def _report(self, work: Work, verdict: Verdict, stored: Stored) -> LoadReport:
+    def report(self, work: Work, verdict: Verdict, stored: Stored) -> LoadReport:
         lines, skipped = work.lines()
         return LoadReport(
             engine=self.engine.name,
@@ -445,12 +458,33 @@ class Load:
             if _are_stored(edges, key, stored)
         )
 
-    def _tell_committed(self, work: Work) -> None:
+    def _tell_committed(self) -> None:
         """Tell the caller that the load is committed; an error of the caller's can not undo it."""
+        work = self.work
+        assert work is not None, "what is committed was read"
         try:
             work.tell(Progress("commit", 1, 1, sum(work.rows().values())))
         except Exception:
             _log.warning("the load is committed, and its progress callback raised an error", exc_info=True)
+
+    # --- with others ------------------------------------------------------------------------------------------------
+
+    def judged_work(self, stored: Stored) -> Work:
+        """What was read, to be judged on what is stored now. An update is read anew: it takes values from there.
+
+        The caller's `progress` is not told: it is called on the thread of its caller only.
+        """
+        assert self.work is not None, "a member was read"
+        if self.request.mode != UPDATE:
+            return replace(self.work, progress=None)
+        work = replace(self._new_work(stored, frozenset()), progress=None)
+        work.read()
+        return work
+
+    def plan(self, work: Work, stored: Stored) -> Plan:
+        """What one more check goes by."""
+        self._checks += 1
+        return Plan(self.request.catalog, self.request.mode, work.written, stored, attempt=self._checks)
 
     # --- exactly once -----------------------------------------------------------------------------------------------
 
@@ -469,21 +503,25 @@ class Load:
         self.contents = contents_of(self.engine.runner.run(digest_chunk, specs))
         return self.contents
 
-    def _earlier_receipt(self) -> Receipt | None:
-        request = self.request
-        if request.idempotency_key is None:
-            return None
-        if request.branch != MAIN and read_ref(self.context.store, request.branch) is None:
-            return None
-        return earlier_receipt(self.context, request.branch, request.idempotency_key)
+    def receipt(self, key: str, rows: dict[str, int], creates: bool, commit_id: str) -> RecordReceipt:
+        """What is remembered under an idempotency key."""
+        return RecordReceipt(key, self._fingerprint(), {"commit": commit_id, "rows": rows, "created": creates})
 
-    def _repeated(self, known: Receipt) -> LoadResult:
+    def earlier(self) -> Receipt | None:
+        if self.idempotency_key is None:
+            return None
+        if self.branch != MAIN and read_ref(self.context.store, self.branch) is None:
+            return None
+        return super().earlier()
+
+    def repeated(self, known: Receipt) -> LoadResult:
+        self._discard()
         request = self.request
         if request.idempotency != _KEY:
             refuse_other_request(known, self._fingerprint(), request.branch, request.idempotency_key)
         commit = self.context.manifest.find_commit(request.branch, known.commit_id)
         assert commit is not None, "a receipt lies in the manifest beside its commit"
-        return self._result(known.receipt["rows"], known.receipt["created"], commit)
+        return self.result(known.receipt["rows"], known.receipt["created"], commit)
 
 
 def _refuse_bad(request: Request) -> None:
@@ -506,30 +544,3 @@ def _require_read(work: Work, state: ManifestState) -> None:
         pin, entry = work.job.targets.pins[key], state.by_key[key]
         if (pin.location, pin.version) != (entry.location, entry.version):
             raise ReadSetChanged(f"{key} has changed while an update of it was read; repeat the load", table_key=key)
-
-
-def _refuse_rejected(work: Work, verdict: Verdict) -> None:
-    """Raise what stands in the way: all problems of the input, or the first id that a strict insert may not have."""
-    places = work.places()
-    total = verdict.problems.total + verdict.meet_count
-    if not total:
-        return
-    if not verdict.problems.total:
-        first = verdict.meets[0]
-        more = f" (and {verdict.meet_count - 1} more)" if verdict.meet_count > 1 else ""
-        file, line = places.find(first.order)
-        raise KeyConflict(
-            f"{file}:{line}: {first.type_key} {first.entity_id!r} exists already, or is given twice{more}; "
-            "nothing was written, load with mode=merge to replace it, or mode=update to keep what is not given",
-            type_key=first.type_key,
-            entity_id=first.entity_id,
-            places=[
-                (*places.find(meet.order), f"{meet.type_key} {meet.entity_id!r} exists already")
-                for meet in verdict.meets
-            ],
-        )
-    listed = [(problem.order, problem.message) for problem in verdict.problems.listed]
-    listed += [(meet.order, f"{meet.type_key} {meet.entity_id!r} exists already") for meet in verdict.meets]
-    listed.sort(key=lambda item: (-1 if item[0] is None else item[0], item[1]))
-    errors = [(*places.find(order), message) for order, message in listed]
-    raise rejection(errors, total)

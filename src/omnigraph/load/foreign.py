@@ -391,10 +391,15 @@ def found_delimiter(file: InputFile) -> str:
     return best if counts[best] else ","
 
 
-def csv_batches(opened: Any, names: list[str], delimiter: str) -> Iterator[CheckedBatch]:
-    """The rows of an open CSV file, these columns as texts; raises `Damaged` where it can not be read on."""
+def csv_batches(
+    opened: Any, names: list[str], delimiter: str, columns: Sequence[str] | None = None
+) -> Iterator[CheckedBatch]:
+    """The rows of an open CSV file, these columns as texts; raises `Damaged` where it can not be read on.
+
+    `columns`: the names of all its columns, for a part of a file that has no line of names.
+    """
     with _decoding():
-        reader = _open_csv(opened, names, delimiter)
+        reader = _open_csv(opened, names, delimiter, columns)
     while True:
         with _decoding():
             batch = next(reader, None)
@@ -404,12 +409,16 @@ def csv_batches(opened: Any, names: list[str], delimiter: str) -> Iterator[Check
         yield from checked_batches(iter((pa.RecordBatch.from_arrays(texts, names=batch.schema.names),)))
 
 
-def _open_csv(file: Any, names: list[str] | None, delimiter: str) -> pacsv.CSVStreamingReader:
+def _open_csv(
+    file: Any, names: list[str] | None, delimiter: str, columns: Sequence[str] | None = None
+) -> pacsv.CSVStreamingReader:
     """A CSV file as a stream of bytes: that they are UTF-8 is checked as for all other data."""
     types = dict.fromkeys(names, pa.binary()) if names is not None else None
     return pacsv.open_csv(
         pa.PythonFile(file, "r"),
-        pacsv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
+        pacsv.ReadOptions(
+            block_size=_CSV_BLOCK, use_threads=False, column_names=None if columns is None else list(columns)
+        ),
         pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         pacsv.ConvertOptions(
             column_types=types,

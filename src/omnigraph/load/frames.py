@@ -6,7 +6,7 @@ A task that is repeated, or runs twice at once, writes another file; only those 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +17,13 @@ from omnigraph.errors import SparkFailed
 from omnigraph.export.sink import ByteSink
 from omnigraph.ids import new_ulid
 from omnigraph.load.scratch import Scratch, written_file
-from omnigraph.spark.runner import Caller, OnSpark, awaited, spark_errors
-from omnigraph.spark.session import spark_session
+from omnigraph.spark.connect import ConnectSession
+from omnigraph.spark.failures import spark_errors
+from omnigraph.spark.jobs import awaited
+from omnigraph.spark.options import SparkOptions
+from omnigraph.spark.over_connect import tagged_job
+from omnigraph.spark.runner import Caller, runner_on
+from omnigraph.spark.session import AnySession, spark_session
 from omnigraph.spark.visibility import require_seen
 from omnigraph.storage.files import InputFile
 from omnigraph.storage.objects import open_store
@@ -26,6 +31,9 @@ from omnigraph.storage.outputs import Output
 from omnigraph.storage.root import Root
 
 _GROUP_BYTES = 32 << 20
+#: A `Part` as a row of Spark.
+_PARTS = pa.schema([("name", pa.string()), ("rows", pa.int64()), ("size", pa.int64())])
+_PART_DDL = "name string, rows bigint, size bigint"
 
 
 @dataclass(frozen=True)
@@ -37,9 +45,10 @@ class FrameFiles:
     rows: int
 
 
-def frame_files(frame: Any, scratch: Scratch) -> FrameFiles:
+def frame_files(frame: Any, scratch: Scratch, *, ship_package: bool = False) -> FrameFiles:
     """Let Spark's tasks write a data frame to a place that the load's tasks see."""
-    runner = OnSpark(spark_session(frame.sparkSession))
+    session = spark_session(options=SparkOptions(given=frame.sparkSession, ship_package=ship_package))
+    runner = runner_on(session)
     job_of_graph: tuple[Root, str] | None = None
     if runner.shares_disk:
         folder = Output(str(scratch.folder()), Root(str(scratch.folder()))).child("frame")
@@ -54,24 +63,30 @@ def frame_files(frame: Any, scratch: Scratch) -> FrameFiles:
         )
         folder = scratch.shared().child("frame")
         job_of_graph = scratch.graph, scratch.shared_job()
-    what, tag = "the tasks of the data frame", new_ulid()
-    context = runner.session.context
-    with spark_errors(runner.session, what):
-        caller = Caller.here(context)
-
-    def job() -> list[Any]:
-        with spark_errors(runner.session, what, tag):
-            caller.lend(tag, "load a data frame: write its rows")
-            writer = PartWriter(folder, _schema(frame), job_of_graph)
-            return list(_arrow_batches(frame).mapPartitionsWithIndex(writer).collect())
-
-    parts: list[Part] = sorted(
-        awaited(tag, job, lambda: context.cancelJobsWithTag(tag)), key=lambda part: str(part.name)
-    )
+    parts = sorted(_written(session, frame, folder, job_of_graph), key=lambda part: part.name)
     files = [written_file(folder.child(part.name), "<table>", part.size) for part in parts]
     for file, part in zip(files, parts, strict=True):
         _require_whole(file, part.rows)
     return FrameFiles(list(frame.columns), files, sum(part.rows for part in parts))
+
+
+def _written(session: AnySession, frame: Any, folder: Output, job_of_graph: tuple[Root, str] | None) -> list[Part]:
+    """Write the partitions of a data frame, each by a task; returns the files."""
+    what, shown = "the tasks of the data frame", "load a data frame: write its rows"
+    if isinstance(session, ConnectSession):
+        mapped = frame.mapInArrow(ArrowWriter(folder, job_of_graph), _PART_DDL)
+        return tagged_job(session, what, shown, lambda _: [Part(**row) for row in mapped.toArrow().to_pylist()])
+    tag, context = new_ulid(), session.context
+    with spark_errors(session, what):
+        caller = Caller.here(context)
+
+    def job() -> list[Part]:
+        with spark_errors(session, what, tag):
+            caller.lend(tag, shown)
+            writer = PartWriter(folder, _schema(frame), job_of_graph)
+            return list(_arrow_batches(frame).mapPartitionsWithIndex(writer).collect())
+
+    return awaited(tag, job, lambda: context.cancelJobsWithTag(tag))
 
 
 def _arrow_batches(frame: Any) -> Any:
@@ -122,13 +137,36 @@ class PartWriter:
 
     def __call__(self, partition: int, messages: Iterator[bytes]) -> Iterator[Part]:
         batches = (pa.ipc.read_record_batch(pa.py_buffer(message), self.schema) for message in messages)
-        part = write_part(self.folder, partition, batches)
-        if part is None:
-            return
-        if self.job_of_graph is not None:
-            graph, job_id = self.job_of_graph
-            take_back_when_over(open_store(graph), job_id)
-        yield part
+        yield from _part_of(self.folder, partition, batches, self.job_of_graph)
+
+
+@dataclass(frozen=True)
+class ArrowWriter:
+    """The same for `mapInArrow`, which is all that Spark Connect has: a row for the file of each partition."""
+
+    folder: Output
+    job_of_graph: tuple[Root, str] | None = None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        assert task is not None, "a task of Spark knows which one it is"
+        for part in _part_of(self.folder, task.partitionId(), batches, self.job_of_graph):
+            yield pa.RecordBatch.from_pylist([asdict(part)], schema=_PARTS)
+
+
+def _part_of(
+    folder: Output, partition: int, batches: Iterator[pa.RecordBatch], job_of_graph: tuple[Root, str] | None
+) -> Iterator[Part]:
+    """Write one partition; its file, or nothing when it is empty. What is written when all is over is taken back."""
+    part = write_part(folder, partition, batches)
+    if part is None:
+        return
+    if job_of_graph is not None:
+        graph, job_id = job_of_graph
+        take_back_when_over(open_store(graph), job_id)
+    yield part
 
 
 def write_part(folder: Output, partition: int, batches: Iterator[pa.RecordBatch]) -> Part | None:

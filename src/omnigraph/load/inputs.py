@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from omnigraph.errors import BadRequest
 from omnigraph.ids import new_ulid
 from omnigraph.language.schema.catalog import Catalog, EdgeType
-from omnigraph.load.chunks import Chunk, Documents, LenientText, SpooledDocuments, ranges
+from omnigraph.load.chunks import Chunk, Documents, LenientFile, LenientText, SpooledDocuments, ranges
 from omnigraph.load.foreign import arrow_parts, csv_names, found_delimiter, parquet_groups, require_sound, table_of
 from omnigraph.load.frames import FrameFiles, frame_files
 from omnigraph.load.parsed import Entity
@@ -33,6 +33,7 @@ from omnigraph.load.tabular import (
     shape_of,
 )
 from omnigraph.load.text import COMPRESSED_SPAN, CompressedText, TextInMemory, compression_of
+from omnigraph.spark.runner import Runner
 from omnigraph.storage.files import InputFile, find_files
 from omnigraph.storage.scratch import in_scratch
 
@@ -69,6 +70,8 @@ class Given:
     storage_options: Mapping[str, str] | None = None
     #: What stands between the fields of CSV files; found out when it is None.
     delimiter: str | None = None
+    #: Whether this package is sent to the workers that compute a data frame of Spark.
+    ship_package: bool = False
 
     @property
     def names_columns(self) -> bool:
@@ -143,13 +146,19 @@ class Inputs:
     #: Whether the order of the rows means anything.
     ordered: bool = True
 
-    def chunks(self, parallelism: int) -> list[Chunk]:
-        """The parts that are read on their own: enough of them to keep everybody busy, none too large for memory."""
+    def chunks(self, parallelism: int, runner: Runner) -> list[Chunk]:
+        """The parts that are read on their own: enough of them to keep everybody busy, none too large for memory.
+
+        `runner`: looks through files whose parts do not begin at any line.
+        """
         even = -(-self.size // max(parallelism * 2, 1))
         step = min(max(even, SMALLEST_RANGE), RANGE_BYTES)
         made: list[Chunk] = []
         base = 0
         for source in self.sources:
+            if isinstance(source, CsvRows | LenientFile):
+                made += source.ranges(step, runner) if isinstance(source, CsvRows) else source.ranges(step)
+                continue
             if not isinstance(source, InputFile):
                 made.append(source)
                 continue
@@ -323,7 +332,7 @@ def _of_spark(frame: Any, given: Given, catalog: Catalog, scratch: Scratch) -> I
     entity = entity_of(catalog, given.type, given.edge)
     # A wrong column is told before the frame is computed.
     shape_of(entity, list(frame.columns), given.columns, "the table")
-    return _of_frame_files(frame_files(frame, scratch), given, catalog)
+    return _of_frame_files(frame_files(frame, scratch, ship_package=given.ship_package), given, catalog)
 
 
 def _of_frame_files(written: FrameFiles, given: Given, catalog: Catalog) -> Inputs:
@@ -398,8 +407,9 @@ def tables_of_files(
     for file in files:
         if kind == CSV:
             mark = delimiter or found_delimiter(file)
-            shape = shape_of(entity, csv_names(file, mark), columns, file.name)
-            chunks.append(CsvRows(file, shape, base, mark))
+            names = csv_names(file, mark)
+            shape = shape_of(entity, names, columns, file.name)
+            chunks.append(CsvRows(file, shape, base, mark, tuple(names)))
             base += file.size + 2
             continue
         names, parts = parquet_groups(file) if kind == PARQUET else arrow_parts(file)
@@ -415,17 +425,11 @@ def _lenient(files: Sequence[InputFile]) -> Inputs:
     chunks: list[Chunk] = []
     base = 0
     for file in files:
-        data = _whole(file)
-        chunks.append(LenientText(file.name, data, base))
-        base += len(data) + 1
+        compressed = compression_of(file) is not None
+        chunks.append(LenientFile(file, base))
+        base += COMPRESSED_SPAN if compressed else file.size + 1
+    # A compressed file is larger than it looks, as one of lines is.
     return Inputs(sum(chunk.size for chunk in chunks), tuple(chunks))
-
-
-def _whole(file: InputFile) -> bytes:
-    compression = compression_of(file)
-    if compression is None:
-        return file.read(0, file.size)
-    return b"".join(CompressedText(file, compression, 0).windows())
 
 
 def _spooled_input(scratch: Scratch) -> InputFile:

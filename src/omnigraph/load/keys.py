@@ -5,6 +5,7 @@ src|dst <edge>     ends of edges
 unique<n> <type>   the columns of a unique rule, with the row's id
 refused <node>     ids of nodes whose lines were refused
 goneN-…            the same of stored rows that the load replaces, as its attempt number N has found them
+keptN-id|src|unique<n> <type>   the same of all stored rows, where so many are looked up that each is handed out
 """
 
 from __future__ import annotations

@@ -25,15 +25,15 @@ class Stream:
     line_count: int
 
 
-def read_stream(data: bytes, rules: Rules, base: int) -> Stream:
-    """The values of a whole text, in their order."""
+def read_stream(data: bytes, rules: Rules, base: int, before: int = 0) -> Stream:
+    """The values of a text, in their order. `before`: how many bytes of the input come before it."""
     reader = ExactReader(rules)
     lines: list[int] = []
     try:
         text = data.decode()
     except UnicodeDecodeError as wrong:
         line = data.count(b"\n", 0, wrong.start) + 1
-        problem = Problem(base, f"not valid UTF-8 at byte {wrong.start + 1} of the input")
+        problem = Problem(base, f"not valid UTF-8 at byte {before + wrong.start + 1} of the input")
         return Stream(Reading(problems=(problem,)), np.array([line], np.int64), data.count(b"\n") + 1)
     for value, error, line in _values(text):
         order = base + len(lines)

@@ -1,70 +1,145 @@
-"""Keys of stored rows that an overwrite must look at: ends of edges that stay, sources of edges that go."""
+"""Keys of stored rows that the checks of a load need, handed to the partitions they are checked in: each is read once per load.
+
+An overwrite looks at the ends of edges that stay and at the sources of edges that go. The other modes look keys of lines up
+among stored rows. Few are found through an index, by each check for itself; where they are many, every check would read the
+whole column, so it is read once, by tasks of some fragments each, and each check gets its part.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.language.schema.catalog import EdgeType
 from omnigraph.load.batches import ORDER
-from omnigraph.load.checks import OVERWRITE, Plan
+from omnigraph.load.checks import OVERWRITE, Plan, replaced_columns
 from omnigraph.load.exchange import Exchange, Writer
-from omnigraph.load.keys import split
+from omnigraph.load.keys import is_counted, split, unique_roles
+from omnigraph.load.parsed import Entity
+from omnigraph.storage.tables.table import ROW_ADDRESS
+from omnigraph.validation.sets import probe_of
+from omnigraph.values.columns import table_schema
 
 #: The place of rows that no line gave.
 STORED_ORDER = -1
+#: From so many partitions on, one pass over a column by all of them together costs less than a pass by each.
+FEWEST_PARTITIONS = 4
+#: About how many stored rows one task hands out.
+ROWS_PER_TASK = 2 << 20
 _ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
 class StoredKeys:
-    """A column of a stored edge table whose values are checked in a role."""
+    """Some columns of some fragments of a stored table, whose rows are handed out in a role."""
 
     plan: Plan
     exchange: Exchange
-    edge: EdgeType
-    column: str
+    entity: Entity
     role: str
+    columns: tuple[str, ...]
+    #: The column, or the unique rule by its number, whose values decide the partition.
+    by: str | int
+    #: A column that says of each row that no line gave it; None: without one.
+    mark: str | None = None
+    with_row_address: bool = False
+    fragments: tuple[int, ...] = ()
+    number: int = 0
 
 
-def needed_keys(plan: Plan, exchange: Exchange) -> list[StoredKeys]:
-    """What the checks of an overwrite need besides the keys of the lines; nothing in the other modes."""
+def needed_keys(plan: Plan, exchange: Exchange, rows: Mapping[str, int]) -> list[StoredKeys]:
+    """What the checks need besides the keys of the lines, as one task for some fragments of a table each.
+
+    `rows`: how many rows the load has, by type.
+    """
+    wanted = [*_of_overwrite(plan, exchange), *_looked_up(plan, exchange, rows)]
+    return [
+        replace(keys, fragments=group.ids, number=number)
+        for keys in wanted
+        for number, group in enumerate(plan.stored.table(keys.entity.type_key).fragment_groups(ROWS_PER_TASK))
+    ]
+
+
+def _of_overwrite(plan: Plan, exchange: Exchange) -> Iterator[StoredKeys]:
+    """Ends of edges that stay, sources of edges that go."""
     if plan.mode != OVERWRITE:
-        return []
-    needed = []
+        return
     for edge in plan.catalog.edges.values():
         key = edge.type_key
         if not plan.stored.pins[key].row_count:
             continue
         if key in plan.written:
             if edge.cardinality.minimum > 0:
-                needed.append(StoredKeys(plan, exchange, edge, "src", f"{plan.gone}src {key}"))
+                role = f"{plan.gone}src {key}"
+                yield StoredKeys(plan, exchange, edge, role, ("id", "src"), "src", mark="by")
             continue
         for column, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
             if f"node:{type_name}" in plan.written:
-                needed.append(StoredKeys(plan, exchange, edge, column, f"{column} {key}"))
-    return needed
+                yield StoredKeys(plan, exchange, edge, f"{column} {key}", (column,), column, mark=ORDER)
+
+
+def _looked_up(plan: Plan, exchange: Exchange, rows: Mapping[str, int]) -> Iterator[StoredKeys]:
+    """The columns in which so many keys of lines are looked up that every check would read all of it."""
+    if exchange.partitions < FEWEST_PARTITIONS:
+        return
+    asked: dict[str, int] = {}
+    for key in plan.written:
+        entity, count = plan.entity(key), rows.get(key, 0)
+        asked[key] = asked.get(key, 0) + count
+        for type_name in (entity.from_type, entity.to_type) if isinstance(entity, EdgeType) else ():
+            asked[f"node:{type_name}"] = asked.get(f"node:{type_name}", 0) + count
+    for key, count in sorted(asked.items()):
+        if not plan.stored.pins[key].row_count or plan.replaces_all(key):
+            continue
+        entity, table, each = plan.entity(key), plan.stored.table(key), count // exchange.partitions
+        replaces = plan.replaces_rows and key in plan.written
+        columns = replaced_columns(entity) if replaces else ("id",)
+        if table.is_read_through("id", each, columns):
+            role = plan.kept("id", key)
+            yield StoredKeys(plan, exchange, entity, role, columns, "id", with_row_address=replaces)
+        if key not in plan.written:
+            continue
+        if isinstance(entity, EdgeType) and is_counted(entity) and table.is_read_through("src", each, ("id", "src")):
+            yield StoredKeys(plan, exchange, entity, plan.kept("src", key), ("id", "src"), "src")
+        for number, names in enumerate(entity.uniques):
+            several = tuple(dict.fromkeys(("id", *names)))
+            if table.is_read_through(probe_of(names, table_schema(entity)), each, several):
+                yield StoredKeys(plan, exchange, entity, plan.kept(f"unique{number}", key), several, number)
 
 
 def put_stored_keys(spec: StoredKeys) -> None:
-    """Hand the values of a stored column to the partitions they are checked in."""
+    """Hand the rows of some fragments to the partitions they are checked in."""
     parts: dict[int, list[pa.Table]] = {}
     for rows in _rows(spec):
-        for part, some in split(rows, rows[spec.column].combine_chunks(), spec.exchange.partitions):
+        for part, some in _split(spec, rows):
             parts.setdefault(part, []).append(some)
-    writer = Writer(f"stored-{spec.column}-{spec.edge.id:x}")
+    word = spec.role.partition(" ")[0]
+    writer = Writer(f"stored{spec.plan.attempt}-{word}-{spec.entity.id:x}-{spec.number:06d}")
     spec.exchange.put(writer, {part: {spec.role: pa.concat_tables(tables)} for part, tables in parts.items()})
 
 
+def _split(spec: StoredKeys, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    partitions = spec.exchange.partitions
+    if isinstance(spec.by, str):
+        yield from split(rows, rows[spec.by].combine_chunks(), partitions)
+        return
+    for word, some, texts in unique_roles(spec.entity, rows, []):
+        if word.startswith(f"unique{spec.by} "):
+            yield from split(some, texts, partitions)
+
+
 def _rows(spec: StoredKeys) -> Iterator[pa.Table]:
-    goes = spec.role.startswith(spec.plan.gone)
-    columns: Sequence[str] = ["id", spec.column] if goes else [spec.column]
-    table = spec.plan.stored.table(spec.edge.type_key)
-    for batch in table.scan(columns, batch_size=_ROWS_AT_ONCE):
-        rows = pa.Table.from_batches([batch])
-        rows = pa.table({name: rows[name] for name in columns})
-        order = pa.array(np.full(rows.num_rows, STORED_ORDER, np.int64))
-        yield rows.append_column("by" if goes else ORDER, order)
+    table = spec.plan.stored.table(spec.entity.type_key)
+    besides = [ROW_ADDRESS] if spec.with_row_address else []
+    scanned = table.scan(
+        spec.columns, batch_size=_ROWS_AT_ONCE, fragments=spec.fragments, with_row_address=spec.with_row_address
+    )
+    for batch in scanned:
+        rows = pa.Table.from_batches([batch]).select([*spec.columns, *besides])
+        if spec.mark is not None:
+            rows = rows.append_column(spec.mark, pa.array(np.full(rows.num_rows, STORED_ORDER, np.int64)))
+        # What the table says about its columns is of no use here, and keeps tables apart that belong together.
+        yield pa.table({name: rows[name] for name in rows.column_names})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,13 @@ from omnigraph.language.schema.defaults import default_value
 from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.language.temporal import DATE_DAYS, DATETIME_MILLISECONDS
 from omnigraph.language.types import FLOATS, INTEGERS, PropType, Scalar
+from omnigraph.load.csv_ranges import record_ranges
 from omnigraph.load.exact import ExactReader, Rules
 from omnigraph.load.foreign import CheckedBatch, Damaged, arrow_batches, csv_batches, parquet_batches, table_batches
 from omnigraph.load.json_columns import Unusual, column_of_json, json_type
 from omnigraph.load.parsed import Entity, Problem, Reading, Rows, joined, schema_without_id, tracked_names
 from omnigraph.load.text import Piece
+from omnigraph.spark.runner import Runner
 from omnigraph.storage.files import InputFile
 from omnigraph.values.columns import arrow_type, repeated
 
@@ -170,6 +173,10 @@ class CsvRows:
     shape: Shape
     base: int
     delimiter: str = ","
+    #: The names of all columns of the file, in their order.
+    names: tuple[str, ...] = ()
+    #: The bytes of it that are read, whole records; None: all.
+    within: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -177,13 +184,35 @@ class CsvRows:
 
     @property
     def size(self) -> int:
-        return self.file.size
+        return self.file.size if self.within is None else self.within[1] - self.within[0]
+
+    @property
+    def begins(self) -> bool:
+        """Whether it has the line of names."""
+        return self.within is None or self.within[0] == 0
+
+    def ranges(self, step: int, runner: Runner) -> list[CsvRows]:
+        """The same rows in ranges of about so many bytes."""
+        if self.size <= step:
+            return [self]
+        found = record_ranges(self.file, self.delimiter, step, runner)
+        return [replace(self, base=self.base + start, within=(start, end)) for start, end in found]
 
     def pieces(self, rules: Rules) -> Iterator[Piece]:
-        with self.file.opened() as file:
-            batches = csv_batches(file, [name for name, _ in self.shape.columns], self.delimiter)
-            # The line of names counts, so that rows have the numbers of lines.
-            yield from _pieces(batches, self.shape, rules, self.base + 1, _of_text)
+        if self.within is None:
+            with self.file.opened() as file:
+                yield from self._pieces(file, rules)
+            return
+        data = self.file.read(*self.within)
+        # Arrow takes a text without a row for a file that is damaged.
+        if self.begins or data.strip():
+            yield from self._pieces(BytesIO(data), rules)
+
+    def _pieces(self, opened: Any, rules: Rules) -> Iterator[Piece]:
+        wanted = [name for name, _ in self.shape.columns]
+        batches = csv_batches(opened, wanted, self.delimiter, None if self.begins else self.names)
+        # The line of names counts, so that rows have the numbers of lines.
+        yield from _pieces(batches, self.shape, rules, self.base + 1, _of_text)
 
 
 @dataclass(frozen=True)

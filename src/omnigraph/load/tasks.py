@@ -323,10 +323,5 @@ def put_keys(
     for type_key, ids in refused.items():
         for part, rows in split(pa.table({"id": ids}), ids, exchange.partitions):
             parts.setdefault(part, {})[f"refused {type_key}"] = rows
-    # A chunk that is read once more replaces all it had put, also where it has nothing now.
-    again = spec.aliases is not None
-    wanted = range(exchange.partitions) if again else sorted(parts)
-    exchange.put(
-        Writer(f"chunk-{spec.number:06d}", int(again)),
-        {part: parts.get(part, {}) for part in wanted},
-    )
+    # A chunk that is read once more replaces all it had put.
+    exchange.put(Writer(f"chunk-{spec.number:06d}", int(spec.aliases is not None)), parts)

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 from lance.fragment import FragmentMetadata
 
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import KeyConflict, OmnigraphError
 from omnigraph.load.batches import Batch, without
 from omnigraph.load.checks import MERGE, Checked, CheckSpec, KeyMeets, Plan, check_partition
 from omnigraph.load.chunks import Chunk, Places
 from omnigraph.load.digest import ChunkDigest
 from omnigraph.load.model import Progress, ProgressCall
-from omnigraph.load.parsed import Ignored, Orders, Problem, Problems
+from omnigraph.load.parsed import Ignored, Orders, Problem, Problems, rejection
 from omnigraph.load.rename_ends import ambiguous, distinct
 from omnigraph.load.stored import Stored
 from omnigraph.load.stored_keys import needed_keys, put_stored_keys
@@ -40,6 +40,7 @@ from omnigraph.load.tasks import (
 )
 from omnigraph.load.vectors import embedded
 from omnigraph.spark.runner import Display, Inline, Runner
+from omnigraph.storage.tables.row_places import RowPlaces
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Verdict:
     problems: Problems
     meets: tuple[KeyMeets, ...]
     meet_count: int
-    replaced: Mapping[str, pa.Array]
+    replaced: Mapping[str, RowPlaces]
     #: How many stored values a merge replaces by nothing, by `Type.property`.
     cleared: Mapping[str, int]
 
@@ -179,7 +180,7 @@ class Work:
             runner = Inline() if self.holds else self.runner
             exchange = self.job.exchange
             # In an overwrite the problems of reading say nothing about which types would have been written.
-            runner.run(put_stored_keys, needed_keys(plan, exchange), stage="look up stored keys")
+            runner.run(put_stored_keys, needed_keys(plan, exchange, self.rows()), stage="look up stored keys")
             phases: list[tuple[str, ...]] = [("ids",), ("sets",)] if plan.replaces_rows else [("ids", "sets")]
             checked: list[Checked] = []
             for phase in phases:
@@ -367,14 +368,41 @@ def _has_edges(result: ChunkResult) -> bool:
     return any(key.startswith("edge:") for key in result.types)
 
 
-def _together(checked: Sequence[Checked]) -> dict[str, pa.Array]:
+def _together(checked: Sequence[Checked]) -> dict[str, RowPlaces]:
     keys = dict.fromkeys(key for one in checked for key in one.replaced)
-    return {key: pa.concat_arrays([one.replaced[key] for one in checked if key in one.replaced]) for key in keys}
+    return {key: RowPlaces.together(one.replaced[key] for one in checked if key in one.replaced) for key in keys}
 
 
 def _counted(checked: Sequence[Checked]) -> dict[str, int]:
     names = sorted({name for one in checked for name in one.cleared})
     return {name: sum(one.cleared.get(name, 0) for one in checked) for name in names}
+
+
+def refuse_rejected(work: Work, verdict: Verdict) -> None:
+    """Raise what stands in the way: all problems of the input, or the first id that a strict insert may not have."""
+    places = work.places()
+    total = verdict.problems.total + verdict.meet_count
+    if not total:
+        return
+    if not verdict.problems.total:
+        first = verdict.meets[0]
+        more = f" (and {verdict.meet_count - 1} more)" if verdict.meet_count > 1 else ""
+        file, line = places.find(first.order)
+        raise KeyConflict(
+            f"{file}:{line}: {first.type_key} {first.entity_id!r} exists already, or is given twice{more}; "
+            "nothing was written, load with mode=merge to replace it, or mode=update to keep what is not given",
+            type_key=first.type_key,
+            entity_id=first.entity_id,
+            places=[
+                (*places.find(meet.order), f"{meet.type_key} {meet.entity_id!r} exists already")
+                for meet in verdict.meets
+            ],
+        )
+    listed = [(problem.order, problem.message) for problem in verdict.problems.listed]
+    listed += [(meet.order, f"{meet.type_key} {meet.entity_id!r} exists already") for meet in verdict.meets]
+    listed.sort(key=lambda item: (-1 if item[0] is None else item[0], item[1]))
+    errors = [(*places.find(order), message) for order, message in listed]
+    raise rejection(errors, total)
 
 
 class timed:

@@ -18,6 +18,7 @@ from omnigraph.commit.audit import AUDIT_PATH
 from omnigraph.commit.branch_refs import MANIFEST_PATH, SCHEMA_APPLY_LOCK
 from omnigraph.commit.branches import branch_names
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.receipts import expired_receipts
 from omnigraph.commit.recovery import heal
 from omnigraph.commit.sidecar import list_sidecars
 from omnigraph.commit.staging_jobs import BACKUP, list_jobs, ownerless_scratch, remove_job
@@ -37,6 +38,7 @@ from omnigraph.maintenance.reachable import (
     Kept,
     KeptLine,
     KeptVersions,
+    NamedLines,
     forget_others,
     keep_their_tables,
     kept_lines,
@@ -141,6 +143,7 @@ class _Cleanup:
         self._policy = policy
         self._feed = feed_retention()
         self._abandoned_before = so_long_ago(staging_grace())
+        self._states = NamedLines(context)
         self.kept: Kept = {}
         self._branches: list[KeptBranch] = []
         self._retired: list[KeptLine] = []
@@ -156,7 +159,9 @@ class _Cleanup:
             known.setdefault(left.dataset, set()).update(left.names)
             self._records.setdefault(left.dataset, []).append(left.record)
         folders = leftovers.table_folders(context)
-        tables = leftovers.dropped_tables(context, folders, self.kept, self._branches, self._abandoned_before, staging)
+        tables = leftovers.dropped_tables(
+            context, folders, self.kept, self._branches, self._states, self._abandoned_before, staging
+        )
         gone = {table.path for table in tables}
         reclaims, lines = [], []
         named = {location.path for location in self.kept}
@@ -166,7 +171,7 @@ class _Cleanup:
             files = list_dataset(context.store, path)
             if path == AUDIT_PATH:
                 self._keep_newest(files)
-            orphans = leftovers.orphaned_lines(context, files, self.kept, self._branches)
+            orphans = leftovers.orphaned_lines(files, self.kept, self._branches, self._states)
             # A job forks a table before it stages for it. Its record is older than the fork, so it is looked for now.
             claimed = self._claimed() if orphans else set()
             for location in orphans:
@@ -268,7 +273,7 @@ class _Cleanup:
         self.kept[Location(AUDIT_PATH)] = KeptVersions(floor=max(versions, default=0))
 
     def _drop_dead_records(self) -> None:
-        """Records of jobs that died long ago and what they left in `__staging`, and of cleanups of datasets that are gone."""
+        """Records of dead jobs and of their scratch, of cleanups of datasets that are gone, and receipts that are too old."""
         store = self._context.store
         store.delete_all(path for paths in self._records.values() for path in paths)
         for job in list_jobs(store):
@@ -276,6 +281,7 @@ class _Cleanup:
                 remove_job(store, job.job_id)
         for job_id in ownerless_scratch(store, self._abandoned_before):
             remove_job(store, job_id)
+        store.delete_all(expired_receipts(store))
 
 
 @contextmanager

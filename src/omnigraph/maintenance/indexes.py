@@ -15,12 +15,12 @@ from typing import Any
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.messages import new_lineage
 from omnigraph.commit.model import Lineage, ManifestState, TableEntry
-from omnigraph.commit.protocol import Step, TableEffect, Write, execute
-from omnigraph.commit.recovery import heal
-from omnigraph.commit.sidecar import Kind, list_sidecars
+from omnigraph.commit.protocol import Step, TableEffect, Write
 from omnigraph.commit.staging_jobs import staging_job
 from omnigraph.commit.updates import SchemaIs, check
-from omnigraph.errors import BadRequest, ExpectedVersionMismatch
+from omnigraph.commit.write_loop import Prepared, Writing, carry_out, settle_pending
+from omnigraph.commit.writers import ENSURE_INDICES
+from omnigraph.errors import BadRequest
 from omnigraph.ids import new_ulid
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.language.source import did_you_mean, nearest_name
@@ -28,12 +28,8 @@ from omnigraph.maintenance.index_building import stage_builds
 from omnigraph.maintenance.index_plan import Build, Entity, TablePlan, plan_indexes
 from omnigraph.maintenance.workplace import Workplace
 from omnigraph.shown import Shown
-from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged
-
-#: How often indexes are built while others may write, before the branch is held for it.
-UNLOCKED_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,29 +66,25 @@ def ensure_indices(
     actor: str | None = None,
     workplace: Workplace | None = None,
     message: str | None = None,
+    commit_id: str | None = None,
 ) -> IndexReport:
     """Build every index that is declared and missing, of all types or of some (`node:Person`, `edge:Knows`).
 
     `requires`: the schema that declares them; `SchemaChanged` when another one has been accepted before the commit.
+    `commit_id`: the id of the commit; a new one unless given.
     """
-    lineage = new_lineage("maintenance", actor, message)
+    lineage = new_lineage(ENSURE_INDICES.commit_kind, actor, message, commit_id)
     place = workplace or Workplace(context.root)
     reconciliation = _Reconciliation(context, _chosen(catalog, types), branch, lineage, requires, place)
-    _settle_pending(context, branch)
+    settle_pending(context, branch)
     # An index takes long to build, and until it is committed its files look like garbage.
     locations = reconciliation.locations()
     with (
-        staging_job(context.store, new_ulid(), Kind.ENSURE_INDICES.value, branch, locations)
+        staging_job(context.store, new_ulid(), ENSURE_INDICES.kind.value, branch, locations)
         if locations
         else nullcontext()
     ):
-        for _ in range(UNLOCKED_ATTEMPTS):
-            try:
-                return reconciliation.attempt()
-            except ExpectedVersionMismatch:
-                continue
-        with context.locks.hold(branch) as lock:
-            return reconciliation.attempt(lock)
+        return carry_out(reconciliation)
 
 
 def preview(context: CommitContext, catalog: Catalog, branch: str, types: Collection[str] | None = None) -> IndexReport:
@@ -114,13 +106,6 @@ def _chosen(catalog: Catalog, types: Collection[str] | None) -> tuple[Entity, ..
     return tuple(entity for entity in entities if entity.type_key in types)
 
 
-def _settle_pending(context: CommitContext, branch: str) -> None:
-    """Finish or undo what a dead writer left, before anything is built on it."""
-    if list_sidecars(context.store):
-        with context.locks.hold(branch):
-            heal(context, holding={branch})
-
-
 def _plans(
     context: CommitContext, entities: Sequence[Entity], state: ManifestState
 ) -> list[tuple[TableEntry, TablePlan]]:
@@ -133,8 +118,10 @@ def _plans(
     ]
 
 
-class _Reconciliation:
+class _Reconciliation(Writing[IndexReport]):
     """One call: what is wanted, and the indexes that were staged for it so far."""
+
+    writer = ENSURE_INDICES
 
     def __init__(
         self,
@@ -145,43 +132,37 @@ class _Reconciliation:
         requires: SchemaIs,
         workplace: Workplace,
     ) -> None:
-        self._context = context
+        self.context, self.branch, self.requires = context, branch, requires
         self._workplace = workplace
-        self._requires = requires
+        self._schema = requires
         self._entities = entities
-        self._branch = branch
         self._lineage = lineage
         self._staged: dict[TableEntry, Staged] = {}
 
     def locations(self) -> list[Location]:
         """The tables that lack an index."""
-        return [entry.location for entry, plan in self._plans(self._context.manifest.load(self._branch)) if plan.builds]
+        state = self.context.manifest.load(self.branch)
+        check([self._schema], state)
+        return [entry.location for entry, plan in _plans(self.context, self._entities, state) if plan.builds]
 
-    def _plans(self, state: ManifestState) -> list[tuple[TableEntry, TablePlan]]:
-        check([self._requires], state)
-        return _plans(self._context, self._entities, state)
-
-    def attempt(self, held: HeldLock | None = None) -> IndexReport:
-        """Build what is missing now and commit it; a conflict when a table moved in between."""
-        context = self._context
-        state = context.manifest.load(self._branch)
-        plans = self._plans(state)
+    def prepare(self, state: ManifestState) -> Prepared[IndexReport]:
+        """Build what is missing now."""
+        plans = _plans(self.context, self._entities, state)
         effects = [
-            self._effect(entry, plan.builds, shared=context.forks.is_shared(state, entry))
+            self._effect(entry, plan.builds, shared=self.context.forks.is_shared(state, entry))
             for entry, plan in plans
             if plan.builds
         ]
         if not effects:
-            return _report(plans, None)
-        write = Write(Kind.ENSURE_INDICES, self._branch, self._lineage, tuple(effects), self._requires)
-        execute(context, write, held)
-        return _report(plans, self._lineage.id)
+            return Prepared(None, lambda _: _report(plans, None))
+        write = Write(self.writer.kind, self.branch, self._lineage, tuple(effects), self._schema)
+        return Prepared(write, lambda _: _report(plans, self._lineage.id))
 
     def _effect(self, entry: TableEntry, builds: tuple[Build, ...], *, shared: bool) -> TableEffect:
         if shared:
             return TableEffect(entry, (Step(lambda table: stage_builds(self._workplace, table, builds)),), forks=True)
         if entry not in self._staged:
-            table = self._context.tables.open(entry.location, entry.version)
+            table = self.context.tables.open(entry.location, entry.version)
             self._staged[entry] = stage_builds(self._workplace, table, builds)
         return TableEffect(entry, (Step(self._staged[entry]),))
 

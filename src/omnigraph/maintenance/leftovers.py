@@ -13,7 +13,7 @@ from omnigraph.commit.branch_refs import MANIFEST_PATH
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import MAIN, identity_text
 from omnigraph.errors import Conflict
-from omnigraph.maintenance.reachable import Kept, named_by_any_state
+from omnigraph.maintenance.reachable import Kept, NamedLines
 from omnigraph.maintenance.retention import KeptBranch
 from omnigraph.storage.objects import ObjectInfo
 from omnigraph.storage.tables.commit import delete_lance_branch, drop_table
@@ -36,7 +36,7 @@ class DroppedTable:
 
 
 def orphaned_lines(
-    context: CommitContext, files: DatasetFiles, kept: Kept, branches: Sequence[KeptBranch]
+    files: DatasetFiles, kept: Kept, branches: Sequence[KeptBranch], states: NamedLines
 ) -> list[Location]:
     """The lines of a dataset that no kept state names, and those without a ref, which a crash left."""
     names = {branch for branch in files.lines if branch is not None} | files.refs
@@ -46,7 +46,7 @@ def orphaned_lines(
     if files.path == MANIFEST_PATH:
         # The ref is the authority for a branch, and every branch with a ref is kept.
         return [location for location in unnamed if location.branch not in files.refs]
-    named = named_by_any_state(context, branches)
+    named = states.by_any_state(branches)
     return [location for location in unnamed if location not in named]
 
 
@@ -76,6 +76,7 @@ def dropped_tables(
     listed: dict[str, list[ObjectInfo]],
     kept: Kept,
     branches: Sequence[KeptBranch],
+    states: NamedLines,
     abandoned_before: datetime,
     staging: Iterable[str],
 ) -> list[DroppedTable]:
@@ -85,7 +86,7 @@ def dropped_tables(
     if not unnamed:
         return []
     dropped = _tombstones(context)
-    named = {location.path for location in named_by_any_state(context, branches)}
+    named = {location.path for location in states.by_any_state(branches)}
     found = []
     for path, infos in unnamed.items():
         key = dropped.get(path.rpartition("/")[2])

@@ -18,25 +18,23 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.layout import settle_layout
 from omnigraph.commit.messages import new_lineage
 from omnigraph.commit.model import Lineage, ManifestState, TableEntry, sorted_entries
-from omnigraph.commit.protocol import TableEffect, Write, execute
+from omnigraph.commit.protocol import TableEffect, Write
 from omnigraph.commit.recovery import heal, pending
-from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.staging_jobs import staging_job
 from omnigraph.commit.updates import SchemaIs, check
+from omnigraph.commit.write_loop import Prepared, Writing, carry_out
+from omnigraph.commit.writers import OPTIMIZE
 from omnigraph.errors import Conflict, ExpectedVersionMismatch, OmnigraphError, StorageError
 from omnigraph.ids import new_ulid
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.maintenance.index_plan import Entity, TablePlan
-from omnigraph.maintenance.table_upkeep import Prepared, Survey, adapted, prepare, survey
+from omnigraph.maintenance.table_upkeep import Prepared as Upkeep
+from omnigraph.maintenance.table_upkeep import Survey, adapted, prepare, survey
 from omnigraph.maintenance.workplace import Workplace
 from omnigraph.shown import Shown
-from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.tables.commit import commit_staged
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import stage_compaction
-
-#: How often the commit is tried anew when a program that does not respect the locks gets in between.
-ATTEMPTS = 3
 
 _log = logging.getLogger(__name__)
 
@@ -116,10 +114,12 @@ def optimize(
     actor: str | None = None,
     workplace: Workplace | None = None,
     message: str | None = None,
+    commit_id: str | None = None,
 ) -> OptimizeReport:
     """Compact every table that a branch owns and complete its indexes; a second run does nothing.
 
     `requires`: the schema of the catalog; `SchemaChanged` when another one has been accepted before the commit.
+    `commit_id`: the id of the commit; a new one unless given.
     """
     # A branch that is not there has no lock either.
     context.manifest.load(branch)
@@ -127,12 +127,12 @@ def optimize(
         heal(context, holding={branch})
     state = context.manifest.load(branch)
     check([requires], state)
-    run = _Run(context, catalog, branch, new_lineage("maintenance", actor, message))
+    run = _Run(context, catalog, branch, new_lineage(OPTIMIZE.commit_kind, actor, message, commit_id))
     tables = [run.look(entry) for entry in sorted_entries(state.tables.values())]
     needing = [table for table in tables if table.found is not None and table.found.has_work]
     if needing:
         with staging_job(
-            context.store, new_ulid(), Kind.OPTIMIZE.value, branch, [table.entry.location for table in needing]
+            context.store, new_ulid(), OPTIMIZE.kind.value, branch, [table.entry.location for table in needing]
         ):
             prepared = [run.prepare(table, workplace or Workplace(context.root)) for table in needing]
             committed = run.commit(prepared, requires)
@@ -194,38 +194,48 @@ class _Run:
             return _Looked(entry, table.fragment_count, head, None, "the schema has changed meanwhile")
         return _Looked(entry, table.fragment_count, head, survey(entity, table))
 
-    def prepare(self, looked: _Looked, workplace: Workplace) -> Prepared:
+    def prepare(self, looked: _Looked, workplace: Workplace) -> Upkeep:
         """Do the long part of the work on one table."""
         assert looked.found is not None
         entry = looked.entry
         table = self._context.tables.open(entry.location, entry.version)
         return prepare(entry, table, looked.found, workplace)
 
-    def commit(self, prepared: Sequence[Prepared], requires: SchemaIs) -> dict[str, TableEntry]:
+    def commit(self, done: Sequence[Upkeep], requires: SchemaIs) -> dict[str, TableEntry]:
         """Commit what still fits; returns, by path, the tables as they are published then."""
-        for _ in range(ATTEMPTS):
-            try:
-                with self._context.locks.hold(self._branch) as held:
-                    heal(self._context, holding={self._branch})
-                    return self._commit_held(prepared, requires, held)
-            except ExpectedVersionMismatch as moved:
-                _log.info("maintenance of branch '%s' starts over: %s", self._branch, moved)
-        return {}
-
-    def _commit_held(self, prepared: Sequence[Prepared], requires: SchemaIs, held: HeldLock) -> dict[str, TableEntry]:
-        context = self._context
-        state = context.manifest.load(self._branch)
-        check([requires], state)
-        effects = [effect for work in prepared if (effect := self._effect(state, work)) is not None]
-        if not effects:
+        try:
+            return carry_out(_Fitting(self._context, self._branch, self.lineage, done, requires))
+        except ExpectedVersionMismatch as moved:
+            _log.info("maintenance of branch '%s' is left for another time: %s", self._branch, moved)
             return {}
-        write = Write(Kind.OPTIMIZE, self._branch, self.lineage, tuple(effects), requires)
-        after = execute(context, write, held)
-        return {effect.entry.path: after.tables[effect.entry.identity] for effect in effects}
 
-    def _effect(self, state: ManifestState, work: Prepared) -> TableEffect | None:
+
+class _Fitting(Writing[dict[str, TableEntry]]):
+    """The commit of what was done before, as far as it fits the tables as they are then."""
+
+    writer = OPTIMIZE
+
+    def __init__(
+        self, context: CommitContext, branch: str, lineage: Lineage, done: Sequence[Upkeep], requires: SchemaIs
+    ) -> None:
+        self.context, self.branch, self.requires = context, branch, requires
+        self._lineage, self._done, self._schema = lineage, done, requires
+
+    def prepare(self, state: ManifestState) -> Prepared[dict[str, TableEntry]]:
+        effects = [effect for work in self._done if (effect := self._effect(state, work)) is not None]
+        if not effects:
+            return Prepared(None, lambda _: {})
+
+        def published(after: ManifestState | None) -> dict[str, TableEntry]:
+            assert after is not None, "something was written"
+            return {effect.entry.path: after.tables[effect.entry.identity] for effect in effects}
+
+        write = Write(self.writer.kind, self.branch, self._lineage, tuple(effects), self._schema)
+        return Prepared(write, published)
+
+    def _effect(self, state: ManifestState, work: Upkeep) -> TableEffect | None:
         """The effect on a table as it is now; None when it was dropped, drifted, or nothing that was done fits."""
-        tables = self._context.tables
+        tables = self.context.tables
         entry = state.tables.get(work.entry.identity)
         if entry is None or entry.location != work.entry.location:
             return None

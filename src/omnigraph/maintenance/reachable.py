@@ -64,14 +64,28 @@ def kept_versions(context: CommitContext, branches: Iterable[KeptBranch]) -> Kep
     return kept
 
 
-def named_by_any_state(context: CommitContext, branches: Iterable[KeptBranch]) -> set[Location]:
-    """Every line that any state from the floors on names; asked only when something is about to be taken away."""
-    named = set()
-    for branch in branches:
-        for commit in context.manifest.commits(branch.name).values():
-            if commit.branch == branch.name and branch.floor <= commit.manifest_version <= branch.head.version:
-                named |= {entry.location for entry in _tables(context, branch.name, commit.manifest_version)}
-    return named
+class NamedLines:
+    """The lines that states name. A cleanup asks for every table, and again under the locks; each state is read once."""
+
+    def __init__(self, context: CommitContext) -> None:
+        self._context = context
+        #: By branch, incarnation and manifest version, none of which ever names another state.
+        self._read: dict[tuple[str, str, int], frozenset[Location]] = {}
+
+    def by_any_state(self, branches: Iterable[KeptBranch]) -> set[Location]:
+        """Every line that any state from the floors on names; asked only when something is about to be taken away."""
+        named: set[Location] = set()
+        for branch in branches:
+            for commit in self._context.manifest.commits(branch.name).values():
+                if commit.branch == branch.name and branch.floor <= commit.manifest_version <= branch.head.version:
+                    named |= self._of(branch, commit.manifest_version)
+        return named
+
+    def _of(self, branch: KeptBranch, version: int) -> frozenset[Location]:
+        key = (branch.name, branch.head.incarnation, version)
+        if key not in self._read:
+            self._read[key] = frozenset(entry.location for entry in _tables(self._context, branch.name, version))
+        return self._read[key]
 
 
 def _tables(context: CommitContext, branch: str, version: int) -> list[TableEntry]:

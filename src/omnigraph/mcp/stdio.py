@@ -1,8 +1,12 @@
-"""One agent on standard input and output. Calls run in threads, some at a time; the end of the input ends the process."""
+"""One agent on standard input and output. Calls run in threads, some at a time; the end of the input ends the process.
+
+A call that the agent takes back is cancelled: a read ends soon, a write that was begun is finished.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import anyio
@@ -15,6 +19,7 @@ from omnigraph.mcp.resources import Page, read_page
 from omnigraph.mcp.session import Session
 from omnigraph.mcp.tool import Tool
 from omnigraph.mcp.tools import Outcome, call_tool, tools_of
+from omnigraph.query.limits import Cancel
 
 _Value = TypeVar("_Value")
 #: Calls of one agent that run at the same time; others wait.
@@ -22,23 +27,38 @@ _THREADS = 8
 
 
 class ThreadHost:
-    """Carries out the calls of one session in threads. A call that was begun is finished, also when nobody waits any more."""
+    """Carries out the calls of one session in threads, each with a flag that cancels what it reads."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._limiter = anyio.CapacityLimiter(_THREADS)
 
     async def tools(self) -> list[Tool]:
-        return await self._run(lambda: list(tools_of(self._session).values()))
+        return await self._run(lambda session: list(tools_of(session).values()))
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
-        return await self._run(lambda: call_tool(self._session, name, arguments))
+        return await self._run(lambda session: call_tool(session, name, arguments))
 
     async def read(self, uri: str) -> tuple[Page, str] | Outcome:
-        return await self._run(lambda: read_page(self._session, uri))
+        return await self._run(lambda session: read_page(session, uri))
 
-    async def _run(self, work: Callable[[], _Value]) -> _Value:
-        return await anyio.to_thread.run_sync(work, limiter=self._limiter)
+    async def _run(self, work: Callable[[Session], _Value]) -> _Value:
+        """What a call returns that is made in a thread; the thread is waited for also when the agent takes the call back."""
+        cancel = Cancel()
+        session = replace(self._session, cancel=cancel)
+        async with anyio.create_task_group() as beside:
+            beside.start_soon(_cancel_at_end, cancel)
+            value = await anyio.to_thread.run_sync(lambda: work(session), limiter=self._limiter)
+            beside.cancel_scope.cancel()
+        return value
+
+
+async def _cancel_at_end(cancel: Cancel) -> None:
+    """Raise a flag when this task is ended, which happens at once when its call is taken back."""
+    try:
+        await anyio.sleep_forever()
+    finally:
+        cancel.cancel()
 
 
 def run_stdio(session: Session) -> None:

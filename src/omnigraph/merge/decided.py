@@ -16,6 +16,7 @@ from omnigraph.merge.part import Part
 from omnigraph.merge.resolutions import Resolution, laid_over
 from omnigraph.merge.result import DecidedBy, Decision
 from omnigraph.merge.rules import row_conflicts, rule_columns
+from omnigraph.storage.tables.row_places import RowPlaces
 from omnigraph.storage.tables.table import ROW_ADDRESS
 
 
@@ -86,7 +87,7 @@ def carry_out(difference: Difference, resolutions: Mapping[str, Resolution]) -> 
         updated=updated,
         deleted=len(removed),
         identical=identical,
-        marked=addresses[replaced].astype(np.uint64),
+        marked=RowPlaces.of(addresses[replaced]),
         removed=pa.array(removed, pa.string()),
         checked=None if table is None else table.select(rule_columns(entity)),
         conflicts=() if table is None else tuple(row_conflicts(entity, table)),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.changes.delta import Delta, DeltaBatch, Side, table_delta
+from omnigraph.changes.delta import Delta, DeltaBatch, Side, table_delta, within
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import TableEntry
 from omnigraph.language.schema.catalog import EdgeType, NodeType
@@ -69,6 +69,8 @@ class TableSpec:
     #: Only ids after the first and up to the second.
     after_id: str | None = None
     until_id: str | None = None
+    #: Only rows of theirs in these fragments; of a table to which theirs has only added files. None: all.
+    fragments: tuple[int, ...] | None = None
 
     @property
     def unopposed(self) -> bool:
@@ -118,10 +120,17 @@ class Difference:
 
     def candidate_ids(self) -> pa.Array:
         """The ids of all rows there are to look at."""
-        return pc.unique(pa.chunked_array([ids for delta in self.deltas for ids in delta.candidate_ids()], pa.string()))
+        return pc.unique(pa.chunked_array(list(self.candidate_batches()), pa.string()))
+
+    def candidate_batches(self) -> Iterator[pa.Array]:
+        """The ids of all rows there are to look at, some at a time; one that is on several sides comes as often."""
+        low, high = self.spec.after_id, self.spec.until_id
+        for delta in self.deltas:
+            for ids in delta.candidate_ids():
+                yield within(pa.record_batch({"id": ids}), low, high)["id"]
 
     @cached_property
-    def _only_new(self) -> bool:
+    def only_new(self) -> bool:
         """Whether theirs has only rows in files of their own: then they are streamed, without looking for pairs."""
         delta, ranged = self.deltas[0], self.spec.after_id is not None or self.spec.until_id is not None
         if ranged or self._by_image or delta.after is None or (delta.before is not None and len(delta.before)):
@@ -145,7 +154,7 @@ class Difference:
 
     def _read(self, blobs: Blobs) -> Iterator[Change]:
         (delta, *_) = self.deltas
-        if self._only_new:
+        if self.only_new:
             assert delta.after is not None
             assert self.theirs.table is not None
             for batch in delta.after.scan(self.theirs.table.schema.names):
@@ -156,22 +165,18 @@ class Difference:
         if self._by_image:
             yield from self._against_all_bases(rows, blobs)
             return
-        for batch in delta.batches(batch_rows=rows, blobs=blobs, after_id=self.spec.after_id):
-            found = list(self._within(batch))
-            yield from found
-            if not found:
-                return
+        low, high = self.spec.after_id, self.spec.until_id
+        for batch in delta.batches(batch_rows=rows, blobs=blobs, after_id=low, until_id=high, few=False):
+            yield from self._of_batch(batch)
 
-    def _within(self, batch: DeltaBatch) -> Iterator[Change]:
-        """The changes of a batch as far as they are within the range of ids."""
-        inserted, deleted = self._cut(batch.inserted), self._cut(batch.deleted)
-        before, after = self._cut(batch.updated_before), self._cut(batch.updated_after)
-        if inserted.num_rows:
-            yield Change("insert", None, self.theirs.named(inserted), self.base)
-        if after.num_rows:
-            yield Change("update", self._named_before(before), self.theirs.named(after), self.base)
-        if deleted.num_rows:
-            yield Change("delete", self._named_before(deleted), None, self.base)
+    def _of_batch(self, batch: DeltaBatch) -> Iterator[Change]:
+        if batch.inserted.num_rows:
+            yield Change("insert", None, self.theirs.named(batch.inserted), self.base)
+        if batch.updated_after.num_rows:
+            before, after = self._named_before(batch.updated_before), self.theirs.named(batch.updated_after)
+            yield Change("update", before, after, self.base)
+        if batch.deleted.num_rows:
+            yield Change("delete", self._named_before(batch.deleted), None, self.base)
 
     def _named_before(self, rows: pa.Table) -> pa.Table:
         """Rows of the base, which a delta gives the names of theirs where theirs has the table."""
@@ -180,10 +185,6 @@ class Difference:
     def _against_all_bases(self, batch_rows: int, blobs: Blobs) -> Iterator[Change]:
         """What theirs changed against what the base has, or after criss-cross merges all bases together, in the merged schema."""
         ids = self.candidate_ids()
-        if self.spec.after_id is not None:
-            ids = ids.filter(pc.greater(ids, self.spec.after_id))
-        if self.spec.until_id is not None:
-            ids = ids.filter(pc.less_equal(ids, self.spec.until_id))
         for start in range(0, len(ids), batch_rows):
             some = ids.slice(start, batch_rows)
             theirs = self.theirs.image(some, self.columns)
@@ -198,10 +199,6 @@ class Difference:
 
     def _rows_of_theirs(self, ids: pa.Array, blobs: Blobs) -> pa.Table:
         return align(self.theirs.rows(ids, self.columns, blobs=blobs), ids)[0]
-
-    def _cut(self, rows: pa.Table) -> pa.Table:
-        until = self.spec.until_id
-        return rows if until is None else rows.filter(pc.less_equal(rows["id"], until))
 
 
 def open_difference(context: CommitContext, spec: TableSpec) -> Difference:
@@ -223,7 +220,15 @@ def open_difference(context: CommitContext, spec: TableSpec) -> Difference:
         deltas = (Delta(deltas[0].columns, all_rows(base.table), all_rows(theirs.table)), *deltas[1:])
         base = base.without(kept)
     crossed = tuple((view(other), view(root)) for other, root in spec.crossed)
+    if spec.fragments is not None:
+        deltas = (_some_files(deltas[0], frozenset(spec.fragments)),)
     return Difference(spec, base, ours, theirs, deltas, crossed)
+
+
+def _some_files(delta: Delta, numbers: frozenset[int]) -> Delta:
+    assert delta.after is not None, "rows that theirs has added are rows of theirs"
+    chosen = tuple(fragment for fragment in delta.after.fragments if fragment.fragment_id in numbers)
+    return replace(delta, after=replace(delta.after, fragments=chosen))
 
 
 def kept_columns(base: View, ours: View, theirs: View) -> frozenset[str]:

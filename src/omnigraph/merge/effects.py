@@ -2,20 +2,16 @@
 
 Where the merged schema has other columns, a transaction before it gives the table its columns.
 
-New rows are streamed from theirs into files of the target's table, changed rows too; the rows they replace and those that
-go are marked. Nothing is joined, no index is built, and rows are never all in memory.
+New rows are streamed from theirs into files of the target's table, changed rows too (`writing`); the rows they replace and
+those that go are marked. Nothing is joined, no index is built, and rows are never all in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-
-import pyarrow as pa
-import pyarrow.compute as pc
-from lance.fragment import FragmentMetadata
 
 from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
@@ -25,14 +21,11 @@ from omnigraph.commit.updates import DropTable, SetSchema, SetTable, Update
 from omnigraph.evolution.compare import Entity
 from omnigraph.evolution.image import changes_table, in_steps, wanted_columns
 from omnigraph.language.schema.sameness import types_of
-from omnigraph.merge.classify import Op
-from omnigraph.merge.combine import align, flat, mix
-from omnigraph.merge.difference import BATCH_ROWS_WITH_BLOBS, Difference
-from omnigraph.merge.part import Part
 from omnigraph.merge.plan import Plan, TablePlan
+from omnigraph.merge.writing import changed_rows, rows_of, written
 from omnigraph.storage.tables.columns import stage_columns
 from omnigraph.storage.tables.location import Location
-from omnigraph.storage.tables.staged import Staged, stage_create, stage_delete, stage_fragments, write_rows
+from omnigraph.storage.tables.staged import Staged, stage_create, stage_delete, stage_fragments
 from omnigraph.storage.tables.table import Table
 from omnigraph.values.columns import table_path, table_schema
 
@@ -69,10 +62,15 @@ def _created(context: CommitContext, entity: Entity, plan: TablePlan | None) -> 
     """A table that the target does not have, with all rows of theirs."""
     path = table_path(entity)
     entry = TableEntry(entity.type_key, path, (entity.id, entity.incarnation), 0, None, 0)
-    rows = None if plan is None else chain(_rows(plan, "insert"), _changed(plan))
-    return TableEffect(
-        entry, (Step(stage_create(context.tables, Location(path), table_schema(entity), rows)),), creates=True
-    )
+    schema, by_tasks = table_schema(entity), plan is not None and plan.pieces is not None
+    rows = None
+    if plan is not None and not by_tasks:
+        rows = chain(rows_of(plan.difference, plan.judged, ["insert"]), changed_rows(plan))
+    steps = [Step(stage_create(context.tables, Location(path), schema, rows))]
+    if plan is not None and by_tasks:
+        # Tasks write for a table that is there.
+        steps.append(Step(partial(_transaction, context=context, plan=plan)))
+    return TableEffect(entry, tuple(steps), creates=True)
 
 
 def _changed_table(
@@ -93,7 +91,7 @@ def _changed_table(
     if changes_table(was, entity):
         stages += [partial(stage_columns, columns=columns) for columns in in_steps(wanted_columns(was, entity))]
     if plan is not None and plan.whole.writes:
-        stages.append(partial(_transaction, plan=plan))
+        stages.append(partial(_transaction, context=context, plan=plan))
     if not stages:
         if entry != stored:
             effects.updates.append(SetTable(entry))
@@ -107,15 +105,8 @@ def _changed_table(
     effects.tables.append(TableEffect(entry, (Step(first(table)), *map(Step, rest))))
 
 
-def _transaction(table: Table, plan: TablePlan) -> Staged:
-    fragments: list[FragmentMetadata] = []
-    if plan.judged.new_rows:
-        fragments += write_rows(table, _rows(plan, "insert"))
-        failpoints.hit("branch_merge.after_append")
-    if plan.judged.changed_rows or plan.judged.combined is not None or plan.decided_rows is not None:
-        fragments += write_rows(table, _changed(plan))
-        failpoints.hit("branch_merge.after_upsert")
-    marked = pa.array(plan.whole.marked, pa.uint64())
+def _transaction(table: Table, context: CommitContext, plan: TablePlan) -> Staged:
+    fragments, marked = written(context, table, plan), plan.whole.marked
     if not fragments:
         staged = stage_delete(table, row_addresses=marked)
     else:
@@ -123,35 +114,3 @@ def _transaction(table: Table, plan: TablePlan) -> Staged:
     if len(marked):
         failpoints.hit("branch_merge.after_delete")
     return staged
-
-
-def _changed(plan: TablePlan) -> Iterator[pa.RecordBatch]:
-    """Rows that take the place of others, and those that were decided on."""
-    yield from _rows(plan, "update")
-    if plan.judged.combined is not None:
-        yield from _combined(plan.difference, plan.judged.combined)
-    if plan.decided_rows is not None:
-        yield from plan.decided_rows.to_batches()
-
-
-def _rows(plan: TablePlan, wanted: Op) -> Iterator[pa.RecordBatch]:
-    """The rows of theirs that are written as they are."""
-    judged: Part = plan.judged
-    for change in plan.difference.changes(blobs="values"):
-        after = change.after
-        if change.op != wanted or after is None:
-            continue
-        if len(judged.skipped):
-            after = after.filter(pc.invert(pc.is_in(after["id"], value_set=judged.skipped)))
-        yield from after.select(plan.difference.columns).to_batches()
-
-
-def _combined(difference: Difference, combined: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Rows mixed from both sides, a few at a time."""
-    for start in range(0, combined.num_rows, BATCH_ROWS_WITH_BLOBS):
-        part = combined.slice(start, BATCH_ROWS_WITH_BLOBS)
-        ids = flat(part["id"])
-        ours, _ = align(difference.ours.rows(ids, difference.columns, blobs="values"), ids)
-        theirs, _ = align(difference.theirs.rows(ids, difference.columns, blobs="values"), ids)
-        marks = {name: part[name].to_numpy() for name in part.column_names if name != "id"}
-        yield from mix(ours, theirs, marks).to_batches()

@@ -1,8 +1,4 @@
-"""From a request to its commit: capture, plan, stage, commit; start over when the target has moved.
-
-A first attempt is prepared while others write. One that follows a lost attempt is prepared inside the effect window of the
-target, where nothing moves.
-"""
+"""From a request to its commit: plan and stage on the captured target. The loop is `commit.write_loop.carry_out`."""
 
 from __future__ import annotations
 
@@ -15,20 +11,19 @@ from omnigraph import failpoints
 from omnigraph.commit.branch_refs import is_name
 from omnigraph.commit.config import ENTITY_LEVEL
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.exactly_once import commit_made, earlier_receipt, refuse_other_request
+from omnigraph.commit.exactly_once import commit_made, refuse_other_request
 from omnigraph.commit.history import lacking
 from omnigraph.commit.manifest import branch_not_found
 from omnigraph.commit.messages import changed_of, new_lineage
 from omnigraph.commit.model import Changed, Lineage, ManifestState
-from omnigraph.commit.protocol import Write, execute
+from omnigraph.commit.protocol import Write
 from omnigraph.commit.rows import Receipt
-from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.updates import ImportCommits, RecordReceipt, Update, check
-from omnigraph.commit.window import WRITE_RESTART_BUDGET, effect_window
+from omnigraph.commit.write_loop import Prepared, Writing, carry_out
+from omnigraph.commit.writers import BRANCH_MERGE
 from omnigraph.errors import (
     BadRequest,
     Conflict,
-    ExpectedVersionMismatch,
     HistoricalVersionReclaimed,
     MergeConflicts,
     PreconditionFailed,
@@ -43,7 +38,6 @@ from omnigraph.merge.plan import Plan, make_plan
 from omnigraph.merge.result import CONFLICTS, LISTED_DECISIONS, Decision, MergeResult
 from omnigraph.merge.schemas import Schemas
 from omnigraph.merge.states import Sides, readable_base, readable_pairs
-from omnigraph.storage.locks import HeldLock
 from omnigraph.storage.objects import at_once
 
 failpoints.declare("branch_merge.prepared")
@@ -54,7 +48,7 @@ _OPERATIONS = ("inserted", "updated", "deleted")
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Planned:
     """What an attempt is going to publish; without a plan there is nothing to do."""
 
     outcome: str
@@ -74,7 +68,7 @@ class Request:
     words: str
     options: Options
     fingerprint: str
-    prepare: Callable[[ManifestState], Prepared]
+    prepare: Callable[[ManifestState], Planned]
     #: What its commit says where the caller has given no message.
     message: str | None = None
 
@@ -107,7 +101,7 @@ def rebase(context: CommitContext, schemas: Schemas, branch: str, onto: str, opt
         if not is_name(name):
             raise branch_not_found(name)
 
-    def prepare(ours: ManifestState) -> Prepared:
+    def prepare(ours: ManifestState) -> Planned:
         prepared = _prepare(context, schemas, onto, options, ours)
         return replace(prepared, outcome=REBASED) if prepared.outcome == MERGED else prepared
 
@@ -123,13 +117,13 @@ def refuse_itself(source: str, into: str, needed: str = "merge needs a distinct 
         raise BadRequest(f"a {needed}; both are '{source}'")
 
 
-def _prepare(context: CommitContext, schemas: Schemas, source: str, options: Options, ours: ManifestState) -> Prepared:
+def _prepare(context: CommitContext, schemas: Schemas, source: str, options: Options, ours: ManifestState) -> Planned:
     theirs = context.manifest.load(source)
     with at_once(context.root) as requests:
         known, of_source = requests.map(context.manifest.commits, (ours.branch, source))
     relation = relate({**of_source, **known}, ours.head, theirs.head)
     if relation.outcome == ALREADY_UP_TO_DATE:
-        return Prepared(ALREADY_UP_TO_DATE)
+        return Planned(ALREADY_UP_TO_DATE)
     base = readable_base(context, relation.bases(), theirs)
     stats: dict[str, Any] = {"base": base.commit.id}
     if base.reclaimed:
@@ -138,7 +132,7 @@ def _prepare(context: CommitContext, schemas: Schemas, source: str, options: Opt
     crossed = () if base.reclaimed else tuple(readable_pairs(context, relation.crossed()))
     plan = make_plan(context, schemas, Sides(base.state, ours, theirs, crossed=crossed), options)
     imported = ImportCommits(tuple(lacking(known, of_source, theirs.head)))
-    return Prepared(relation.outcome, plan, theirs.head, (imported,), stats)
+    return Planned(relation.outcome, plan, theirs.head, (imported,), stats)
 
 
 def run(context: CommitContext, request: Request) -> MergeResult:
@@ -147,62 +141,74 @@ def run(context: CommitContext, request: Request) -> MergeResult:
         ours = context.manifest.load(request.branch)
         check([request.options.requires], ours)
         return _foreseen(request, request.prepare(ours))
-    lineage = new_lineage(request.kind, request.options.actor, request.options.message or request.message)
-    restarts = 0
-    while True:
-        try:
-            with effect_window(context, request.branch, lost_before=restarts > 0) as held:
-                return _attempt(context, request, lineage, held)
-        except (ReadSetChanged, ExpectedVersionMismatch, PreconditionFailed) as moved:
-            # What came in between may have been an earlier sending of this very request.
-            known = earlier_receipt(context, request.branch, request.options.idempotency_key)
-            if known is not None:
-                return _repeated(context, request, known)
-            if restarts == WRITE_RESTART_BUDGET:
-                raise _contention(request, moved) from moved
-            restarts += 1
+    try:
+        return carry_out(_Merging(context, request))
+    except PreconditionFailed as moved:
+        raise _contention(request) from moved
 
 
-def _contention(request: Request, moved: Conflict) -> Conflict:
-    if not isinstance(moved, PreconditionFailed):
-        return moved
-    # The caller has set no precondition: what was lost is a race.
+def _contention(request: Request) -> Conflict:
+    """The caller has set no precondition: what was lost is a race."""
     return ReadSetChanged(
         f"the {request.words} was overtaken again and again by other writers; repeat it",
         table_key=f"graph_head:{request.branch}",
     )
 
 
-def _attempt(context: CommitContext, request: Request, lineage: Lineage, held: HeldLock | None) -> MergeResult:
-    ours = context.manifest.load(request.branch)
-    known = earlier_receipt(context, request.branch, request.options.idempotency_key)
-    if known is not None:
-        return _repeated(context, request, known)
-    # The plan reads tables by the names of the schema it is made under.
-    check([request.options.requires], ours)
-    prepared = request.prepare(ours)
-    foreseen = _foreseen(request, prepared)
-    if prepared.plan is None:
-        return foreseen
-    if foreseen.conflicts:
-        raise _conflicts(request, foreseen)
-    effects, schema = stage(context, ours, prepared.plan), prepared.plan.schema
-    write = Write(
-        kind=Kind.BRANCH_MERGE,
-        branch=request.branch,
-        lineage=replace(lineage, merged_parent=prepared.merged_parent, changed=_changed(prepared.plan)),
-        effects=tuple(effects.tables),
-        updates=(*prepared.updates, *effects.updates, *_receipt(request, foreseen, lineage)),
-        schema=schema.files,
-        # Whatever the target's head was when the sides were compared, the outcome holds for that head only.
-        if_commit=ours.head,
-        requires=request.options.requires,
-    )
-    if schema.files_before is not None:
-        keep_replaced(context, schema.files_before)
-    failpoints.hit("branch_merge.prepared")
-    after = execute(context, write, held)
-    return replace(foreseen, commit=commit_made(context, after, request.branch, lineage.id))
+class _Merging(Writing[MergeResult]):
+    """One request over all of its attempts."""
+
+    writer = BRANCH_MERGE
+
+    def __init__(self, context: CommitContext, request: Request) -> None:
+        self.context = context
+        self.request = request
+        self.branch = request.branch
+        # The plan reads tables by the names of the schema it is made under.
+        self.requires = request.options.requires
+        self.idempotency_key = request.options.idempotency_key
+        message = request.options.message or request.message
+        self.lineage = new_lineage(request.kind, request.options.actor, message)
+
+    def prepare(self, state: ManifestState) -> Prepared[MergeResult]:
+        request, planned = self.request, self.request.prepare(state)
+        foreseen = _foreseen(request, planned)
+        if planned.plan is None:
+            return Prepared(None, lambda _: foreseen)
+        if foreseen.conflicts:
+            raise _conflicts(request, foreseen)
+        effects, schema = stage(self.context, state, planned.plan), planned.plan.schema
+        write = Write(
+            kind=self.writer.kind,
+            branch=self.branch,
+            lineage=replace(self.lineage, merged_parent=planned.merged_parent, changed=_changed(planned.plan)),
+            effects=tuple(effects.tables),
+            updates=(*planned.updates, *effects.updates, *_receipt(request, foreseen, self.lineage)),
+            schema=schema.files,
+            # Whatever the target's head was when the sides were compared, the outcome holds for that head only.
+            if_commit=state.head,
+            requires=request.options.requires,
+        )
+        if schema.files_before is not None:
+            keep_replaced(self.context, schema.files_before)
+        failpoints.hit("branch_merge.prepared")
+
+        def told(after: ManifestState | None) -> MergeResult:
+            assert after is not None, "something was written"
+            return replace(foreseen, commit=commit_made(self.context, after, self.branch, self.lineage.id))
+
+        return Prepared(write, told)
+
+    def repeated(self, known: Receipt) -> MergeResult:
+        """The answer to the first call, for a repeat of it."""
+        request, receipt = self.request, known.receipt
+        refuse_other_request(known, request.fingerprint, self.branch, self.idempotency_key)
+        commit = self.context.manifest.find_commit(self.branch, known.commit_id)
+        # A receipt that was written before decisions were listed has none.
+        decided = tuple(Decision(**one) for one in receipt.get("decided", ()))
+        # One that was written before graphs had settings does not tell the level: it is the one that was asked for.
+        asked = ENTITY_LEVEL if request.options.is_habit else request.options.level
+        return MergeResult(receipt["outcome"], commit, (), receipt["stats"], decided, receipt.get("level", asked))
 
 
 def _changed(plan: Plan) -> Changed:
@@ -211,14 +217,14 @@ def _changed(plan: Plan) -> Changed:
     return changed_of({key: sum(counts[name] for name in _OPERATIONS) for key, counts in by_type.items()})
 
 
-def _foreseen(request: Request, prepared: Prepared) -> MergeResult:
+def _foreseen(request: Request, planned: Planned) -> MergeResult:
     """The answer, but for the commit."""
     level = request.options.level
-    if prepared.plan is None:
-        return MergeResult(prepared.outcome, None, (), dict(prepared.stats), level=level)
-    plan, conflicts = prepared.plan, prepared.plan.conflicts
-    outcome = CONFLICTS if conflicts else prepared.outcome
-    stats = {**prepared.stats, **plan.stats()}
+    if planned.plan is None:
+        return MergeResult(planned.outcome, None, (), dict(planned.stats), level=level)
+    plan, conflicts = planned.plan, planned.plan.conflicts
+    outcome = CONFLICTS if conflicts else planned.outcome
+    stats = {**planned.stats, **plan.stats()}
     return MergeResult(outcome, None, conflicts, stats, plan.decided[:LISTED_DECISIONS], level)
 
 
@@ -234,9 +240,6 @@ def _conflicts(request: Request, foreseen: MergeResult) -> MergeConflicts:
     )
 
 
-# --- exactly once -----------------------------------------------------------------------------------------------------
-
-
 def _receipt(request: Request, foreseen: MergeResult, lineage: Lineage) -> tuple[RecordReceipt, ...]:
     key = request.options.idempotency_key
     if key is None:
@@ -249,15 +252,3 @@ def _receipt(request: Request, foreseen: MergeResult, lineage: Lineage) -> tuple
         "level": foreseen.level,
     }
     return (RecordReceipt(key, request.fingerprint, receipt),)
-
-
-def _repeated(context: CommitContext, request: Request, known: Receipt) -> MergeResult:
-    """The answer to the first call, for a repeat of it."""
-    refuse_other_request(known, request.fingerprint, request.branch, request.options.idempotency_key)
-    commit = context.manifest.find_commit(request.branch, known.commit_id)
-    # A receipt that was written before decisions were listed has none.
-    decided = tuple(Decision(**one) for one in known.receipt.get("decided", ()))
-    # One that was written before graphs had settings does not tell the level: it is the one that was asked for.
-    asked = ENTITY_LEVEL if request.options.is_habit else request.options.level
-    level = known.receipt.get("level", asked)
-    return MergeResult(known.receipt["outcome"], commit, (), known.receipt["stats"], decided, level)

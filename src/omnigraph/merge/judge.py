@@ -23,10 +23,11 @@ from omnigraph.merge.classify import (
 from omnigraph.merge.combine import align, flat, mix
 from omnigraph.merge.difference import Change, Difference
 from omnigraph.merge.kept import is_kept
-from omnigraph.merge.part import NO_ADDRESSES, NO_IDS, Addresses, Part, together
+from omnigraph.merge.part import NO_IDS, Part, together
 from omnigraph.merge.result import Conflict, DecidedBy, Decision
 from omnigraph.merge.rules import row_conflicts, rule_columns
 from omnigraph.merge.view import Image, alike
+from omnigraph.storage.tables.row_places import Addresses, RowPlaces
 from omnigraph.storage.tables.table import IDS_PER_LOOKUP, ROW_ADDRESS
 
 _MESSAGES = {
@@ -265,5 +266,5 @@ def _skipped(case: _Case, as_they_are: Mask) -> pa.Array:
     return pa.concat_arrays([case.decided, case.ids.filter(pa.array(~as_they_are))])
 
 
-def _marked(case: _Case, chosen: Mask) -> Addresses:
-    return case.addresses[chosen].astype(np.uint64) if chosen.any() else NO_ADDRESSES
+def _marked(case: _Case, chosen: Mask) -> RowPlaces:
+    return RowPlaces.of(case.addresses[chosen]) if chosen.any() else RowPlaces()

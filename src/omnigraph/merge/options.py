@@ -35,7 +35,7 @@ class Options:
     images: bool = False
     #: Everything but the writing; conflicts are part of the answer.
     dry_run: bool = False
-    #: Where the changes of large tables are judged: "auto", "local" or "spark".
+    #: Where the changes of large tables are judged and written: "auto", "local" or "spark".
     engine: str = "auto"
     spark: SparkOptions = field(default_factory=SparkOptions)
     actor: str | None = None

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.merge.result import Conflict, Decision
+from omnigraph.storage.tables.row_places import RowPlaces
 
-Addresses = npt.NDArray[np.uint64]
-NO_ADDRESSES: Addresses = np.zeros(0, np.uint64)
 NO_IDS = pa.array([], pa.string())
 
 
@@ -33,7 +30,7 @@ class Part:
     #: Ids of rows that are mixed from both sides; a further column for each property says whether theirs counts.
     combined: pa.Table | None = None
     #: Where the rows of ours lie that are replaced or deleted.
-    marked: Addresses = field(default_factory=lambda: NO_ADDRESSES)
+    marked: RowPlaces = field(default_factory=RowPlaces)
     removed: pa.Array = field(default_factory=lambda: NO_IDS)
     #: Of the rows that are written, the columns that rules look at.
     checked: pa.Table | None = None
@@ -51,6 +48,11 @@ class Part:
         """How many entities of the target it touches."""
         return self.inserted + self.updated + self.deleted
 
+    @property
+    def written_rows(self) -> int:
+        """How many rows it writes: those of theirs as they are, and those that are mixed."""
+        return self.new_rows + self.changed_rows + (0 if self.combined is None else self.combined.num_rows)
+
 
 def together(parts: Iterable[Part]) -> Part:
     """The parts of one table as one."""
@@ -66,7 +68,7 @@ def together(parts: Iterable[Part]) -> Part:
         changed_rows=sum(part.changed_rows for part in listed),
         skipped=pa.concat_arrays([NO_IDS, *(part.skipped for part in listed)]),
         combined=_stacked(part.combined for part in listed),
-        marked=np.concatenate([NO_ADDRESSES, *(part.marked for part in listed)]),
+        marked=RowPlaces.together(part.marked for part in listed),
         removed=pa.concat_arrays([NO_IDS, *(part.removed for part in listed)]),
         checked=_stacked(part.checked for part in listed),
         conflicts=tuple(conflict for part in listed for conflict in part.conflicts),

@@ -10,7 +10,7 @@ from omnigraph.commit.messages import first_line
 from omnigraph.commit.model import Commit, ManifestState
 from omnigraph.errors import CommitHasNoParent
 from omnigraph.merge.ancestry import ALREADY_UP_TO_DATE, MERGED
-from omnigraph.merge.execute import Prepared, Request, run
+from omnigraph.merge.execute import Planned, Request, run
 from omnigraph.merge.options import Options
 from omnigraph.merge.plan import make_plan
 from omnigraph.merge.result import MergeResult
@@ -55,11 +55,11 @@ def _apply(
         # Such a commit changes whole columns and nothing else of an entity.
         options = replace(options, property_level=True, is_habit=False)
 
-    def prepare(ours: ManifestState) -> Prepared:
+    def prepare(ours: ManifestState) -> Planned:
         plan = make_plan(context, schemas, Sides(base, ours, theirs, commit.id), options)
         if plan.is_empty and not plan.conflicts:
-            return Prepared(ALREADY_UP_TO_DATE, stats={"of": commit.id, **plan.stats()})
-        return Prepared(MERGED, plan, stats={"of": commit.id})
+            return Planned(ALREADY_UP_TO_DATE, stats={"of": commit.id, **plan.stats()})
+        return Planned(MERGED, plan, stats={"of": commit.id})
 
     about = f"Revert commit {commit.id}" if kind == "revert" else f"Cherry-pick commit {commit.id}"
     said = about if commit.message is None else f"{about}: {first_line(commit.message)}"

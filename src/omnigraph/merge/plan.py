@@ -13,7 +13,7 @@ import pyarrow as pa
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import TableEntry
 from omnigraph.errors import BadRequest
-from omnigraph.evolution.existing import new_rules, violations
+from omnigraph.evolution.existing import must_be_judged, violations
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.language.schema.sameness import types_of
@@ -27,7 +27,7 @@ from omnigraph.merge.resolutions import Resolution, Resolutions, check_resolutio
 from omnigraph.merge.result import Conflict, Decision
 from omnigraph.merge.rules import image_conflicts, rule_columns, stored_conflicts
 from omnigraph.merge.schemas import SchemaMerge, Schemas, merge_states
-from omnigraph.merge.spread import judge_spread
+from omnigraph.merge.spread import Pieces, judge_spread
 from omnigraph.merge.states import Sides, same_table
 from omnigraph.merge.target import Target
 from omnigraph.merge.view import View, view_of
@@ -45,6 +45,8 @@ class TablePlan:
     decided_rows: pa.Table | None
     #: All of it.
     whole: Part
+    #: Its rows are read and written by tasks; None: in one piece, by this process.
+    pieces: Pieces | None = None
 
     @property
     def entity(self) -> NodeType | EdgeType:
@@ -154,7 +156,7 @@ def _stored_conflicts(context: CommitContext, specs: _Specs, changes: Mapping[st
     before = {entity.id: entity for entity in types_of(specs.schema.ours)}
     for entity in types_of(specs.schema.ir):
         was, ours = before.get(entity.id), specs.entries(entity)[1]
-        if was is None or ours is None or not new_rules(was, entity):
+        if was is None or ours is None or not must_be_judged(was, entity):
             continue
         change = changes.get(entity.type_key)
         table = context.tables.open(ours.location, ours.version)
@@ -297,9 +299,9 @@ def _bases(sides: Sides, base: TableEntry) -> tuple[TableEntry, tuple[tuple[Tabl
 
 def _plan_table(context: CommitContext, spec: TableSpec, resolutions: Resolutions, options: Options) -> TablePlan:
     difference = open_difference(context, spec)
-    judged = judge_spread(context, difference, options.engine, options.spark)
+    judged, pieces = judge_spread(context, difference, options.engine, options.spark)
     decisions = resolutions.get(spec.entity.type_key, {})
     if not decisions:
-        return TablePlan(difference, judged, None, judged)
+        return TablePlan(difference, judged, None, judged, pieces)
     decided = carry_out(difference, decisions)
-    return TablePlan(difference, judged, decided.rows, together([judged, decided.part]))
+    return TablePlan(difference, judged, decided.rows, together([judged, decided.part]), pieces)

@@ -131,7 +131,7 @@ class MergeResult(Shown):
     level: str = ENTITY_LEVEL
 
     def lines(self) -> Iterator[str]:
-        """The result as text: its level unless that is the default, what the schema becomes, the counts of each type that changes, what was decided."""
+        """The result as text: its level unless that is the default, schema steps, counts of each type that changes, decisions."""
         if self.level != ENTITY_LEVEL:
             yield f"{MERGE_LEVEL}: {self.level}"
         for step in self.stats.get("schema", ()):

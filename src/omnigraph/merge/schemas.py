@@ -19,6 +19,7 @@ from omnigraph.commit.model import ManifestState, TableEntry
 from omnigraph.commit.schema_files import COMPILED, SchemaFiles, target_hash
 from omnigraph.evolution.plan import plan_change
 from omnigraph.evolution.steps import Step, UnsupportedChange
+from omnigraph.evolution.stored import merging_rows
 from omnigraph.ids import new_distance, new_incarnation
 from omnigraph.language.schema.accept import accept_schema
 from omnigraph.language.schema.build import compile_schema
@@ -123,10 +124,13 @@ def merge_states(context: CommitContext, schemas: Schemas, sides: Sides, options
         if keep:
             merged = merge_schemas(base, ours, theirs, incarnation=incarnation, prefer=prefer, keep=keep)
         ir = merged.ir
-    return _with_steps(schemas, sides, SchemaMerge(ir, base, ours, theirs, merged.same), options, conflicts, decided)
+    return _with_steps(
+        context, schemas, sides, SchemaMerge(ir, base, ours, theirs, merged.same), options, conflicts, decided
+    )
 
 
 def _with_steps(
+    context: CommitContext,
     schemas: Schemas,
     sides: Sides,
     found: SchemaMerge,
@@ -135,8 +139,7 @@ def _with_steps(
     decided: list[Clash],
 ) -> SchemaMerge:
     """A merged schema with the steps that lead to it; one that can not be carried out is a conflict."""
-    rows = {identity[0]: entry.row_count for identity, entry in sides.ours.tables.items()}
-    steps = () if clashes else plan_change(found.ours, found.ir, rows).steps
+    steps = () if clashes else plan_change(found.ours, found.ir, merging_rows(context, sides.ours)).steps
     conflicts = [_conflict(clash) for clash in clashes]
     conflicts += [_refused(step) for step in steps if isinstance(step, UnsupportedChange)]
     take = options.strategy or "value"

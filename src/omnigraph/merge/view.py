@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.changes.compare import differing
-from omnigraph.evolution.image import fill_of
+from omnigraph.evolution.image import fill_of, null_fill
 from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.merge.combine import Mask, align, flat
 from omnigraph.storage.tables.columns import Column
 from omnigraph.storage.tables.table import ROW_ADDRESS, Blobs, Table
 from omnigraph.values.columns import PROPERTY_ID, table_schema
+from omnigraph.values.widening import converted, convertible
 
 Places = npt.NDArray[np.int64]
 
@@ -75,12 +76,19 @@ class View:
         if self.table is None or (wanted.stored is None and wanted.fill is None):
             return self.rows(values.slice(0, 0).cast(pa.string()), columns)
         stored = list(dict.fromkeys(found for name in columns if (found := self.columns[name].stored) is not None))
-        if wanted.stored is not None:
-            return self._brought(self.table.take_by(wanted.stored, values, stored), columns)
-        assert wanted.fill is not None
-        same = bool(pc.any(pc.is_in(values, value_set=pa.array([wanted.fill.as_py()], values.type))).as_py())
-        rows = self.table.scan(stored) if same else ()
-        return self._brought(pa.Table.from_batches(rows, schema=self.table.empty(stored).schema), columns)
+        same = wanted.fill is not None and bool(
+            pc.any(pc.is_in(values, value_set=pa.array([wanted.fill.as_py()], values.type))).as_py()
+        )
+        if wanted.stored is None:
+            rows = self.table.scan(stored) if same else ()
+            return self._brought(pa.Table.from_batches(rows, schema=self.table.empty(stored).schema), columns)
+        kind = self.table.schema.field(wanted.stored).type
+        # What a narrower column can not hold is in none of its rows.
+        asked = values if pa.types.is_nested(values.type) else converted(values, kind)
+        found = [self.table.take_by(wanted.stored, asked, stored)]
+        if same:
+            found.append(self.table.read(stored, f"`{wanted.stored}` is null"))
+        return self._brought(pa.concat_tables(found), columns)
 
     def _brought(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
         arrays, names = [], []
@@ -108,33 +116,21 @@ def view_of(table: Table | None, entity: NodeType | EdgeType, names: Mapping[int
     columns: dict[str, Column] = {}
     for field in table_schema(entity):
         declared, found = entity.properties.get(field.name), stored.get(field.name)
-        if found is not None and fits(found.type, field.type):
-            columns[field.name] = Column(field, found.name)
+        if found is not None and convertible(found.type, field.type):
+            columns[field.name] = Column(field, found.name, null_fill(declared, found.nullable))
         else:
             columns[field.name] = Column(field, None, None if declared is None else fill_of(declared))
     return View(table, columns)
-
-
-def fits(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of one column can be values of another one: of its type, or of one that is narrower."""
-    if stored == wanted or str(stored) == str(wanted):
-        return True
-    if pa.types.is_integer(stored) and pa.types.is_integer(wanted):
-        unsigned = pa.types.is_unsigned_integer(stored), pa.types.is_unsigned_integer(wanted)
-        return stored.bit_width < wanted.bit_width and (unsigned[0] or not unsigned[1])
-    if pa.types.is_floating(stored) and pa.types.is_floating(wanted):
-        return bool(stored.bit_width < wanted.bit_width)
-    if pa.types.is_int32(stored) and pa.types.is_float64(wanted):
-        return True
-    return bool(pa.types.is_int64(stored) and pa.types.is_string(wanted))
 
 
 def _values(column: Column, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
     kind = column.field.type
     if column.stored is not None and column.stored in rows.column_names:
         found = rows[column.stored]
-        narrower = found.type != kind and not pa.types.is_nested(found.type)
-        return found.cast(kind) if narrower and not isinstance(kind, pa.BaseExtensionType) else found
+        # Lance gives the descriptors of blobs, and lists with other names of their items; both are taken as they are.
+        same = isinstance(kind, pa.BaseExtensionType) or str(found.type) == str(kind)
+        found = found if same or not convertible(found.type, kind) else converted(found, kind)
+        return found if column.fill is None else pc.fill_null(found, column.fill)
     if column.fill is not None:
         return pa.repeat(column.fill, rows.num_rows)
     # Arrow makes no nulls of an extension type; what is compared or written takes plain ones for blobs.

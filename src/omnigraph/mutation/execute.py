@@ -7,8 +7,7 @@ are still what they were when it was first prepared: the same rows match, with t
 asked in between must give the same answers too. Otherwise the conflict is reported, because the caller may have meant the
 graph as it was. A delete always reports it.
 
-A first attempt is prepared while others write. One that follows a lost attempt, or finds a writer at work or dead, is
-prepared inside the effect window of the branch, where nothing moves: nobody loses again and again.
+The loop itself is `commit.write_loop.carry_out`.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ import pyarrow as pa
 
 from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.exactly_once import commit_made, earlier_receipt, refuse_other_request
+from omnigraph.commit.exactly_once import commit_made, refuse_other_request
 from omnigraph.commit.messages import new_lineage
 from omnigraph.commit.model import Changed, Commit, ManifestState
-from omnigraph.commit.protocol import Write, execute
+from omnigraph.commit.protocol import Write
 from omnigraph.commit.rows import Receipt
-from omnigraph.commit.sidecar import Kind
 from omnigraph.commit.updates import HeadIs, RecordReceipt, SchemaIs, check
-from omnigraph.commit.window import WRITE_RESTART_BUDGET, effect_window
+from omnigraph.commit.write_loop import Prepared, Writing, carry_out
+from omnigraph.commit.writers import MUTATION
 from omnigraph.embedding.embedder import Embedder
-from omnigraph.errors import BadRequest, Conflict, ExpectedVersionMismatch, ReadSetChanged
+from omnigraph.errors import BadRequest, Conflict, OmnigraphError, ReadSetChanged
 from omnigraph.ids import new_ulid
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.compile import CompiledQuery
@@ -43,14 +42,13 @@ from omnigraph.mutation.copies import Copies, Overlay
 from omnigraph.mutation.effects import stage
 from omnigraph.mutation.embedding import TextVectors, embed_missing
 from omnigraph.mutation.fingerprint import fingerprint_of_all
-from omnigraph.mutation.staging import Staging
+from omnigraph.mutation.staging import Pending, Staging
 from omnigraph.mutation.statements import Affected, Rows, Run, first_difference
 from omnigraph.query.caches import Caches
 from omnigraph.query.limits import Budget, Limits
 from omnigraph.query.run import Run as Reading
 from omnigraph.query.scan.entities import View
 from omnigraph.shown import Shown
-from omnigraph.storage.locks import HeldLock
 from omnigraph.validation.rows import check_rows
 from omnigraph.validation.sets import check_sets
 
@@ -152,40 +150,31 @@ class Asked:
 Step = Mutation | Asked
 
 
-class Work:
-    """What the attempts at one write have in common."""
+class Work(Writing[MutationResult]):
+    """One write over all of its attempts; `steps` are carried out in order."""
 
-    def __init__(self, context: CommitContext, request: Request) -> None:
+    writer = MUTATION
+
+    def __init__(self, context: CommitContext, request: Request, steps: Sequence[Step]) -> None:
         self.context = context
         self.request = request
-        self.lineage = new_lineage("mutation", request.actor, request.message)
+        self.steps = steps
+        self.branch, self.requires = request.branch, request.requires
+        self.if_commit, self.idempotency_key = request.if_commit, request.idempotency_key
+        self.lineage = new_lineage(self.writer.commit_kind, request.actor, request.message)
         self.vectors = TextVectors(request.embedder)
         self.copies = Copies(context, request.branch)
+        #: A first attempt that has carried the steps out already, as that of a transaction has.
+        self._first: Attempt | None = None
         #: The rows that updates matched (after a read by the caller also those written), for each step of the first attempt.
         self._expected: list[Rows] = []
         #: The conflict of the attempt before, which is what the caller is told when those rows have changed.
         self._lost: Conflict | None = None
 
-    def write(self, steps: Sequence[Step], prepared: Attempt | None = None) -> MutationResult:
-        """Make the commit. `prepared`: a first attempt that has carried the steps out; others carry them out here."""
-        restarts = 0
-        while True:
-            try:
-                with effect_window(self.context, self.request.branch, lost_before=restarts > 0) as held:
-                    known = self.earlier()
-                    if known is not None:
-                        return self.repeated(steps, known)
-                    attempt = prepared if prepared is not None and not restarts else self._attempt(steps)
-                    return self._commit(steps, attempt, held)
-            except Conflict as conflict:
-                # What came in between may have been an earlier sending of this very request.
-                known = self.earlier()
-                if known is not None:
-                    return self.repeated(steps, known)
-                if not self._may_restart(steps, conflict) or restarts == WRITE_RESTART_BUDGET:
-                    raise
-                self._lost = conflict
-                restarts += 1
+    def write(self, first: Attempt | None = None) -> MutationResult:
+        """Make the commit. `first`: an attempt that has carried the steps out; others carry them out here."""
+        self._first = first
+        return carry_out(self)
 
     def met(self, place: int, found: Rows) -> None:
         """Take the rows of a step as expected; raise the conflict when those of a later attempt differ from them."""
@@ -205,70 +194,75 @@ class Work:
             )
         return self._lost
 
-    def _may_restart(self, steps: Sequence[Step], conflict: Conflict) -> bool:
-        deletes = any(isinstance(step, Mutation) and step.deletes for step in steps)
-        if conflict is self._lost or self.request.if_commit is not None or deletes:
-            return False
-        return isinstance(conflict, ReadSetChanged | ExpectedVersionMismatch)
+    # --- what the loop asks -----------------------------------------------------------------------------------------
 
-    def _attempt(self, steps: Sequence[Step]) -> Attempt:
-        """The steps carried out on the branch as it is now; the conflict when a query has another answer than before."""
-        state = self.context.manifest.load(self.request.branch)
-        self.check(state)
-        attempt = Attempt(self, state)
-        for step in steps:
+    def capture(self) -> ManifestState:
+        return super().capture() if self._first is None else self._first.base.state
+
+    def prepare(self, state: ManifestState) -> Prepared[MutationResult]:
+        attempt = self._first or self.carry_out_on(Attempt(self, state))
+        staged = (stage(self.context, settled, attempt.base) for settled in attempt.base.settled)
+        effects = tuple(effect for effect in staged if effect is not None)
+        result = attempt.result()
+        if not effects:
+            return Prepared(None, lambda _: result)
+        key = self.idempotency_key
+        write = Write(
+            kind=self.writer.kind,
+            branch=self.branch,
+            lineage=replace(self.lineage, changed=Changed(result.affected_nodes, result.affected_edges)),
+            effects=effects,
+            reads=attempt.base.read_only({effect.entry.key for effect in effects}),
+            updates=() if key is None else (self.receipt(key, result, self.lineage.id),),
+            requires=self.request.requires,
+            if_commit=self.if_commit,
+        )
+        failpoints.hit("mutation.prepared")
+        return Prepared(write, lambda after: replace(result, commit=self._commit_in(after)))
+
+    def carry_out_on(self, attempt: Attempt) -> Attempt:
+        """Carry the steps out; the conflict when an update meets other rows, or a query has another answer, than before."""
+        for step in self.steps:
             if isinstance(step, Mutation):
                 attempt.carry_out(step)
             elif not step.ask(attempt.view()).equals(step.found):
                 raise self._changed(", ".join(attempt.base.touched()))
         return attempt
 
+    def _commit_in(self, after: ManifestState | None) -> Commit | None:
+        return None if after is None else commit_made(self.context, after, self.branch, self.lineage.id)
+
+    def may_restart(self, conflict: OmnigraphError) -> bool:
+        deletes = any(isinstance(step, Mutation) and step.deletes for step in self.steps)
+        return super().may_restart(conflict) and conflict is not self._lost and not deletes
+
+    def lost(self, conflict: OmnigraphError) -> None:
+        assert isinstance(conflict, Conflict), "a mutation restarts on conflicts only"
+        self._first, self._lost = None, conflict
+
     def check(self, state: ManifestState) -> None:
         """Raise unless the branch still has the schema, and the head, that were asked for."""
         check([self.request.requires], state)
-        if self.request.if_commit is not None:
-            check([HeadIs(self.request.if_commit)], state)
-
-    def _commit(self, steps: Sequence[Step], attempt: Attempt, held: HeldLock | None) -> MutationResult:
-        staged = (stage(self.context, settled, attempt.base) for settled in attempt.base.settled)
-        effects = tuple(effect for effect in staged if effect is not None)
-        if not effects:
-            return attempt.result()
-        key, result = self.request.idempotency_key, attempt.result()
-        write = Write(
-            kind=Kind.MUTATION,
-            branch=self.request.branch,
-            lineage=replace(self.lineage, changed=Changed(result.affected_nodes, result.affected_edges)),
-            effects=effects,
-            reads=attempt.base.read_only({effect.entry.key for effect in effects}),
-            updates=() if key is None else (self.receipt(key, steps, result),),
-            requires=self.request.requires,
-            if_commit=self.request.if_commit,
-        )
-        failpoints.hit("mutation.prepared")
-        after = execute(self.context, write, held)
-        return attempt.result(commit_made(self.context, after, self.request.branch, self.lineage.id))
+        if self.if_commit is not None:
+            check([HeadIs(self.if_commit)], state)
 
     # --- exactly once -----------------------------------------------------------------------------------------------
 
-    def fingerprint(self, steps: Sequence[Step]) -> str:
+    def fingerprint(self) -> str:
         """What was asked, to tell a repeated request from another one under the same idempotency key."""
-        mutations = [(step.plan, step.params) for step in steps if isinstance(step, Mutation)]
+        mutations = [(step.plan, step.params) for step in self.steps if isinstance(step, Mutation)]
         return fingerprint_of_all(mutations, self.request.branch, self.request.if_commit)
 
-    def earlier(self) -> Receipt | None:
-        return earlier_receipt(self.context, self.request.branch, self.request.idempotency_key)
-
-    def receipt(self, key: str, steps: Sequence[Step], result: MutationResult) -> RecordReceipt:
+    def receipt(self, key: str, result: MutationResult, commit_id: str) -> RecordReceipt:
         """What is remembered under an idempotency key: the request, and the answer without what the commit itself says."""
         answer = {name: value for name, value in result.to_dict().items() if name != "commit"}
-        answer["commit"] = self.lineage.id
-        return RecordReceipt(key, self.fingerprint(steps), answer)
+        answer["commit"] = commit_id
+        return RecordReceipt(key, self.fingerprint(), answer)
 
-    def repeated(self, steps: Sequence[Step], known: Receipt) -> MutationResult:
+    def repeated(self, known: Receipt) -> MutationResult:
         """The answer to the first call, for a repeat of it."""
         request, receipt = self.request, known.receipt
-        refuse_other_request(known, self.fingerprint(steps), request.branch, request.idempotency_key)
+        refuse_other_request(known, self.fingerprint(), request.branch, request.idempotency_key)
         commit = self.context.manifest.find_commit(request.branch, known.commit_id)
         # Receipts of earlier releases hold neither ids nor counts.
         ids, counts = tuple(receipt.get("ids", ())), receipt.get("counts", {})
@@ -288,6 +282,8 @@ class Attempt:
         self._steps = 0
         self._affected = Affected()
         self._ids: dict[str, None] = {}
+        #: What the mutations put and remove, in order.
+        self.pending: list[Pending] = []
 
     def carry_out(self, mutation: Mutation) -> MutationResult:
         """Carry out one more mutation; an error of it leaves the attempt unusable."""
@@ -317,26 +313,33 @@ class Attempt:
 
     def settle(self, run: Run) -> MutationResult:
         """Let later mutations see what one has staged."""
-        self.base.settled.add(run.staging)
-        ids = _ids_of(run.staging)
+        for pending in run.staging:
+            self.base.settled.add(pending)
+            self.pending.append(pending)
+        result = result_of(run)
         self._affected.add(run.affected)
         if len(self._ids) < MOST_IDS:
-            self._ids.update(dict.fromkeys(ids))
-        return MutationResult(run.affected.nodes, run.affected.edges, None, ids, dict(run.affected.counts))
+            self._ids.update(dict.fromkeys(result.ids))
+        return result
 
     def view(self) -> View:
         """The state as the mutations so far have left it, for a query."""
         return Overlay(self.base, self._work.copies, self.base.settled)
 
-    def result(self, commit: Commit | None = None) -> MutationResult:
+    def result(self) -> MutationResult:
         """What all of them did."""
         affected = self._affected
         ids = tuple(self._ids)[:MOST_IDS]
-        return MutationResult(affected.nodes, affected.edges, commit, ids, dict(affected.counts))
+        return MutationResult(affected.nodes, affected.edges, None, ids, dict(affected.counts))
 
 
 def _no_search(text: str, dimension: int, model: str | None) -> tuple[float, ...]:
     raise BadRequest("a mutation does not embed texts to search with; give `nearest` a vector")
+
+
+def result_of(run: Run) -> MutationResult:
+    """What one mutation does."""
+    return MutationResult(run.affected.nodes, run.affected.edges, None, _ids_of(run.staging), dict(run.affected.counts))
 
 
 def _ids_of(staging: Staging) -> tuple[str, ...]:

@@ -207,7 +207,12 @@ class Settled:
         known = self._types.get(type_key)
         return [] if known is None else known.layers
 
-    def add(self, staging: Staging) -> None:
-        """Take in what one more query does."""
-        for pending in staging:
-            self._types.setdefault(pending.entity.type_key, SettledRows(pending.entity)).add(pending)
+    def add(self, pending: Pending) -> None:
+        """Take in what one more query does to a type."""
+        self._types.setdefault(pending.entity.type_key, SettledRows(pending.entity)).add(pending)
+
+    def copy(self) -> Settled:
+        """The same, to be added to without changing this."""
+        made = Settled()
+        made._types = {key: SettledRows(rows.entity, rows.layers) for key, rows in self._types.items()}
+        return made

@@ -9,11 +9,13 @@ from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.history import state_of
 from omnigraph.commit.model import ManifestState
-from omnigraph.commit.window import effect_window
+from omnigraph.commit.write_loop import effect_window
 from omnigraph.errors import ExpectedVersionMismatch, HistoricalVersionReclaimed, NotFound, ReadSetChanged
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query.compile import CompiledQuery
+from omnigraph.mutation.base import Base
 from omnigraph.mutation.execute import Asked, Attempt, Mutation, MutationResult, Request, Step, Work
+from omnigraph.mutation.together import Judged, Member, can_join, join, judged
 from omnigraph.query.result import Result
 from omnigraph.query.scan.entities import View
 
@@ -24,8 +26,8 @@ class Transaction:
     """The steps so far, and the first attempt at them. Nothing is durable before `commit`."""
 
     def __init__(self, context: CommitContext, request: Request) -> None:
-        self._work = Work(context, request)
         self._steps: list[Step] = []
+        self._work = Work(context, request, self._steps)
         # What a dead writer left is healed now: it must be nobody's conflict later.
         with effect_window(context, request.branch, lost_before=False):
             state = self._first_state()
@@ -65,8 +67,9 @@ class Transaction:
 
     def commit(self) -> MutationResult:
         """Make the commit; none when nothing has changed. `ReadSetChanged` when others have changed what it read or wrote."""
+        member = _TransactionMember(self._work, self._attempt)
         try:
-            return self._work.write(self._steps, self._attempt)
+            return join(member) if self._can_join() else member.alone()
         except ExpectedVersionMismatch as moved:
             raise ReadSetChanged(
                 f"{moved.table_key} has changed since this transaction read or wrote it, and nothing of it was written; begin "
@@ -74,6 +77,40 @@ class Transaction:
                 table_key=moved.table_key,
             ) from moved
 
+    def _can_join(self) -> bool:
+        """Whether it can be carried out behind others while more wait: each step is quick to judge, and it means the same.
+
+        A question may take long. A delete, and a write since a state that the caller has read, must report what came in between.
+        """
+        request = self._work.request
+        if request.since is not None or not self._steps:
+            return False
+        return all(
+            isinstance(step, Mutation) and not step.deletes and can_join(step.plan, request.catalog)
+            for step in self._steps
+        )
+
     def close(self) -> None:
         """Remove what it keeps in temporary files."""
         self._work.copies.close()
+
+
+class _TransactionMember(Member[MutationResult]):
+    """A transaction that waits for its branch. With others it is carried out again, behind those that came before it."""
+
+    def __init__(self, work: Work, first: Attempt) -> None:
+        self.writing: Work = work
+        self._first = first
+
+    def judge(self, base: Base) -> Judged[MutationResult]:
+        before = base.settled
+        # Its steps see each other; nobody else sees them before it is admitted.
+        base.settled = before.copy()
+        try:
+            attempt = self.writing.carry_out_on(Attempt(self.writing, base.state, base=base))
+        finally:
+            base.settled = before
+        return judged(self.writing, attempt.pending, attempt.result())
+
+    def alone(self) -> MutationResult:
+        return self.writing.write(self._first)

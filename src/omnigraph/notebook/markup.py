@@ -19,7 +19,8 @@ _STYLE = """<style>
 .og{font:13px/1.45 system-ui,sans-serif;max-width:100%;overflow-x:auto}
 .og table{border-collapse:collapse;margin:.3em 0;font-variant-numeric:tabular-nums}
 .og th,.og td{text-align:left!important;vertical-align:top;padding:.2em .7em;border-bottom:1px solid rgba(128,128,128,.3)}
-.og td,.og th{white-space:pre-wrap;max-width:40em;overflow-wrap:anywhere}
+.og td,.og th{white-space:pre-wrap;max-width:40em;overflow-wrap:break-word}
+.og th{white-space:nowrap}
 .og th{font-weight:600;border-bottom-width:2px}
 .og .n{text-align:right!important}
 .og .head{font-weight:600;margin:.2em 0}
@@ -84,7 +85,7 @@ def table(
     Columns of numbers are aligned to the right.
     """
     listed = [list(row) for row in rows]
-    numeric = [bool(listed) and all(_is_number(row[place]) for row in listed) for place in range(len(columns))]
+    numeric = [_are_numbers([row[place] for row in listed]) for place in range(len(columns))]
     head = "".join(_cell("th", name, number) for name, number in zip(columns, numeric, strict=True))
     body = []
     for place, row in enumerate(listed):
@@ -94,6 +95,11 @@ def table(
         )
     more = "" if total is None or total <= len(listed) else f'<div class="dim">{total:,} in all</div>'
     return Html(f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>{more}")
+
+
+def _are_numbers(values: Sequence[Cell]) -> bool:
+    """Whether a column holds numbers, besides nulls and the mark of the rows that are left out."""
+    return any(map(_is_number, values)) and all(_is_number(value) or value is None or value == "…" for value in values)
 
 
 def _is_number(value: Cell) -> bool:

@@ -257,11 +257,11 @@ def _load(done: LoadResult) -> str:
 @html.register
 def _merge(done: MergeResult) -> str:
     counts = [
-        (key, *(one.get(name, 0) for name in ("inserted", "updated", "deleted")))
+        (key.partition(":")[2], *(one.get(name, 0) for name in ("inserted", "updated", "deleted")))
         for key, one in done.stats.get("tables", {}).items()
     ]
     overview = table(("type", "inserted", "updated", "deleted"), counts) if counts else ""
-    decided = [(one.type_key, one.entity_id, one.take, one.by, one.conflict) for one in done.decided]
+    decided = [(one.type_key.partition(":")[2], one.entity_id, one.take, one.by, one.conflict) for one in done.decided]
     decisions = folded(
         counted(len(decided), "decision"),
         table(("type", "entity", "taken", "by", "conflict"), decided[:MOST_ROWS], total=len(decided)),

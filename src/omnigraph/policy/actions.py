@@ -13,17 +13,18 @@ SCHEMA_APPLY, BRANCH_CREATE, BRANCH_DELETE, BRANCH_MERGE = (
     "branch_merge",
 )
 INVOKE_QUERY, ADMIN, GRAPH_LIST = "invoke_query", "admin", "graph_list"
+CLUSTER_PLAN, CLUSTER_APPLY = "cluster_plan", "cluster_apply"
 
 #: Actions whose rules may name a `branch_scope`, and those whose rules may name a `target_branch_scope`.
 BRANCH_SCOPED = frozenset({READ, EXPORT, CHANGE})
 TARGET_SCOPED = frozenset({SCHEMA_APPLY, BRANCH_CREATE, BRANCH_DELETE, BRANCH_MERGE})
 #: Actions on a graph, and those on the server as a whole.
 GRAPH_ACTIONS = BRANCH_SCOPED | TARGET_SCOPED | {INVOKE_QUERY, ADMIN}
-SERVER_ACTIONS = frozenset({GRAPH_LIST})
+SERVER_ACTIONS = frozenset({GRAPH_LIST, CLUSTER_PLAN, CLUSTER_APPLY})
 ACTIONS = GRAPH_ACTIONS | SERVER_ACTIONS
 
 #: What a server that only reads still does.
-READING = frozenset({READ, EXPORT, INVOKE_QUERY, GRAPH_LIST})
+READING = frozenset({READ, EXPORT, INVOKE_QUERY, GRAPH_LIST, CLUSTER_PLAN})
 
 
 @dataclass(frozen=True)

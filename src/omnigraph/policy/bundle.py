@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
 from omnigraph.errors import BadRequest
-from omnigraph.policy.actions import ACTIONS, BRANCH_SCOPED, GRAPH_LIST, SERVER_ACTIONS, TARGET_SCOPED
+from omnigraph.policy.actions import ACTIONS, BRANCH_SCOPED, SERVER_ACTIONS, TARGET_SCOPED
 from omnigraph.policy.strict_yaml import mapping_of, read_yaml
 
 BranchScope = Literal["any", "protected", "unprotected"]
@@ -131,9 +131,10 @@ def _rule(given: object, groups: Mapping[str, object]) -> Rule:
         raise BadRequest(f"{called} must reference a non-blank group")
     if group not in groups:
         raise BadRequest(f"{called} references unknown group '{group}'")
-    if GRAPH_LIST in actions and set(actions) - SERVER_ACTIONS:
+    of_server = next((action for action in actions if action in SERVER_ACTIONS), None)
+    if of_server is not None and set(actions) - SERVER_ACTIONS:
         raise BadRequest(
-            f"{called} mixes the server-scoped action 'graph_list' with graph-scoped actions; split into separate rules"
+            f"{called} mixes the server-scoped action '{of_server}' with graph-scoped actions; split into separate rules"
         )
     scopes = _scopes(called, allow, actions)
     return Rule(rule_id, group, tuple(dict.fromkeys(actions)), *scopes)

@@ -16,12 +16,15 @@ from omnigraph.policy.actions import (
     BRANCH_DELETE,
     BRANCH_MERGE,
     CHANGE,
+    CLUSTER_APPLY,
+    CLUSTER_PLAN,
     EXPORT,
     GRAPH_LIST,
     INVOKE_QUERY,
     READ,
     READING,
     SCHEMA_APPLY,
+    SERVER_ACTIONS,
     Guard,
     Need,
 )
@@ -33,6 +36,8 @@ __all__ = [
     "BRANCH_DELETE",
     "BRANCH_MERGE",
     "CHANGE",
+    "CLUSTER_APPLY",
+    "CLUSTER_PLAN",
     "EXPORT",
     "GRAPH_LIST",
     "INVOKE_QUERY",
@@ -52,12 +57,14 @@ Access = Guard
 
 @dataclass(frozen=True)
 class Open:
-    """No tokens: everything is allowed, except to list the graphs, which needs a policy."""
+    """No tokens: everything is allowed, except what concerns the server as a whole, which needs a policy."""
 
     def check(self, actor: str | None, need: Need) -> None:
-        if need.action == GRAPH_LIST:
+        if need.action in SERVER_ACTIONS:
             raise Denied(
-                "policy denied action 'graph_list': it needs a policy that grants it", action=GRAPH_LIST, actor=actor
+                f"policy denied action '{need.action}': it needs a policy that grants it",
+                action=need.action,
+                actor=actor,
             )
 
 

@@ -5,24 +5,29 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 from omnigraph.errors import ResourceLimit, TooManyRequests
 from omnigraph.server.settings import Limits
+from omnigraph.server.shares import Shares
 
 #: What a client that was refused is told to wait, in seconds.
 RETRY_AFTER = 60
 #: Seconds for which wrong tokens of an address are counted, and how many addresses are remembered.
 _FAILURE_WINDOW = 60.0
 _REMEMBERED_ADDRESSES = 10_000
+#: Seconds between two looks at a slot that another worker holds.
+_SLOT_POLL_SECONDS = 0.02
 
 
 @dataclass
 class Admission:
-    """The requests that change something, by actor. Used from the event loop only."""
+    """The requests that change something, by actor, in all worker processes together. Used from the event loop only."""
 
     limits: Limits
+    #: What the other workers have under way; None when there is one process.
+    shares: Shares | None = None
     _requests: Counter[str] = field(default_factory=Counter)
     _bytes: Counter[str] = field(default_factory=Counter)
 
@@ -30,25 +35,42 @@ class Admission:
     def admit(self, actor: str | None, size: int) -> Iterator[None]:
         """Let one request of an estimated size in, or raise `TooManyRequests`. Without tokens all callers are one actor."""
         who = actor or ""
-        if self._requests[who] >= self.limits.actor_requests:
+        with nullcontext() if self.shares is None else self.shares.turn():
+            # Counted first, so that two workers that decide at the same time never let too many in.
+            self._count(who, 1, size)
+            try:
+                self._check(who, size)
+            except TooManyRequests:
+                self._count(who, -1, -size)
+                raise
+        try:
+            yield
+        finally:
+            self._count(who, -1, -size)
+
+    def _count(self, who: str, requests: int, size: int) -> None:
+        self._requests[who] += requests
+        self._bytes[who] += size
+        if not self._requests[who]:
+            del self._requests[who], self._bytes[who]
+        if self.shares is not None:
+            self.shares.tell({known: (count, self._bytes[known]) for known, count in self._requests.items()})
+
+    def _check(self, who: str, size: int) -> None:
+        requests, held = self._requests[who], self._bytes[who]
+        if self.shares is not None:
+            others, their_bytes = self.shares.of_others(who)
+            requests, held = requests + others, held + their_bytes
+        if requests > self.limits.actor_requests:
             raise TooManyRequests(
                 f"{self.limits.actor_requests} writing requests of this actor are under way; try again later",
                 seconds=RETRY_AFTER,
             )
-        if self._requests[who] and self._bytes[who] + size > self.limits.actor_bytes:
+        if requests > 1 and held > self.limits.actor_bytes:
             raise TooManyRequests(
                 f"writing requests of this actor may hold {self.limits.actor_bytes} bytes together; try again later",
                 seconds=RETRY_AFTER,
             )
-        self._requests[who] += 1
-        self._bytes[who] += size
-        try:
-            yield
-        finally:
-            self._requests[who] -= 1
-            self._bytes[who] -= size
-            if not self._requests[who]:
-                del self._requests[who], self._bytes[who]
 
 
 class FailedTries:
@@ -70,10 +92,11 @@ class FailedTries:
 
 
 class ExportSlots:
-    """One export per graph at a time, some in the process; the next one waits a moment for its turn."""
+    """One export per graph at a time, in all workers together, and some in the process; the next one waits a moment."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, shares: Shares | None = None) -> None:
         self._limits = limits
+        self._shares = shares
         self._graphs: dict[str, asyncio.Semaphore] = {}
         self._process = asyncio.Semaphore(limits.exports)
 
@@ -85,23 +108,44 @@ class ExportSlots:
         try:
             await self._acquire(self._process, self._limits.exports, "of this server")
             try:
-                yield
+                async with self._shared(graph_id):
+                    yield
             finally:
                 self._process.release()
         finally:
             own.release()
+
+    @asynccontextmanager
+    async def _shared(self, graph_id: str) -> AsyncIterator[None]:
+        """Hold one of the graph's slots that the workers share."""
+        if self._shares is None:
+            yield
+            return
+        deadline = asyncio.get_running_loop().time() + self._limits.export_wait_seconds
+        while True:
+            with self._shares.slot(f"export {graph_id}", self._limits.graph_exports) as is_free:
+                if is_free:
+                    yield
+                    return
+            if asyncio.get_running_loop().time() >= deadline:
+                raise _no_slot(self._limits.graph_exports, "of this graph")
+            await asyncio.sleep(_SLOT_POLL_SECONDS)
 
     async def _acquire(self, slots: asyncio.Semaphore, limit: int, whose: str) -> None:
         try:
             async with asyncio.timeout(self._limits.export_wait_seconds):
                 await slots.acquire()
         except TimeoutError:
-            raise ResourceLimit(
-                f"{limit} export{'s' * (limit > 1)} {whose} may run at a time; try again when it has ended",
-                resource="stream_export_slots",
-                limit=limit,
-                actual=limit + 1,
-            ) from None
+            raise _no_slot(limit, whose) from None
+
+
+def _no_slot(limit: int, whose: str) -> ResourceLimit:
+    return ResourceLimit(
+        f"{limit} export{'s' * (limit > 1)} {whose} may run at a time; try again when it has ended",
+        resource="stream_export_slots",
+        limit=limit,
+        actual=limit + 1,
+    )
 
 
 class FairSlots:

@@ -24,6 +24,7 @@ from omnigraph.server.routes import (
     agents,
     beyond,
     blobs,
+    clusters,
     exploring,
     feeds,
     flat,
@@ -66,7 +67,8 @@ def operations(state: ServerState) -> list[Operation]:
         *jobs.operations(state),
         *agents.operations(state),
     ]
-    return [*flat.operations(state, of_graphs), *of_graphs]
+    whole = clusters.operations(state)
+    return [*flat.operations(state, [*whole, *of_graphs]), *whole, *of_graphs]
 
 
 def build_app(state: ServerState) -> ASGIApp:
@@ -141,8 +143,9 @@ class Application:
             await _unknown_path(scope, receive, send)
 
     async def _routed(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
-        if _head_size(scope) > self._state.settings.limits.head_bytes:
-            body = {"error": HEAD_TOO_LARGE, "code": "bad_request"}
+        refusal = _refusal(scope, self._state.settings.limits.head_bytes)
+        if refusal is not None:
+            body = {"error": refusal, "code": "bad_request"}
             await error_response(400, body, request_id, {"Connection": "close"})(scope, receive, send)
             return
         try:
@@ -151,6 +154,17 @@ class Application:
             body = {"error": "method not allowed", "code": "method_not_allowed"}
             response = error_response(error.status_code, body, request_id, dict(error.headers or {}))
             await response(scope, receive, send)
+
+
+def _refusal(scope: Scope, head_bytes: int) -> str | None:
+    """Why the head of a request is refused and its connection closed; None when it is not."""
+    if _head_size(scope) > head_bytes:
+        return HEAD_TOO_LARGE
+    names = {name for name, _ in scope["headers"]}
+    if {b"content-length", b"transfer-encoding"} <= names:
+        # A proxy may take the one and this server the other, and then what one body hides is the next request.
+        return "a request has Content-Length or Transfer-Encoding, not both"
+    return None
 
 
 def _head_size(scope: Scope) -> int:

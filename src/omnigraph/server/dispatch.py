@@ -7,14 +7,12 @@ nothing about the load of the server.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 from urllib.parse import unquote
 
-import msgspec
 import orjson
 from starlette.datastructures import Headers
 from starlette.responses import Response, StreamingResponse
@@ -23,7 +21,6 @@ from starlette.types import Message, Receive, Scope, Send
 from omnigraph.errors import BadRequest, Cancelled, OmnigraphError, TooManyRequests, Unauthorized, Unavailable
 from omnigraph.server import intake
 from omnigraph.server.intake import ClientGone
-from omnigraph.server.models import NoParameters
 from omnigraph.server.operation import JSON, Answer, Call, Conversation, Follow, Operation, Stream
 from omnigraph.server.state import ServerState
 from omnigraph.server.tokens import bearer_token
@@ -183,14 +180,12 @@ class Endpoint:
             intake.check_media_type(operation, call)
             return intake.announced_size(call, limit)
         if operation.body is None:
-            call.fingerprint = _fingerprint(call, b"")
             return 0
         intake.check_media_type(operation, call)
         intake.announced_size(call, limit)
         content = await intake.whole_body(receive, limit, self._state.settings.limits.receive_seconds)
         call.body = intake.decode_body(operation, content)
         call.content = content if operation.conversation is not None else b""
-        call.fingerprint = _fingerprint(call, content)
         return len(content)
 
     async def _allow(self, call: Call) -> None:
@@ -210,7 +205,7 @@ class Endpoint:
         pool = state.writers if writes else state.readers
 
         def work() -> Answer | Stream | Follow:
-            answer = _kept(call, state) if operation.keeps_receipt else operation.work(call)
+            answer = operation.work(call)
             return _begun(answer) if isinstance(answer, Stream) else answer
 
         watch = None if writes else asyncio.create_task(_cancel_on_hang_up(receive, call))
@@ -242,24 +237,6 @@ async def _in_pieces(content: bytes) -> AsyncIterator[bytes]:
 def _prefers_job(call: Call) -> bool:
     preferences = ",".join(call.headers.get("prefer", []))
     return "respond-async" in {item.strip().lower() for item in preferences.split(",")}
-
-
-def _kept(call: Call, state: ServerState) -> Answer:
-    """The answer to an earlier request with the same key, else that of the work, which is kept."""
-    earlier = state.receipts.earlier(call)
-    if earlier is not None:
-        return earlier
-    answer = call.operation.work(call)
-    assert isinstance(answer, Answer), "a stream can not be kept"
-    state.receipts.keep(call, answer)
-    return answer
-
-
-def _fingerprint(call: Call, content: bytes) -> str:
-    asked = [call.operation.name, *sorted(f"{name}={value}" for name, value in call.path.items())]
-    if call.operation.parameters is not NoParameters:
-        asked.append(msgspec.json.encode(call.parameters).decode())
-    return hashlib.sha256("\0".join(asked).encode("utf-8", "surrogatepass") + b"\0" + content).hexdigest()
 
 
 def _segment(value: str) -> str:

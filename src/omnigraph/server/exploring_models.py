@@ -10,9 +10,10 @@ from omnigraph.server.models import LARGEST, Branch, EntityChange
 
 
 class LintBody(Struct):
-    """A text of queries that is checked against the schema."""
+    """A text of queries that is checked against the schema of a branch, main unless given."""
 
     query: str
+    branch: Branch | None = None
 
 
 class CompareBody(Struct):
@@ -216,8 +217,15 @@ class CatalogAnswer(Struct):
     words: list[str]
 
 
+class PermissionParameters(Struct):
+    """The branch that is asked about, and the actor: who asks, unless given."""
+
+    branch: Branch | None = None
+    actor: str | None = None
+
+
 class Permissions(Struct):
-    """Who asks, and which actions they may do on a branch.
+    """Which actions an actor may do on a branch, and for each of the others why not, in one line.
 
     `branch_merge`: merge some branch into main. `change_new_branch`: make a branch from this one and change that.
     """
@@ -226,6 +234,7 @@ class Permissions(Struct):
     read_only: bool
     branch: str
     may: dict[str, bool]
+    why_not: dict[str, str]
 
 
 class StatsAnswer(Struct):

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from omnigraph.errors import NotFound
+from omnigraph.errors import Cancelled, NotFound
 from omnigraph.ids import is_ulid, new_ulid, now_micros
 from omnigraph.load.model import Progress
 
@@ -38,7 +38,12 @@ class Job:
         return str(self.told["job_id"])
 
     def note(self, progress: Progress) -> None:
-        """Write down how far the job is, not more often than anybody would look."""
+        """Write down how far the job is, not more often than anybody would look.
+
+        Raises `Cancelled` once the job is to stop; whoever tells of progress gives up then, and has written nothing.
+        """
+        if self._stop.exists():
+            raise Cancelled("the job was cancelled; nothing was written")
         now = time.monotonic()
         if now - self._noted < _NOTE_SECONDS:
             return
@@ -51,8 +56,14 @@ class Job:
         }
         self._write()
 
+    @property
+    def _stop(self) -> Path:
+        """A file that is there when the job is to stop."""
+        return _stop_of(self.path)
+
     def end(self, status: int, body: Any) -> None:
         """Write down how the job has ended: the status and body that the request would have been answered with."""
+        self._stop.unlink(missing_ok=True)
         self.told |= {"state": DONE if status == 200 else FAILED, "ended_at": now_micros(), "status": status}
         self.told["result" if status == 200 else "error"] = body
         self._write()
@@ -81,13 +92,13 @@ class Jobs:
             "state": RUNNING,
             "started_at": now_micros(),
         }
-        job = Job(self.folder / f"job-{job_id}.json", told)
+        job = Job(self._place(job_id), told)
         job._write()
         return job
 
     def find(self, graph_id: str, job_id: str, actor: str | None) -> dict[str, Any]:
         """What is known about a job. That of another actor or graph is not found."""
-        path = self.folder / f"job-{job_id}.json"
+        path = self._place(job_id)
         if not is_ulid(job_id) or not path.exists():
             raise NotFound(f"job '{job_id}' not found")
         told: dict[str, Any] = orjson.loads(path.read_bytes())
@@ -97,6 +108,20 @@ class Jobs:
         if told["state"] == RUNNING and not _is_alive(process):
             told["state"] = LOST
         return told
+
+    def cancel(self, graph_id: str, job_id: str, actor: str | None) -> dict[str, Any]:
+        """Let a job stop when it next tells how far it is; returns what is known about it. One that has ended is left alone."""
+        told = self.find(graph_id, job_id, actor)
+        if told["state"] == RUNNING:
+            _stop_of(self._place(job_id)).touch()
+        return told
+
+    def _place(self, job_id: str) -> Path:
+        return self.folder / f"job-{job_id}.json"
+
+
+def _stop_of(path: Path) -> Path:
+    return path.with_suffix(".stop")
 
 
 def _is_alive(process: int) -> bool:

@@ -34,6 +34,12 @@ class QueryBody(Struct):
     memory_limit: Annotated[int, Meta(gt=0, le=LARGEST)] | None = None
 
 
+class Declaration(Struct):
+    """The files of a declared cluster: cluster.yaml, and every file it names, by the path it names it with."""
+
+    files: dict[str, str]
+
+
 class ReadBody(Struct):
     """The older form of `QueryBody`."""
 
@@ -382,6 +388,41 @@ class Graphs(Struct):
     """The graphs of a server, by id."""
 
     graphs: list[Graph]
+
+
+class ClusterOutcome(Struct):
+    """What a command on a cluster came to; whether it succeeded is `ok`, and why not is in `diagnostics`.
+
+    Of a declaration that can not be used only these fields are there.
+    """
+
+    ok: bool
+    config_dir: str
+    diagnostics: list[dict[str, Any]]
+    desired_revision: dict[str, Any] | UnsetType = UNSET
+    state_observations: dict[str, Any] | UnsetType = UNSET
+    changes: list[dict[str, Any]] | UnsetType = UNSET
+
+
+class ClusterPlan(ClusterOutcome):
+    """What applying a declaration would change, and which of it waits for an approval."""
+
+    resource_digests: dict[str, str] | UnsetType = UNSET
+    dependencies: list[dict[str, str]] | UnsetType = UNSET
+    blast_radius: list[dict[str, Any]] | UnsetType = UNSET
+    approvals_required: list[dict[str, Any]] | UnsetType = UNSET
+
+
+class ClusterApply(ClusterOutcome):
+    """What applying a declaration changed. `served_revision`: the revision that the answering process serves now."""
+
+    served_revision: int | None = None
+    actor: str | UnsetType = UNSET
+    applied_count: int | UnsetType = UNSET
+    deferred_count: int | UnsetType = UNSET
+    converged: bool | UnsetType = UNSET
+    state_written: bool | UnsetType = UNSET
+    resource_statuses: dict[str, Any] | UnsetType = UNSET
 
 
 class Dataset(Struct):

@@ -90,8 +90,6 @@ class Call:
     whole: bool = False
     #: The media types that the client accepts.
     accepts: frozenset[str] = frozenset()
-    #: A digest of what is asked: the same for a repeat of the request.
-    fingerprint: str = ""
     #: Called with how far long work is; None when nobody wants to know.
     progress: Callable[[Progress], None] | None = None
     #: Whether the work has made a commit.
@@ -176,8 +174,6 @@ class Operation:
     writes: bool = False
     #: Whether a call writes, of an operation that not always does.
     writes_now: Callable[[Call], bool] | None = None
-    #: The server keeps the answer under the idempotency key, because the graph has no place for it.
-    keeps_receipt: bool = False
     #: May be answered before it is done, when the client prefers that.
     can_be_job: bool = False
     #: Carried on instead of `work`.

@@ -86,7 +86,7 @@ def _run_workers(settings: Settings, announce: Callable[[str], None]) -> None:
     shared = make_scratch("workers")
     os.environ[SHARED_FOLDER] = str(shared.path)
     try:
-        app = AppOf(replace(settings, shared_folder=str(shared.path)), os.getpid())
+        app = AppOf(replace(settings, shared_folder=str(shared.path), supervisor=os.getpid()), os.getpid())
         workers = Workers(server_config(app, settings), [listening])
         workers.run()
     finally:

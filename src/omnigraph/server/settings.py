@@ -92,6 +92,8 @@ class Settings:
     drain_seconds: int = 30
     #: A folder that the worker processes of this run share; None when there is one process.
     shared_folder: str | None = None
+    #: The id of the process that looks after the worker processes of this run; None when there is one process.
+    supervisor: int | None = None
     limits: Limits = field(default_factory=Limits)
 
 

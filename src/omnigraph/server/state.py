@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,8 +16,8 @@ from omnigraph.server.graphs import ServedGraphs, open_cluster, open_graphs
 from omnigraph.server.jobs import Jobs
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.pool import Pool
-from omnigraph.server.receipts import Receipts
 from omnigraph.server.settings import Settings
+from omnigraph.server.shares import Shares
 from omnigraph.server.studio import OneTimeKey
 from omnigraph.server.tokens import Tokens, one_token, read_tokens
 from omnigraph.storage.scratch import ScratchFolder, make_scratch
@@ -38,9 +39,10 @@ class ServerState:
     writers: Pool = field(init=False)
     admission: Admission = field(init=False)
     exports: ExportSlots = field(init=False)
+    #: What the worker processes know of each other; None when there is one process.
+    shares: Shares | None = field(init=False)
     failed_tries: FailedTries = field(init=False)
     metrics: Metrics = field(init=False)
-    receipts: Receipts = field(init=False)
     jobs: Jobs = field(init=False)
     studio_key: OneTimeKey = field(init=False)
     #: Jobs that run in this process; a stop waits for them.
@@ -52,14 +54,15 @@ class ServerState:
         limits = self.settings.limits
         self.readers = Pool("reader", limits.read_threads, limits.queue_seconds)
         self.writers = Pool("writer", limits.write_threads, limits.queue_seconds)
-        self.admission = Admission(limits)
-        self.exports = ExportSlots(limits)
+        shared = self.settings.shared_folder
+        self.shares = None if shared is None else Shares(Path(shared))
+        self.admission = Admission(limits, self.shares)
+        self.exports = ExportSlots(limits, self.shares)
         self.failed_tries = FailedTries(limits)
         self.metrics = Metrics(self.readers, self.writers)
         self.studio_key = OneTimeKey(self.settings.studio_key)
-        shared = self.settings.shared_folder
         folder = self.scratch.path if shared is None else Path(shared)
-        self.receipts, self.jobs = Receipts(folder), Jobs(folder)
+        self.jobs = Jobs(folder)
 
     @property
     def spool(self) -> Path:
@@ -73,6 +76,14 @@ class ServerState:
             task = asyncio.ensure_future(self._reload_cluster(self.settings.cluster))
             self.running_jobs.add(task)
             task.add_done_callback(self.running_jobs.discard)
+
+    async def serve_newest(self) -> None:
+        """Serve the newest applied revision of the cluster from now on; the other processes of this server are told."""
+        if self.settings.cluster is None:
+            return
+        await self._reload_cluster(self.settings.cluster)
+        if self.settings.supervisor is not None and self.settings.supervisor == os.getppid():
+            os.kill(self.settings.supervisor, signal.SIGHUP)
 
     async def _reload_cluster(self, address: str) -> None:
         """Serve the applied revision of a cluster when it is another one. Requests under way end on the graphs they have."""
@@ -103,6 +114,8 @@ class ServerState:
         self.readers.close()
         self.writers.close()
         self.graphs.close()
+        if self.shares is not None:
+            self.shares.close()
         self.scratch.remove()
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
 
-from omnigraph.errors import SparkFailed
+from omnigraph.errors import OmnigraphError, SparkFailed
 
 _CRASHED = ("Python worker exited unexpectedly", "Python worker failed to connect", "ExecutorLostFailure")
+#: Packages whose names are not those of their modules.
+_PACKAGES = {"lance": "pylance", "re2": "google-re2", "ulid": "python-ulid", "yaml": "pyyaml"}
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[\w.]+)'")
 _NO_PYTHON = re.compile(r'Cannot run program "(?P<program>[^"]+)"')
 _OTHER_PYTHON = re.compile(
@@ -27,10 +31,47 @@ _LOST = (
     "OutOfMemoryError",
     "NullPointerException",
 )
+#: How a client of Spark Connect says that its server is gone, or that another one answers in its place.
+_SERVER_LOST = (
+    "StatusCode.UNAVAILABLE",
+    "failed to connect to all addresses",
+    "INVALID_HANDLE.SESSION_",
+    "INVALID_HANDLE.OPERATION_",
+    "RETRIES_EXCEEDED",
+    "Socket closed",
+    "Stream removed",
+    "Cannot invoke RPC",
+)
 _REASON = re.compile(
     r"^(?:Caused by: |Exception in thread \S+ )?(?:[\w.$]+\.)?(?P<kind>\w+(?:Exception|Error)): (?P<reason>.+)$",
     re.MULTILINE,
 )
+
+
+class Running(Protocol):
+    """What an error has to ask of a session."""
+
+    def is_alive(self) -> bool: ...
+
+    def failed_on(self, tag: str) -> str | None: ...
+
+
+@contextmanager
+def spark_errors(session: Running, what: str, tag: str | None = None) -> Iterator[None]:
+    """Whatever Spark raises becomes one of ours; `tag` is that of the jobs of the block, to find where one failed."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException, OSError) as error:
+        host = None if tag is None else session.failed_on(tag)
+        raise job_failure(error, what, host) from error
+    except Exception as error:
+        # A session that was stopped under way has lost its other half, and fails in ways of its own.
+        if isinstance(error, OmnigraphError) or session.is_alive():
+            raise
+        raise job_failure(ConnectionError(str(error)), what) from error
 
 
 def job_failure(error: BaseException, what: str, failed_on: str | None = None) -> SparkFailed:
@@ -43,6 +84,12 @@ def job_failure(error: BaseException, what: str, failed_on: str | None = None) -
     lacks = _lacking(text, host)
     if lacks is not None:
         return SparkFailed(lacks, kind="worker", detail=text)
+    if any(sign in text for sign in _SERVER_LOST):
+        return SparkFailed(
+            f"the Spark Connect server was lost while it ran {what}; nothing was published, try again when it runs",
+            kind="lost",
+            detail=text,
+        )
     if any(sign in text for sign in _CRASHED):
         return SparkFailed(
             f"a Spark worker process died{_on(host)} while it ran {what} (killed, or out of memory); nothing was published, "
@@ -81,10 +128,13 @@ def _lacking(text: str, host: str | None) -> str | None:
     if found := _NO_PYTHON.search(text):
         return f"{where} can not start '{found['program']}'; install it there, or set PYSPARK_PYTHON to a Python that is there"
     if found := _NO_MODULE.search(text):
-        package = "omnigraph" if found["module"].startswith("omnigraph") else found["module"]
+        module = found["module"].partition(".")[0]
+        own = module in ("omnigraph", "pyspark_omnigraph")
+        package = "omnigraph" if own else _PACKAGES.get(module, module)
         return (
-            f"the Python of {where} has no module '{found['module']}'; run `pip install {package}` there, or set "
-            "PYSPARK_PYTHON to a Python that has it"
+            f"the Python of {where} has no module '{found['module']}'; run `pip install {package}` on the workers, "
+            f"{'send it along with --spark-ship-package (ship_package=True), ' if own else ''}"
+            "or set PYSPARK_PYTHON to a Python that has it"
         )
     return None
 
@@ -102,6 +152,11 @@ def start_failure(error: Exception | str, settings: Mapping[str, str]) -> SparkF
         )
     where = settings["spark.master"]
     return SparkFailed(f"Spark cannot start with master '{where}': {_reason(text)}", kind="start", detail=text)
+
+
+def reason_of(error: BaseException) -> str:
+    """Why something failed, in one line: the innermost cause that is named."""
+    return _reason(_text(error))
 
 
 def _text(error: BaseException) -> str:

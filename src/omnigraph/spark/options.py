@@ -16,15 +16,22 @@ ENGINES = ("auto", "local", "spark")
 
 @dataclass(frozen=True)
 class SparkOptions:
-    """A session of the caller's own, or where and how to start one."""
+    """A session of the caller's own, or where and how to start one.
+
+    `ship_package`: send this package to executors, for those that lack it.
+    """
 
     given: Any = None
     master: str | None = None
     conf: Mapping[str, object] = field(default_factory=dict)
+    ship_package: bool = False
 
 
 def spark_options(spark: SparkArgument | None) -> SparkOptions:
-    """What `open(spark=…)` takes: a session, a master URL, or a mapping of `master` and `spark.*` settings."""
+    """What `open(spark=…)` takes: a session, a master URL, or a mapping.
+
+    A mapping has `spark.*` settings, `master` or `session`, and `ship_package` to send this package to executors.
+    """
     if spark is None:
         return SparkOptions()
     if isinstance(spark, SparkOptions):
@@ -33,8 +40,10 @@ def spark_options(spark: SparkArgument | None) -> SparkOptions:
         return SparkOptions(master=spark)
     if isinstance(spark, Mapping):
         settings = dict(spark)
-        master = settings.pop("master", None)
-        return SparkOptions(master=None if master is None else str(master), conf=settings)
+        master, ships = settings.pop("master", None), settings.pop("ship_package", False)
+        if not isinstance(ships, bool):
+            raise BadRequest(f"ship_package is True or False, not {ships!r}")
+        return SparkOptions(settings.pop("session", None), None if master is None else str(master), settings, ships)
     return SparkOptions(given=spark)
 
 

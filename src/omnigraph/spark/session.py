@@ -10,14 +10,26 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omnigraph.errors import BadRequest, SparkFailed
-from omnigraph.spark.failures import start_failure
+from omnigraph.spark.connect import (
+    SCHEME,
+    ConnectSession,
+    abandon_connect,
+    active_connect,
+    connect_to,
+    is_connect,
+    refuse_other_version,
+)
+from omnigraph.spark.executors import host_of_failure
+from omnigraph.spark.failures import spark_errors, start_failure
 from omnigraph.spark.gateway import Gateway, private_folder, start_gateway
 from omnigraph.spark.java import find_java
 from omnigraph.spark.options import SparkOptions
 from omnigraph.spark.settings import LOCAL, checked_settings, default_settings
+from omnigraph.spark.shipping import ship_package
 from omnigraph.storage.scratch import ScratchFolder
 
 if TYPE_CHECKING:
@@ -26,7 +38,6 @@ if TYPE_CHECKING:
 
 MASTER = "OMNIGRAPH_SPARK_MASTER"
 REMOTE = "OMNIGRAPH_SPARK_REMOTE"
-_CONNECT = "sc://"
 
 
 @dataclass(frozen=True)
@@ -54,9 +65,28 @@ class Session:
         """Whether a job can be sent: a context that was stopped or whose JVM died never comes back."""
         return (self.gateway is None or self.gateway.is_alive()) and _context_is_alive(self.context)
 
+    def failed_on(self, tag: str) -> str | None:
+        """The host on which a task of the jobs with a tag failed last; None when it is this machine."""
+        return host_of_failure(self.context, tag)
+
+    @property
+    def identity(self) -> SparkContext:
+        return self.context
+
+    def send_python(self, archive: Path) -> None:
+        self.context.addPyFile(str(archive))
+
+    def close(self) -> None:
+        """Let go of a session that was started here: its JVM ends."""
+        _disconnect()
+        if self.gateway is not None:
+            self.gateway.close()
+
+
+AnySession: TypeAlias = Session | ConnectSession
 
 _lock = threading.RLock()
-_own: tuple[int, Session] | None = None
+_own: tuple[int, AnySession] | None = None
 
 
 def spark_session(
@@ -64,23 +94,32 @@ def spark_session(
     master: str | None = None,
     conf: Mapping[str, object] | None = None,
     options: SparkOptions | None = None,
-) -> Session:
-    """The session to use: the caller's, a running one, the one the environment or `master` names, else a local one."""
+) -> AnySession:
+    """The session to use: the caller's, a running one, the one that `master` or the environment names, else a local one."""
+    ships = False
     if options is not None:
         given, master, conf = options.given or given, options.master or master, {**options.conf, **(conf or {})}
-    if given is not None:
-        return _callers(given)
+        ships = options.ship_package
+    found = _callers(given) if given is not None else _found_or_started(master, conf or {})
+    if ships:
+        ship_package(found)
+    return found
+
+
+def _found_or_started(master: str | None, conf: Mapping[str, object]) -> AnySession:
     with _lock:
         running = _running()
         if running is not None:
             return running
         _forget()
-        if os.environ.get(REMOTE):
-            raise _no_connect(f"{REMOTE}={os.environ[REMOTE]}", f"unset {REMOTE} and set {MASTER}")
+        remote = os.environ.get(REMOTE)
+        if master is None and remote:
+            if not remote.startswith(SCHEME):
+                raise BadRequest(f"{REMOTE} is the address of a Spark Connect server, sc://host:port, not '{remote}'")
+            master = remote
         wanted = master or os.environ.get(MASTER) or LOCAL
-        if wanted.startswith(_CONNECT):
-            raise _no_connect(f"the master '{wanted}'", f"set {MASTER} or --spark-master")
-        return _start(wanted, checked_settings(conf or {}))
+        settings = checked_settings(conf)
+        return _connected(wanted, settings) if wanted.startswith(SCHEME) else _start(wanted, settings)
 
 
 def is_running() -> bool:
@@ -97,33 +136,30 @@ def stop_session() -> None:
         _forget()
 
 
-def _callers(given: Any) -> Session:
+def _callers(given: Any) -> AnySession:
     """A session the caller made: a SparkSession, a SparkContext, or what `spark_session` returned."""
-    if isinstance(given, Session):
+    if isinstance(given, Session | ConnectSession):
         return given
     from pyspark import SparkContext
 
-    if isinstance(given, SparkContext):
-        return Session(given)
-    if type(given).__module__.startswith("pyspark.sql.connect"):
-        raise _no_connect("this session", "pass a classic SparkSession, or set its master")
-    context = getattr(given, "sparkContext", None)
-    if not isinstance(context, SparkContext):
-        raise BadRequest(f"`spark` is a SparkSession or a SparkContext, not a {type(given).__name__}")
-    return Session(context, given=given)
+    if is_connect(given):
+        session: AnySession = ConnectSession(given)
+    elif isinstance(given, SparkContext):
+        session = Session(given)
+    else:
+        context = getattr(given, "sparkContext", None)
+        if not isinstance(context, SparkContext):
+            raise BadRequest(f"`spark` is a SparkSession or a SparkContext, not a {type(given).__name__}")
+        session = Session(context, given=given)
+    if not session.is_alive():
+        raise SparkFailed("the Spark session that was given has been stopped; give one that runs", kind="stopped")
+    if isinstance(session, ConnectSession):
+        with spark_errors(session, "a look at the server's version"):
+            refuse_other_version(session.sql)
+    return session
 
 
-def _no_connect(what: str, instead: str) -> SparkFailed:
-    """Why a Spark Connect server is of no use, whatever is installed: it takes queries, and no Python tasks."""
-    return SparkFailed(
-        f"{what} means Spark Connect, which runs queries and can not run this pipeline's Python tasks; {instead} to the "
-        "cluster itself (spark://host:7077, yarn, k8s://…), whose workers need `pip install omnigraph`, or leave it out to "
-        "run on this machine",
-        kind="connect",
-    )
-
-
-def _running() -> Session | None:
+def _running() -> AnySession | None:
     own = None if _own is None or _own[0] != os.getpid() else _own[1]
     if own is not None and own.is_alive():
         return own
@@ -132,8 +168,20 @@ def _running() -> Session | None:
     from pyspark import SparkContext
 
     active = SparkContext._active_spark_context
-    # With a session of ours that died, the active context is its remains.
-    return Session(active) if active is not None and _own is None and _context_is_alive(active) else None
+    if _own is not None:
+        # With a session of ours that died, the active one is its remains.
+        return None
+    connected = active_connect()
+    if connected is not None:
+        return connected
+    return Session(active) if active is not None and _context_is_alive(active) else None
+
+
+def _connected(url: str, conf: dict[str, str]) -> ConnectSession:
+    global _own
+    session = connect_to(url, conf)
+    _own = os.getpid(), session
+    return session
 
 
 def _start(master: str, conf: dict[str, str]) -> Session:
@@ -175,10 +223,9 @@ def _forget() -> None:
     if owner != os.getpid():
         # A forked child: the JVM and the sockets to it belong to the parent, and are not to be closed here.
         _detach()
+        abandon_connect()
         return
-    _disconnect()
-    if session.gateway is not None:
-        session.gateway.close()
+    session.close()
 
 
 def _close(gateway: Gateway | None, scratch: ScratchFolder) -> None:

@@ -10,6 +10,15 @@ from pathlib import Path
 from omnigraph.errors import BadRequest
 
 LOCAL = "local[*]"
+#: What a session is told wherever it runs, and can be told at any time.
+SQL_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # Off by default, and a data source that can filter does not run at all without it.
+    "spark.sql.python.filterPushdown.enabled": "true",
+    # An error of a data source is its message, without the lines of Python that lead to it.
+    "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
+}
 
 
 def is_local(master: str) -> bool:
@@ -32,14 +41,9 @@ def default_settings(master: str, sockets: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "OFF",
         "spark.driver.memory": "1g",
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        # Off by default, and a data source that can filter does not run at all without it.
-        "spark.sql.python.filterPushdown.enabled": "true",
-        # An error of a data source is its message, without the lines of Python that lead to it.
-        "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
         "spark.pyspark.python": worker_python(master),
+        **SQL_SETTINGS,
     }
     if is_local(master):
         settings |= {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from omnigraph.errors import BadRequest
-from omnigraph.spark.session import Session
+from omnigraph.spark.session import AnySession
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
@@ -60,7 +60,7 @@ class SourceTable:
     columns: Mapping[str, tuple[str | None, pa.DataType]]
 
 
-def spark_frame(session: Session, table: SourceTable, columns: Sequence[str] | None = None) -> DataFrame:
+def spark_frame(session: AnySession, table: SourceTable, columns: Sequence[str] | None = None) -> DataFrame:
     """A data frame of a table; only some of its columns when they are named."""
     unknown = [name for name in columns or () if name not in table.columns]
     if unknown:

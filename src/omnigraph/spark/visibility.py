@@ -19,7 +19,9 @@ from typing import Any
 from omnigraph.errors import OmnigraphError, SparkFailed
 from omnigraph.ids import new_ulid
 from omnigraph.spark.executors import Executor, active_executors, executors_of_tasks, one_element_each
-from omnigraph.spark.runner import OnSpark, spark_errors
+from omnigraph.spark.failures import spark_errors
+from omnigraph.spark.jobs import SparkRunner
+from omnigraph.spark.runner import OnSpark
 from omnigraph.storage.object_errors import from_os
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.root import Root
@@ -85,13 +87,17 @@ def look_around(look: Look) -> Sight:
     return Sight(socket.gethostname(), None if look.marker is None else _problem(look.marker), missing)
 
 
-def sights(runner: OnSpark, look: Look) -> list[Sight]:
+def sights(runner: SparkRunner, look: Look) -> list[Sight]:
     """What each executor sees, in the order of their ids; on a machine that all tasks share there is nothing to ask.
 
-    An executor that runs none of the tasks that are meant for it, because it is lost or busy, is left out.
+    An executor that runs none of the tasks that are meant for it, because it is lost or busy, is left out. A client of Spark
+    Connect can not choose executors: as many tasks look as run at once, and each host that ran one is told once.
     """
     if runner.shares_disk:
         return []
+    if not isinstance(runner, OnSpark):
+        seen = runner.run(look_around, [look] * runner.parallelism, stage="look at what the workers see")
+        return list({sight.host: sight for sight in sorted(seen, key=_worst_last)}.values())
     # The first job waits until there are executors.
     runner.run(look_around, [Look(None)])
     context = runner.session.context
@@ -105,7 +111,7 @@ def sights(runner: OnSpark, look: Look) -> list[Sight]:
     return [_named(sight, executor.host) for executor, sight in sorted(found.items())]
 
 
-def require_seen(runner: OnSpark, root: Root, folder: str, what: str, instead: str) -> None:
+def require_seen(runner: SparkRunner, root: Root, folder: str, what: str, instead: str) -> None:
     """Refuse a place that some executor does not see, naming its host."""
     if runner.shares_disk:
         return
@@ -139,6 +145,10 @@ def _seen_by(context: Any, executors: Sequence[Executor], look: Look) -> dict[Ex
     looked = one_element_each(context, executors).map(_Looking(look)).collect()
     ran = executors_of_tasks(context, {stage for stage, _, _ in looked})
     return {ran[task]: sight for _, task, sight in looked if task in ran}
+
+
+def _worst_last(sight: Sight) -> tuple[str, bool, int]:
+    return sight.host, sight.problem is not None, len(sight.missing)
 
 
 def _named(sight: Sight, host: str) -> Sight:

@@ -12,8 +12,7 @@ from omnigraph.changes.feed import Block, FeedPage
 from omnigraph.changes.model import Change, Endpoints
 from omnigraph.commit.model import Changed, Commit, Group
 from omnigraph.evolution.apply import Applied
-from omnigraph.evolution.plan import Plan
-from omnigraph.evolution.steps import Step
+from omnigraph.evolution.plan import plan_of
 from omnigraph.load.model import LoadReport, LoadResult, TableLoad
 from omnigraph.load.parsed import Ignored
 from omnigraph.merge.result import Decision, MergeResult
@@ -120,24 +119,7 @@ def _optional_commit(told: Told | None) -> Commit | None:
 
 # --- schema changes ---------------------------------------------------------------------------------------------------
 
-_STEPS: dict[str, type[Step]] = {step.kind: step for step in Step.__subclasses__()}
-
-
-def plan_of(told: Told) -> Plan:
-    """The plan of a schema change."""
-    return Plan(tuple(_step_of(step) for step in told["steps"]))
-
 
 def applied_of(told: Told, commit: Told | None) -> Applied:
     """What applying a schema did."""
     return Applied(plan_of(told), _optional_commit(commit), told["graph_manifest_version"])
-
-
-def _step_of(told: Told) -> Step:
-    spelled = {"from": "old", "to": "new"}
-    values = {spelled.get(name, name): value for name, value in told.items() if name != "kind"}
-    return _STEPS[told["kind"]](**{name: _tuple(value) for name, value in values.items()})
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

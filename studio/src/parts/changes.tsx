@@ -36,8 +36,8 @@ export function ChangeItem({ change }: { change: Change }) {
             {shown.map((name) => (
               <tr key={name}>
                 <th scope="row">{name}</th>
-                {change.op !== "insert" && <td class="was"><Value value={before[name]} /></td>}
-                {change.op !== "delete" && <td class="is"><Value value={after[name]} /></td>}
+                {change.op !== "insert" && <td class="was"><Compared value={before[name]} other={change.op === "update" ? after[name] : undefined} /></td>}
+                {change.op !== "delete" && <td class="is"><Compared value={after[name]} other={change.op === "update" ? before[name] : undefined} /></td>}
               </tr>
             ))}
           </tbody>
@@ -45,6 +45,21 @@ export function ChangeItem({ change }: { change: Change }) {
       )}
     </li>
   );
+}
+
+/** A text with the part marked that the other one lacks; every other value as it is. */
+function Compared({ value, other }: { value: unknown; other: unknown }) {
+  if (typeof value !== "string" || typeof other !== "string" || value.length > 1000 || other.length > 1000) return <Value value={value} />;
+  const words = value.split(/(?<=\s)/);
+  const others = other.split(/(?<=\s)/);
+  let start = 0;
+  while (start < words.length && start < others.length && words[start] === others[start]) start++;
+  let end = 0;
+  while (end < words.length - start && end < others.length - start && words.at(-1 - end) === others.at(-1 - end)) end++;
+  const marked = words.slice(start, words.length - end).join("");
+  // Texts that have little in common are not clearer for a mark over most of them.
+  if (marked.length > value.length * 0.6) return <Value value={value} />;
+  return <span class="value" dir="auto">{words.slice(0, start).join("")}{marked && <b class="differs">{marked}</b>}{words.slice(words.length - end).join("")}</span>;
 }
 
 /** What an entity is called: an edge by its ends, since its id says nothing. */

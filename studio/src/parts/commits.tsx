@@ -1,5 +1,5 @@
 // Commits in a list, with who made them and when.
-import { ago, brief, moment } from "../format";
+import { ago, kindOf, moment, titleOf } from "../format";
 import type { Commit } from "../api";
 import { address } from "../route";
 import { Badge, Link } from "./ui";
@@ -7,10 +7,10 @@ import { Badge, Link } from "./ui";
 export function CommitLine({ commit }: { commit: Commit }) {
   return (
     <li class="commit-line">
-      <Badge kind={`kind-${commit.kind}`}>{commit.kind.replace("_", "-")}</Badge>
+      <Badge kind={`kind-${commit.kind}`}>{kindOf(commit)}</Badge>
       <span class="commit-text">
         <Link to={address("history", { commit: commit.id })} title={commit.id}>
-          {commit.message || brief(commit.id)}
+          {titleOf(commit)}
         </Link>
         <span class="dim">
           {commit.actor ?? "nobody named"} · <time title={moment(commit.created_at)}>{ago(commit.created_at)}</time>

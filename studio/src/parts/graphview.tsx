@@ -3,9 +3,12 @@ import Graph from "graphology";
 import forceAtlas2 from "graphology-layout-forceatlas2";
 import noverlap from "graphology-layout-noverlap";
 import Sigma from "sigma";
-import { EdgeArrowProgram } from "sigma/rendering";
+import { createEdgeArrowProgram } from "sigma/rendering";
 import { useEffect, useRef } from "preact/hooks";
 import { short } from "../format";
+
+/** Arrows whose heads can be seen at the thickness of these lines. */
+const Arrow = createEdgeArrowProgram({ lengthToThicknessRatio: 4.5, widenessToThicknessRatio: 3.2 });
 
 export interface Mark {
   key: string;
@@ -36,6 +39,56 @@ interface Given {
   ready?: (handle: Handle) => void;
 }
 
+/** Pictures of more nodes are left as the forces lay them out. */
+const PACKED = 600;
+
+/** The nodes that are joined with each other, the largest part first. */
+function partsOf(graph: Graph): string[][] {
+  const seen = new Set<string>();
+  const parts: string[][] = [];
+  for (const start of graph.nodes()) {
+    if (seen.has(start)) continue;
+    const part = [start];
+    seen.add(start);
+    for (const node of part)
+      for (const other of graph.neighbors(node))
+        if (!seen.has(other)) {
+          seen.add(other);
+          part.push(other);
+        }
+    parts.push(part);
+  }
+  return parts.sort((one, other) => other.length - one.length);
+}
+
+/** Put the separate parts of a picture beside each other, in rows, as the pictures of `omnigraph viz` have them. */
+function pack(graph: Graph, parts: string[][], pinned?: Set<string>): void {
+  if (pinned?.size) return;
+  const boxes = parts.map((part) => {
+    const places = part.map((node) => graph.getNodeAttributes(node) as { x: number; y: number });
+    const left = Math.min(...places.map((place) => place.x));
+    const top = Math.min(...places.map((place) => place.y));
+    return { part, left, top, width: Math.max(...places.map((place) => place.x)) - left, height: Math.max(...places.map((place) => place.y)) - top };
+  });
+  // The room around a part: what its nodes have between them on average.
+  const gap = Math.max(...boxes.map((box) => Math.sqrt((box.width * box.height) / box.part.length)), 1) * 0.9;
+  const area = boxes.reduce((sum, box) => sum + (box.width + gap) * (box.height + gap), 0);
+  const widest = Math.max(...boxes.map((box) => box.width), Math.sqrt(area * 1.5));
+  let x = 0;
+  let y = 0;
+  let row = 0;
+  for (const box of boxes) {
+    if (x && x + box.width > widest) {
+      y += row + gap;
+      x = 0;
+      row = 0;
+    }
+    for (const node of box.part) graph.updateNodeAttributes(node, (about) => ({ ...about, x: about.x - box.left + x, y: about.y - box.top + y }));
+    x += box.width + gap;
+    row = Math.max(row, box.height);
+  }
+}
+
 export default function GraphView({ marks, lines, chosen, pinned, pick, expand, ready }: Given) {
   const place = useRef<HTMLDivElement>(null);
   const graph = useRef<Graph>(new Graph({ multi: true }));
@@ -59,7 +112,7 @@ export default function GraphView({ marks, lines, chosen, pinned, pick, expand, 
     stopLayout.current = () => {
       isStopped = true;
     };
-    const settings = { ...forceAtlas2.inferSettings(own), gravity: 1.2, adjustSizes: own.order < 400, barnesHutOptimize: own.order > 300 };
+    const settings = { ...forceAtlas2.inferSettings(own), gravity: 0.3, scalingRatio: 8, adjustSizes: own.order < 400, barnesHutOptimize: own.order > 300 };
     const step = () => {
       if (isStopped || !sigma.current) return;
       // So many rounds as fit into a frame: a picture of thousands of nodes can be moved while it is laid out.
@@ -69,7 +122,15 @@ export default function GraphView({ marks, lines, chosen, pinned, pick, expand, 
         left -= own.order > 2000 ? 1 : 4;
       } while (performance.now() < until && left > 0);
       if (left > 0) requestAnimationFrame(step);
-      else if (own.order < 600) noverlap.assign(own, { maxIterations: 60, settings: { margin: 6, ratio: 1.6 } });
+      else if (own.order < PACKED) {
+        const parts = partsOf(own);
+        if (parts.length > 1) pack(own, parts, now.current.pinned);
+        const box = sigma.current.getBBox();
+        const place = sigma.current.getDimensions();
+        // The size of a node is in pixels, its place in units of the picture.
+        const unit = Math.max((box.x[1] - box.x[0]) / place.width, (box.y[1] - box.y[0]) / place.height) || 1;
+        noverlap.assign(own, { maxIterations: 120, settings: { margin: 9 * unit, ratio: 1.2 * unit } });
+      }
     };
     requestAnimationFrame(step);
   };
@@ -77,7 +138,7 @@ export default function GraphView({ marks, lines, chosen, pinned, pick, expand, 
   useEffect(() => {
     const renderer = new Sigma(graph.current, place.current!, {
       defaultEdgeType: "arrow",
-      edgeProgramClasses: { arrow: EdgeArrowProgram },
+      edgeProgramClasses: { arrow: Arrow },
       allowInvalidContainer: true,
       labelFont: "system-ui, sans-serif",
       labelSize: 12,
@@ -86,7 +147,7 @@ export default function GraphView({ marks, lines, chosen, pinned, pick, expand, 
       renderEdgeLabels: true,
       edgeLabelSize: 10,
       zIndex: true,
-      stagePadding: 56,
+      stagePadding: 64,
       nodeReducer: (node, about) => ({
         ...about,
         highlighted: node === now.current.chosen,
@@ -96,23 +157,34 @@ export default function GraphView({ marks, lines, chosen, pinned, pick, expand, 
     });
     sigma.current = renderer;
     const colours = () => {
-      renderer.setSetting("labelColor", { color: ink("--ink") });
+      const [paper, text, accent] = [ink("--card"), ink("--ink"), ink("--accent")];
+      renderer.setSetting("labelColor", { color: text });
       renderer.setSetting("edgeLabelColor", { color: ink("--dim") });
       renderer.setSetting("defaultEdgeColor", ink("--thread"));
+      // A rim in the colour of the page keeps a label readable where a line runs below it; one that would be cut off at the right
+      // stands at the left of its node.
+      const write = (context: CanvasRenderingContext2D, about: { x: number; y: number; size: number; label: string | null }, font: string, height: number) => {
+        if (!about.label) return;
+        context.font = font;
+        const width = context.measureText(about.label).width;
+        const beside = about.x + about.size + 5;
+        const x = beside + width > renderer.getDimensions().width ? about.x - about.size - 5 - width : beside;
+        context.lineWidth = 4;
+        context.lineJoin = "round";
+        context.strokeStyle = paper;
+        context.strokeText(about.label, x, about.y + height / 3);
+        context.fillStyle = text;
+        context.fillText(about.label, x, about.y + height / 3);
+      };
+      renderer.setSetting("defaultDrawNodeLabel", (context, about, settings) => write(context, about as any, `${settings.labelSize}px ${settings.labelFont}`, settings.labelSize));
       renderer.setSetting("defaultDrawNodeHover", (context, about, settings) => {
-        // The ring around the chosen node, and its label on the colour of the page.
+        // The ring around the chosen node.
         context.beginPath();
         context.arc(about.x, about.y, about.size + 3, 0, Math.PI * 2);
         context.lineWidth = 2;
-        context.strokeStyle = ink("--accent");
+        context.strokeStyle = accent;
         context.stroke();
-        if (!about.label) return;
-        context.font = `600 ${settings.labelSize}px ${settings.labelFont}`;
-        const width = context.measureText(about.label).width;
-        context.fillStyle = ink("--card");
-        context.fillRect(about.x + about.size + 4, about.y - 10, width + 8, 20);
-        context.fillStyle = ink("--ink");
-        context.fillText(about.label, about.x + about.size + 8, about.y + 4);
+        write(context, about as any, `600 ${settings.labelSize}px ${settings.labelFont}`, settings.labelSize);
       });
       renderer.refresh();
     };
@@ -204,8 +276,8 @@ export default function GraphView({ marks, lines, chosen, pinned, pick, expand, 
     for (const key of own.edges()) if (!known.has(key)) own.dropEdge(key);
     for (const line of lines)
       if (!own.hasEdge(line.key) && own.hasNode(line.from) && own.hasNode(line.to))
-        own.addEdgeWithKey(line.key, line.from, line.to, { label: line.label, size: 1.5 });
-    sigma.current?.setSetting("renderEdgeLabels", lines.length <= 60);
+        own.addEdgeWithKey(line.key, line.from, line.to, { label: line.label, size: lines.length > 2000 ? 1 : 2 });
+    sigma.current?.setSetting("renderEdgeLabels", lines.length <= 24);
     // While a large picture is moved, its nodes alone are drawn: the edges are most of the work.
     sigma.current?.setSetting("hideEdgesOnMove", lines.length > 2000);
     sigma.current?.setSetting("hideLabelsOnMove", marks.length > 1000);

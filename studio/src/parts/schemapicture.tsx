@@ -13,9 +13,11 @@ const LOOP = 30;
 
 export function SchemaPicture({ counts }: { counts: Record<string, number> }) {
   const types = catalog.value?.types ?? [];
+  // On a narrow screen the types stand below each other.
+  const isNarrow = innerWidth < 600;
   const drawn = useMemo(() => {
     const graph = new dagre.graphlib.Graph({ multigraph: true });
-    graph.setGraph({ rankdir: "LR", nodesep: 30, ranksep: 70, edgesep: 18, marginx: 14, marginy: 14 });
+    graph.setGraph({ rankdir: isNarrow ? "TB" : "LR", nodesep: 30, ranksep: isNarrow ? 40 : 70, edgesep: 18, marginx: 14, marginy: 14 });
     graph.setDefaultEdgeLabel(() => ({}));
     const loops = (name: string) => types.filter((each) => each.kind === "edge" && each.from === name && each.to === name);
     for (const type of types.filter((each) => each.kind === "node"))
@@ -39,7 +41,15 @@ export function SchemaPicture({ counts }: { counts: Record<string, number> }) {
         </defs>
         {drawn.edges().map((edge) => {
           const about = drawn.edge(edge) as { points: { x: number; y: number }[]; x: number; y: number };
-          const points = about.points;
+          const points = about.points.map((point) => ({ ...point }));
+          // A box with loops below it is lower than the room it has: lines begin and end at the box itself.
+          if (!isNarrow) {
+            for (const [point, name] of [[points[0], edge.v], [points[points.length - 1], edge.w]] as const) {
+              const box = drawn.node(name) as { y: number; height: number };
+              const top = box.y - box.height / 2;
+              point.y = Math.min(Math.max(point.y, top + 9), top + BOX - 9);
+            }
+          }
           const middle = points.slice(1, -1);
           let path = `M${points[0].x} ${points[0].y}`;
           if (middle.length) {

@@ -1,10 +1,11 @@
 // The frame of all views: which graph, which state of it, the views, and what is wrong with the connection.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import { isOffline, needsToken, setToken, token } from "../api";
-import { branches, graphs, may, permissions, tags } from "../data";
-import { brief } from "../format";
-import { address, addressOf, at, branch, open, route } from "../route";
+import { ask, isOffline, needsToken, setToken, token, type Commit } from "../api";
+import { branches, useData, graphs, lookAgain, may, news, permissions, tags } from "../data";
+import { ago, brief, moment, short, titleOf } from "../format";
+import { address, addressOf, at, base, branch, open, route } from "../route";
+import { TimeDialog } from "./past";
 import { Button, Field, Link, Notes } from "./ui";
 
 const VIEWS: [string, string, string?][] = [
@@ -74,14 +75,21 @@ function ThemeButton() {
 
 function StatePicker() {
   const now = at.value ? `at:${at.value}` : `branch:${branch.value}`;
+  const [isTime, setTime] = useState(false);
   const named = Object.entries(tags.value);
   const known = at.value !== null && named.some(([, commit]) => commit === at.value);
   return (
-    <label class="picker">
-      <span class="visually-hidden">Branch or commit</span>
+    <div class="picker">
+      <label class="visually-hidden" for="state">Branch or commit</label>
       <select
+        id="state"
         value={now}
         onChange={(event) => {
+          if (event.currentTarget.value === "time:") {
+            event.currentTarget.value = now;
+            setTime(true);
+            return;
+          }
           const [kind, ...rest] = event.currentTarget.value.split(":");
           const value = rest.join(":");
           const others = Object.fromEntries([...route.value.params].filter(([name]) => name !== "branch" && name !== "at"));
@@ -104,8 +112,12 @@ function StatePicker() {
           </optgroup>
         )}
         {at.value && !known && <option value={`at:${at.value}`}>commit {brief(at.value)}</option>}
+        <optgroup label="Earlier">
+          <option value="time:">at a time…</option>
+        </optgroup>
       </select>
-    </label>
+      {isTime && <TimeDialog close={() => setTime(false)} />}
+    </div>
   );
 }
 
@@ -174,15 +186,36 @@ export function Shell({ children }: { children: ComponentChildren }) {
             The connection to the server is lost. Studio tries again and goes on when it is back; nothing you typed is lost.
           </div>
         )}
-        {at.value && (
-          <div class="banner" role="note">
-            You look at the graph as it was at commit <code title={at.value}>{brief(at.value)}</code>. Nothing here can be changed.{" "}
-            <Link to={addressOf(here.graph ?? "", here.view, { ...Object.fromEntries(here.params), at: null })}>Back to main</Link>
+        {news.value.length > 0 && here.view !== "merge" && (
+          <div class="banner news" role="status">
+            <span>
+              {news.value.length === 1 ? <><b>{news.value[0].name}</b> has changed: {titleOf(news.value[0].head)}, by {news.value[0].head.actor ?? "somebody"}, {ago(news.value[0].head.created_at)}.</> : <>{news.value.length} branches have changed: {news.value.slice(0, 5).map((each) => each.name).join(", ")}.</>}
+            </span>
+            <Button onClick={lookAgain}>Show the newest</Button>
           </div>
+        )}
+        {at.value && (
+          <Past />
         )}
         {children}
       </main>
       <Notes />
+    </div>
+  );
+}
+
+/** Says that an old state is shown: which one, and when that was. */
+function Past() {
+  const here = route.value;
+  const commit = useData((signal) => ask<{ library: Commit }>("GET", `${base.value}/commits/${encodeURIComponent(at.value!)}`, { signal }), [base.value, at.value]);
+  const about = commit.data?.library;
+  return (
+    <div class="banner news" role="note">
+      <span>
+        You look at the graph as it was at commit <code title={at.value!}>{brief(at.value!)}</code>
+        {about && <>, “<bdi>{short(titleOf(about), 60)}</bdi>” of {moment(about.created_at)} ({ago(about.created_at)})</>}. Nothing here can be changed.
+      </span>
+      <Link class="button" to={addressOf(here.graph ?? "", here.view, { ...Object.fromEntries(here.params), at: null })}>Back to main</Link>
     </div>
   );
 }

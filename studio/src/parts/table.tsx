@@ -20,13 +20,26 @@ export interface Column<Row> {
 }
 
 const ROW = 30;
+/** Pixels that a wide column keeps when there is little room. */
+const NARROW = 130;
 
 function compare(one: unknown, other: unknown): number {
   if (one === other) return 0;
   if (one === null || one === undefined) return 1;
   if (other === null || other === undefined) return -1;
-  if (typeof one === "number" && typeof other === "number") return one - other;
+  if (isNumber(one) && isNumber(other)) return one < other ? -1 : one > other ? 1 : 0;
   return String(one).localeCompare(String(other), undefined, { numeric: true });
+}
+
+function isNumber(value: unknown): value is number | bigint {
+  return typeof value === "number" || typeof value === "bigint";
+}
+
+/** The width of a column in letters: as wide as what stands in its first rows, within bounds. */
+function letters<Row>(column: Column<Row>, rows: Row[]): number {
+  let most = (column.title ?? column.name).length + 2;
+  for (const row of rows.slice(0, 60)) most = Math.max(most, short(column.value(row), 60).length);
+  return Math.min(Math.max(most, 5), 48);
 }
 
 export function DataTable<Row>({
@@ -71,8 +84,9 @@ export function DataTable<Row>({
     virtual.current!._willUpdate();
   });
 
-  const template = columns.map((column) => (column.width ? `${column.width}px` : "minmax(130px, 1fr)")).join(" ");
-  const least = columns.reduce((sum, column) => sum + (column.width ?? 130), 0);
+  const widths = useMemo(() => columns.map((column) => column.width ?? Math.round(letters(column, rows) * 8.2 + 24)), [rows, columns.map((column) => column.name).join("\n")]);
+  const template = widths.map((width, at) => (columns[at].width ? `${width}px` : `minmax(${Math.min(width, NARROW)}px, ${width}fr)`)).join(" ");
+  const least = widths.reduce((sum, width, at) => sum + (columns[at].width ? width : Math.min(width, NARROW)), 0);
   const items = virtual.current.getVirtualItems();
   const tall = Math.min(height, (sorted.length + 1) * ROW + 8);
   return (
@@ -111,7 +125,13 @@ export function DataTable<Row>({
                 tabIndex={pick ? 0 : undefined}
                 style={{ gridTemplateColumns: template, transform: `translateY(${item.start}px)` }}
                 onClick={pick && (() => pick(row))}
-                onKeyDown={pick && ((event) => event.key === "Enter" && pick(row))}
+                onKeyDown={pick && ((event) => {
+                  const beside = event.key === "ArrowDown" ? event.currentTarget.nextElementSibling : event.key === "ArrowUp" ? event.currentTarget.previousElementSibling : null;
+                  if (beside) {
+                    event.preventDefault();
+                    (beside as HTMLElement).focus();
+                  } else if (event.key === "Enter") pick(row);
+                })}
               >
                 {columns.map((column) => {
                   const value = column.value(row);

@@ -107,8 +107,15 @@ export function Badge({ children, kind = "" }: { kind?: string } & Children) {
 export function Value({ value, most = 300 }: { value: unknown; most?: number }) {
   const [isOpen, setOpen] = useState(false);
   if (value === null || value === undefined) return <span class="null">null</span>;
+  if (isVector(value) && !isOpen)
+    return (
+      <span class="value">
+        [{value.slice(0, 3).map((each) => text(each)).join(", ")}, …]{" "}
+        <button type="button" class="inline-button" onClick={() => setOpen(true)}>all {value.length.toLocaleString("en")} numbers</button>
+      </span>
+    );
   const whole = text(value);
-  if (whole.length <= most) return <span class="value" dir="auto">{whole}</span>;
+  if (whole.length <= most && !isOpen) return <span class="value" dir="auto">{whole}</span>;
   return (
     <span class="value" dir="auto">
       {isOpen ? whole.slice(0, 100_000) : short(value, most)}{" "}
@@ -117,6 +124,10 @@ export function Value({ value, most = 300 }: { value: unknown; most?: number }) 
       </button>
     </span>
   );
+}
+
+function isVector(value: unknown): value is number[] {
+  return Array.isArray(value) && value.length > 5 && value.every((each) => typeof each === "number");
 }
 
 export function Tabs<T extends string>({ of, now, pick, label }: { of: [T, string][]; now: T; pick: (name: T) => void; label: string }) {

@@ -2,12 +2,12 @@
 import { useState } from "preact/hooks";
 import { ask, type BranchStanding } from "../api";
 import { branches, changed, may } from "../data";
-import { ago, brief, moment } from "../format";
+import { ago, moment, titleOf } from "../format";
 import { Button, Card, Dialog, Empty, Field, Link, Problem, say, useAction } from "../parts/ui";
 import { address, base, branch, go } from "../route";
 
 export function Standing({ each }: { each: BranchStanding }) {
-  if (each.name === "main") return <span class="dim">what the others are compared with</span>;
+  if (each.name === "main") return <span class="dim">the others are compared with it</span>;
   return (
     <span class="standing">
       <span class={each.ahead ? "ahead" : "dim"} title="Commits that main lacks">{each.ahead} ahead</span>
@@ -92,7 +92,7 @@ export default function Branches() {
       </header>
       <Card>
         <div class="scroll-x" tabIndex={0} role="group" aria-label="All branches">
-          <table class="list">
+          <table class="list branch-table">
             <thead>
               <tr><th>Branch</th><th>Against main</th><th>Newest commit</th><th>By</th><th>When</th><th><span class="visually-hidden">What can be done</span></th></tr>
             </thead>
@@ -101,7 +101,7 @@ export default function Branches() {
                 <tr key={each.name}>
                   <td><Link to={address("overview", { branch: each.name === "main" ? null : each.name, at: null })}>{each.name}</Link></td>
                   <td><Standing each={each} /></td>
-                  <td><Link to={address("history", { branch: each.name, commit: each.head.id })} title={each.head.id}>{each.head.message || `${each.head.kind} ${brief(each.head.id)}`}</Link></td>
+                  <td><Link to={address("history", { branch: each.name, commit: each.head.id })} title={each.head.id}>{titleOf(each.head)}</Link></td>
                   <td>{each.head.actor ?? <span class="dim">–</span>}</td>
                   <td><time title={moment(each.head.created_at)}>{ago(each.head.created_at)}</time></td>
                   <td class="row-actions">

@@ -2,8 +2,9 @@
 import { useEffect, useState } from "preact/hooks";
 import { ask, type Change, type Compared } from "../api";
 import { branches, may, tags, useData } from "../data";
-import { number, plural } from "../format";
+import { brief, number, plural } from "../format";
 import { ChangeList } from "../parts/changes";
+import { StepList, type Planned } from "../parts/steps";
 import { Badge, Button, Card, Empty, Field, Link, Problem, Shown, TypeName, useAction } from "../parts/ui";
 import { address, adjust, base, branch, route } from "../route";
 
@@ -17,7 +18,7 @@ export function TargetField({ label, value, pick }: { label: string; value: stri
       <select value={value} onChange={(event) => pick(event.currentTarget.value)}>
         <optgroup label="Branches">{branches.value.map((each) => <option>{each.name}</option>)}</optgroup>
         {Object.keys(tags.value).length > 0 && <optgroup label="Tags">{Object.keys(tags.value).map((name) => <option>{name}</option>)}</optgroup>}
-        {!known.includes(value) && <option>{value}</option>}
+        {!known.includes(value) && <optgroup label="Commit"><option value={value}>{shownAs(value)}</option></optgroup>}
       </select>
     </Field>
   );
@@ -74,12 +75,13 @@ export default function Compare() {
       <Shown of={counted}>
         {(told) => {
           const counts = told.counts ?? [];
-          if (!counts.length) return <Card><Empty title="Nothing differs">{before} and {after} hold the same entities.</Empty></Card>;
+          if (!counts.length) return <><SchemaSteps before={before} after={after} /><Card><Empty title="No entity differs">{shownAs(before)} and {shownAs(after)} hold the same nodes and edges.</Empty></Card></>;
           // An address can be typed: a type that does not differ filters nothing.
           const type = counts.map((each) => `${each.kind}:${each.type}`).find((name) => name === params.get("only")) ?? null;
           const all = counts.reduce((sum, each) => sum + each.inserts + each.updates + each.deletes, 0);
           return (
             <>
+              <SchemaSteps before={before} after={after} />
               <Card title={`${plural(all, "entity differs", "entities differ")}`}>
                 <Counts counts={counts} chosen={type} pick={(name) => adjust({ only: name, before, after })} />
               </Card>
@@ -105,6 +107,29 @@ export default function Compare() {
       </Shown>
     </>
   );
+}
+
+/** A branch or tag by its name, a commit in short. */
+function shownAs(state: string): string {
+  return /^[0-9A-Z]{26}$/.test(state) ? `commit ${brief(state)}` : state;
+}
+
+/** How the schemas of two branches differ, when they do. */
+function SchemaSteps({ before, after }: { before: string; after: string }) {
+  const isBranch = (name: string) => branches.value.some((each) => each.name === name);
+  const steps = useData(
+    async (signal) => {
+      if (!isBranch(before) || !isBranch(after) || before === after) return [];
+      const source = (name: string) => ask<{ schema_source: string }>("GET", `${base.value}/schema`, { query: { branch: name }, signal });
+      const [old, fresh] = await Promise.all([source(before), source(after)]);
+      if (old.schema_source === fresh.schema_source) return [];
+      const told = await ask<Planned>("POST", `${base.value}/schema/plan?branch=${encodeURIComponent(before)}`, { body: { schema_source: fresh.schema_source, allow_data_loss: true }, signal });
+      return told.steps;
+    },
+    [base.value, before, after],
+  );
+  if (!steps.data?.length) return null;
+  return <Card title="The schemas differ"><StepList steps={steps.data} /></Card>;
 }
 
 function Pages({ before, after, type, ops }: { before: string; after: string; type: string | null; ops: string[] }) {

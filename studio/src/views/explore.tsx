@@ -3,15 +3,20 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ask, type Neighbourhood, type Rows, type Seen, type TypeInfo } from "../api";
 import { catalog, useData } from "../data";
 import { colourOf } from "../colours";
-import { csv, number, plural, save, short } from "../format";
+import { csv, number, plural, save, short, text } from "../format";
+import { captions, setCaption } from "../captions";
+import { stringify } from "../json";
 import type { Handle } from "../parts/graphview";
 import { GraphView } from "../parts/lazy";
 import { DataTable } from "../parts/table";
-import { Button, Card, Empty, Link, Problem, say, Tabs, TypeName, useAction, Value } from "../parts/ui";
+import { Button, Card, Empty, Link, Loading, Problem, say, Tabs, TypeName, useAction, Value } from "../parts/ui";
 import { adjust, address, base, route, target } from "../route";
 
 const STEP = 15;
+const FOUND = 40;
 const MANY = 3000;
+/** How many nodes of a type are drawn at first when somebody starts with the type. */
+const SEVERAL = 12;
 
 type Key = string;
 const keyOf = (type: string, id: string): Key => `${type}\u0000${id}`;
@@ -76,7 +81,7 @@ export default function Explore() {
       if (!type) return [];
       const words = params.get("words") ?? "";
       const told = await ask<Rows>("POST", `${base.value}/query`, {
-        body: { query: findQuery(type, words, 40), params: words && textProperties(type).length ? { words } : {}, ...target.value },
+        body: { query: findQuery(type, words, FOUND), params: words && textProperties(type).length ? { words } : {}, ...target.value },
         signal,
       });
       return told.rows.map((row) => seen(type, row));
@@ -100,9 +105,18 @@ export default function Explore() {
       void around({ type: wantedType, id: wantedId, label: wantedId, properties: {} });
   }, [wantedType, wantedId, where, scene.nodes.size === 0]);
 
+  const [several] = useAction(async () => {
+    const all = await Promise.all(
+      (found.data ?? []).slice(0, SEVERAL).map((node) => ask<Neighbourhood>("GET", `${base.value}/neighbours`, { query: { type: node.type, id: node.id, limit: 4, ...target.value } })),
+    );
+    for (const told of all)
+      for (const each of told.groups) asked.current.set(`${keyOf(told.node.type, told.node.id)}\u0000${each.edge} ${each.direction}`, each.given);
+    setScene((was) => all.reduce(withNeighbours, was));
+  });
+
   const marks = useMemo(
-    () => [...scene.nodes].map(([key, node]) => ({ key, label: node.label, colour: colourOf(node.type), size: pinned.has(key) ? 11 : 8 })),
-    [scene, pinned, catalog.value],
+    () => [...scene.nodes].map(([key, node]) => ({ key, label: captionOf(node), colour: colourOf(node.type), size: pinned.has(key) ? 11 : 8 })),
+    [scene, pinned, catalog.value, captions.value],
   );
   const lines = useMemo(() => [...scene.edges].map(([key, edge]) => ({ key, from: edge.source, to: edge.end, label: edge.type })), [scene]);
   const chosenNode = chosen ? scene.nodes.get(chosen) : undefined;
@@ -161,6 +175,7 @@ export default function Explore() {
               </li>
             ))}
           </ul>
+          {found.data && found.data.length >= FOUND && <p class="dim">The first {FOUND}. Look for a key or words to see others.</p>}
         </Card>
         <Card
           class="stage"
@@ -178,23 +193,25 @@ export default function Explore() {
             ) : tab === "table" ? (
               <Button kind="quiet" disabled={!rows.length} onClick={() => save("nodes.csv", "text/csv", tableCsv(rows))}>CSV</Button>
             ) : (
-              <Button kind="quiet" disabled={!rows.length} onClick={() => save("graph.json", "application/json", JSON.stringify(data, null, 2))}>JSON</Button>
+              <Button kind="quiet" disabled={!rows.length} onClick={() => save("graph.json", "application/json", stringify(data, 2))}>JSON</Button>
             )
           }
         >
           {aroundError && <Problem error={aroundError} />}
           {!marks.length ? (
-            isAdding ? null : <Empty title="Nothing is shown yet">Choose a node on the left. A double click on a node in the picture adds its neighbours.</Empty>
+            isAdding ? <Loading /> : (
+              <Empty title="Nothing is shown yet">
+                <p>Choose a node in the list, or start with several. A double click on a node in the picture adds its neighbours.</p>
+                {found.data && found.data.length > 0 && <Button onClick={() => void several()}>Draw {plural(Math.min(SEVERAL, found.data.length), type.name, type.name)} and how they connect</Button>}
+              </Empty>
+            )
           ) : tab === "graph" ? (
             isLarge ? (
               <Empty title={`${number(marks.length)} nodes are many for a picture`}><Button onClick={() => setAgreed(true)}>Draw them anyway</Button></Empty>
             ) : (
               <>
                 <GraphView marks={marks} lines={lines} chosen={chosen} pinned={pinned} pick={choose} expand={(key: Key) => { const node = scene.nodes.get(key); if (node) void around(node); }} ready={(given: Handle) => { handle.current = given; (window as any).studioPicture = given; }} />
-                <ul class="legend" aria-label="Types in the picture">
-                  {[...new Set(rows.map((node) => node.type))].map((name) => <li><TypeName name={name} /></li>)}
-                  <li class="dim">{plural(marks.length, "node")}, {plural(lines.length, "edge")}</li>
-                </ul>
+                <Legend rows={rows} edges={lines.length} />
               </>
             )
           ) : tab === "table" ? (
@@ -209,7 +226,7 @@ export default function Explore() {
               pick={(node) => choose(keyOf(node.type, node.id))}
             />
           ) : (
-            <pre class="json" tabIndex={0}>{JSON.stringify(data, null, 2).slice(0, 400_000)}</pre>
+            <pre class="json" tabIndex={0}>{stringify(data, 2).slice(0, 400_000)}</pre>
           )}
         </Card>
         {chosenNode && (
@@ -227,6 +244,37 @@ export default function Explore() {
         )}
       </div>
     </>
+  );
+}
+
+/** What a node is called: the property that was chosen for its type, else its own label. */
+function captionOf(node: Seen): string {
+  const name = captions.value[node.type];
+  const value = name ? node.properties[name] : undefined;
+  return value === null || value === undefined ? node.label : text(value);
+}
+
+/** The types of a picture with their colours; beside each the property that its nodes are called by. */
+function Legend({ rows, edges }: { rows: Seen[]; edges: number }) {
+  return (
+    <ul class="legend" aria-label="Types in the picture">
+      {[...new Set(rows.map((node) => node.type))].map((name) => {
+        const known = nodeTypes().find((each) => each.name === name);
+        const choices = (known?.properties ?? []).filter((each) => !/Vector|Blob/.test(each.kind) && !known?.key?.includes(each.name));
+        return (
+          <li key={name}>
+            <TypeName name={name} />
+            {choices.length > 0 && (
+              <select class="caption" aria-label={`What nodes of ${name} are called by`} title="What they are called by" value={captions.value[name] ?? ""} onChange={(event) => setCaption(name, event.currentTarget.value || null)}>
+                <option value="">{known?.key?.join(", ") ?? "name"}</option>
+                {choices.map((each) => <option value={each.name}>{each.name}</option>)}
+              </select>
+            )}
+          </li>
+        );
+      })}
+      <li class="dim">{plural(rows.length, "node")}, {plural(edges, "edge")}</li>
+    </ul>
   );
 }
 
@@ -287,7 +335,8 @@ function NodePanel({
     : "";
   return (
     <Card class="aside node-panel" title={<TypeName name={node.type} />} actions={<span class="actions"><Button kind="quiet" aria-pressed={isPinned} onClick={pin}>{isPinned ? "Unpin" : "Pin"}</Button><Button kind="quiet" onClick={hide}>Hide</Button></span>}>
-      <h3 class="node-title"><bdi>{short(node.label, 200)}</bdi></h3>
+      <h3 class="node-title"><bdi>{short(captionOf(node), 200)}</bdi></h3>
+      {captionOf(node) !== node.label && <p class="dim"><bdi>{short(node.label, 100)}</bdi></p>}
       <h4>Neighbours</h4>
       {groups.error && <Problem error={groups.error} />}
       <ul class="groups">
@@ -303,7 +352,7 @@ function NodePanel({
               <ul class="ends">
                 {shown.slice(0, 8).map((edge) => {
                   const other = scene.nodes.get(group.direction === "out" ? edge.end : edge.source);
-                  return other && <li><button type="button" class="inline-button" onClick={() => choose(keyOf(other.type, other.id))}><bdi>{short(other.label, 50)}</bdi></button></li>;
+                  return other && <li><button type="button" class="inline-button" onClick={() => choose(keyOf(other.type, other.id))}><bdi>{short(captionOf(other), 50)}</bdi></button></li>;
                 })}
               </ul>
               {shown.length < group.total && (

@@ -2,9 +2,10 @@
 import { useMemo, useState } from "preact/hooks";
 import { ask, type Change, type Commit, type MergeAnswer } from "../api";
 import { branches, changed, may, tags, useData } from "../data";
-import { ago, brief, moment, plural } from "../format";
+import { ago, brief, kindOf, moment, plural, titleOf } from "../format";
 import { ChangeList } from "../parts/changes";
 import { Badge, Button, Card, Dialog, Empty, Field, Link, Problem, say, Shown, useAction } from "../parts/ui";
+import { TimeDialog } from "../parts/past";
 import { address, adjust, base, branch, go, route } from "../route";
 
 const LANE = 16;
@@ -70,6 +71,7 @@ function Drawing({ rows }: { rows: Placed[] }) {
 
 export default function History() {
   const [limit, setLimit] = useState(SHOWN);
+  const [isTime, setTime] = useState(false);
   const chosen = route.value.params.get("commit");
   const names = branches.value.map((each) => each.name).join("\n");
   const all = useData(
@@ -87,7 +89,11 @@ export default function History() {
   );
   return (
     <>
-      <h1>History</h1>
+      <header class="view-head">
+        <h1>History</h1>
+        <Button onClick={() => setTime(true)}>Look at an earlier time</Button>
+      </header>
+      {isTime && <TimeDialog close={() => setTime(false)} />}
       <div class="split">
         <Card class="grow">
           <Shown of={all}>
@@ -115,11 +121,11 @@ function Log({ commits, chosen, more }: { commits: Commit[]; chosen: string | nu
             <li key={commit.id} class={commit.id === chosen ? "chosen" : ""}>
               <button type="button" onClick={() => adjust({ commit: commit.id })} aria-pressed={commit.id === chosen} title={commit.id}>
                 <span class="log-title">
-                  {commit.message || `${commit.kind.replace("_", "-")} ${brief(commit.id)}`}
+                  {titleOf(commit)}
                   {heads.get(commit.id)?.map((name) => <Badge kind="head">{name}</Badge>)}
                   {named.get(commit.id)?.map((name) => <Badge kind="tag">{name}</Badge>)}
                 </span>
-                <span class="dim">{commit.kind.replace("_", "-")} · {commit.actor ?? "nobody named"} · {ago(commit.created_at)}</span>
+                <span class="dim">{kindOf(commit)} · {commit.actor ?? "nobody named"} · <time title={moment(commit.created_at)}>{ago(commit.created_at)}</time></span>
               </button>
             </li>
           ))}
@@ -156,7 +162,7 @@ function CommitCard({ id }: { id: string }) {
             <dl class="facts">
               <dt>Id</dt><dd><code>{commit.id}</code></dd>
               {commit.message && (<><dt>Message</dt><dd>{commit.message}</dd></>)}
-              <dt>Kind</dt><dd>{commit.kind}</dd>
+              <dt>Kind</dt><dd>{kindOf(commit)}</dd>
               <dt>By</dt><dd>{commit.actor ?? "nobody named"}</dd>
               <dt>When</dt><dd>{moment(commit.created_at)} ({ago(commit.created_at)})</dd>
               <dt>On</dt><dd>{commit.branch}</dd>
@@ -165,6 +171,7 @@ function CommitCard({ id }: { id: string }) {
             </dl>
             <div class="actions wrap">
               <Link class="button" to={address("overview", { at: commit.id, branch: null })}>Look at the graph then</Link>
+              <Link class="button" to={address("compare", { branch: branch.value, before: commit.id, after: branch.value ?? "main" })}>Compare with now</Link>
               {may("change") && commit.parent && <Button onClick={() => setDoing("revert")}>Revert</Button>}
               {may("change") && commit.parent && <Button onClick={() => setDoing("cherry-pick")}>Cherry-pick</Button>}
               {may("change") && <Button onClick={() => setDoing("tag")}>Tag</Button>}

@@ -1,8 +1,9 @@
 // Load a file: drop it, map its columns, see the rows, load it into a new branch; every problem with its line, to be mended.
-import { useEffect, useState } from "preact/hooks";
-import { ApiError, ask, type TypeInfo } from "../api";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError, ask, newKey, type TypeInfo } from "../api";
+import { integer, stringify } from "../json";
 import { branches, catalog, changed, may } from "../data";
-import { brief, bytes, number, plural, short } from "../format";
+import { brief, bytes, number, plural, short, text } from "../format";
 import { Badge, Button, Card, Empty, Field, Link, Problem, TypeName, useAction } from "../parts/ui";
 import { address, base, branch } from "../route";
 
@@ -19,7 +20,11 @@ interface Fault {
   message: string;
 }
 
+/** Bytes of the largest file that a browser reads; the command line loads larger ones. */
+const LARGEST = 300_000_000;
+
 async function readFile(file: File): Promise<Source> {
+  if (file.size > LARGEST) throw new Error(`${file.name} is larger than ${bytes(LARGEST)}; load it with \`omnigraph load\`.`);
   const about = { name: file.name, size: file.size };
   if (/\.(jsonl|ndjson|json)$/i.test(file.name)) return { ...about, lines: (await file.text()).split(/\r?\n/), columns: [], rows: [] };
   if (/\.(csv|tsv|txt)$/i.test(file.name)) {
@@ -59,7 +64,7 @@ function guess(type: TypeInfo, columns: string[]): Record<string, string> {
 function convert(value: unknown, property: { kind: string; is_list: boolean } | undefined): unknown {
   if (value === null || value === undefined || value === "") return null;
   if (value instanceof Date) return property?.kind === "Date" ? value.toISOString().slice(0, 10) : value.toISOString();
-  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : value.toString();
+  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : value;
   if (Array.isArray(value)) return value.map((item) => convert(item, property && { ...property, is_list: false }));
   if (typeof value !== "string" || !property) return value;
   const text = value.trim();
@@ -70,7 +75,8 @@ function convert(value: unknown, property: { kind: string; is_list: boolean } | 
       return text.split(";").map((item) => convert(item.trim(), { ...property, is_list: false, kind: property.kind === "Vector" ? "F32" : property.kind }));
     }
   }
-  if (/^[IUF]\d+$/.test(property.kind)) return text !== "" && Number.isFinite(Number(text)) && (Number.isSafeInteger(Number(text)) || property.kind.startsWith("F")) ? Number(text) : text;
+  if (/^[IU]\d+$/.test(property.kind)) return integer(text) ?? (text !== "" && Number.isFinite(Number(text)) ? Number(text) : text);
+  if (/^F\d+$/.test(property.kind)) return text !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
   if (property.kind === "Bool") return /^(true|yes|1)$/i.test(text) ? true : /^(false|no|0)$/i.test(text) ? false : text;
   return value;
 }
@@ -86,7 +92,7 @@ function mapped(source: Source, type: TypeInfo, mapping: Record<string, string>)
       if (value !== null) data[name] = value;
     }
     const end = (name: string) => { const value = row[place.get(mapping[name])!]; return value === null || value === undefined ? null : String(value); };
-    return JSON.stringify(type.kind === "edge" ? { edge: type.name, from: end("from"), to: end("to"), data } : { type: type.name, data });
+    return stringify(type.kind === "edge" ? { edge: type.name, from: end("from"), to: end("to"), data } : { type: type.name, data });
   });
 }
 
@@ -107,9 +113,20 @@ export default function Load() {
   const [isNew, setNew] = useState(may("change_new_branch"));
   const [name, setName] = useState("");
   const [edits, setEdits] = useState<Record<number, string>>({});
+  /** What was typed into the cells of a row, by its number and the name of the column. */
+  const [cells, setCells] = useState<Record<number, Record<string, string>>>({});
   const [faults, setFaults] = useState<{ total: number; list: Fault[] } | null>(null);
-  const [progress, setProgress] = useState<string | null>(null);
+  const [progress, setProgress] = useState<{ text: string; part?: number } | null>(null);
+  const stop = useRef<{ cancel: () => void } | null>(null);
+  const told = useRef<HTMLDivElement>(null);
   const [done, setDone] = useState<any>(null);
+  useEffect(() => {
+    // What came of a load is below the form; bring it to where it is read.
+    if (faults || done) {
+      told.current?.scrollIntoView({ block: "start" });
+      told.current?.focus({ preventScroll: true });
+    }
+  }, [faults, done]);
   const [isOver, setOver] = useState(false);
   const type = types.find((each) => each.name === typeName) ?? types[0];
   useEffect(() => {
@@ -120,6 +137,7 @@ export default function Load() {
     setFaults(null);
     setDone(null);
     setEdits({});
+    setCells({});
     const found = await readFile(file);
     setSource(found);
     setName(fresh(file.name));
@@ -128,26 +146,42 @@ export default function Load() {
     if (like) setTypeName(like.name);
   });
   const lines = (): string[] => {
-    const all = source!.lines ?? mapped(source!, type, mapping);
+    const rows = Object.keys(cells).length ? source!.rows.map((row, at) => (cells[at + 1] ? row.map((value, place) => cells[at + 1][source!.columns[place]] ?? value) : row)) : source!.rows;
+    const all = source!.lines ?? mapped({ ...source!, rows }, type, mapping);
     return all.map((line, at) => edits[at + 1] ?? line);
   };
   const into = isNew ? name.trim() : (branch.value ?? "main");
   const [load, busy, error] = useAction(async () => {
     setFaults(null);
     setDone(null);
-    setProgress("Sending");
+    setProgress({ text: "Sending" });
+    const aborter = new AbortController();
+    stop.current = { cancel: () => aborter.abort() };
     try {
       const content = lines().join("\n");
-      let told = await ask<any>("POST", `${base.value}/load/ndjson`, {
-        raw: content,
-        type: "application/x-ndjson",
-        query: { branch: into, mode, ...(isNew ? { from: branch.value ?? "main" } : {}) },
-        headers: { Prefer: "respond-async", "Idempotency-Key": crypto.randomUUID?.() ?? String(Math.random()) },
-      });
+      const key = newKey();
+      const send = () =>
+        ask<any>("POST", `${base.value}/load/ndjson`, {
+          raw: content,
+          type: "application/x-ndjson",
+          query: { branch: into, mode, ...(isNew ? { from: branch.value ?? "main" } : {}) },
+          headers: { Prefer: "respond-async", "Idempotency-Key": key },
+          signal: aborter.signal,
+        });
+      let told = await send();
+      let again = 3;
       while (told.job_id && told.state === "running") {
-        setProgress(told.progress ? `${told.progress.stage}: ${number(told.progress.rows)} rows` : "Loading");
+        const job = `${base.value}/jobs/${told.job_id}`;
+        stop.current = { cancel: () => void ask("DELETE", job).catch(() => {}) };
+        const now = told.progress;
+        setProgress(now ? { text: `${STAGES[now.stage] ?? now.stage}${now.rows ? `, ${plural(now.rows, "row")}` : ""}`, part: now.total > 1 ? now.done / now.total : undefined } : { text: "Loading" });
         await new Promise((next) => setTimeout(next, 350));
-        told = await ask<any>("GET", `${base.value}/jobs/${told.job_id}`);
+        told = await ask<any>("GET", job).catch((problem: ApiError) => {
+          // A server that was started anew knows no jobs of before; the same key finds out what became of this one.
+          if (problem.status === 404 && again-- > 0) return { state: "lost" };
+          throw problem;
+        });
+        if (told.state === "lost") told = await send();
       }
       if (told.job_id) {
         if (told.state !== "done") throw new ApiError(told.error?.error ?? "The load was lost; try again.", told.status ?? 500, told.error ?? {});
@@ -161,10 +195,12 @@ export default function Load() {
       setFaults(found);
     } finally {
       setProgress(null);
+      stop.current = null;
     }
   });
   if (!may("change") && !may("change_new_branch")) return <><h1>Load</h1><Card><Empty title="Your token may not load anything here" /></Card></>;
   const preview = source ? (source.lines ? source.lines.filter((line) => line.trim()).slice(0, 5) : null) : null;
+  const isMended = Object.keys(edits).length + Object.keys(cells).length > 0;
   const lacking = source && !source.lines && type ? wanted(type).filter((each) => each.needed && !mapping[each.name]) : [];
   return (
     <>
@@ -180,6 +216,12 @@ export default function Load() {
           <b>{source ? source.name : "Drop a file here, or choose one"}</b>
           <span class="dim">{source ? `${bytes(source.size)}, ${plural(source.lines ? source.lines.filter((line) => line.trim()).length : source.rows.length, "row")} · drop another one to replace it` : "JSONL, CSV, TSV or Parquet"}</span>
         </label>
+        {!source && (
+          <dl class="facts drop-hint">
+            <dt>JSONL</dt><dd>one entity on each line: <code>{'{"type": "Person", "data": {…}}'}</code> or <code>{'{"edge": "Knows", "from": …, "to": …, "data": {…}}'}</code></dd>
+            <dt>CSV, TSV, Parquet</dt><dd>rows of one type; you say next which column is which property</dd>
+          </dl>
+        )}
         {isReading && <p class="loading"><span class="spinner" /> Reading…</p>}
         {readError && <Problem error={readError} />}
       </Card>
@@ -209,7 +251,7 @@ export default function Load() {
                     </tbody>
                   </table>
                 </div>
-                {lacking.length > 0 && <p class="wrap"><Badge kind="warn">no column for {lacking.map((each) => each.name).join(", ")}</Badge></p>}
+                {lacking.length > 0 && <p class="wrap"><Badge kind="warn">choose a column for {lacking.map((each) => each.name).join(", ")}</Badge></p>}
               </>
             )}
           </Card>
@@ -226,28 +268,46 @@ export default function Load() {
             </div>
             {error && <Problem error={error} />}
             <div class="actions">
-              <Button kind="main" busy={busy} disabled={!into} onClick={() => void load()}>{Object.keys(edits).length ? "Load again" : "Load"}</Button>
-              {progress && <span class="loading" role="status">{progress}…</span>}
+              <Button kind="main" busy={busy} disabled={!into || lacking.length > 0} onClick={() => void load()}>{isMended ? "Load again" : "Load"}</Button>
+              {progress && (
+                <>
+                  <Button onClick={() => stop.current?.cancel()}>Cancel</Button>
+                  <progress value={progress.part} max={1} aria-label="How far the load is" />
+                  <span class="loading" role="status">{progress.text}…</span>
+                </>
+              )}
             </div>
           </Card>
         </>
       )}
       {faults && source && (
+        <div ref={told} tabIndex={-1} class="outcome">
         <Card title={`${plural(faults.total, "problem")}; nothing was written`}>
-          <p>Correct the lines here and load again, or drop a corrected file.</p>
+          <p>Correct {source.lines ? "the lines" : "the values"} here and load again, or drop a corrected file.</p>
           <ul class="faults">
-            {faults.list.slice(0, 100).map((fault) => (
-              <li key={`${fault.line} ${fault.message}`}>
-                <p><Badge kind="bad">{source.lines ? `line ${fault.line}` : `row ${fault.line}`}</Badge> <span class="fault-text">{fault.message}</span></p>
-                {fault.line > 0 && <textarea rows={2} aria-label={`Line ${fault.line}`} spellcheck={false} value={lines()[fault.line - 1] ?? ""} onInput={(event) => setEdits({ ...edits, [fault.line]: event.currentTarget.value.replaceAll("\n", " ") })} />}
+            {[...byLine(faults.list)].slice(0, 100).map(([line, messages]) => (
+              <li key={line}>
+                {messages.map((message) => <p><Badge kind="bad">{source.lines ? `line ${line}` : `row ${line}`}</Badge> <span class="fault-text">{message}</span></p>)}
+                {line > 0 && source.lines && <textarea rows={2} aria-label={`Line ${line}`} spellcheck={false} value={edits[line] ?? source.lines[line - 1] ?? ""} onInput={(event) => setEdits({ ...edits, [line]: event.currentTarget.value.replaceAll("\n", " ") })} />}
+                {line > 0 && !source.lines && (
+                  <div class="cells" role="group" aria-label={`Row ${line}`}>
+                    {Object.entries(mapping).filter(([, column]) => column).map(([name, column]) => (
+                      <Field key={name} label={name}>
+                        <input aria-invalid={cells[line]?.[column] === undefined && messages.some((message) => new RegExp(`\\b${name}\\b`).test(message))} value={cells[line]?.[column] ?? plainText(source.rows[line - 1]?.[source.columns.indexOf(column)])} onInput={(event) => setCells({ ...cells, [line]: { ...cells[line], [column]: event.currentTarget.value } })} />
+                      </Field>
+                    ))}
+                  </div>
+                )}
               </li>
             ))}
           </ul>
           {faults.total > faults.list.length && <p class="dim">and {number(faults.total - faults.list.length)} more</p>}
-          <Button kind="main" busy={busy} onClick={() => void load()}>Load again</Button>
+          <div class="actions wrap"><Button kind="main" busy={busy} onClick={() => void load()}>Load again</Button></div>
         </Card>
+        </div>
       )}
       {done && (
+        <div ref={told} tabIndex={-1} class="outcome">
         <Card title="Loaded">
           <p>{plural(done.total_entities, "entity", "entities")} on <b>{done.branch}</b> in commit <code>{brief(done.commit?.graph_commit_id ?? "")}</code>.</p>
           <ul class="plain-list">{[...done.nodes, ...done.edges].filter((each: any) => each.entities_loaded).map((each: any) => <li><TypeName name={each.name} /><span class="number">{number(each.entities_loaded)}</span></li>)}</ul>
@@ -257,10 +317,24 @@ export default function Load() {
             <Link class="button" to={address("overview", { branch: done.branch })}>Look at it</Link>
           </div>
         </Card>
+        </div>
       )}
     </>
   );
 }
+
+/** The problems of each line together, so that a line is corrected in one place. */
+function byLine(list: Fault[]): Map<number, string[]> {
+  const found = new Map<number, string[]>();
+  for (const fault of list) found.set(fault.line, [...(found.get(fault.line) ?? []), fault.message]);
+  return found;
+}
+
+function plainText(value: unknown): string {
+  return value === null || value === undefined ? "" : text(value);
+}
+
+const STAGES: Record<string, string> = { engine: "Starting", read: "Reading", check: "Checking", stage: "Writing", commit: "Committing" };
 
 function faultsOf(problem: ApiError): { total: number; list: Fault[] } | null {
   const told = problem.body?.library ?? {};

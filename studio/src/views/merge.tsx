@@ -1,10 +1,14 @@
 // Merge a branch: a dry run first, each conflict with base, ours and theirs, then the merge with exactly these decisions.
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, ask, type BranchStanding, type Conflict, type MergeAnswer } from "../api";
-import { branches, changed, may, useData } from "../data";
-import { brief, plural, text } from "../format";
+import { ApiError, ask, newKey, type BranchStanding, type Conflict, type MergeAnswer } from "../api";
+import { branches, changed, may, news, useData } from "../data";
+import { ago, brief, plural, text, titleOf } from "../format";
+import { integer, parse, stringify } from "../json";
+import { Editor } from "../parts/lazy";
+import { StepList, type Step } from "../parts/steps";
 import { Badge, Button, Card, Empty, Field, Link, Problem, say, Shown, TypeName, useAction, Value } from "../parts/ui";
 import { address, adjust, base, branch, route } from "../route";
+import { Counts } from "./compare";
 import { PickDialog } from "./history";
 
 type Side = "ours" | "theirs";
@@ -24,7 +28,9 @@ const WORDS: Record<string, string> = {
   UniqueViolation: "two entities would share a unique value",
   CardinalityViolation: "too many or too few edges",
   ValueConstraintViolation: "a value breaks a rule of the schema",
+  SchemaConflict: "declared differently on both sides",
 };
+const SCHEMA = "SchemaConflict";
 
 function differing(conflict: Conflict): string[] {
   const names = new Set([...Object.keys(conflict.ours ?? {}), ...Object.keys(conflict.theirs ?? {})]);
@@ -49,8 +55,9 @@ function isDecided(conflict: Conflict, decided: Decided | undefined): boolean {
 function typed(given: string, beside: unknown): unknown {
   if (given === "null") return null;
   if (typeof beside === "string") return given;
+  if (typeof beside === "number" || typeof beside === "bigint") return integer(given) ?? (given.trim() && Number.isFinite(Number(given)) ? Number(given) : given);
   try {
-    return JSON.parse(given);
+    return parse(given);
   } catch {
     return given;
   }
@@ -103,38 +110,40 @@ export default function Merge() {
 const KEPT = (source: string, into: string) => `omnigraph.decisions.${route.value.graph}.${source}.${into}`;
 
 function Plan({ source, into }: { source: string; into: string }) {
-  const [decisions, setDecisions] = useState<Decisions>(() => JSON.parse(sessionStorage.getItem(KEPT(source, into)) ?? "{}"));
+  const [decisions, setDecisions] = useState<Decisions>(() => parse(sessionStorage.getItem(KEPT(source, into)) ?? "{}") as Decisions);
   const [stale, setStale] = useState<string | null>(null);
   const [done, setDone] = useState<MergeAnswer | null>(null);
   const [isPropertyLevel, setPropertyLevel] = useState(true);
   const [isDeleting, setDeleting] = useState(false);
-  useEffect(() => sessionStorage.setItem(KEPT(source, into), JSON.stringify(decisions)), [decisions]);
+  const [message, setMessage] = useState(`Merge ${source} into ${into}`);
+  /** The schema that the merge is to lead to, where both sides have declared something differently. */
+  const [schema, setSchema] = useState<string | undefined>(undefined);
+  useEffect(() => sessionStorage.setItem(KEPT(source, into), stringify(decisions)), [decisions]);
   const dry = useData(
     async (signal) => {
       const standing = await ask<{ branches: BranchStanding[] }>("GET", `${base.value}/branches/status`, { signal });
       const told = await ask<{ library: MergeAnswer }>("POST", `${base.value}/branches/merge`, {
-        body: { source, target: into, options: { dry_run: true, images: true, property_level: isPropertyLevel } },
+        body: { source, target: into, options: { dry_run: true, images: true, property_level: isPropertyLevel, schema } },
         signal,
       });
       return { plan: told.library, heads: headsOf(standing.branches, source, into) };
     },
-    [base.value, source, into, isPropertyLevel, done === null],
+    [base.value, source, into, isPropertyLevel, schema, done === null],
   );
   const decide = (conflict: Conflict, decided: Decided) => setDecisions((was) => ({ ...was, [keyOf(conflict)]: decided }));
   const [merge, busy, error] = useAction(async (plan: MergeAnswer, heads: string) => {
     setStale(null);
     const standing = await ask<{ branches: BranchStanding[] }>("GET", `${base.value}/branches/status`);
     if (headsOf(standing.branches, source, into) !== heads) {
-      setStale("Somebody has changed one of these branches meanwhile. The dry run was repeated; look again before you merge. Your decisions are kept.");
       branches.value = standing.branches;
-      dry.reload();
+      lookAgain(heads);
       return;
     }
     const resolutions = plan.conflicts.filter((conflict) => conflict.entity_id && decisions[keyOf(conflict)]).map((conflict) => resolution(conflict, decisions[keyOf(conflict)]));
     try {
       const told = await ask<{ library: MergeAnswer; branch_delete_error?: string }>("POST", `${base.value}/branches/merge`, {
-        body: { source, target: into, delete_branch: isDeleting, options: { resolutions, property_level: isPropertyLevel } },
-        headers: { "Idempotency-Key": crypto.randomUUID?.() ?? String(Math.random()) },
+        body: { source, target: into, delete_branch: isDeleting, message: message.trim() || undefined, options: { resolutions, property_level: isPropertyLevel, schema } },
+        headers: { "Idempotency-Key": newKey() },
       });
       setDone(told.library);
       setDecisions({});
@@ -146,6 +155,19 @@ function Plan({ source, into }: { source: string; into: string }) {
       throw problem;
     }
   });
+  /** Somebody else was faster: say who, and repeat the dry run. */
+  const lookAgain = (heads: string) => {
+    const [sourceHead, intoHead] = heads.split(" ");
+    const moved = branches.value.find((each) => (each.name === source && each.head.id !== sourceHead) || (each.name === into && each.head.id !== intoHead));
+    const what = moved ? `${moved.name} has a new commit: ${titleOf(moved.head)}, by ${moved.head.actor ?? "somebody"}, ${ago(moved.head.created_at)}.` : `${source} or ${into} is gone.`;
+    setStale(`Somebody has changed one of these branches meanwhile. ${what} The dry run was repeated; look again before you merge. Your decisions are kept.`);
+    news.value = [];
+    dry.reload();
+  };
+  const known = dry.data?.heads;
+  useEffect(() => {
+    if (known && !done && !busy && news.value.length && headsOf(branches.value, source, into) !== known) lookAgain(known);
+  }, [branches.value]);
   if (done) return <Outcome done={done} source={source} into={into} again={() => setDone(null)} />;
   if (dry.error instanceof ApiError && dry.error.status === 403) return <Problem error={dry.error} />;
   return (
@@ -160,25 +182,16 @@ function Plan({ source, into }: { source: string; into: string }) {
             {isNothing && <Card><Empty title={`${into} has everything of ${source}`}>There is nothing to merge.</Empty></Card>}
             {!isNothing && (
               <Card title="What would change" actions={<label class="check"><input type="checkbox" checked={isPropertyLevel} onChange={(event) => setPropertyLevel(event.currentTarget.checked)} /> combine different properties of one entity</label>}>
+                {plan.stats.schema?.length > 0 && <><h3>Schema</h3><StepList steps={plan.stats.schema as Step[]} /><h3>Data</h3></>}
                 {tables.length ? (
-                  <ul class="plain-list">
-                    {tables.map(([name, counts]) => (
-                      <li key={name}>
-                        <TypeName name={name.split(":")[1]} />
-                        <span class="standing">
-                          {counts.inserted ? <Badge kind="insert">{counts.inserted} new</Badge> : null}
-                          {counts.updated ? <Badge kind="update">{counts.updated} changed</Badge> : null}
-                          {counts.deleted ? <Badge kind="delete">{counts.deleted} gone</Badge> : null}
-                        </span>
-                      </li>
-                    ))}
-                  </ul>
+                  <Counts counts={tables.map(([name, counts]) => ({ kind: name.split(":")[0], type: name.split(":")[1], inserts: counts.inserted ?? 0, updates: counts.updated ?? 0, deletes: counts.deleted ?? 0 }))} />
                 ) : (
-                  <p class="dim">{plan.conflicts.length ? "The conflicts below have to be decided first." : "Only the history moves forward."}</p>
+                  <p class="dim">{plan.conflicts.length ? "Nothing besides the conflicts below." : "No node and no edge changes."}</p>
                 )}
                 <p class="wrap"><Link to={address("compare", { before: into, after: source })}>Compare the branches in full</Link></p>
               </Card>
             )}
+            {(schema !== undefined || plan.conflicts.some((each) => each.kind === SCHEMA)) && <WantedSchema source={source} into={into} isSettled={schema !== undefined && !dry.isLoading} use={setSchema} />}
             {plan.conflicts.length > 0 && (
               <Card
                 title={`${plural(plan.conflicts.length, "conflict")}, ${open.length ? `${open.length} to decide` : "all decided"}`}
@@ -192,6 +205,7 @@ function Plan({ source, into }: { source: string; into: string }) {
             {error && <Problem error={error} />}
             {!isNothing && may("branch_merge") && (
               <div class="merge-end">
+                <label class="grow merge-message"><span class="visually-hidden">Message of the commit</span><input class="wide" value={message} placeholder="Message of the commit" onInput={(event) => setMessage(event.currentTarget.value)} /></label>
                 <label class="check"><input type="checkbox" checked={isDeleting} onChange={(event) => setDeleting(event.currentTarget.checked)} /> delete {source} afterwards</label>
                 <Button kind="main" busy={busy} disabled={open.length > 0} onClick={() => void merge(plan, heads)}>Merge {source} into {into}</Button>
               </div>
@@ -200,6 +214,32 @@ function Plan({ source, into }: { source: string; into: string }) {
         );
       }}
     </Shown>
+  );
+}
+
+/** Where both sides declare something differently, somebody says what the schema is afterwards. */
+function WantedSchema({ source, into, isSettled, use }: { source: string; into: string; isSettled: boolean; use: (schema: string) => void }) {
+  const [wanted, setWanted] = useState("");
+  const [turn, setTurn] = useState(0);
+  const texts = useData(
+    async (signal) => {
+      const of = (name: string) => ask<{ schema_source: string }>("GET", `${base.value}/schema`, { query: { branch: name }, signal }).then((told) => told.schema_source);
+      const [ours, theirs] = await Promise.all([of(into), of(source)]);
+      setWanted(ours);
+      setTurn((was) => was + 1);
+      return { ours, theirs };
+    },
+    [base.value, source, into],
+  );
+  const take = (given: string) => {
+    setWanted(given);
+    setTurn(turn + 1);
+  };
+  return (
+    <Card title="The schema after the merge" actions={texts.data && <><Button kind="quiet" onClick={() => take(texts.data!.ours)}>That of {into}</Button><Button kind="quiet" onClick={() => take(texts.data!.theirs)}>That of {source}</Button></>}>
+      <Shown of={texts}>{() => <Editor text={wanted} turn={turn} kind="pg" label="Schema after the merge" change={setWanted} />}</Shown>
+      <div class="actions wrap"><Button kind="main" disabled={!wanted.trim()} onClick={() => use(wanted)}>Use this schema</Button>{isSettled && <Badge kind="good">settled</Badge>}</div>
+    </Card>
   );
 }
 
@@ -227,6 +267,12 @@ function ConflictItem({ conflict, decided, decide, source, into }: { conflict: C
         {isDecided(conflict, decided) && <Badge kind="good">decided</Badge>}
       </div>
       {(!isBoth || !conflict.entity_id || !names.length) && <p>{conflict.message}</p>}
+      {conflict.kind === SCHEMA && (
+        <dl class="facts">
+          <dt>Ours ({into})</dt><dd><code>{text(conflict.ours?.declaration ?? "not declared")}</code></dd>
+          <dt>Theirs ({source})</dt><dd><code>{text(conflict.theirs?.declaration ?? "not declared")}</code></dd>
+        </dl>
+      )}
       {conflict.entity_id ? (
         <>
           <div class="actions" role="group" aria-label={`Decide about ${title}`}>
@@ -264,11 +310,17 @@ function ConflictItem({ conflict, decided, decide, source, into }: { conflict: C
           )}
         </>
       ) : (
-        <p class="dim">This rule is about several entities. Change one of them on {source} or {into}, then look again.</p>
+        <p class="dim">{conflict.kind === SCHEMA ? "Say above what the schema is after the merge." : `This rule is about several entities. Change one of them on ${source} or ${into}, then look again.`}</p>
       )}
     </li>
   );
 }
+
+const DECIDED: Record<string, (source: string, into: string) => string> = {
+  ours: (_, into) => `kept as on ${into}`,
+  theirs: (source) => `taken from ${source}`,
+  value: () => "decided property by property",
+};
 
 function Outcome({ done, source, into, again }: { done: MergeAnswer; source: string; into: string; again: () => void }) {
   const [isReverting, setReverting] = useState(false);
@@ -280,7 +332,7 @@ function Outcome({ done, source, into, again }: { done: MergeAnswer; source: str
         {plural(done.stats.inserted ?? 0, "entity is", "entities are")} new, {plural(done.stats.updated ?? 0, "is", "are")} changed, {plural(done.stats.deleted ?? 0, "is", "are")} gone.
       </p>
       {done.decided.length > 0 && (
-        <ul class="plain-list">{done.decided.slice(0, 20).map((each) => <li><span>{String(each.type_key).split(":")[1]} <bdi>{each.entity_id}</bdi></span><span class="dim">{each.take}</span></li>)}</ul>
+        <ul class="plain-list">{done.decided.slice(0, 20).map((each) => <li><span>{String(each.type_key).split(":")[1]} <bdi>{each.entity_id}</bdi></span><span class="dim">{DECIDED[each.take]?.(source, into) ?? each.take}</span></li>)}</ul>
       )}
       <div class="actions wrap">
         {done.commit && may("change") && <Button onClick={() => setReverting(true)}>Revert this merge</Button>}

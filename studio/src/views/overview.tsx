@@ -4,6 +4,7 @@ import { branches, useData } from "../data";
 import { bytes, number, plural } from "../format";
 import { CommitLine } from "../parts/commits";
 import { SchemaPicture } from "../parts/schemapicture";
+import { wantingIndexes } from "./upkeep";
 import { Badge, Card, Empty, Link, Shown, TypeName } from "../parts/ui";
 import { address, at, base, branch, target } from "../route";
 import { BranchRow } from "./branches";
@@ -21,9 +22,12 @@ export default function Overview() {
     [base.value, on],
   );
   const newest = useData(
-    (signal) =>
-      ask<{ library: Commit[] }>("GET", `${base.value}/commits`, { query: { branch: branch.value ?? "main", limit: 6 }, signal }),
-    [base.value, branch.value],
+    async (signal) => {
+      const then = at.value ? (await ask<{ library: Commit }>("GET", `${base.value}/commits/${encodeURIComponent(at.value)}`, { signal })).library : null;
+      const query = { branch: then?.branch ?? branch.value ?? "main", until: then?.created_at, limit: 6 };
+      return ask<{ library: Commit[] }>("GET", `${base.value}/commits`, { query, signal });
+    },
+    [base.value, branch.value, at.value],
   );
   const stats = useData(
     (signal) => ask<any>("GET", `${base.value}/stats`, { query: { branch: branch.value ?? "main" }, signal }),
@@ -48,6 +52,7 @@ export default function Overview() {
                   <span><b>{number(sum(nodes))}</b> nodes of {plural(nodes.length, "type")}</span>
                   <span><b>{number(sum(edges))}</b> edges of {plural(edges.length, "type")}</span>
                 </p>
+                <div class="types">
                 <SchemaPicture counts={counts} />
                 <div class="two">
                   <ul class="plain-list" aria-label="Node types">
@@ -60,6 +65,7 @@ export default function Overview() {
                       <li><span>{each.type_name}</span><span class="number">{number(each.entity_count)}</span></li>
                     ))}
                   </ul>
+                </div>
                 </div>
               </>
             );
@@ -81,7 +87,7 @@ export default function Overview() {
           <Shown of={stats}>
             {(told) => {
               const all = told.tables as any[];
-              const missing = all.reduce((sum, table) => sum + table.pending_indexes.length + table.stale_indexes.length, 0);
+              const missing = all.reduce((sum, table) => sum + wantingIndexes(table), 0);
               const compact = all.reduce((sum, table) => sum + table.fragments_to_compact, 0);
               return (
                 <ul class="plain-list">

@@ -1,7 +1,8 @@
 // Write a query, see what is wrong with it while typing, run it, and look at the answer as a table, a picture or JSON.
 import type { Diagnostic } from "@codemirror/lint";
 import { useMemo, useRef, useState } from "preact/hooks";
-import { ask, request, type Rows } from "../api";
+import { ask, newKey, request, type Rows } from "../api";
+import { integer, stringify } from "../json";
 import { catalog, changed, may, pastQueries, remember, useData } from "../data";
 import { colourOf } from "../colours";
 import { ago, brief, csv, number, plural, save, short } from "../format";
@@ -9,8 +10,8 @@ import { steps, variableTypes } from "../gq";
 import type { Handle } from "../parts/graphview";
 import { Editor, GraphView } from "../parts/lazy";
 import { DataTable } from "../parts/table";
-import { Badge, Button, Card, Empty, Field, Problem, say, Tabs } from "../parts/ui";
-import { adjust, base, branch, route, target } from "../route";
+import { Badge, Button, Card, Dialog, Empty, Field, Problem, say, Tabs, TypeName, Value, Link } from "../parts/ui";
+import { address, adjust, base, branch, route, target } from "../route";
 import { nodeTypes } from "./explore";
 
 interface Param {
@@ -54,6 +55,7 @@ function toValue(param: Param, given: string): unknown {
   if (given === "" && param.nullable) return null;
   switch (param.kind) {
     case "int":
+      return integer(given) ?? given;
     case "float":
       return given.trim() === "" || Number.isNaN(Number(given)) ? given : Number(given);
     case "bool":
@@ -89,7 +91,7 @@ export default function Query() {
 
   const check = async (given: string): Promise<Diagnostic[]> => {
     latest.current = given;
-    const told = await ask<Linted>("POST", `${base.value}/lint`, { body: { query: given } }).catch(() => null);
+    const told = await ask<Linted>("POST", `${base.value}/lint`, { body: { query: given, branch: branch.value ?? undefined } }).catch(() => null);
     if (!told || latest.current !== given) return [];
     setLinted(told);
     checked.current = { text: given, told };
@@ -106,7 +108,7 @@ export default function Query() {
   /** The chosen query of the text as it stands now, which may be newer than what was checked last. */
   const current = async (signal: AbortSignal) => {
     if (checked.current?.text !== text) {
-      const told = await ask<Linted>("POST", `${base.value}/lint`, { body: { query: text }, signal });
+      const told = await ask<Linted>("POST", `${base.value}/lint`, { body: { query: text, branch: branch.value ?? undefined }, signal });
       checked.current = { text, told };
       setLinted(told);
     }
@@ -145,7 +147,7 @@ export default function Query() {
       adjust({ text });
       const asked = await current(signal);
       if (asked?.kind === "mutation") {
-        const told = await ask<any>("POST", `${base.value}/mutate`, { body: { query: text, name: asked.name || undefined, params: given, branch: branch.value }, signal, headers: { "Idempotency-Key": crypto.randomUUID?.() ?? String(Math.random()) } });
+        const told = await ask<any>("POST", `${base.value}/mutate`, { body: { query: text, name: asked.name || undefined, params: given, branch: branch.value }, signal, headers: { "Idempotency-Key": newKey() } });
         remember(text, told.affected_nodes + told.affected_edges);
         setPast(pastQueries());
         changed.value += 1;
@@ -268,7 +270,7 @@ function AnswerCard({ answer, tab, setTab, parquet }: { answer: Answer; tab: "ta
         <>
           <span class="dim">{plural(told.row_count, "row")}, {answer.seconds.toFixed(2)} s</span>
           <Button kind="quiet" onClick={() => save("result.csv", "text/csv", csv(told.columns, told.rows))}>CSV</Button>
-          <Button kind="quiet" onClick={() => save("result.json", "application/json", JSON.stringify(told.rows, null, 1))}>JSON</Button>
+          <Button kind="quiet" onClick={() => save("result.json", "application/json", stringify(told.rows, 1))}>JSON</Button>
           {parquet && <Button kind="quiet" onClick={() => void parquet().catch((problem) => say(problem.message, "bad"))}>Parquet</Button>}
         </>
       }
@@ -276,10 +278,10 @@ function AnswerCard({ answer, tab, setTab, parquet }: { answer: Answer; tab: "ta
       {!told.row_count ? (
         <Empty title="No row fits">The query is fine; nothing in the graph matches it.</Empty>
       ) : tab === "table" ? (
-        <DataTable label="Result" rows={told.rows} columns={columnsOf(told)} />
+        <ResultTable told={told} />
       ) : tab === "json" ? (
         <>
-          <pre class="json" tabIndex={0}>{JSON.stringify(told.rows.slice(0, 1000), null, 1)}</pre>
+          <pre class="json" tabIndex={0}>{stringify(told.rows.slice(0, 1000), 1)}</pre>
           {told.row_count > 1000 && <p class="dim">The first 1,000 rows; the file has all {number(told.row_count)}.</p>}
         </>
       ) : (
@@ -289,11 +291,29 @@ function AnswerCard({ answer, tab, setTab, parquet }: { answer: Answer; tab: "ta
   );
 }
 
+/** The rows; a row that is chosen is shown with every value in full. */
+function ResultTable({ told }: { told: Rows }) {
+  const [row, setRow] = useState<Record<string, unknown> | null>(null);
+  const columns = useMemo(() => columnsOf(told), [told]);
+  return (
+    <>
+      <DataTable label="Result" rows={told.rows} columns={columns} pick={setRow} />
+      {row && (
+        <Dialog title={`Row ${number(told.rows.indexOf(row) + 1)}`} close={() => setRow(null)}>
+          <table class="properties">
+            <tbody>{told.columns.map((name) => <tr key={name}><th scope="row">{name}</th><td><Value value={row[name]} /></td></tr>)}</tbody>
+          </table>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
 function columnsOf(told: Rows) {
   return told.columns.map((name) => ({
     name,
     value: (row: Record<string, unknown>) => row[name],
-    align: typeof told.rows.find((row) => row[name] !== null)?.[name] === "number" ? ("right" as const) : undefined,
+    align: /number|bigint/.test(typeof told.rows.find((row) => row[name] !== null)?.[name]) ? ("right" as const) : undefined,
   }));
 }
 
@@ -314,7 +334,7 @@ function ResultGraph({ told, text }: { told: Rows; text: string }) {
       const found = candidates.find((column) => told.columns.includes(column));
       if (found) idColumn.set(variable, found);
     }
-    const marks = new Map<string, { key: string; label: string; colour: string }>();
+    const marks = new Map<string, { key: string; label: string; colour: string; type: string }>();
     const lines = new Map<string, { key: string; from: string; to: string; label: string }>();
     for (const row of told.rows.slice(0, MOST_DRAWN)) {
       const keys = new Map<string, string>();
@@ -322,7 +342,7 @@ function ResultGraph({ told, text }: { told: Rows; text: string }) {
         if (row[column] === null) continue;
         const key = `${types.get(variable)} ${row[column]}`;
         keys.set(variable, key);
-        if (!marks.has(key)) marks.set(key, { key, label: String(row[column]), colour: colourOf(types.get(variable)!) });
+        if (!marks.has(key)) marks.set(key, { key, label: String(row[column]), colour: colourOf(types.get(variable)!), type: types.get(variable)! });
       }
       for (const step of steps(text)) {
         const from = keys.get(step.from);
@@ -336,7 +356,17 @@ function ResultGraph({ told, text }: { told: Rows; text: string }) {
     return <Empty title="These rows name no nodes">Return a node itself, such as <code>$p</code>, or its key, to see it as a graph.</Empty>;
   if (drawn.marks.length > MANY && !agreed)
     return <Empty title={`${number(drawn.marks.length)} nodes are many for a picture`}><Button onClick={() => setAgreed(true)}>Draw them anyway</Button></Empty>;
-  return <GraphView marks={drawn.marks} lines={drawn.lines} chosen={chosen} pick={setChosen} ready={(given: Handle) => { (window as any).studioPicture = given; }} />;
+  const node = drawn.marks.find((mark) => mark.key === chosen);
+  return (
+    <>
+      <GraphView marks={drawn.marks} lines={drawn.lines} chosen={chosen} pick={setChosen} ready={(given: Handle) => { (window as any).studioPicture = given; }} />
+      <ul class="legend" aria-label="Types in the picture">
+        {[...new Set(drawn.marks.map((mark) => mark.type))].map((name) => <li><TypeName name={name} /></li>)}
+        <li class="dim">{plural(drawn.marks.length, "node")}, {plural(drawn.lines.length, "edge")}</li>
+        {node && <li><Link to={address("explore", { type: node.type, id: node.label })}>Explore <bdi>{short(node.label, 40)}</bdi></Link></li>}
+      </ul>
+    </>
+  );
 }
 
 interface PlanLine {

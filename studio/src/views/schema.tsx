@@ -5,22 +5,12 @@ import { changed, may, useData } from "../data";
 import { plural } from "../format";
 import { Editor } from "../parts/lazy";
 import { SchemaPicture } from "../parts/schemapicture";
-import { Badge, Button, Card, Empty, Problem, say, Shown, useAction } from "../parts/ui";
-import { base, target } from "../route";
-
-interface Planned {
-  supported: boolean;
-  step_count: number;
-  steps: Record<string, string>[];
-}
-
-function words(step: Record<string, string>): string {
-  const { kind, code, reason, mode, ...rest } = step;
-  return Object.values(rest).map(String).join(" ");
-}
+import { Button, Card, Empty, Problem, say, Shown, useAction } from "../parts/ui";
+import { StepList, type Planned } from "../parts/steps";
+import { at, base, branch, target } from "../route";
 
 export default function Schema() {
-  const source = useData((signal) => ask<{ schema_source: string }>("GET", `${base.value}/schema`, { signal }), [base.value]);
+  const source = useData((signal) => ask<{ schema_source: string }>("GET", `${base.value}/schema`, { query: target.value, signal }), [base.value, JSON.stringify(target.value)]);
   const tables = useData((signal) => ask<any>("GET", `${base.value}/snapshot`, { query: target.value, signal }), [base.value, JSON.stringify(target.value)]);
   const counts = Object.fromEntries((tables.data?.datasets ?? []).map((each: any) => [each.type_name, each.entity_count]));
   return (
@@ -38,20 +28,22 @@ function Edit({ source }: { source: string }) {
   const [loss, setLoss] = useState(false);
   const [planned, setPlanned] = useState<Planned | null>(null);
   const isChanged = text !== source;
+  const name = branch.value ?? "main";
+  const on = name === "main" ? "" : `?branch=${encodeURIComponent(name)}`;
   const [plan, isPlanning, planError] = useAction(async (allow: boolean) => {
     setPlanned(null);
-    setPlanned(await ask<Planned>("POST", `${base.value}/schema/plan`, { body: { schema_source: text, allow_data_loss: allow } }));
+    setPlanned(await ask<Planned>("POST", `${base.value}/schema/plan${on}`, { body: { schema_source: text, allow_data_loss: allow } }));
   });
   const [apply, isApplying, applyError] = useAction(async () => {
-    await ask("POST", `${base.value}/schema/apply`, { body: { schema_source: text, allow_data_loss: loss } });
-    say("The schema is applied");
+    await ask("POST", `${base.value}/schema/apply${on}`, { body: { schema_source: text, allow_data_loss: loss } });
+    say(`The schema of ${name} is applied`);
     setPlanned(null);
     changed.value += 1;
   });
   const check = async (given: string) => {
     if (given === source) return [];
     try {
-      await ask("POST", `${base.value}/schema/plan`, { body: { schema_source: given } });
+      await ask("POST", `${base.value}/schema/plan${on}`, { body: { schema_source: given } });
     } catch (problem) {
       const told = (problem as ApiError).body?.library ?? {};
       if (typeof told.start === "number") {
@@ -61,14 +53,14 @@ function Edit({ source }: { source: string }) {
     }
     return [];
   };
-  const canApply = may("schema_apply");
+  const canApply = may("schema_apply") && branch.value !== null;
   return (
-    <Card title="Source" actions={isChanged ? <Button kind="quiet" onClick={() => { setText(source); setTurn(turn + 1); setPlanned(null); }}>Undo all</Button> : undefined}>
+    <Card title={`Source on ${at.value ? "this commit" : name}`} actions={isChanged ? <Button kind="quiet" onClick={() => { setText(source); setTurn(turn + 1); setPlanned(null); }}>Undo all</Button> : undefined}>
       <Editor text={text} turn={turn} kind="pg" label="Schema" change={(given: string) => { setText(given); setPlanned(null); }} check={check} readOnly={!canApply} />
       {canApply && (
         <div class="actions wrap">
           <Button kind={planned ? "plain" : "main"} busy={isPlanning} disabled={!isChanged} onClick={() => void plan(loss)}>See what would happen</Button>
-          <label class="check"><input type="checkbox" checked={loss} onChange={(event) => { setLoss(event.currentTarget.checked); if (planned) void plan(event.currentTarget.checked); }} /> data may be lost for good</label>
+          <label class="check"><input type="checkbox" checked={loss} onChange={(event) => { setLoss(event.currentTarget.checked); if (planned) void plan(event.currentTarget.checked); }} /> allow steps that lose data for good</label>
         </div>
       )}
       {planError && <div class="wrap"><Problem error={planError} /></div>}
@@ -79,16 +71,9 @@ function Edit({ source }: { source: string }) {
           ) : (
             <>
               <p><b>{plural(planned.step_count, "step")}</b>{planned.supported ? "" : "; some of them can not be done"}</p>
-              <ul class="plain-list steps">
-                {planned.steps.map((step) => (
-                  <li>
-                    <span><Badge kind={step.kind === "unsupported_change" ? "bad" : step.kind.startsWith("drop") || step.kind.startsWith("remove") ? "warn" : "good"}>{step.kind === "unsupported_change" ? "refused" : step.kind.replaceAll("_", " ")}</Badge> {words(step)} {step.mode === "soft" && <span class="dim">(history keeps it)</span>}</span>
-                    <span class="dim">{step.reason ?? ""} {step.code && <code>{step.code}</code>}</span>
-                  </li>
-                ))}
-              </ul>
+              <StepList steps={planned.steps} />
               {applyError && <Problem error={applyError} />}
-              <Button kind="main" busy={isApplying} disabled={!planned.supported} onClick={() => void apply()}>Apply the schema</Button>
+              <Button kind="main" busy={isApplying} disabled={!planned.supported} onClick={() => void apply()}>Apply the schema to {name}</Button>
             </>
           )}
         </div>

@@ -129,7 +129,7 @@ export default function Search() {
       </Card>
       {!all.length && <Problem error="No type of this graph has a text to search in." />}
       {words && (
-        <Card title={<>Found <span class="dim">for “<bdi>{short(words, 60)}</bdi>”</span></>} actions={queries.length ? <Link to={address("query", { text: queries[0][1] })}>Show as a query</Link> : undefined}>
+        <Card title={<>Found <span class="dim">for “<bdi>{short(words, 60)}</bdi>”</span></>} actions={queries.length === 1 ? <Link to={address("query", { text: queries[0][1] })}>Show as a query</Link> : queries.length ? <span class="actions">Show as a query: {queries.map(([type, query]) => <Link to={address("query", { text: query })} aria-label={`Show as a query: ${type.name}`}>{type.name}</Link>)}</span> : undefined}>
           <Shown of={found as any}>
             {(hits: Hit[] | null) =>
               hits?.length ? (

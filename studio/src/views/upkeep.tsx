@@ -1,10 +1,28 @@
 // Storage: how large everything is, what optimize and cleanup would gain, what was recovered, and what one may do.
 import { useState } from "preact/hooks";
-import { ask } from "../api";
+import { ask, type Permissions } from "../api";
 import { changed, may, permissions, useData } from "../data";
 import { ago, bytes, number, plural } from "../format";
 import { Badge, Button, Card, Empty, Field, Problem, say, Shown, TypeName, useAction } from "../parts/ui";
 import { base, branch } from "../route";
+
+/** How many indexes of a table are still to be built; one of an empty table is not. */
+export function wantingIndexes(table: { rows: number; pending_indexes: unknown[]; stale_indexes: unknown[] }): number {
+  return table.rows ? table.pending_indexes.length + table.stale_indexes.length : 0;
+}
+
+const ACTIONS: Record<string, string> = {
+  read: "Read",
+  export: "Export",
+  change: "Change data",
+  change_new_branch: "Change data on a new branch",
+  invoke_query: "Run stored queries",
+  branch_create: "Make branches",
+  branch_delete: "Delete this branch",
+  branch_merge: "Merge into main",
+  schema_apply: "Change the schema of main",
+  admin: "Tend the storage",
+};
 
 export default function Upkeep() {
   const on = branch.value ?? "main";
@@ -22,7 +40,7 @@ export default function Upkeep() {
                 <tbody>
                   {told.tables.map((table: any) => {
                     const [kind, name] = table.type_key.split(":");
-                    const wanting = table.pending_indexes.length + table.stale_indexes.length;
+                    const wanting = wantingIndexes(table);
                     return (
                       <tr key={table.type_key}>
                         <td>{kind === "node" ? <TypeName name={name} /> : name}</td>
@@ -50,21 +68,47 @@ export default function Upkeep() {
               told.recoveries.length ? (
                 <ul class="plain-list">{told.recoveries.slice(-8).reverse().map((each: any) => <li><span>{each.recovery_kind === "RolledForward" ? "finished" : "undone"}: {each.writer_kind} on {each.branch}</span><span class="dim">{ago(each.created_at)}</span></li>)}</ul>
               ) : (
-                <Empty title="No writer has died">{told.waiting ? plural(told.waiting, "operation waits", "operations wait") : "Nothing had to be recovered."}</Empty>
+                <Empty title="Nothing to recover">{told.waiting ? plural(told.waiting, "operation waits", "operations wait") : "No writer has died halfway."}</Empty>
               )
             }
           </Shown>
         </Card>
-        <Card title="What you may do">
-          {permissions.value ? (
-            <ul class="plain-list">
-              {Object.entries(permissions.value.may).map(([action, allowed]) => <li><span>{action.replaceAll("_", " ")}</span>{allowed ? <Badge kind="good">yes</Badge> : <Badge>no</Badge>}</li>)}
-            </ul>
-          ) : null}
-          <p class="dim">As {permissions.value?.actor_id ?? "anybody"}, on {permissions.value?.branch}.</p>
-        </Card>
+        <Rights on={on} />
       </div>
     </>
+  );
+}
+
+/** Who may do what, and which rule forbids it: oneself, or another actor for who tends the graph. */
+function Rights({ on }: { on: string }) {
+  const own = permissions.value?.actor_id ?? null;
+  const [given, setGiven] = useState("");
+  const [actor, setActor] = useState<string | null>(null);
+  const found = useData((signal) => ask<Permissions>("GET", `${base.value}/permissions`, { query: { branch: on, actor }, signal }), [base.value, on, actor]);
+  return (
+    <Card title="Who may do what">
+      {may("admin") && (
+        <form class="row-fields" onSubmit={(event) => { event.preventDefault(); setActor(given.trim() || null); }}>
+          <label class="grow"><span class="visually-hidden">Actor</span><input class="wide" placeholder={own ?? "an actor"} value={given} onInput={(event) => setGiven(event.currentTarget.value)} /></label>
+          <Button type="submit">Ask</Button>
+        </form>
+      )}
+      <Shown of={found}>
+        {(told) => (
+          <>
+            <p class="dim rights-of">{told.actor_id ? <><b><bdi>{told.actor_id}</bdi></b>{told.actor_id === own ? " (you)" : ""}</> : "Anybody"} on {told.branch}</p>
+            <ul class="plain-list">
+              {Object.keys(ACTIONS).filter((action) => action in told.may).map((action) => (
+                <li key={action}>
+                  <span>{ACTIONS[action]}{told.why_not[action] && <span class="dim reason">{told.why_not[action]}</span>}</span>
+                  {told.may[action] ? <Badge kind="good">yes</Badge> : <Badge>no</Badge>}
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+      </Shown>
+    </Card>
   );
 }
 

@@ -112,16 +112,16 @@ def merged_fact(name: Any, base: Any, ours: Any, theirs: Any) -> Any:
 
 
 def _types(base: Any, ours: Any, theirs: Any) -> Any:
-    """Both have changed the type: values that either has added to an enum are added, null that either allows is allowed."""
-    if not kind_of(ours) == kind_of(theirs) == kind_of(base):
-        return CLASH
+    """Both have changed the type: one what it holds, the other whether it may be null; enums are merged value by value."""
+    kind = merged_fact("kind", kind_of(base), kind_of(ours), kind_of(theirs))
     nullable = merged_fact("nullable", base.nullable, ours.nullable, theirs.nullable)
     enum = merged_fact("enum", base.enum, ours.enum, theirs.enum)
-    if enum is CLASH:
-        if None in (base.enum, ours.enum, theirs.enum) or not set(base.enum) <= set(ours.enum) & set(theirs.enum):
-            return CLASH
-        enum = tuple(sorted({*ours.enum, *theirs.enum}))
-    return replace(base, enum=enum, nullable=nullable)
+    if enum is CLASH and None not in (base.enum, ours.enum, theirs.enum):
+        was, mine, other = set(base.enum), set(ours.enum), set(theirs.enum)
+        enum = tuple(sorted((mine & other) | (mine - was) | (other - was))) or CLASH
+    if CLASH in (kind, enum):
+        return CLASH
+    return replace(kind, enum=enum, nullable=nullable)
 
 
 def kind_of(kind: Any) -> Any:

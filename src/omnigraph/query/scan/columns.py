@@ -34,6 +34,7 @@ from omnigraph.query.scan.entities import Entities
 from omnigraph.query.shape.evaluate import satisfied
 from omnigraph.query.traverse.domain import TableIds
 from omnigraph.values.columns import arrow_type
+from omnigraph.values.widening import converted
 
 #: Milliseconds to read one value of a column, measured on short texts.
 _PER_VALUE = 0.00008
@@ -128,9 +129,13 @@ def named_columns(
     named: dict[str, Values] = {}
     for name in columns:
         stored = entities.stored[name]
-        named[column_name(variable, name)] = (
-            pa.nulls(batch.num_rows, arrow_type(entities.kind(name))) if stored is None else batch[stored]
-        )
+        if stored is None:
+            values = pa.nulls(batch.num_rows, arrow_type(entities.kind(name)))
+        else:
+            values = batch[stored]
+        if name in entities.retyped:
+            values = converted(values, entities.retyped[name])
+        named[column_name(variable, name)] = values
     return named
 
 
@@ -174,7 +179,11 @@ def _is_plain(expr: Expr) -> bool:
 
 def _is_small(entities: Entities, name: str) -> bool:
     kind = entities.kind(name)
-    return entities.stored[name] is not None and not (kind.is_list or kind.is_vector or kind.is_blob)
+    return (
+        entities.stored[name] is not None
+        and name not in entities.retyped
+        and not (kind.is_list or kind.is_vector or kind.is_blob)
+    )
 
 
 def _stored(entities: Entities, name: str) -> str:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 from weakref import WeakKeyDictionary
+
+import pyarrow as pa
 
 from omnigraph.commit.model import TableEntry
 from omnigraph.language.query.ir import STRING
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.types import PropType
 from omnigraph.storage.tables.table import Table
-from omnigraph.values.columns import PROPERTY_ID
+from omnigraph.values.columns import PROPERTY_ID, arrow_type
+from omnigraph.values.widening import convertible
 
 #: What every table has besides the properties of its type.
 _FIXED = ("id", "src", "dst")
 
 
 #: What `stored_columns` said about the open tables: they never move, and a schema is replaced as a whole.
-_STORED: WeakKeyDictionary[Table, tuple[NodeType | EdgeType, Mapping[str, str | None]]] = WeakKeyDictionary()
+_STORED: WeakKeyDictionary[Table, tuple[NodeType | EdgeType, Mapping[str, str | None], Mapping[str, pa.DataType]]] = (
+    WeakKeyDictionary()
+)
 
 
 class View(Protocol):
@@ -41,6 +46,8 @@ class Entities:
     entry: TableEntry
     table: Table
     stored: Mapping[str, str | None]
+    #: The properties that lie there in another type than today's, which an older snapshot may have: the type they are read as.
+    retyped: Mapping[str, pa.DataType] = field(default_factory=dict)
 
     def kind(self, name: str) -> PropType:
         """The type of a property or of an implicit column."""
@@ -66,8 +73,9 @@ def _open(view: View, entity: NodeType | EdgeType) -> Entities:
     table = view.open(entity.type_key)
     known = _STORED.get(table)
     if known is None or known[0] is not entity:
-        known = _STORED[table] = (entity, stored_columns(entity, table))
-    return Entities(entity, view.entry(entity.type_key), table, known[1])
+        stored = stored_columns(entity, table)
+        known = _STORED[table] = (entity, stored, retyped_columns(entity, table, stored))
+    return Entities(entity, view.entry(entity.type_key), table, known[1], known[2])
 
 
 def stored_columns(entity: NodeType | EdgeType, table: Table) -> dict[str, str | None]:
@@ -78,3 +86,18 @@ def stored_columns(entity: NodeType | EdgeType, table: Table) -> dict[str, str |
     for declared in entity.properties.values():
         names[declared.name] = by_id.get(str(declared.id).encode())
     return names
+
+
+def retyped_columns(
+    entity: NodeType | EdgeType, table: Table, stored: Mapping[str, str | None]
+) -> dict[str, pa.DataType]:
+    """The properties that a table holds in a type that was widened since, or narrowed back, with the type of today."""
+    found: dict[str, pa.DataType] = {}
+    for name, declared in entity.properties.items():
+        column = stored[name]
+        if column is None or declared.type.is_blob or declared.type.is_vector:
+            continue
+        kind, wanted = table.schema.field(column).type, arrow_type(declared.type)
+        if str(kind) != str(wanted) and convertible(kind, wanted):
+            found[name] = wanted
+    return found

@@ -99,6 +99,9 @@ def _balanced(conditions: list[Filter], join: Callable[[Filter, Filter], pc.Expr
 
 
 def _condition(predicate: Predicate, entities: Entities, run: Run) -> Filter | None:
+    if entities.retyped and any(column.property in entities.retyped for column in columns_of(predicate)):
+        # The table holds values of another type; they are compared when they are read.
+        return None
     match predicate:
         case TypedValue():
             return None if predicate.value is True else NEVER

@@ -81,12 +81,12 @@ def _tags(call: Call) -> Answer:
 
 def _tag(call: Call) -> Answer:
     body: models.TagBody = call.body
-    commit = call.graph.tag(body.name, body.commit or MAIN, actor=call.actor)
+    commit = call.graph.tag(body.name, body.commit or MAIN, actor=call.actor, idempotency_key=call.idempotency_key)
     return call.json({"name": body.name, "graph_commit_id": commit, "actor_id": call.actor})
 
 
 def _delete_tag(call: Call) -> Answer:
-    call.graph.delete_tag(call.path["tag"], actor=call.actor)
+    call.graph.delete_tag(call.path["tag"], actor=call.actor, idempotency_key=call.idempotency_key)
     return call.json({"name": call.path["tag"], "actor_id": call.actor})
 
 
@@ -218,7 +218,6 @@ OPERATIONS = [
         answers=models.Tagged,
         statuses=WRITE_STATUSES,
         writes=True,
-        keeps_receipt=True,
     ),
     Operation(
         "delete_tag",
@@ -230,7 +229,6 @@ OPERATIONS = [
         answers=models.TagDeleted,
         statuses=WRITE_STATUSES,
         writes=True,
-        keeps_receipt=True,
     ),
     Operation(
         "rebase_branch",

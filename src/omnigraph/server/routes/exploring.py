@@ -26,7 +26,7 @@ from omnigraph.server.access import (
     ReadOnly,
 )
 from omnigraph.server.models import BranchParameters
-from omnigraph.server.operation import Answer, Call, Operation, no_needs
+from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.beyond import compared_needs
 from omnigraph.server.routes.reads import read_nothing, snapshot_of
 from omnigraph.server.routes.sources import named, refuse_both
@@ -36,7 +36,7 @@ _NEW = "load/new"
 
 
 def _catalog(call: Call) -> Answer:
-    catalog = call.graph.contract().catalog
+    catalog = call.graph.contract(named(call.parameters.branch)).catalog
     types = [*map(_type, catalog.nodes.values()), *map(_type, catalog.edges.values())]
     functions = [
         {"name": function.name, "usage": function.usage(), "help": function.help} for function in FUNCTIONS.values()
@@ -72,9 +72,19 @@ def _property(declared: Property) -> dict[str, Any]:
     }
 
 
+def _catalog_needs(call: Call) -> Iterable[Need]:
+    branch = call.parameters.branch
+    return read_nothing(call) if branch is None else [Need(READ, branch)]
+
+
+def _lint_needs(call: Call) -> Iterable[Need]:
+    branch = call.body.branch
+    return read_nothing(call) if branch is None else [Need(READ, branch)]
+
+
 def _lint(call: Call) -> Answer:
     body: models.LintBody = call.body
-    report = lint_queries(body.query, call.graph.contract().catalog)
+    report = lint_queries(body.query, call.graph.contract(named(body.branch)).catalog)
     told = report.to_dict()
     found = [_diagnostic(finding) for finding in report.all_findings()]
     return call.json({"status": told["status"], "results": told["results"], "diagnostics": found})
@@ -129,8 +139,16 @@ def _compare(call: Call) -> Answer:
     return call.json(found.to_dict())
 
 
+def _permission_needs(call: Call) -> Iterable[Need]:
+    """Everybody may ask about themselves; about others, who administers the graph."""
+    asked: models.PermissionParameters = call.parameters
+    return [] if asked.actor in (None, call.actor) else [Need(ADMIN)]
+
+
 def _permissions(call: Call) -> Answer:
-    branch = named(call.parameters.branch)
+    asked: models.PermissionParameters = call.parameters
+    actor = call.actor if asked.actor is None else asked.actor
+    branch = named(asked.branch)
     needs = {
         READ: Need(READ, branch),
         EXPORT: Need(EXPORT, branch),
@@ -141,26 +159,29 @@ def _permissions(call: Call) -> Answer:
         SCHEMA_APPLY: Need(SCHEMA_APPLY, None, MAIN),
         ADMIN: Need(ADMIN),
     }
-    may = {action: _is_allowed(call, need) for action, need in needs.items()}
+    refused = {action: _refusal(call, actor, need) for action, need in needs.items()}
     # A policy may let somebody write and merge drafts only, whatever branch is looked at.
     others = [name for name in call.graph.branches() if name != MAIN]
-    may[BRANCH_MERGE] = any(_is_allowed(call, Need(BRANCH_MERGE, name, MAIN)) for name in (*others, _NEW))
-    may["change_new_branch"] = may[BRANCH_CREATE] and _is_allowed(call, Need(CHANGE, _NEW))
+    merges = [_refusal(call, actor, Need(BRANCH_MERGE, name, MAIN)) for name in (*others, _NEW)]
+    refused[BRANCH_MERGE] = None if None in merges else merges[0]
+    refused["change_new_branch"] = refused[BRANCH_CREATE] or _refusal(call, actor, Need(CHANGE, _NEW))
     shape = {
-        "actor_id": call.actor,
+        "actor_id": actor,
         "read_only": isinstance(call.access, ReadOnly),
         "branch": branch,
-        "may": may,
+        "may": {action: reason is None for action, reason in refused.items()},
+        "why_not": {action: reason for action, reason in refused.items() if reason is not None},
     }
     return call.json(shape)
 
 
-def _is_allowed(call: Call, need: Need) -> bool:
+def _refusal(call: Call, actor: str | None, need: Need) -> str | None:
+    """Why an actor may not do this, in one line; None when they may."""
     try:
-        call.check(need)
-    except Denied:
-        return False
-    return True
+        call.access.check(actor, need)
+    except Denied as denied:
+        return denied.message
+    return None
 
 
 OPERATIONS = [
@@ -168,20 +189,23 @@ OPERATIONS = [
         "catalog",
         "GET",
         "/catalog",
-        "The accepted schema as data, and the words of the query language.",
+        "The schema of a branch as data, and the words of the query language.",
         _catalog,
-        read_nothing,
+        _catalog_needs,
+        parameters=BranchParameters,
         answers=models.CatalogAnswer,
+        statuses=(404,),
     ),
     Operation(
         "lint",
         "POST",
         "/lint",
-        "Check a text of queries against the schema.",
+        "Check a text of queries against the schema of a branch.",
         _lint,
-        read_nothing,
+        _lint_needs,
         body=models.LintBody,
         answers=models.LintAnswer,
+        statuses=(404,),
     ),
     Operation(
         "neighbours",
@@ -220,10 +244,10 @@ OPERATIONS = [
         "permissions",
         "GET",
         "/permissions",
-        "Who asks, and what they may do on a branch.",
+        "What an actor may do on a branch, and why not: who asks, or another one for who administers the graph.",
         _permissions,
-        no_needs,
-        parameters=BranchParameters,
+        _permission_needs,
+        parameters=models.PermissionParameters,
         answers=models.Permissions,
     ),
 ]

@@ -24,6 +24,10 @@ def operations(state: ServerState) -> list[Operation]:
     def show(call: Call) -> Answer:
         return call.json(find(call))
 
+    def cancel(call: Call) -> Answer:
+        assert call.served is not None
+        return call.json(state.jobs.cancel(call.served.graph_id, call.path["job_id"], call.actor))
+
     def follow(call: Call) -> Follow:
         find(call)
         shown: list[dict[str, Any]] = []
@@ -44,6 +48,16 @@ def operations(state: ServerState) -> list[Operation]:
             "/jobs/{job_id}",
             "How far a job is.",
             show,
+            no_needs,
+            answers=models.JobAnswer,
+            statuses=(404,),
+        ),
+        Operation(
+            "cancel_job",
+            "DELETE",
+            "/jobs/{job_id}",
+            "Stop a job at its next step; a load that stops has written nothing.",
+            cancel,
             no_needs,
             answers=models.JobAnswer,
             statuses=(404,),

@@ -34,20 +34,37 @@ def _recoveries(call: Call) -> Answer:
 def _ensure_indices(call: Call) -> Answer:
     body: models.IndexBody = call.body
     report = call.graph.ensure_indices(
-        named(body.branch), types=body.types, actor=call.actor, message=body.message, dry_run=body.dry_run
+        named(body.branch),
+        types=body.types,
+        actor=call.actor,
+        message=body.message,
+        dry_run=body.dry_run,
+        idempotency_key=call.idempotency_key,
     )
     return call.json({"dry_run": body.dry_run, "report": report.to_dict()}, told_report(report))
 
 
 def _optimize(call: Call) -> Answer:
     body: models.UpkeepBody = call.body
-    report = call.graph.optimize(named(body.branch), actor=call.actor, message=body.message, dry_run=body.dry_run)
+    report = call.graph.optimize(
+        named(body.branch),
+        actor=call.actor,
+        message=body.message,
+        dry_run=body.dry_run,
+        idempotency_key=call.idempotency_key,
+    )
     return call.json({"dry_run": body.dry_run, "report": report.to_dict()}, told_report(report))
 
 
 def _cleanup(call: Call) -> Answer:
     body: models.CleanupBody = call.body
-    report = call.graph.cleanup(keep=body.keep, older_than=body.older_than, dry_run=body.dry_run, actor=call.actor)
+    report = call.graph.cleanup(
+        keep=body.keep,
+        older_than=body.older_than,
+        dry_run=body.dry_run,
+        actor=call.actor,
+        idempotency_key=call.idempotency_key,
+    )
     return call.json({"dry_run": body.dry_run, "report": report.to_dict()}, told_report(report))
 
 
@@ -57,7 +74,8 @@ def _config(call: Call) -> Answer:
 
 def _set_config(call: Call) -> Answer:
     body: models.ConfigBody = call.body
-    return call.json({"config": call.graph.set_config(body.name, body.value, actor=call.actor), "actor_id": call.actor})
+    config = call.graph.set_config(body.name, body.value, actor=call.actor, idempotency_key=call.idempotency_key)
+    return call.json({"config": config, "actor_id": call.actor})
 
 
 OPERATIONS = [
@@ -92,7 +110,6 @@ OPERATIONS = [
         answers=models.ConfigSet,
         statuses=WRITE_STATUSES,
         writes=True,
-        keeps_receipt=True,
     ),
     Operation(
         "recoveries",

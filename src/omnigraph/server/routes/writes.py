@@ -116,7 +116,7 @@ def _create_needs(call: Call) -> Iterable[Need]:
 
 def _create_branch(call: Call) -> Answer:
     base = named(call.body.base)
-    call.graph.create_branch(call.body.name, base, actor=call.actor)
+    call.graph.create_branch(call.body.name, base, actor=call.actor, idempotency_key=call.idempotency_key)
     return call.json({"uri": call.graph.uri, "from": base, "name": call.body.name, "actor_id": call.actor})
 
 
@@ -126,7 +126,7 @@ def _delete_needs(call: Call) -> Iterable[Need]:
 
 def _delete_branch(call: Call) -> Answer:
     name = call.path["branch"]
-    call.graph.delete_branch(name, actor=call.actor)
+    call.graph.delete_branch(name, actor=call.actor, idempotency_key=call.idempotency_key)
     return call.json({"uri": call.graph.uri, "name": name, "actor_id": call.actor})
 
 
@@ -183,6 +183,7 @@ def _apply_schema(call: Call) -> Answer:
         allow_data_loss=bool(body.allow_data_loss),
         actor=call.actor,
         message=body.message,
+        idempotency_key=call.idempotency_key,
     )
     call.committed = applied.applied
     library = None if applied.commit is None else applied.commit.to_dict()
@@ -242,7 +243,6 @@ OPERATIONS = [
         answers=models.SchemaApplied,
         statuses=WRITE_STATUSES,
         writes=True,
-        keeps_receipt=True,
     ),
     Operation(
         "create_branch",
@@ -255,7 +255,6 @@ OPERATIONS = [
         answers=models.BranchCreated,
         statuses=WRITE_STATUSES,
         writes=True,
-        keeps_receipt=True,
     ),
     Operation(
         "delete_branch",
@@ -267,7 +266,6 @@ OPERATIONS = [
         answers=models.BranchDeleted,
         statuses=WRITE_STATUSES,
         writes=True,
-        keeps_receipt=True,
     ),
     Operation(
         "merge_branches",

@@ -1,133 +1,145 @@
 """Other columns for a table, staged as one transaction. What is kept is never written again.
 
-Adding columns of nulls, dropping, renaming and allowing null only change the schema. A column that is new and filled is
-written beside the others. Lance takes no filled column in one transaction with a newly allowed null, or with a rename to
-a name that another column has now; then, and only then, the table is rewritten, and loses its indexes.
+Adding columns of nulls, dropping, renaming and changing whether null is allowed only change the schema. A column whose values are
+made (filled, widened, computed) is written beside the others and takes the place of the one that it is made from; the indexes of
+that one go, all others stay. Lance changes neither the nullability nor, to a name that another column has now, the name of a kept
+column in such a transaction: then that column is written beside the others too. A blob can not be, so the table is rewritten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import pyarrow as pa
-from lance import LanceOperation, Transaction
+import pyarrow.compute as pc
+from lance import LanceDataset, LanceOperation, Transaction
+from lance.fragment import FragmentMetadata
 from lance.schema import LanceSchema
 
 from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.lance_fields import (
+    StoredField,
+    largest_id,
+    new_field,
+    schema_of,
+    stored_fields,
+)
 from omnigraph.storage.tables.staged import Staged, stage_overwrite
 from omnigraph.storage.tables.table import Table
 
-if TYPE_CHECKING:
-    from lance.lance.schema import LanceField
+#: How many rows are in memory at a time while a column is made.
+BATCH_ROWS = 8192
 
 
-_NAME, _ID, _PARENT, _NULLABLE = b"\x12", b"\x18", b"\x20", b"\x30"
-_NO_PARENT = -1
+class Values(Protocol):
+    """Makes the values of a column from stored ones, batch by batch. It can be pickled."""
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The stored columns that it needs."""
+        ...
 
-@dataclass(frozen=True)
-class StoredField:
-    """One top-level field of a table: its messages, its own before those of its children."""
-
-    messages: tuple[bytes, ...]
-
-    def renamed(self, name: str) -> StoredField:
-        """The same column under another name."""
-        encoded = name.encode()
-        return self._with(_NAME + _varint(len(encoded)) + encoded)
-
-    def made_nullable(self) -> StoredField:
-        """The same column, which may hold null from now on."""
-        return self._with(_NULLABLE + _varint(1))
-
-    def _with(self, change: bytes) -> StoredField:
-        return StoredField((self.messages[0] + change, *self.messages[1:]))
-
-
-def stored_fields(schema: LanceSchema) -> dict[str, StoredField]:
-    """The top-level fields of a table by name."""
-    messages = iter(_pickled(schema)[1])
-    return {
-        field.name(): StoredField(tuple(next(messages) for _ in _with_children(field, _NO_PARENT)))
-        for field in schema.fields()
-    }
-
-
-def new_field(field: pa.Field, first_id: int) -> StoredField:
-    """A field the table does not have yet; it takes ids from `first_id` on, one for itself and one for each child."""
-    schema = LanceSchema.from_pyarrow(pa.schema([field]))
-    places = list(_with_children(schema.fields()[0], _NO_PARENT))
-    ids = {old: first_id + position for position, (old, _) in enumerate(places)} | {_NO_PARENT: _NO_PARENT}
-    return StoredField(
-        tuple(
-            message + _ID + _varint(ids[old]) + _PARENT + _varint(ids[parent])
-            for message, (old, parent) in zip(_pickled(schema)[1], places, strict=True)
-        )
-    )
-
-
-def schema_of(fields: Sequence[StoredField], like: LanceSchema) -> LanceSchema:
-    """A schema of these fields, in this order, with the metadata of another one."""
-    metadata, _ = _pickled(like)
-    return LanceSchema._from_protos(metadata, *(message for field in fields for message in field.messages))
-
-
-def largest_id(schema: LanceSchema) -> int:
-    """The largest field id in a schema, children counted."""
-    return max(own for field in schema.fields() for own, _ in _with_children(field, _NO_PARENT))
-
-
-def _pickled(schema: LanceSchema) -> tuple[str, list[bytes]]:
-    """The metadata and the messages of a schema."""
-    reduced = schema.__reduce__()
-    assert isinstance(reduced, tuple), "a schema is pickled as a function and its arguments"
-    metadata, *messages = reduced[1]
-    return metadata, messages
-
-
-def _with_children(field: LanceField, parent: int) -> Iterator[tuple[int, int]]:
-    """The id and the parent's id of a field and of all below it, in the order of their messages."""
-    yield field.id(), parent
-    for child in field.children():
-        yield from _with_children(child, field.id())
-
-
-def _varint(number: int) -> bytes:
-    # Protobuf writes a negative number as if it had 64 bits.
-    rest, encoded = number & (1 << 64) - 1, bytearray()
-    while rest > 127:
-        encoded.append(rest & 127 | 128)
-        rest >>= 7
-    return bytes([*encoded, rest])
+    def __call__(self, batch: pa.RecordBatch) -> pa.Array:
+        """One value for each row."""
+        ...
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column as it is to be. `stored`: what it is called now, None for a new one, whose rows get `fill` or null."""
+    """A column as it is to be. `stored`: what it is called now, None for a new one. `values`: makes what is not there.
+
+    A row without a stored value gets what `values` makes of it; one that has none of either gets `fill`, or null. `cast` turns
+    stored values of another type into those of the field.
+    """
 
     field: pa.Field
     stored: str | None = None
     fill: pa.Scalar | None = None
+    values: Values | None = None
+    cast: Callable[[pa.Array, pa.DataType], pa.Array] | None = None
+
+    @property
+    def made(self) -> bool:
+        """Whether its values are not just those of the stored column, or nulls."""
+        return self.fill is not None or self.values is not None or self.cast is not None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The stored columns that its values are made from."""
+        own = () if self.stored is None else (self.stored,)
+        return (*own, *(() if self.values is None else self.values.reads))
 
 
-def stage_columns(table: Table, columns: Sequence[Column]) -> Staged:
-    """The table with exactly these columns, in this order."""
-    filled = [column for column in columns if column.fill is not None]
-    if not filled or not table.fragment_count:
+def values_of(column: Column, batch: pa.RecordBatch) -> pa.Array:
+    """The values of a column for a batch of stored rows that has all that it reads."""
+    kind = column.field.type
+    found: pa.Array | None = None
+    if column.stored is not None:
+        found = batch.column(column.stored)
+        found = found if column.cast is None else column.cast(found, kind)
+    if column.values is not None and (found is None or found.null_count):
+        made = column.values(batch)
+        found = made if found is None else pc.coalesce(found, made)
+    if column.fill is not None:
+        found = pa.repeat(column.fill, batch.num_rows) if found is None else pc.fill_null(found, column.fill)
+    if found is not None:
+        return found
+    # Arrow makes no nulls of an extension type; what is written takes plain ones for blobs.
+    return pa.nulls(batch.num_rows) if isinstance(kind, pa.BaseExtensionType) else pa.nulls(batch.num_rows, kind)
+
+
+def reads_of(columns: Sequence[Column]) -> list[str]:
+    """The stored columns that some columns are made from; at least the id, which tells how many rows there are."""
+    return list(dict.fromkeys(name for column in columns for name in column.reads)) or ["id"]
+
+
+#: Writes made columns beside the others for every fragment of a table, under the names given.
+Beside = Callable[[Table, Sequence[Column], Sequence[str]], tuple[list[FragmentMetadata], LanceSchema]]
+
+
+def stage_columns(table: Table, columns: Sequence[Column], beside: Beside | None = None) -> Staged:
+    """The table with exactly these columns, in this order. `beside`: writes columns in another way than here, one by one."""
+    columns = [_needed(table, column) for column in columns]
+    if not any(column.made for column in columns) or not table.fragment_count:
         return _project(table, columns)
-    if any(_newly_nullable(table, column) or _takes_a_name(table, column) for column in columns):
+    columns = [_copied(column) if _has_to_move(table, column) else column for column in columns]
+    if any(column.made and isinstance(column.field.type, pa.BaseExtensionType) for column in columns):
         return _rewrite(table, columns)
-    return _write_beside(table, columns, filled)
+    return _write_beside(table, columns, beside or write_beside)
 
 
-def _newly_nullable(table: Table, column: Column) -> bool:
-    return column.stored is not None and column.field.nullable and not table.schema.field(column.stored).nullable
+def _needed(table: Table, column: Column) -> Column:
+    """A column that is not made after all, where no row is without a value."""
+    if column.stored is None or column.cast is not None or (column.fill is None and column.values is None):
+        return column
+    if not table.schema.field(column.stored).nullable or not table.count_rows(f"`{column.stored}` is null"):
+        return Column(column.field, column.stored)
+    return column
+
+
+def _has_to_move(table: Table, column: Column) -> bool:
+    if column.stored is None or column.made:
+        return False
+    return _nullability_changes(table, column) or _takes_a_name(table, column)
+
+
+def _nullability_changes(table: Table, column: Column) -> bool:
+    return column.stored is not None and column.field.nullable != table.schema.field(column.stored).nullable
 
 
 def _takes_a_name(table: Table, column: Column) -> bool:
     return column.stored not in (None, column.field.name) and column.field.name in table.schema.names
+
+
+def _as_it_is(values: pa.Array, _: pa.DataType) -> pa.Array:
+    return values
+
+
+def _copied(column: Column) -> Column:
+    """A kept column as one that is written again."""
+    return replace(column, cast=_as_it_is)
 
 
 def _project(table: Table, columns: Sequence[Column]) -> Staged:
@@ -136,7 +148,7 @@ def _project(table: Table, columns: Sequence[Column]) -> Staged:
     stored, free = stored_fields(dataset.lance_schema), dataset.max_field_id + 1
     fields: list[StoredField] = []
     for column in columns:
-        if column.stored is None:
+        if column.stored is None or column.cast is not None:
             fields.append(new_field(column.field, free))
             free += len(fields[-1].messages)
         else:
@@ -148,30 +160,22 @@ def _project(table: Table, columns: Sequence[Column]) -> Staged:
 def _kept(table: Table, field: StoredField, column: Column) -> StoredField:
     if column.field.name != column.stored:
         field = field.renamed(column.field.name)
-    return field.made_nullable() if _newly_nullable(table, column) else field
+    return field.made_nullable(column.field.nullable) if _nullability_changes(table, column) else field
 
 
-def _write_beside(table: Table, columns: Sequence[Column], filled: Sequence[Column]) -> Staged:
-    """New data files for the filled columns, one per fragment, under names that clash with none."""
-    interim = {id(column): f"__column_{number}" for number, column in enumerate(filled)}
-    schema = pa.schema([column.field.with_name(interim[id(column)]) for column in filled])
-
-    def values(batch: pa.RecordBatch) -> pa.RecordBatch:
-        repeated = [pa.repeat(column.fill, batch.num_rows) for column in filled]
-        return pa.RecordBatch.from_arrays(repeated, schema=schema)
-
-    fragments = []
-    with translated(str(table.location), "write new columns of"):
-        for fragment in table.dataset.get_fragments():
-            metadata, widened = fragment.merge_columns(values, columns=["id"])
-            fragments.append(metadata)
+def _write_beside(table: Table, columns: Sequence[Column], beside: Beside) -> Staged:
+    """New data files for the made columns, one per fragment, under names that clash with none."""
+    made = [column for column in columns if column.made]
+    interim = [f"__column_{number}" for number in range(len(made))]
+    fragments, widened = beside(table, made, interim)
+    names = {id(column): name for column, name in zip(made, interim, strict=True)}
     stored, free = stored_fields(widened), largest_id(widened) + 1
     fields: list[StoredField] = []
     for column in columns:
-        if column.stored is not None:
+        if id(column) in names:
+            fields.append(stored[names[id(column)]].renamed(column.field.name))
+        elif column.stored is not None:
             fields.append(_kept(table, stored[column.stored], column))
-        elif id(column) in interim:
-            fields.append(stored[interim[id(column)]].renamed(column.field.name))
         else:
             fields.append(new_field(column.field, free))
             free += len(fields[-1].messages)
@@ -179,23 +183,32 @@ def _write_beside(table: Table, columns: Sequence[Column], filled: Sequence[Colu
     return Staged("columns", table.location, table.version, Transaction(table.version, operation))
 
 
+def write_beside(
+    table: Table, columns: Sequence[Column], names: Sequence[str], only: Sequence[int] | None = None
+) -> tuple[list[FragmentMetadata], LanceSchema]:
+    """Write columns for every fragment, or some, in batches; nothing is visible. Field ids are the same for every fragment."""
+    schema = pa.schema([column.field.with_name(name) for column, name in zip(columns, names, strict=True)])
+
+    def values(batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [values_of(column, batch).cast(column.field.type) for column in columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    fragments: list[FragmentMetadata] = []
+    dataset: LanceDataset = table.dataset
+    with translated(str(table.location), "write new columns of"):
+        for fragment in dataset.get_fragments():
+            if only is None or fragment.fragment_id in only:
+                metadata, widened = fragment.merge_columns(values, columns=reads_of(columns), batch_size=BATCH_ROWS)
+                fragments.append(metadata)
+    return fragments, widened
+
+
 def _rewrite(table: Table, columns: Sequence[Column]) -> Staged:
     schema = pa.schema([column.field for column in columns])
 
     def rows() -> Iterator[pa.RecordBatch]:
-        kept = [column.stored for column in columns if column.stored is not None]
-        for batch in table.scan(kept, blobs="values"):
-            arrays = [_values(column, batch) for column in columns]
+        for batch in table.scan(reads_of(columns), blobs="values"):
+            arrays = [values_of(column, batch) for column in columns]
             yield pa.RecordBatch.from_arrays(arrays, names=schema.names)
 
     return stage_overwrite(table, rows(), schema)
-
-
-def _values(column: Column, batch: pa.RecordBatch) -> pa.Array:
-    if column.stored is not None:
-        return batch.column(column.stored)
-    if column.fill is not None:
-        return pa.repeat(column.fill, batch.num_rows)
-    # Arrow makes no nulls of an extension type; what is written takes plain ones for blobs.
-    kind = column.field.type
-    return pa.nulls(batch.num_rows) if isinstance(kind, pa.BaseExtensionType) else pa.nulls(batch.num_rows, kind)

@@ -16,6 +16,7 @@ from omnigraph.errors import BadRequest
 from omnigraph.storage.objects import ONE_BY_ONE
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.row_places import Offsets, RowPlaces
 from omnigraph.storage.tables.table import Table
 
 
@@ -28,34 +29,32 @@ class Marks:
     rows: int
 
 
-def mark_deleted(table: Table, addresses: pa.Array | pa.ChunkedArray, requests: Executor = ONE_BY_ONE) -> Marks:
-    """Write deletion files for the rows at these addresses, without committing them."""
-    unique = np.unique(addresses.to_numpy()).astype(np.uint64)
-    fragment_ids = (unique >> np.uint64(32)).astype(np.int64)
-    offsets = (unique & np.uint64(0xFFFFFFFF)).astype(np.int64)
-    touched = np.unique(fragment_ids).tolist()
-    marked = requests.map(lambda id_: _mark(table, id_, offsets[fragment_ids == id_].tolist()), touched)
+def mark_deleted(table: Table, rows: RowPlaces | pa.Array | pa.ChunkedArray, requests: Executor = ONE_BY_ONE) -> Marks:
+    """Write deletion files for these rows, given by their places or addresses, without committing them."""
+    places = rows if isinstance(rows, RowPlaces) else RowPlaces.of(rows)
+    touched = list(places.fragments)
+    marked = requests.map(lambda id_: _mark(table, id_, places.fragments[id_].offsets()), touched)
     changed: list[FragmentMetadata] = []
     vanished: list[int] = []
-    rows = 0
+    count = 0
     for fragment_id, (before, after) in zip(touched, marked, strict=True):
         if after is None:
             vanished.append(fragment_id)
-            rows += before.num_rows
+            count += before.num_rows
         elif after.num_deletions > before.num_deletions:
             changed.append(after)
-            rows += before.num_rows - after.num_rows
-    return Marks(tuple(changed), tuple(vanished), rows)
+            count += before.num_rows - after.num_rows
+    return Marks(tuple(changed), tuple(vanished), count)
 
 
-def _mark(table: Table, fragment_id: int, offsets: list[int]) -> tuple[FragmentMetadata, FragmentMetadata | None]:
+def _mark(table: Table, fragment_id: int, offsets: Offsets) -> tuple[FragmentMetadata, FragmentMetadata | None]:
     """A fragment before and after its rows at these offsets are marked; None when no row is left."""
     fragment = table.dataset.get_fragment(fragment_id)
     if fragment is None:
         raise BadRequest(f"{table.location} has no fragment {fragment_id} at version {table.version}")
     before = fragment.metadata
     with translated(str(table.location), "mark deleted rows in"):
-        after = fragment.delete_rows(offsets)
+        after = fragment.delete_rows(offsets.tolist())
     return before, after
 
 

@@ -30,6 +30,7 @@ from omnigraph.storage.tables.incoming import Data, Incoming
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.lance_private import data_file_name
 from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.row_places import RowPlaces
 from omnigraph.storage.tables.table import ROW_ADDRESS, Filter, Table
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def stage_upsert(table: Table, data: Data, on: str = "id") -> Staged:
 def stage_replace(
     table: Table,
     data: Data,
-    matched_row_addresses: pa.Array | pa.ChunkedArray,
+    matched_row_addresses: RowPlaces | pa.Array | pa.ChunkedArray,
     requests: Executor = ONE_BY_ONE,
 ) -> Staged:
     """New rows, and deletion marks on the rows they replace, in one transaction."""
@@ -170,9 +171,9 @@ def write_rows(table: Table, data: Data) -> list[FragmentMetadata]:
 
 
 def stage_fragments(
-    table: Table, fragments: Sequence[FragmentMetadata], removed: pa.Array | pa.ChunkedArray | None = None
+    table: Table, fragments: Sequence[FragmentMetadata], removed: RowPlaces | pa.Array | pa.ChunkedArray | None = None
 ) -> Staged:
-    """Fragments written elsewhere against this table (mode "append"), and the addresses of rows they replace."""
+    """Fragments written elsewhere against this table (mode "append"), and the rows they replace."""
     _require_fields_of(table, fragments)
     if removed is not None:
         return _replacement(table, fragments, mark_deleted(table, removed))
@@ -197,7 +198,7 @@ def stage_delete(
     *,
     filter: Filter | None = None,
     ids: pa.Array | pa.ChunkedArray | None = None,
-    row_addresses: pa.Array | pa.ChunkedArray | None = None,
+    row_addresses: RowPlaces | pa.Array | pa.ChunkedArray | None = None,
 ) -> Staged:
     """Rows deleted: those that pass a filter, or have these ids, or lie at these addresses; give exactly one."""
     if filter is not None and ids is None and row_addresses is None:

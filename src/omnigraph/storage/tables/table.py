@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -45,6 +45,28 @@ _INDEX_KINDS = {
     "ZoneMap": "ZONEMAP",
     "BloomFilter": "BLOOMFILTER",
 }
+
+
+@dataclass(frozen=True)
+class FragmentGroup:
+    """Some fragments of a table, by their ids, and how many rows they have."""
+
+    ids: tuple[int, ...]
+    rows: int
+
+
+def grouped_fragments(fragments: Iterable[LanceFragment], rows: int) -> Iterator[FragmentGroup]:
+    """Fragments in their order, as many together as have about so many rows."""
+    ids: list[int] = []
+    counted = 0
+    for fragment in fragments:
+        ids.append(fragment.fragment_id)
+        counted += fragment.count_rows()
+        if counted >= rows:
+            yield FragmentGroup(tuple(ids), counted)
+            ids, counted = [], 0
+    if ids:
+        yield FragmentGroup(tuple(ids), counted)
 
 
 @dataclass(frozen=True)
@@ -90,6 +112,10 @@ class Table:
     def fragment_count(self) -> int:
         """How many fragments the table has; reads and upserts slow down with it."""
         return len(self.fragment_ids)
+
+    def fragment_groups(self, rows: int) -> Iterator[FragmentGroup]:
+        """The fragments in scan order, as many together as have about so many rows."""
+        return grouped_fragments(self.dataset.get_fragments(), rows)
 
     def indices(self) -> tuple[TableIndex, ...]:
         """The indexes of this version, by name."""
@@ -240,7 +266,7 @@ class Table:
         names = self.schema.names if columns is None else list(columns)
         if not len(wanted):
             return self.empty(names, blobs=blobs, **options)
-        if self._is_read_through(column, len(wanted), names):
+        if self.is_read_through(column, len(wanted), names):
             return self._pass_over(column, _all_forms(wanted), names, blobs, **options)
         found = [
             self.read(names, _among(column, _all_forms(wanted.slice(start, IDS_PER_LOOKUP))), blobs=blobs, **options)
@@ -248,7 +274,7 @@ class Table:
         ]
         return pa.concat_tables(found)
 
-    def _is_read_through(self, column: str, count: int, names: Sequence[str]) -> bool:
+    def is_read_through(self, column: str, count: int, names: Sequence[str]) -> bool:
         """Whether one pass over a column is cheaper than looking up this many of its values."""
         if count * VALUES_PER_LOOKUP > self.count_rows():
             # A few values are one request, which reads other columns of the rows it finds only.

@@ -1,0 +1,116 @@
+"""Where the files of a declaration come from: a folder of this machine, or a request to the server of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from omnigraph.cluster.diagnostics import Findings, Stop
+from omnigraph.errors import BadRequest
+from omnigraph.storage.root import Root
+
+FILE = "cluster.yaml"
+
+
+class Source(Protocol):
+    """The files of one declaration, by the names that cluster.yaml gives them."""
+
+    @property
+    def shown(self) -> str:
+        """The folder as people know it."""
+
+    def config_text(self, findings: Findings) -> str:
+        """The text of cluster.yaml. Stop when there is none."""
+
+    def storage(self, given: str | None) -> Root:
+        """The storage root of a declaration whose `storage` is `given`; BadRequest says why it can not be that."""
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of a file, None when it can not be read."""
+
+    def queries_in(self, name: str) -> list[str] | None:
+        """The names of the `.gq` files of a folder, sorted, None when it can not be read."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A declaration in a folder. What was read is kept in `seen`, so that the same bytes can be sent to a server."""
+
+    path: Path
+    seen: dict[str, bytes] = field(default_factory=dict, repr=False)
+
+    @property
+    def shown(self) -> str:
+        return str(self.path)
+
+    def config_text(self, findings: Findings) -> str:
+        if not self.path.is_dir():
+            findings.error("config_dir_not_found", str(self.path), f"there is no folder '{self.path}'")
+            raise Stop
+        path = self.path / FILE
+        try:
+            content = path.read_bytes()
+            text = content.decode("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror or str(error) if isinstance(error, OSError) else "it is not UTF-8 text"
+            findings.error("cluster_config_read_error", FILE, f"cannot read '{path}': {reason}")
+            raise Stop from None
+        self.seen[FILE] = content
+        return text
+
+    def storage(self, given: str | None) -> Root:
+        if given is None:
+            return Root.parse(self.path)
+        return Root.parse(given if "://" in given else self.path / given)
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            content = (self.path / name).read_bytes()
+        except (OSError, ValueError):
+            return None
+        self.seen[name] = content
+        return content
+
+    def queries_in(self, name: str) -> list[str] | None:
+        try:
+            found = sorted(
+                path.name for path in (self.path / name).iterdir() if path.suffix == ".gq" and path.is_file()
+            )
+        except (OSError, ValueError):
+            return None
+        return [f"{name.rstrip('/')}/{file}" for file in found]
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A declaration that was sent to the server of the cluster at `root`; no file of the server is read for it."""
+
+    files: Mapping[str, str] = field(repr=False)
+    root: Root
+    shown: str = "."
+
+    def config_text(self, findings: Findings) -> str:
+        if FILE not in self.files:
+            findings.error("cluster_config_read_error", FILE, f"no {FILE} was sent")
+            raise Stop
+        return self.files[FILE]
+
+    def storage(self, given: str | None) -> Root:
+        """The root of the server. A whole address in the declaration must be that; a relative path can not be compared."""
+        if given is not None and ("://" in given or given.startswith("/")) and Root.parse(given).uri != self.root.uri:
+            raise BadRequest("the declaration names other storage than that of the cluster that this server serves")
+        return self.root
+
+    def read(self, name: str) -> bytes | None:
+        text = self.files.get(name)
+        return None if text is None else text.encode()
+
+    def queries_in(self, name: str) -> list[str] | None:
+        prefix = f"{name.rstrip('/')}/"
+        return sorted(
+            file
+            for file in self.files
+            if file.startswith(prefix) and file.endswith(".gq") and "/" not in file.removeprefix(prefix)
+        )

@@ -1,0 +1,222 @@
+"""Receipts of calls that make no commit: branches that come and go, settings, maintenance. They lie in `__receipts`.
+
+The receipt of a commit is a row that is published with it, see `exactly_once`. A call without a commit has two files instead.
+`__receipts/<SHA-256 of the key>.json` is the receipt, written when the call is done. `__receipts/begun/<subject>.json` says what
+is about to be done to a subject (a branch, the settings, the work under one key); it is written under the lock of the subject
+directly before the one step that takes effect, and goes when the receipt is there. Whoever takes that lock next settles what
+it finds: as everybody does so before a change, the subject itself says whether the step was taken. So a process may die
+anywhere, and a repeat neither does the work twice nor takes the work of another caller for its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+
+from omnigraph import failpoints
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.exactly_once import Once
+from omnigraph.errors import BadRequest, Conflict, ManifestContention, OmnigraphError, StorageError
+from omnigraph.ids import new_ulid, now_micros
+from omnigraph.storage.locks import lock_path
+from omnigraph.storage.objects import ObjectStore
+
+FOLDER = "__receipts"
+FORMAT = 1
+#: Cleanup removes receipts that are older: nobody repeats a request so long after it.
+KEPT_FOR = timedelta(days=7)
+
+failpoints.declare("receipt.begun", "receipt.before_kept", "receipt.kept")
+
+_log = logging.getLogger(__name__)
+
+Told = Mapping[str, Any]
+
+
+def _path(asked: Once) -> str:
+    return f"{FOLDER}/{asked.digest}.json"
+
+
+def _lock(asked: Once) -> str:
+    """The lock of work that belongs to no branch alone. No branch has such a name, and there are 256 of them."""
+    return f"~receipts {asked.digest[:2]}"
+
+
+def _subject(asked: Once) -> str:
+    """What such work is noted under."""
+    return f"~key {asked.digest}"
+
+
+def answered_once(context: CommitContext, asked: Once | None, work: Callable[[], Told]) -> Told:
+    """The answer of an earlier call under the same key, else that of `work`, which keeps its receipt itself.
+
+    Work that fails because another process has done it meanwhile finds that answer.
+    """
+    if asked is None:
+        return work()
+    known = find_receipt(context.store, asked)
+    if known is not None:
+        return known
+    try:
+        return work()
+    except OmnigraphError:
+        known = find_receipt(context.store, asked)
+        if known is None:
+            raise
+        return known
+
+
+@contextmanager
+def alone_with_key(context: CommitContext, asked: Once) -> Iterator[None]:
+    """One call at a time under a key; `Conflict` when another one takes long."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(context.locks.hold(_lock(asked)))
+        except ManifestContention:
+            raise Conflict(
+                f"a call with idempotency key '{asked.key}' is under way and takes long; repeat it later to learn how it ended"
+            ) from None
+        yield
+
+
+def find_receipt(store: ObjectStore, asked: Once) -> Told | None:
+    """The answer that is kept under a key, or None. Another request under the same key is refused."""
+    data = store.get_or_none(_path(asked))
+    if data is None:
+        return None
+    kept = _decoded(_path(asked), data)
+    if kept["request"] != asked.request:
+        raise BadRequest(f"idempotency key '{asked.key}' was used for another request")
+    answer: Told = kept["answer"]
+    return answer
+
+
+def keep_receipt(context: CommitContext, asked: Once, answer: Told) -> None:
+    """Keep an answer. One that is there already stays: two requests that misuse a key at once are both done."""
+    failpoints.hit("receipt.before_kept")
+    told = {"format": FORMAT, "request": asked.request, "answer": answer, "at": now_micros()}
+    try:
+        context.store.create(_path(asked), orjson.dumps(told))
+    except StorageError as error:
+        # A store that failed may have done it; the file itself says so.
+        if error.kind not in ("precondition", "unknown") or not context.store.exists(_path(asked)):
+            raise
+    context.make_durable(_path(asked))
+    failpoints.hit("receipt.kept")
+
+
+# --- steps that take effect ---------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def one_step(context: CommitContext, subject: str, asked: Once | None, answer: Told, plan: Told) -> Iterator[None]:
+    """Take the one step that a call consists of, under the lock of its subject, and keep the receipt.
+
+    `plan`: what `settle_begun` needs to know to tell whether the step was taken. An error of the step leaves the note of
+    it: the store may have failed after it did what it was told.
+    """
+    if asked is None:
+        yield
+        return
+    note_step(context, subject, asked, answer, plan)
+    yield
+    end_step(context, subject, asked, answer)
+
+
+def note_step(context: CommitContext, subject: str, asked: Once, answer: Told, plan: Told) -> None:
+    """Note what is about to be done to a subject."""
+    path = _begun_path(subject)
+    note = {"format": FORMAT, "key": asked.key, "request": asked.request, "answer": answer, "plan": plan}
+    context.store.put(path, orjson.dumps(note))
+    context.make_durable(path)
+    failpoints.hit("receipt.begun")
+
+
+def end_step(context: CommitContext, subject: str, asked: Once, answer: Told) -> None:
+    """Keep the receipt of a step that was taken."""
+    keep_receipt(context, asked, answer)
+    _forget(context, _begun_path(subject))
+
+
+def settle_begun(context: CommitContext, subject: str, was_taken: Callable[[Told], bool]) -> None:
+    """Settle what a dead or failed call left about a subject, under its lock and before anything is done to it.
+
+    `was_taken`: whether the step with this plan was taken, by what the subject is now.
+    """
+    path = _begun_path(subject)
+    data = context.store.get_or_none(path)
+    if data is None:
+        return
+    note = _decoded(path, data)
+    if was_taken(note["plan"]):
+        keep_receipt(context, Once(note["key"], note["request"]), note["answer"])
+    _forget(context, path)
+
+
+def worked_once(
+    context: CommitContext, asked: Once, work: Callable[[str], Told], was_made: Callable[[str], bool]
+) -> Told:
+    """The answer of work that may make a commit, and whose answer is known only afterwards.
+
+    `work` is called with the id of the commit it may make; its answer has the id under `commit`, None when it made none.
+    `was_made`: whether there is a commit with an id. A call that died behind its commit is worked again, which finds nothing
+    left to do; its answer names the commit that was made.
+    """
+    path = _begun_path(_subject(asked))
+    with alone_with_key(context, asked):
+        known = find_receipt(context.store, asked)
+        if known is not None:
+            return known
+        data = context.store.get_or_none(path)
+        begun = None if data is None else _decoded(path, data)
+        made: str | None = None
+        if begun is not None and begun["request"] == asked.request and was_made(begun["plan"]["commit"]):
+            made = begun["plan"]["commit"]
+        commit = new_ulid()
+        if made is None:
+            note_step(context, _subject(asked), asked, {}, {"commit": commit})
+        answer = work(commit)
+        if made is not None and answer.get("commit") is None:
+            answer = {**answer, "commit": made}
+        end_step(context, _subject(asked), asked, answer)
+        return answer
+
+
+def _forget(context: CommitContext, path: str) -> None:
+    try:
+        context.store.delete(path)
+    except StorageError as error:
+        # The step is taken and its receipt is kept; whoever comes next finds both.
+        _log.warning("%s is left for the next call: %s", path, error)
+
+
+# --- expiry -------------------------------------------------------------------------------------------------------------
+
+
+def expired_receipts(store: ObjectStore) -> list[str]:
+    """The files of receipts that nobody will ask for any more."""
+    latest = datetime.now(UTC) - KEPT_FOR
+    return [info.path for info in store.list(FOLDER) if info.modified < latest]
+
+
+def _begun_path(subject: str) -> str:
+    return f"{FOLDER}/begun/{lock_path(subject).partition('/')[2]}.json"
+
+
+def _decoded(path: str, data: bytes) -> dict[str, Any]:
+    try:
+        told: dict[str, Any] = orjson.loads(data)
+        if told["format"] == FORMAT and isinstance(told["request"], str) and isinstance(told["answer"], dict):
+            return told
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        pass
+    raise StorageError(
+        f"{path} is no receipt that can be read; remove it, and look at the graph before the call is repeated",
+        kind="permanent",
+        path=path,
+    )

@@ -1,0 +1,199 @@
+"""A session of a Spark Connect server: a connection to a Spark that runs elsewhere. No RDDs, no SparkContext, no Java here."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from omnigraph.errors import BadRequest, SparkFailed
+from omnigraph.spark.failures import reason_of
+from omnigraph.spark.settings import SQL_SETTINGS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEME = "sc://"
+#: What PySpark's client for Connect imports, and which packages these are.
+_NEEDED = {
+    "pandas": "pandas",
+    "grpc": "grpcio",
+    "grpc_status": "grpcio-status",
+    "google.rpc.error_details_pb2": "googleapis-common-protos",
+    "zstandard": "zstandard",
+}
+_ADDRESS = re.compile(r"sc://(?P<host>[^\s/;:]+|\[[0-9a-fA-F:]+\])(?::(?P<port>[0-9]{1,5}))?(?:/.*)?")
+#: How often the client tries to reach a server for the first time, and one that it has reached, for about 20 seconds.
+#: By default it does so for ten minutes, in silence.
+_FIRST_RETRIES: dict[str, Any] = {"max_retries": 3, "initial_backoff": 100, "backoff_multiplier": 2.0}
+_RETRIES: dict[str, Any] = {"max_retries": 8, "initial_backoff": 100, "backoff_multiplier": 2.0, "max_backoff": 4000}
+#: A range with more rows than any session has tasks at once.
+_MANY = 1_000_000
+_MODE = "SPARK_CONNECT_MODE_ENABLED"
+
+_parallelism: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+_versions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class ConnectSession:
+    """A connection to a Spark Connect server. `is_own`: it was made here and is closed here; others are only used."""
+
+    sql: SparkSession
+    is_own: bool = False
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks run at once: as many as Spark cuts a range into when nobody says how many."""
+        known = _parallelism.get(self.sql)
+        if known is None:
+            numbers = self.sql.range(_MANY).selectExpr("spark_partition_id() as number")
+            known = _parallelism[self.sql] = int(numbers.selectExpr("max(number)").collect()[0][0]) + 1
+        return known
+
+    def is_alive(self) -> bool:
+        """Whether work can be sent. A session that was made here is asked, because its server may be gone or another one."""
+        if self.sql.is_stopped:  # type: ignore[attr-defined]
+            return False
+        if not self.is_own:
+            return True
+        with suppress(Exception):  # whatever the client raises: a session that does not answer can not be used
+            return bool(self.sql.version)
+        return False
+
+    def failed_on(self, tag: str) -> str | None:
+        """The host on which a task failed: a client can not ask, and errors of Spark name it themselves."""
+        return None
+
+    @property
+    def identity(self) -> Any:
+        return self.sql
+
+    def send_python(self, archive: Path) -> None:
+        self.sql.addArtifacts(str(archive), pyfile=True)
+
+    def close(self) -> None:
+        """Let go of a session that was made here."""
+        if not self.sql.is_stopped:  # type: ignore[attr-defined]
+            # It is only said to a server that answers: PySpark would wait for one that does not.
+            setattr(self.sql, "release_session_on_close", self.is_alive())  # noqa: B010 — only Connect has it
+            self.sql.stop()
+        os.environ.pop(_MODE, None)
+
+
+def is_connect(session: object) -> bool:
+    """Whether a SparkSession is one of Spark Connect; never imports PySpark to look."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def active_connect() -> ConnectSession | None:
+    """The session of Spark Connect that PySpark takes for the current one of this thread or process; None when there is none."""
+    if "pyspark.sql.connect.session" not in sys.modules:
+        return None
+    from pyspark.sql.connect.session import SparkSession
+
+    found: Any = SparkSession.getActiveSession() or SparkSession._get_default_session()
+    return None if found is None else ConnectSession(found)
+
+
+def abandon_connect() -> None:
+    """Forget the sessions of the process that this one was forked from; their connections are not to be used here."""
+    if "pyspark.sql.connect.session" in sys.modules:
+        from pyspark.sql.connect.session import SparkSession
+
+        SparkSession._default_session = None
+        SparkSession._active_session.session = None
+        os.environ.pop(_MODE, None)
+
+
+def connect_to(url: str, conf: Mapping[str, str]) -> ConnectSession:
+    """Connect to a server; says in one line what is missing here or there."""
+    found = _ADDRESS.fullmatch(url)
+    if found is None:
+        raise BadRequest(f"'{shown_address(url)}' is no address of Spark Connect; write sc://host:port")
+    require_client()
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
+    where = shown_address(url)
+    before = os.environ.get(_MODE)
+    made: Any = None
+    try:
+        made = SparkSession.builder.remote(url).create()
+        made.client.set_retry_policies([DefaultPolicy(**_FIRST_RETRIES)])
+        refuse_other_version(made, where)
+        made.client.set_retry_policies([DefaultPolicy(**_RETRIES)])
+        for name, value in (SQL_SETTINGS | dict(conf)).items():
+            _set(made, name, value)
+    except BaseException as error:
+        _undo(made, before)
+        if isinstance(error, PySparkException | OSError):
+            raise SparkFailed(
+                f"can not reach the Spark Connect server at {where}: {reason_of(error)}; check the address, and that the "
+                "server runs and lets this machine in",
+                kind="connect",
+                detail=str(error),
+            ) from None
+        raise
+    return ConnectSession(made, is_own=True)
+
+
+def refuse_other_version(session: Any, where: str = "the Spark Connect server") -> None:
+    """Refuse a server of another minor version of Spark: tasks are pickled here and run by the PySpark that is there."""
+    import pyspark
+
+    server = _versions.get(session)
+    if server is None:
+        server = _versions[session] = str(session.version)
+    if server.split(".")[:2] != pyspark.__version__.split(".")[:2]:
+        named = where if where.startswith("the ") else f"the Spark Connect server at {where}"
+        raise SparkFailed(
+            f"{named} runs Spark {server} and this process has PySpark {pyspark.__version__}; both must have the same "
+            "first two numbers: take another server, or an OmniGraph for its version",
+            kind="connect",
+        )
+
+
+def require_client() -> None:
+    """Say what to install when this Python lacks what PySpark's client for Connect needs."""
+    for module, package in _NEEDED.items():
+        try:
+            import_module(module)
+        except ImportError:
+            raise SparkFailed(
+                f"Spark Connect needs {package} here: run `pip install 'omnigraph[connect]'`", kind="connect"
+            ) from None
+
+
+def shown_address(url: str) -> str:
+    """An address without its parameters, which may hold a token."""
+    return url.partition(";")[0].rstrip("/")
+
+
+def _set(session: Any, name: str, value: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    try:
+        session.conf.set(name, value)
+    except AnalysisException:
+        raise BadRequest(
+            f"'{name}' is a setting of the Spark Connect server, which runs already; set it where the server is started"
+        ) from None
+
+
+def _undo(made: Any, mode: str | None) -> None:
+    if made is not None:
+        made.release_session_on_close = False
+        made.stop()
+    if mode is None:
+        os.environ.pop(_MODE, None)
