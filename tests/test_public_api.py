@@ -170,11 +170,16 @@ def test_a_verb_takes_what_is_promised(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["merge", "rebase", "revert", "cherry_pick"])
-def test_what_merges_takes_the_same_decisions(name: str) -> None:
-    (rest,) = [p for p in inspect.signature(getattr(og.Graph, name)).parameters.values() if p.kind is p.VAR_KEYWORD]
-    assert rest.annotation == "Unpack[Asked]"
-    promised = {"actor", "dry_run", "strategy", "resolutions", "property_level", "idempotency_key"}
-    assert promised <= set(Asked.__annotations__)
+@pytest.mark.parametrize("kind", [og.Graph, og.RemoteGraph, og.AsyncGraph])
+def test_what_merges_takes_the_same_decisions(kind: type, name: str) -> None:
+    """`help` tells every parameter, with its default and its meaning."""
+    verb = getattr(kind, name)
+    parameters = inspect.signature(verb).parameters
+    shown = [parameter.name for parameter in parameters.values() if parameter.kind is parameter.KEYWORD_ONLY]
+    assert shown[-len(Asked.__annotations__) :] == list(Asked.__annotations__)
+    assert not [parameter for parameter in parameters.values() if parameter.kind is parameter.VAR_KEYWORD]
+    assert [word for word in Asked.__annotations__ if f"`{word}`: " not in (inspect.getdoc(verb) or "")] == []
+    assert (parameters["images"].default, parameters["engine"].default) == (True, "auto")
 
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda result: result.__name__)

@@ -108,8 +108,8 @@ def test_a_terminal_that_does_not_know_a_character(org: Path) -> None:
         pytest.param(("query", "--quer", "x.gq"), "Did you mean", id="misspelt-flag"),
         pytest.param(
             ("query", "q", "g.omni"),
-            "extra argument (g.omni); address the graph with --store <uri>\n",
-            id="no-URI-here",
+            "extra argument (g.omni); address the graph with --uri <uri>\n",
+            id="URI-behind-a-name",
         ),
         pytest.param(
             ("branch", "create", "b", "g.omni"),

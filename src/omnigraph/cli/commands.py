@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -24,6 +25,8 @@ _ADDRESSING = {
     "cluster": ("DIR|URI", "Work on a graph of a cluster."),
     "profile": ("NAME", "Take the address from a profile; default $OMNIGRAPH_PROFILE."),
 }
+#: The flags that name a graph, or something that has graphs.
+_ADDRESSES = frozenset({"store", "server", "cluster"})
 _SWITCHES = {
     "yes": "Allow a destructive write on a non-local target.",
     "quiet": "Do not say what is written to.",
@@ -53,11 +56,15 @@ def _remember_switch(context: click.Context, parameter: click.Parameter, given: 
         setattr(context.ensure_object(Settings), parameter.opts[0].removeprefix("--"), True)
 
 
-def global_flags(is_shown: Callable[[str], bool]) -> list[click.Option]:
-    """The global flags; those that mean nothing to a command are understood, so that they can be refused, but not shown."""
+def global_flags(is_shown: Callable[[str], bool], taken: frozenset[str] = frozenset()) -> list[click.Option]:
+    """The global flags; those that mean nothing to a command are understood, so that they can be refused, but not shown.
+
+    `--uri` is another name of `--store`, unless it is `taken` by an option of the command itself.
+    """
+    others = {"store": ["--uri"]} if "--uri" not in taken else {}
     options = [
         click.Option(
-            [f"--{name}", f"_{name}"],
+            [f"--{name}", *others.get(name, []), f"_{name}"],
             metavar=metavar,
             is_eager=True,
             expose_value=False,
@@ -98,7 +105,12 @@ class Command(click.Command):
     def __init__(self, *args: Any, scope: Scope, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.scope = scope
-        self.params += global_flags(scope.takes.__contains__)
+        own = frozenset(name for parameter in self.params for name in parameter.opts)
+        self.params += global_flags(scope.takes.__contains__, own)
+        #: Whether a graph may stand before the arguments that the command declares.
+        self._takes_graph_first = "store" in scope.takes and not any(map(_names_graph, self.params))
+        #: Whether files of queries may stand among the arguments.
+        self._takes_query_files = {"--query", "--query-string"} <= own
 
     def called(self, context: click.Context) -> str:
         """The command as people type it, without the name of the program."""
@@ -109,21 +121,84 @@ class Command(click.Command):
         refuse_foreign_flag(self.called(context), self.scope, flag)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        for flag in ctx.ensure_object(Settings).flags:
+        flags = ctx.ensure_object(Settings).flags
+        for flag in flags:
             self.refuse_foreign(ctx, flag)
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, self._with_flags(args, is_addressed=bool(flags.keys() & _ADDRESSES)))
         except click.UsageError as error:
             if not error.message.startswith("Got unexpected extra argument"):
                 raise
             raise click.UsageError(error.message.rstrip(".") + self._address_hint(), ctx) from None
 
+    def _with_flags(self, args: Sequence[str], *, is_addressed: bool) -> list[str]:
+        """The same call with flags for a leading graph and for files of queries.
+
+        `query g.omni people.gq friends` becomes `query --uri g.omni --query people.gq friends`. A name of a query, a branch or
+        a commit is never taken for one of them: it has no `.gq` at its end and is no folder with a `__manifest`.
+        """
+        args = list(args)
+        has_text = _gives(args, "--query", "-e", "--query-string")
+        places = self._positionals(args)
+        if self._takes_query_files and not has_text:
+            for place in reversed([place for place in places if args[place].endswith(".gq")]):
+                args[place : place + 1] = ["--query", args[place]]
+            places = self._positionals(args)
+        if not self._takes_graph_first or is_addressed or not places:
+            return args
+        first = args[places[0]]
+        if not _gives(args, "--uri", "--store", "--server", "--cluster") and (
+            _is_graph(first) or (first.endswith(".omni") and len(places) > self._most_positionals())
+        ):
+            args[places[0] : places[0] + 1] = ["--uri", first]
+        return args
+
+    def _positionals(self, args: Sequence[str]) -> list[int]:
+        """The places of arguments that are neither flags nor values of flags."""
+        values = {
+            name: option.nargs
+            for option in self.params
+            if isinstance(option, click.Option) and not (option.is_flag or option.count)
+            for name in option.opts
+        }
+        places, place = [], 0
+        while place < len(args) and args[place] != "--":
+            if args[place].startswith("-") and args[place] != "-":
+                place += values.get(args[place], 0)
+            else:
+                places.append(place)
+            place += 1
+        return places
+
+    def _most_positionals(self) -> float:
+        """How many arguments the command declares; infinite where one takes any number."""
+        counts = [parameter.nargs for parameter in self.params if isinstance(parameter, click.Argument)]
+        return float("inf") if -1 in counts else sum(counts)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        options, *arguments = super().collect_usage_pieces(ctx)
+        graph = ["[URI]"] if self._takes_graph_first else []
+        files = ["[FILE]"] if self._takes_query_files else []
+        return [options, *graph, *files, *arguments]
+
     def _address_hint(self) -> str:
         """What is too much is often the graph: how this command is told about it."""
-        names = {name for parameter in self.params for name in parameter.opts}
-        if "store" not in self.scope.takes or "uri" in names:
-            return ""
-        return f"; address the graph with {'--uri' if '--uri' in names else '--store'} <uri>"
+        return "; address the graph with --uri <uri>" if self._takes_graph_first else ""
+
+
+def _names_graph(parameter: click.Parameter) -> bool:
+    """Whether an argument of a command is the graph it works on."""
+    return isinstance(parameter, click.Argument) and (parameter.name == "uri" or "URI" in (parameter.metavar or ""))
+
+
+def _gives(args: Sequence[str], *flags: str) -> bool:
+    """Whether one of these flags is among the arguments."""
+    return any(word in flags or word.startswith(tuple(f"{flag}=" for flag in flags)) for word in args)
+
+
+def _is_graph(word: str) -> bool:
+    """Whether a word can only be an address: a URI, or a folder that holds a graph."""
+    return "://" in word or os.path.isdir(os.path.join(word, "__manifest"))  # noqa: PTH112, PTH118 (no error for odd words)
 
 
 class Group(click.Group):

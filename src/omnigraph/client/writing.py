@@ -16,7 +16,7 @@ from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, Conflict, OmnigraphError
 from omnigraph.evolution.apply import Applied
 from omnigraph.graph.loading import Engine, Mode, edges_again_text
-from omnigraph.graph.merging import Asked
+from omnigraph.graph.merging import Asked, takes_decisions
 from omnigraph.graph.sources import read_source
 from omnigraph.graph.transactions import Given, given_mutation
 from omnigraph.load.inputs import title_of
@@ -213,6 +213,7 @@ def delete_branch(
     yield from handle._deleted(f"/branches/{segment(name)}", idempotency_key)
 
 
+@takes_decisions
 def merge(
     handle: Handle, source: str, into: str | None = None, *, delete_branch: bool = False, **asked: Unpack[Asked]
 ) -> Ask[MergeResult]:
@@ -221,16 +222,19 @@ def merge(
     return (yield from _merged(handle, "/branches/merge", body, asked))
 
 
+@takes_decisions
 def rebase(handle: Handle, branch: str, onto: str = MAIN, **asked: Unpack[Asked]) -> Ask[MergeResult]:
     """Bring a branch up to the newest state of another one, with the branch's own change on top."""
     return (yield from _merged(handle, "/branches/rebase", {"branch": branch, "onto": onto}, asked))
 
 
+@takes_decisions
 def revert(handle: Handle, commit: str, branch: str | None = None, **asked: Unpack[Asked]) -> Ask[MergeResult]:
     """Publish the inverse of a commit on a branch."""
     return (yield from _merged(handle, "/revert", {"commit": commit, "branch": handle._named(branch)}, asked))
 
 
+@takes_decisions
 def cherry_pick(handle: Handle, commit: str, onto: str | None = None, **asked: Unpack[Asked]) -> Ask[MergeResult]:
     """Apply to a branch what one commit changed against its first parent."""
     return (yield from _merged(handle, "/cherry-pick", {"commit": commit, "branch": handle._named(onto)}, asked))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack
 
 from omnigraph.commit.branches import delete_branch
 from omnigraph.commit.config import MERGE_LEVEL, PROPERTY_LEVEL, read_config
@@ -72,39 +74,68 @@ def _text(given: str | Path | None) -> str | None:
 
 
 class Asked(TypedDict, total=False):
-    """What `merge`, `rebase`, `revert` and `cherry_pick` take alike."""
+    """What `merge`, `rebase`, `revert` and `cherry_pick` take alike; `_DECISIONS` has the defaults and the meanings."""
 
     actor: str | None
-    #: Kept with the commit; what is merged, taken back or applied unless given.
     message: str | None
-    #: Everything but the writing: the outcome, the counts and the conflicts.
     dry_run: bool
-    #: Decides conflicts between the sides for "ours" (the target) or "theirs", but never against a rule of the schema.
     strategy: str | None
-    #: A list of `{type_key, id, take: ours|theirs|base|value}`, or a JSON file of it.
     resolutions: Given | None
-    #: The schema that the merge is to lead to, `.pg` text or a path of it; it decides what the schemas disagree about.
     schema: str | Path | None
-    #: Whether changes to different properties of one entity are combined; None: as the setting `merge.level` of the graph says.
     property_level: bool | None
-    #: A repeat of the call returns the first answer and writes nothing.
     idempotency_key: str | None
-    #: Conflicts carry the entity as base, ours and theirs have it; they do unless this is False.
     images: bool
-    #: Where large differences are judged and written; "auto" takes Spark from five million rows, or one where a session runs.
     engine: Literal["auto", "local", "spark"]
 
 
-class Merging(Handle):
-    """The verbs that bring changes from one line of history to another. Each takes what `Asked` lists."""
+#: The default and the meaning of every key of `Asked`.
+_DECISIONS: dict[str, tuple[object, str]] = {
+    "actor": (None, "who writes; the actor of this handle unless given."),
+    "message": (None, "kept with the commit; unless given, it says what is merged, taken back or applied."),
+    "dry_run": (False, "everything but the writing: returns the outcome, the counts and the conflicts."),
+    "strategy": (None, '"ours" (the target) or "theirs" decides conflicts, but never against a rule of the schema.'),
+    "resolutions": (None, "a list of `{type_key, id, take: ours|theirs|base|value}`, or a JSON file of it."),
+    "schema": (None, "the schema of the result, `.pg` text or a path; it decides what the schemas disagree about."),
+    "property_level": (
+        None,
+        "whether changes to different properties of one entity are combined; None: as the setting `merge.level` says.",
+    ),
+    "idempotency_key": (None, "a repeat of the call with the same key returns the first answer and writes nothing."),
+    "images": (True, "whether conflicts carry the entity as base, ours and theirs have it."),
+    "engine": (
+        "auto",
+        'where large differences are judged and written; "auto" takes Spark from five million rows, or from one million '
+        "where a session runs.",
+    ),
+}
+_Verb = TypeVar("_Verb", bound=Callable[..., object])
 
+
+def takes_decisions(verb: _Verb) -> _Verb:
+    """Show the keys of `Asked` in place of `**asked`: as parameters in the signature of a verb, explained in its docstring."""
+    shown = inspect.signature(verb)
+    own = [parameter for parameter in shown.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    listed = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind.__forward_arg__)
+        for (name, kind), (default, _) in zip(Asked.__annotations__.items(), _DECISIONS.values(), strict=True)
+    ]
+    verb.__signature__ = shown.replace(parameters=[*own, *listed])  # type: ignore[attr-defined]
+    meanings = "\n".join(f"`{name}`: {meaning}" for name, (_, meaning) in _DECISIONS.items())
+    verb.__doc__ = f"{inspect.cleandoc(verb.__doc__ or '')}\n\n{meanings}"
+    return verb
+
+
+class Merging(Handle):
+    """The verbs that bring changes from one line of history to another. Each takes the decisions of `Asked`."""
+
+    @takes_decisions
     def merge(
         self, source: str, into: str | None = None, *, delete_branch: bool = False, **asked: Unpack[Asked]
     ) -> MergeResult:
         """Merge a branch into another one (this handle's branch unless given): one commit with two parents.
 
         Conflicts are raised together as `MergeConflicts`, and nothing is written; a dry run returns them.
-        `delete_branch` removes the source afterwards; if that is refused, `stats` says why. For the rest see `Asked`.
+        `delete_branch` removes the source afterwards; if that is refused, `stats` says why.
         """
         from omnigraph.merge.execute import merge, refuse_itself
 
@@ -121,6 +152,7 @@ class Merging(Handle):
             return result
         return self._without_source(source, self._named(into), result)
 
+    @takes_decisions
     def rebase(self, branch: str, onto: str = MAIN, **asked: Unpack[Asked]) -> MergeResult:
         """Bring a branch up to the newest state of another one, schema and data, with the branch's own change on top.
 
@@ -138,6 +170,7 @@ class Merging(Handle):
 
         return self._under_schema(branch, attempt)
 
+    @takes_decisions
     def revert(self, commit: str, branch: str | None = None, **asked: Unpack[Asked]) -> MergeResult:
         """Publish the inverse of a commit on a branch; conflicts as in a merge, where later commits built on it."""
         from omnigraph.merge.pick import revert
@@ -150,6 +183,7 @@ class Merging(Handle):
 
         return self._under_schema(self._named(branch), attempt)
 
+    @takes_decisions
     def cherry_pick(self, commit: str, onto: str | None = None, **asked: Unpack[Asked]) -> MergeResult:
         """Apply to a branch what one commit changed against its first parent; conflicts as in a merge."""
         from omnigraph.merge.pick import cherry_pick

@@ -175,9 +175,8 @@ class Transaction:
         now = now_micros() // 1000
 
         def ask(view: View) -> Result:
-            run = start(view, catalog, bound, graph._caches, graph._embedder.embed_query, request)
             # Asked again because the transaction starts over, it is still the same moment.
-            run.now = now
+            run = start(view, catalog, bound, graph._caches, graph._embedder.embed_query, request, now)
             return answer(compiled, run)
 
         return self._work.query(ask)

@@ -70,10 +70,7 @@ _FIRST_OF_EACH = 4
 
 def execute(plan: Plan, run: Run) -> pa.Table:
     """The result of a plan."""
-    facts = run.caches.facts(plan)
-    run.ranked, run.scored, run.compared = facts.ranked, facts.scored, facts.compared
-    run.node_types, run.shown = facts.node_types, facts.shown
-    columns = gathered(_Walk(run).batches(plan), run.budget).columns
+    columns = gathered(_Walk(run.of(run.caches.facts(plan))).batches(plan), run.budget).columns
     return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 
 

@@ -35,11 +35,18 @@ class Request:
 
 
 def start(
-    view: View, catalog: Catalog, params: Mapping[str, TypedValue], caches: Caches, embed: Embed, request: Request
+    view: View,
+    catalog: Catalog,
+    params: Mapping[str, TypedValue],
+    caches: Caches,
+    embed: Embed,
+    request: Request,
+    now: int | None = None,
 ) -> Run:
-    """A new run; its `now()` is this moment, and its time begins."""
+    """A new run, whose time begins. `now()` is this moment, unless `now` says which, in milliseconds since 1970."""
     budget = Budget(request.limits, request.cancel)
-    return Run(view, catalog, params, now_micros() // 1000, caches, embed, budget, explaining=request.explaining)
+    moment = now_micros() // 1000 if now is None else now
+    return Run(view, catalog, params, moment, caches, embed, budget, explaining=request.explaining)
 
 
 def answer(compiled: CompiledQuery, run: Run) -> Result:

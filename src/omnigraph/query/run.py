@@ -11,6 +11,7 @@ from omnigraph.language.literals import PlainValue, TypedValue
 from omnigraph.language.query.ir import Bm25, Column, Constant, Now, Parameter, Rrf
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.query.caches import Caches
+from omnigraph.query.facts import Facts
 from omnigraph.query.limits import Budget
 from omnigraph.query.scan.entities import Entities, View, open_edges, open_nodes
 
@@ -27,9 +28,9 @@ class Trace:
     seconds: float | None = None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Run:
-    """The snapshot, the values and the caches of one run. `now` is one instant for the whole query."""
+    """The snapshot, values and the caches of one run. `now` is one instant for all of the query, in milliseconds since 1970."""
 
     view: View
     catalog: Catalog
@@ -60,6 +61,17 @@ class Run:
     def on(self, view: View) -> Run:
         """The same run on another state."""
         return replace(self, view=view, traces={}, _opened={}, _active=[])
+
+    def of(self, facts: Facts) -> Run:
+        """The same run with what the plan says as a whole; notes, opened tables and the budget are shared with this one."""
+        return replace(
+            self,
+            ranked=facts.ranked,
+            scored=facts.scored,
+            compared=facts.compared,
+            node_types=facts.node_types,
+            shown=facts.shown,
+        )
 
     def value(self, constant: Constant) -> PlainValue:
         """What a constant is worth in this run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -77,9 +77,9 @@ def _prepared(compiled: CompiledQuery, run: Run, place: Place) -> tuple[Project,
     assert isinstance(plan, Project)
     payload = shipped(plan, run, place.root)
     spark = _session(place.options)
-    context = Context(spark, payload, run)
     facts = run.caches.facts(plan)
-    run.ranked, run.scored, run.node_types = facts.ranked, facts.scored, facts.node_types
+    run = replace(run, ranked=facts.ranked, scored=facts.scored, node_types=facts.node_types)
+    context = Context(spark, payload, run)
     with _errors(None, run):
         return plan, frame_of(plan, context).made()
 

@@ -65,10 +65,19 @@ class Shipped:
         """A run in this process."""
         view = Pinned(Tables(self.root), self.entries, self.commit)
         budget = Budget(self.limits)
-        run = Run(view, self.catalog, self.params, self.now, Caches(), _embed_nothing, budget)
-        run.ranked, run.scored, run.node_types = self.ranked, self.scored, self.node_types
-        run._embedded.update(self.vectors)
-        return run
+        return Run(
+            view,
+            self.catalog,
+            self.params,
+            self.now,
+            Caches(),
+            _embed_nothing,
+            budget,
+            ranked=self.ranked,
+            scored=self.scored,
+            node_types=self.node_types,
+            _embedded=dict(self.vectors),
+        )
 
 
 def _embed_nothing(text: str, dimension: int, model: str | None) -> tuple[float, ...]:

@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +24,6 @@ FEW_IDS = 64
 _PER_SEARCH = 256
 #: Bytes of a text that make a number.
 _PREFIX = 8
-#: Tells domains apart that were made for one traversal only.
-_serial = count()
 
 
 class _Texts:
@@ -177,8 +174,8 @@ def numbered_ids(key: Key, *columns: Values) -> tuple[SortedIds, list[Narrow]]:
 
 
 def passing_key() -> Key:
-    """A key for a domain that lives as long as one traversal."""
-    return ("passing", next(_serial))
+    """A key for a domain that lives as long as one traversal: it equals no other key."""
+    return ("passing", object())
 
 
 def positions_in(ids: pa.Array, wanted: pa.Array | pa.ChunkedArray) -> Integers:
