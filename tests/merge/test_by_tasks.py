@@ -14,7 +14,7 @@ import omnigraph as og
 from omnigraph.maintenance.workplace import Workplace
 from omnigraph.merge import spread, writing
 from omnigraph.spark.runner import Inline, OnSpark
-from omnigraph.spark.session import spark_session
+from omnigraph.spark.session import Session, spark_session
 from tests.merge.graphs import everything, named, write
 from tests.merge.test_truth_table import CELLS, cell, expected
 
@@ -201,7 +201,9 @@ def test_the_truth_table_by_tasks(tmp_path: Path, by_tasks: None, some: tuple[st
 def test_the_truth_table_on_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, some: tuple[str, str, str, str]
 ) -> None:
-    on_spark = OnSpark(spark_session())
+    session = spark_session()
+    assert isinstance(session, Session)
+    on_spark = OnSpark(session)
     monkeypatch.setattr(spread, "IDS_PER_TASK", 1)
     monkeypatch.setattr(Workplace, "runner", lambda *_: on_spark)
     assert cell(tmp_path, *some) == expected(*some)

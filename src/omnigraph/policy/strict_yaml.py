@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -19,8 +19,11 @@ class DuplicateKey(BadRequest):
         self.line = line
 
 
-#: The parser in C where PyYAML has it: the one in Python takes seconds for what a long policy has.
-_SafeLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+if TYPE_CHECKING:
+    _SafeLoader = yaml.SafeLoader
+else:
+    # The parser in C where PyYAML has it: the one in Python takes seconds for what a long policy has.
+    _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_SafeLoader):
