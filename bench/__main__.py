@@ -22,6 +22,7 @@ MODULES = (
     "bench.merge_s3",
     "bench.mutations",
     "bench.groups",
+    "bench.policy",
     "bench.query",
     "bench.query_limits",
     "bench.search",

@@ -14,7 +14,7 @@ SOURCE = ROOT / "src" / "omnigraph"
 #: From the bottom up. A layer may import itself and what is below it; siblings on one line may not import each other.
 LAYERS: list[set[str]] = [
     {"errors", "shown"},
-    {"failpoints", "ids"},
+    {"failpoints", "ids", "watching"},
     {"language", "storage"},
     {"commit", "drawing", "policy", "values"},
     {"embedding", "spark"},

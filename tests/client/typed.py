@@ -135,10 +135,12 @@ class Typed:
     def branches(self) -> Any:
         return self._json("branch", "list")["branches"]
 
-    def create_branch(self, name: str, base: str = "main") -> Any:
+    def create_branch(self, name: str, base: str = "main", idempotency_key: str | None = None) -> Any:
+        _refuse_key(idempotency_key)
         return self._json("branch", "create", "--from", base, "--", name)
 
-    def delete_branch(self, name: str) -> Any:
+    def delete_branch(self, name: str, idempotency_key: str | None = None) -> Any:
+        _refuse_key(idempotency_key)
         return self._json("branch", "delete", "--yes", "--", name)
 
     def merge(self, source: str, into: str = "main", **options: Any) -> Any:
@@ -190,19 +192,22 @@ class Typed:
         cursor = {"cursor": told["resume_cursor"], "commit": told["snapshot_commit_id"]}
         return Shown(cursor | {"entities": Path(out).read_bytes().count(b"\n")})
 
-    def tag(self, name: str, commit: Any = "main") -> Any:
+    def tag(self, name: str, commit: Any = "main", idempotency_key: str | None = None) -> Any:
+        _refuse_key(idempotency_key)
         return self._json("tag", "create", name, _reference(commit))["graph_commit_id"]
 
     def tags(self) -> Any:
         return {entry["name"]: entry["graph_commit_id"] for entry in self._json("tag", "list")["tags"]}
 
-    def delete_tag(self, name: str) -> Any:
+    def delete_tag(self, name: str, idempotency_key: str | None = None) -> Any:
+        _refuse_key(idempotency_key)
         return self._json("tag", "delete", name)
 
     def config(self) -> Any:
         return self._json("config", "list")["config"]
 
-    def set_config(self, name: str, value: str | None) -> Any:
+    def set_config(self, name: str, value: str | None, idempotency_key: str | None = None) -> Any:
+        _refuse_key(idempotency_key)
         words = ("unset", name) if value is None else ("set", name, value)
         self._json("config", *words)
         return self.config()
@@ -216,7 +221,8 @@ class Typed:
     def schema(self) -> Any:
         return self._json("schema", "show")["schema_source"]
 
-    def apply_schema(self, schema: Any, *, allow_data_loss: bool = False) -> Any:
+    def apply_schema(self, schema: Any, *, allow_data_loss: bool = False, idempotency_key: str | None = None) -> Any:
+        _refuse_key(idempotency_key)
         if isinstance(schema, Path):
             raise NotTyped("a schema that is a file already")
         lossy = ["--allow-data-loss"] if allow_data_loss else []
@@ -348,3 +354,9 @@ def _streams(stdin: bytes) -> Iterator[tuple[io.BytesIO, io.StringIO]]:
         sys.stdin = before
         shown.flush()
         shown.detach()
+
+
+def _refuse_key(key: str | None) -> None:
+    """Commands that make no commit are not repeated by themselves, and take no key."""
+    if key is not None:
+        raise NotTyped("an idempotency key")

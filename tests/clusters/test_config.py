@@ -13,7 +13,7 @@ from tests.clusters.declaring import SCHEMA, codes, declare, replace_in
 
 #: A change of one file, and the diagnostic it leads to. "" replaces the whole file.
 BROKEN: list[tuple[str, str, str, str, str]] = [
-    ("cluster.yaml", "", "version: [", "invalid_cluster_yaml", "not valid YAML in line 1"),
+    ("cluster.yaml", "", "version: [", "invalid_cluster_yaml", "not valid YAML in line "),
     ("cluster.yaml", "", "- a", "invalid_cluster_yaml", "must be a mapping"),
     ("cluster.yaml", "version: 1", "version: 1\nversion: 1", "duplicate_yaml_key", "'version' in line 2"),
     ("cluster.yaml", "version: 1", "version: 2", "unsupported_cluster_config_version", "not 2"),

@@ -20,6 +20,7 @@ import pytest
 import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.commit import receipts
+from omnigraph.commit.exactly_once import Once
 from omnigraph.commit.receipts import FOLDER
 from omnigraph.errors import AlreadyExists, BadRequest, BranchNotFound, Conflict, NotFound, StorageError
 from tests.s3 import S3Server
@@ -250,7 +251,7 @@ def test_a_refused_call_keeps_nothing(tmp_path: Path) -> None:
 
 def test_a_key_whose_call_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = make(tmp_path / "g", "optimize")
-    asked = receipts.Once("k", "")
+    asked = Once("k", "")
     with graph._context.locks.hold(receipts._lock(asked)):
         other = og.open(graph.uri)
         locks = other._context.locks

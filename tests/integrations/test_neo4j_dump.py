@@ -204,3 +204,11 @@ def test_a_discard_that_dies_leaves_a_place_for_a_graph(tmp_path: Path, place: s
     done = imported(tmp_path, node("0"))
     assert og.verify(tmp_path / "g.omni").ok
     assert done.load.nodes_loaded == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_a_dump_that_is_not_utf_8(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "dump.jsonl").write_bytes((json.dumps(node("0", ["é"]), ensure_ascii=False) + "\n").encode(encoding))
+    with pytest.raises(errors.BadRequest, match=r"dump.jsonl:1: this line is not UTF-8 text \(byte \d+\)"):
+        og.import_neo4j(tmp_path / "dump.jsonl", tmp_path / "g.omni")
+    assert not (tmp_path / "g.omni").exists()

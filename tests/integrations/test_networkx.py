@@ -194,3 +194,22 @@ def test_hostile_attributes(tmp_path: Path, values: dict[Any, Any], message: str
 def test_ids_that_are_the_same_as_texts(tmp_path: Path) -> None:
     with pytest.raises(errors.BadRequest, match="relabel"):
         og.from_networkx(nx.Graph([(1, "1")]), tmp_path / "g.omni")
+
+
+class Nameless:
+    """A class whose objects have no text of their own."""
+
+
+def test_ids_of_any_kind(tmp_path: Path) -> None:
+    """What is no text and no number becomes its Python text; what has none, other than its place in memory, is refused."""
+    ids: list[Any] = [(1, None), float("nan"), None, True, b"x", "", "a\0b", 2**70, frozenset({1})]
+    source: nx.MultiGraph[Any] = nx.MultiGraph()
+    source.add_nodes_from([node for node in ids if node is not None])
+    source.add_edges_from([((1, None), ""), ((1, None), ""), ("", (1, None))])
+    done = og.from_networkx(source, tmp_path / "g.omni")
+    found = done.graph.to_networkx()
+    assert {node[1] for node in found} == {node if isinstance(node, str) else repr(node) for node in source}
+    assert found.number_of_edges() == 3
+    with pytest.raises(errors.BadRequest, match="an object of class Nameless, which has no text"):
+        og.from_networkx(nx.Graph([(Nameless(), 1)]), tmp_path / "h.omni")
+    assert not (tmp_path / "h.omni").exists()

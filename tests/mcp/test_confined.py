@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import omnigraph as og
 from omnigraph.mcp.tools import TOOLS
 from tests.mcp.agents import Agent
 from tests.mcp.conftest import Connect
-from tests.server.serving import ADD, ALL
+from tests.server.serving import ADD, ALL, assert_error, serving, settings_of
 
 ROW = '{"type":"Person","data":{"name":"zoe"}}\n'
 #: Every way to write elsewhere than to the branch agent/x, by tool and arguments.
@@ -96,3 +97,12 @@ def test_a_branch_that_confines_nothing_is_refused(graph_template: Path, name: s
     from omnigraph.cli.main import run
 
     assert run(["mcp", str(graph_template), "--branch", name]) != 0
+
+
+def test_a_branch_that_confines_nothing_is_refused_over_http(graph_template: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(graph_template, tmp_path / "people.omni"))
+    with serving(settings_of(path)) as served:
+        for name in ("main", "../x", "a b", "x..y"):
+            message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+            answer = served.http.post("/graphs/people/mcp", params={"branch": name}, json=message)
+            assert_error(answer, 400, "bad_request")

@@ -17,6 +17,7 @@ import pytest
 from omnigraph import failpoints
 from omnigraph.errors import TooManyRequests
 from omnigraph.server.admission import Admission, FailedTries, FairSlots
+from omnigraph.server.process import Http
 from omnigraph.server.settings import Limits
 from tests.server.serving import ADD, ALL, TOKEN, Served, assert_error, serving, settings_of
 
@@ -87,6 +88,40 @@ def test_a_body_that_ends_early(small: Served) -> None:
     head = f"POST /graphs/people/mutate HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 100\r\n\r\n"
     _raw(small, head.encode() + b'{"query": "').close()
     assert small.get("/snapshot").status_code == 200
+
+
+@pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["first", "later"])
+def test_a_head_that_dribbles_in_is_cut_off(small: Served, before: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only silence: what counts is the time until the head is complete."""
+    monkeypatch.setattr(Http, "head_seconds", 0.5)
+    with _raw(small, before + b"GET /healthz HTTP/1.1\r\n") as slow:
+        slow.settimeout(0.1)
+        got = b""
+        for _ in range(600):
+            try:
+                got += slow.recv(65536) or b"<closed>"
+                slow.sendall(b"X-A: b\r\n")
+            except TimeoutError:
+                slow.sendall(b"X-A: b\r\n")
+            except ConnectionError:
+                got += b"<closed>"
+            if got.endswith(b"<closed>"):
+                break
+    assert got.count(b"HTTP/1.1 200") == before.count(b"GET")
+    assert got.endswith(b"<closed>")
+    assert small.get("/snapshot").status_code == 200
+
+
+def test_a_connection_stays_between_requests(small: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is the time of a request, or of its answer, counted."""
+    monkeypatch.setattr(Http, "head_seconds", 0.2)
+    ask = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    with _raw(small, ask) as connection:
+        for _ in range(3):
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+            time.sleep(0.5)
+            connection.sendall(ask)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
 
 
 def test_no_request_hides_in_the_body_of_another(small: Served) -> None:

@@ -63,10 +63,10 @@ def mcp(
     Speaks the Model Context Protocol on standard input and output, for a client that starts this command: for a graph at URI, or
     for a served one with --server and --graph. Ends when the input ends.
     """
-    from omnigraph.mcp.session import ANSWER_BYTES
+    from omnigraph.mcp.session import ANSWER_BYTES, check_confinement
 
     if branch is not None:
-        _check_branch(branch)
+        check_confinement(branch)
     settings = context.ensure_object(Settings)
     target = resolve(context, uri)
     session = _session(target, settings, read_only, branch, max_bytes or ANSWER_BYTES, places)
@@ -74,16 +74,6 @@ def mcp(
     from omnigraph.mcp.stdio import run_stdio
 
     run_stdio(session)
-
-
-def _check_branch(branch: str) -> None:
-    """Refuse a name that no branch can have before an agent finds out."""
-    from omnigraph.commit.branch_refs import check_name
-    from omnigraph.commit.model import MAIN
-
-    if branch == MAIN:
-        raise BadRequest("--branch main would confine nothing: name a branch of the agent's own, such as agent/x")
-    check_name(branch)
 
 
 def _session(

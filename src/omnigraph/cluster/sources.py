@@ -66,9 +66,13 @@ class Folder:
         return Root.parse(given if "://" in given else self.path / given)
 
     def read(self, name: str) -> bytes | None:
+        path = self.path / name
         try:
-            content = (self.path / name).read_bytes()
+            # A pipe or a device may have no end.
+            content = path.read_bytes() if path.is_file() else None
         except (OSError, ValueError):
+            return None
+        if content is None:
             return None
         self.seen[name] = content
         return content

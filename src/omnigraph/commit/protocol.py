@@ -74,6 +74,7 @@ from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged
 from omnigraph.storage.tables.table import Table
 from omnigraph.storage.tables.written import files_of_staged, require_whole
+from omnigraph.watching import span
 
 _log = logging.getLogger(__name__)
 
@@ -193,14 +194,16 @@ def _carry_out(
     if drafted is not None and context.root.is_local:
         # It is there already, or failed: a disk that is full is met before anything has moved.
         drafted.result()
-    _phase_a(context, write, sidecar)
+    with span("commit.record"):
+        _phase_a(context, write, sidecar)
     moved: dict[str, int] = {}
     try:
         writer.hit("post_phase_a")
         if creates_branch:
             make_branch(context, base, write.branch)
             base = context.manifest.warm(write.branch)
-        updates = _phase_b(context, write, sidecar, moved)
+        with span("commit.effects", tables=len(write.effects)):
+            updates = _phase_b(context, write, sidecar, moved)
         if writer.mode is Mode.CONFIRMED:
             sidecar = sidecar.confirmed(moved)
             _put_record(context, sidecar)
@@ -209,7 +212,8 @@ def _carry_out(
         writer.hit("post_phase_b_pre_manifest_commit")
         updates += write.updates
         ahead = drafted.result() if drafted is not None else None
-        state = publish(context, write.branch, updates, write.requirements(), write.lineage, base, ahead)
+        with span("commit.publish"):
+            state = publish(context, write.branch, updates, write.requirements(), write.lineage, base, ahead)
         writer.hit("post_phase_c")
         if sidecar.changes_schema:
             if sidecar.moves_schema_files:
@@ -217,8 +221,9 @@ def _carry_out(
             purge(context, sidecar)
     except OmnigraphError as error:
         return _settle(context, write, sidecar, frozenset(moved), error), False
-    complete = delete_sidecar(context.store, sidecar.operation_id)
-    compact_when_due(context.manifest, write.branch)
+    with span("commit.finish"):
+        complete = delete_sidecar(context.store, sidecar.operation_id)
+        compact_when_due(context.manifest, write.branch)
     return state, complete
 
 

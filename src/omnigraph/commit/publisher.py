@@ -30,6 +30,7 @@ from omnigraph.storage.tables.lance_errors import StaleCommit
 from omnigraph.storage.tables.staged import Staged, stage_replace
 from omnigraph.storage.tables.table import Table
 from omnigraph.storage.tables.written import files_of_staged, require_whole
+from omnigraph.watching import RETRY, happened
 
 PUBLISHER_RETRY_BUDGET = 5
 #: The manifest is compacted when it has more fragments than this above what compaction can not merge away.
@@ -63,6 +64,7 @@ def publish(
     manifest = context.manifest
     for attempt in range(PUBLISHER_RETRY_BUDGET + 1):
         if attempt:
+            happened(RETRY)
             time.sleep(random.uniform(0.002, 0.01) * 2**attempt)
         try:
             failpoints.hit("publisher.load_contention")

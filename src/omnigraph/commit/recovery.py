@@ -26,6 +26,7 @@ from omnigraph.commit.sidecar import Sidecar, delete_sidecar, list_sidecars, rea
 from omnigraph.errors import ExpectedVersionMismatch, OmnigraphError, RecoveryRequired, StorageError
 from omnigraph.ids import now_micros
 from omnigraph.storage.tables.torn import set_torn_versions_aside
+from omnigraph.watching import RECOVERY, happened
 
 #: How often a recovery is judged anew because a head moved under it.
 RECLASSIFY_BUDGET = 5
@@ -94,6 +95,7 @@ def recover(context: CommitContext, sidecar: Sidecar, *, live: Attempt | None = 
         except ExpectedVersionMismatch as moved:
             _log.info("judging operation %s anew: %s", sidecar.operation_id, moved)
             continue
+        happened(RECOVERY)
         return _finish(context, sidecar, recovery)
     raise RecoveryRequired(
         f"operation {sidecar.operation_id} could not be settled: its tables keep moving; try again when writers are idle",

@@ -265,3 +265,8 @@ class Handle(Shown):
             for need in needs:
                 guard.check(actor or self.actor, need)
         settle(self._context, self._watch.original_domain)
+
+
+def cache_sizes(handle: Handle) -> tuple[int, int]:
+    """How many values the caches of an open graph hold, and the bytes of those whose size is told."""
+    return handle._caches.sizes()

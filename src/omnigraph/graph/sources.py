@@ -14,6 +14,7 @@ from omnigraph.graph.contract import Contract
 from omnigraph.language.query.ast import ListLit
 from omnigraph.language.query.compile import NOTHING_GIVEN, CompiledQuery, compile_query
 from omnigraph.language.query.nameless import Given, given_parameters, is_nameless
+from omnigraph.watching import span
 
 #: How many compiled queries one handle keeps.
 CACHED_QUERIES = 512
@@ -60,7 +61,8 @@ class CompiledQueries:
         known = self._find(key) if given else None
         if known is not None:
             return known
-        compiled = compile_query(text, name, contract.catalog, file, given)
+        with span("compile"):
+            compiled = compile_query(text, name, contract.catalog, file, given)
         if not any(
             isinstance(found.literal, ListLit) and len(found.literal.items) > LONGEST_KEPT for _, found in key[3]
         ):

@@ -146,6 +146,7 @@ _ADVICE: tuple[tuple[type[OmnigraphError], str], ...] = (
         "The branch has moved on. Read it again, decide again, and send the write with the new commit.",
     ),
     (errors.KeyConflict, "An entity with this id exists. Update it with mutate, or load with mode merge."),
+    (errors.AlreadyExists, "Use the one that is there, or choose another name."),
     (errors.Conflict, "Somebody else has written. Read again what the write was based on, then send it again."),
     (
         errors.ValidationError,

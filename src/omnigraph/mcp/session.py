@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.commit.branch_refs import check_name
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import AlreadyExists, BadRequest, Denied
 from omnigraph.ids import new_ulid
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
 #: The bytes of an answer unless a session says otherwise, and the bounds of what it may say.
 ANSWER_BYTES = 32 * 1024
 LEAST_ANSWER_BYTES, MOST_ANSWER_BYTES = 2 * 1024, 4 * 1024 * 1024
+
+
+def check_confinement(branch: str) -> None:
+    """Refuse a branch to which a session can not be confined, before an agent finds out."""
+    if branch == MAIN:
+        raise BadRequest(
+            "a session that writes to main only is not confined: name a branch of the agent's own, such as agent/x"
+        )
+    check_name(branch)
 
 
 @dataclass(frozen=True)

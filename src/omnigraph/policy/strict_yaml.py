@@ -19,7 +19,11 @@ class DuplicateKey(BadRequest):
         self.line = line
 
 
-class _Loader(yaml.SafeLoader):
+#: The parser in C where PyYAML has it: the one in Python takes seconds for what a long policy has.
+_SafeLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_SafeLoader):
     """PyYAML's safe loader, which would let the last of two equal keys win."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -40,15 +44,31 @@ class _Loader(yaml.SafeLoader):
 def read_yaml(text: str) -> object:
     """The plain data of a YAML text; BadRequest says in one line what is wrong with it and where."""
     try:
+        _refuse_depth(text)
         value = yaml.load(text, _Loader)
         _count(value, {}, set())
     except yaml.MarkedYAMLError as error:
         place = "" if error.problem_mark is None else f" in line {error.problem_mark.line + 1}"
         raise BadRequest(f"not valid YAML{place}: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).partition("\n")[0]
-        raise BadRequest(f"not valid YAML: {reason}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise BadRequest(f"not valid YAML: {str(error).partition(chr(10))[0]}") from None
     return value
+
+
+#: Deeper than any file of ours; values are made by functions that call themselves, in C without any guard.
+_MOST_DEPTH = 50
+
+
+def _refuse_depth(text: str) -> None:
+    """Raise ValueError for a text that is nested too deeply; it is read event by event, and no further than needed."""
+    depth = 0
+    for event in yaml.parse(text, _SafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _MOST_DEPTH:
+            raise ValueError("nested too deeply")
 
 
 #: More values than any file of ours has; references (`*name`) can stand for very many with a few characters.
@@ -58,17 +78,25 @@ _MOST_VALUES = 100_000
 def _count(value: object, known: dict[int, int], inside: set[int]) -> int:
     """How many values there are with every reference written out; ValueError for too many, or one inside itself."""
     if not isinstance(value, dict | list):
+        if isinstance(value, str):
+            _refuse_halves(value)
         return 1
     if id(value) in inside:
         raise ValueError("a value refers to itself")
     if id(value) not in known:
         inside.add(id(value))
-        parts = value.values() if isinstance(value, dict) else value
+        parts = [*value.keys(), *value.values()] if isinstance(value, dict) else value
         known[id(value)] = 1 + sum(_count(part, known, inside) for part in parts)
         inside.remove(id(value))
     if known[id(value)] > _MOST_VALUES:
         raise ValueError(f"it has more than {_MOST_VALUES} values")
     return known[id(value)]
+
+
+def _refuse_halves(text: str) -> None:
+    """Escapes such as `\\ud800` are halves of a character: no file and no request could hold such a text."""
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("a text has an escape that is no character")
 
 
 def mapping_of(value: object, what: str, known: tuple[str, ...]) -> dict[str, Any]:

@@ -94,6 +94,12 @@ class Bounded(Generic[Value]):
     def _held(self) -> int:
         return sum(map(self._size, self._values.values()))
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all values whose size is told."""
+        with self._lock:
+            return self._held()
+
     def __len__(self) -> int:
         with self._lock:
             return len(self._values)

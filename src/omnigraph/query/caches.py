@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from omnigraph.language.query.ir import Plan
 from omnigraph.query.cache import Bounded, Spending
@@ -60,6 +60,21 @@ class Caches:
     plans: Bounded[Facts] = field(default_factory=lambda: Bounded(MOST_PLANS))
     #: What following indexes of edge tables and looking nodes up by id has cost so far.
     spending: Spending = field(default_factory=lambda: Spending(MOST_SPENDING))
+
+    def sizes(self) -> tuple[int, int]:
+        """How many values are kept, and the bytes of those whose size is told."""
+        kept: tuple[Bounded[Any], ...] = (
+            self.graphs,
+            self.mixed,
+            self.domains,
+            self.listed,
+            self.bridges,
+            self.by_id,
+            self.columns,
+            self.compact,
+            self.plans,
+        )
+        return sum(map(len, kept)), sum(cache.nbytes for cache in kept)
 
     def facts(self, plan: Plan) -> Facts:
         """What a plan says as a whole. Plans are told apart by identity, which is cheaper than comparing them."""

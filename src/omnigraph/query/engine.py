@@ -51,7 +51,17 @@ from omnigraph.query.traverse.expand import expand, fetch
 from omnigraph.query.traverse.paths import shortest
 from omnigraph.query.traverse.reach import Sizes
 from omnigraph.values.columns import arrow_type, repeated
+from omnigraph.watching import End, begun
 
+#: Operators that are spans of a trace, by what they do.
+_WATCHED: dict[type[Plan], str] = {
+    NodeScan: "scan",
+    RankedScan: "scan",
+    FusedScan: "scan",
+    Expand: "traverse",
+    ShortestPaths: "traverse",
+    CountPaths: "traverse",
+}
 #: How many times as many rows are asked for when too few were left.
 _WIDER = 16
 #: A negation is decided by the first rows of its plan: so many are made at first for each row that it is asked about.
@@ -85,6 +95,10 @@ class _Walk:
         above stops early; batches are small at first then.
         """
         found = self._batches(plan, limit, first)
+        name = _WATCHED.get(type(plan))
+        end = None if name is None else begun(name, operator=type(plan).__name__)
+        if end is not None:
+            found = _watched(found, end)
         return self._traced(plan, found) if self.run.explaining else found
 
     def _traced(self, plan: Plan, batches: Iterator[Rows]) -> Iterator[Rows]:
@@ -289,6 +303,17 @@ class _Walk:
 
 #: Where the two rows of a pair are, and what is computed on the way.
 _BYTES_PER_PAIR = 32
+
+
+def _watched(batches: Iterator[Rows], end: End) -> Iterator[Rows]:
+    """The batches of an operator whose span ends with the last of them, or when nobody wants more."""
+    rows = 0
+    try:
+        for batch in batches:
+            rows += batch.count
+            yield batch
+    finally:
+        end(rows=rows)
 
 
 def tagged(plan: Tag, rows: Rows) -> Rows:

@@ -19,6 +19,7 @@ from omnigraph.query.limits import Budget, Cancel, Limits, out_of_memory
 from omnigraph.query.result import Explanation, Result
 from omnigraph.query.run import Embed, Run
 from omnigraph.query.scan.entities import View
+from omnigraph.watching import span
 
 #: Where a query runs; the graph layer knows the engines other than this one.
 ENGINES = ("local", "spark", "auto")
@@ -50,7 +51,8 @@ def start(
 
 def answer(compiled: CompiledQuery, run: Run) -> Result:
     """The result of a read query."""
-    plan = read_plan(compiled.plan_for(run.params), compiled)
+    with span("plan"):
+        plan = read_plan(compiled.plan_for(run.params), compiled)
     assert isinstance(plan, Project)
     return Result(_bounded(plan, run), tuple(column.type for column in plan.columns), run.view.commit)
 
@@ -65,7 +67,8 @@ def explain(compiled: CompiledQuery, run: Run, *, analyze: bool) -> Explanation:
 def _bounded(plan: Plan, run: Run) -> pa.Table:
     """The result of a plan, or `ResourceLimit` when the machine has too little memory for it."""
     try:
-        return execute(plan, run)
+        with span("execute"):
+            return execute(plan, run)
     except MemoryError as error:
         raise out_of_memory(run.budget) from error
     finally:

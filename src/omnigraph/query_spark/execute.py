@@ -27,6 +27,7 @@ from omnigraph.spark.failures import job_failure
 from omnigraph.spark.options import SparkOptions
 from omnigraph.spark.session import spark_session
 from omnigraph.storage.root import Root
+from omnigraph.watching import SPARK_JOB, happened
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,6 +101,7 @@ def _collected(made: Frame, run: Run) -> pa.Table:
     spark = made.context.spark
 
     def work() -> pa.Table:
+        happened(SPARK_JOB)
         spark.addTag(tag)
         try:
             return made.df.toArrow()

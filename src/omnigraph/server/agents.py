@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.mcp.resources import Page, read_page
-from omnigraph.mcp.session import ANSWER_BYTES, Confined, Session
+from omnigraph.mcp.session import ANSWER_BYTES, Confined, Session, check_confinement
 from omnigraph.mcp.stored import Stored, stored_from
 from omnigraph.mcp.tool import Tool
 from omnigraph.mcp.tools import Outcome, allow, answer, failed, find_tool, tools_of
@@ -37,6 +37,8 @@ def session_of(call: Call, state: ServerState) -> Session:
     served, asked = call.served, call.parameters
     assert served is not None
     assert isinstance(asked, AgentParameters)
+    if asked.branch is not None:
+        check_confinement(asked.branch)
     read_only = bool(asked.read_only) or isinstance(call.access, ReadOnly)
     return Session(
         served.graph,

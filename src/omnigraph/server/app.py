@@ -38,6 +38,7 @@ from omnigraph.server.routes import (
 from omnigraph.server.settings import HEAD_TOO_LARGE
 from omnigraph.server.state import ServerState
 from omnigraph.server.studio import is_studio_path, serve_studio
+from omnigraph.server.tracing import RequestSpan
 from omnigraph.wire.arrow import ARROW_STREAM
 from omnigraph.wire.failures import error_body, status_of
 
@@ -98,6 +99,15 @@ class Application:
         await self._request(scope, receive, send)
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        tracing = self._state.tracing
+        if tracing is None:
+            await self._answer(scope, receive, send, None)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        with tracing.request(scope["method"], headers) as span:
+            await self._answer(scope, receive, send, span)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, span: RequestSpan | None) -> None:
         started = perf_counter()
         request_id = _request_id(scope)
         scope["omnigraph.request_id"] = request_id
@@ -123,11 +133,17 @@ class Application:
             name = scope.get("omnigraph.served", "unknown") if call is None else call.operation.name
             seconds = perf_counter() - started
             self._state.metrics.ended(name, status, seconds)
+            graph = None if call is None or call.served is None else call.served.graph_id
+            traced: dict[str, str] = {}
+            if span is not None:
+                span.end(operation=name, method=scope["method"], status=status, graph=graph, request_id=request_id)
+                traced["trace_id"] = span.trace_id
             log_request(
                 request_id=request_id,
+                **traced,
                 method=scope["method"],
                 operation=name,
-                graph=None if call is None or call.served is None else call.served.graph_id,
+                graph=graph,
                 actor=None if call is None else call.actor,
                 status=status,
                 milliseconds=round(seconds * 1000, 2),

@@ -1,13 +1,15 @@
-"""Prometheus metrics: requests and latencies by route, what is under way, what waits, commits and conflicts."""
+"""Prometheus metrics: requests and latencies by route, what is under way and what waits, commits, and what the engine counts."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from omnigraph.server.pool import Pool
+from omnigraph.watching import RECOVERY, RETRY, SPARK_JOB, watch_events
 
 #: Where the processes of one server keep their numbers; the name is prometheus_client's.
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -19,8 +21,13 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 class Metrics:
     """The numbers of one process; with several processes `text` adds them up."""
 
-    def __init__(self, readers: Pool, writers: Pool) -> None:
+    def __init__(
+        self, readers: Pool, writers: Pool, cached: Callable[[], Mapping[str, tuple[int, int]]] = dict
+    ) -> None:
+        """`cached`: how many values the caches of each graph hold, and their bytes."""
         self._registry = CollectorRegistry()
+        self._cached = cached
+        self._stop_counting = watch_events(self._happened)
         labels = ("operation", "status")
         self._requests = Counter(
             "omnigraph_requests", "Requests by operation and status.", labels, registry=self._registry
@@ -63,6 +70,32 @@ class Metrics:
             multiprocess_mode="livesum",
         )
 
+        self._events = {
+            event: Counter(f"omnigraph_{name}", about, registry=self._registry)
+            for event, name, about in (
+                (RETRY, "retries", "Attempts to publish a commit after the first one."),
+                (RECOVERY, "recoveries", "Half-done writes that were finished or undone."),
+                (SPARK_JOB, "spark_jobs", "Jobs that were given to Spark."),
+            )
+        }
+        self._cache_entries, self._cache_bytes = (
+            Gauge(
+                f"omnigraph_cache_{what}",
+                f"{what.capitalize()} in the caches of a graph.",
+                ("graph",),
+                registry=self._registry,
+                multiprocess_mode="livesum",
+            )
+            for what in ("entries", "bytes")
+        )
+
+    def _happened(self, event: str) -> None:
+        self._events[event].inc()
+
+    def close(self) -> None:
+        """Count no more events of this process."""
+        self._stop_counting()
+
     def began(self) -> None:
         """A request has come in."""
         self._in_flight.inc()
@@ -86,6 +119,9 @@ class Metrics:
         for pool in self._pools:
             self._running.labels(pool.name).set(pool.running)
             self._waiting.labels(pool.name).set(pool.waiting)
+        for graph_id, (entries, size) in self._cached().items():
+            self._cache_entries.labels(graph_id).set(entries)
+            self._cache_bytes.labels(graph_id).set(size)
         if SHARED_FOLDER not in os.environ:
             return generate_latest(self._registry)
         together = CollectorRegistry()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -41,7 +42,9 @@ class Pool:
             )
         self.running += 1
         loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self._executor, work)
+        # The thread knows which request it works for, as the event loop does.
+        context = contextvars.copy_context()
+        future = loop.run_in_executor(self._executor, context.run, work)
         future.add_done_callback(self._ended)
         return await asyncio.shield(future)
 

@@ -129,7 +129,40 @@ def server_config(app: AppOf | ASGIApp, settings: Settings) -> uvicorn.Config:
 
 
 class Http(H11Protocol):
-    """h11, which bounds the head of a request as faster parsers do not. Also what is no request gets the one error object."""
+    """h11, which bounds the head of a request as faster parsers do not. Also what is no request gets the one error object.
+
+    A connection whose first head, or one that has begun, is not complete in time is closed, however its bytes dribble in.
+    """
+
+    #: Seconds for the head of a request.
+    head_seconds = 30.0
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first head."""
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing any more."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has come; a head that is begun has some seconds from its first byte on."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_waiting()
+        elif self._head_timer is None:
+            self._await_head()
+
+    def _await_head(self) -> None:
+        self._head_timer = self.loop.call_later(self.head_seconds, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
     def send_400_response(self, msg: str) -> None:
         """Answer bytes that are no HTTP request, or one whose head is too large, and close the connection."""

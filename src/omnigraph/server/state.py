@@ -11,6 +11,7 @@ from pathlib import Path
 
 from omnigraph.cluster.applied import read_applied
 from omnigraph.errors import BadRequest, OmnigraphError
+from omnigraph.graph.handle import cache_sizes
 from omnigraph.server.admission import Admission, ExportSlots, FailedTries
 from omnigraph.server.graphs import ServedGraphs, open_cluster, open_graphs
 from omnigraph.server.jobs import Jobs
@@ -20,6 +21,7 @@ from omnigraph.server.settings import Settings
 from omnigraph.server.shares import Shares
 from omnigraph.server.studio import OneTimeKey
 from omnigraph.server.tokens import Tokens, one_token, read_tokens
+from omnigraph.server.tracing import Tracing, open_tracing
 from omnigraph.storage.scratch import ScratchFolder, make_scratch
 
 _log = logging.getLogger("omnigraph.server")
@@ -44,6 +46,8 @@ class ServerState:
     failed_tries: FailedTries = field(init=False)
     metrics: Metrics = field(init=False)
     jobs: Jobs = field(init=False)
+    #: None unless the environment asks for traces.
+    tracing: Tracing | None = field(init=False)
     studio_key: OneTimeKey = field(init=False)
     #: Jobs that run in this process; a stop waits for them.
     running_jobs: set[asyncio.Task[None]] = field(default_factory=set)
@@ -59,7 +63,8 @@ class ServerState:
         self.admission = Admission(limits, self.shares)
         self.exports = ExportSlots(limits, self.shares)
         self.failed_tries = FailedTries(limits)
-        self.metrics = Metrics(self.readers, self.writers)
+        self.metrics = Metrics(self.readers, self.writers, self._cached)
+        self.tracing = open_tracing()
         self.studio_key = OneTimeKey(self.settings.studio_key)
         folder = self.scratch.path if shared is None else Path(shared)
         self.jobs = Jobs(folder)
@@ -68,6 +73,10 @@ class ServerState:
     def spool(self) -> Path:
         """The folder of bodies that are being received."""
         return self.scratch.path
+
+    def _cached(self) -> dict[str, tuple[int, int]]:
+        """How many values the caches of each graph hold, and their bytes."""
+        return {served.graph_id: cache_sizes(served.graph) for served in self.graphs.listed()}
 
     def reload(self) -> None:
         """Read the tokens anew and, of a cluster, a newer applied revision. What can not be read stays as it was."""
@@ -111,6 +120,9 @@ class ServerState:
 
     def close(self) -> None:
         """Let go of everything."""
+        self.metrics.close()
+        if self.tracing is not None:
+            self.tracing.close()
         self.readers.close()
         self.writers.close()
         self.graphs.close()

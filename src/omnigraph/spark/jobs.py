@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from omnigraph.errors import OmnigraphError, SparkFailed
+from omnigraph.watching import SPARK_JOB, happened
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -203,6 +204,7 @@ class SparkRunner(ABC):
     ) -> list[R]:
         if not specs:
             return []
+        happened(SPARK_JOB)
         what = f"{task.__module__}.{task.__qualname__}"
         shown = f"{self.label}: {stage or task.__qualname__}" if self.label else stage or what
         count = "1 task" if len(specs) == 1 else f"{len(specs)} tasks"

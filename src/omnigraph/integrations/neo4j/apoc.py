@@ -51,9 +51,7 @@ class ApocFile:
             try:
                 yield self._entity(number, orjson.loads(line))
             except orjson.JSONDecodeError as error:
-                problems.add(
-                    self.name, number, f"this line is not JSON: {error.msg} at column {error.colno}{_form(line)}"
-                )
+                problems.add(self.name, number, _unreadable(line, error))
             except ValueError as error:
                 problems.add(self.name, number, str(error))
 
@@ -125,6 +123,15 @@ def _end(value: dict[str, Any], which: str) -> End:
     # No labels is what an export of bare ids has; the node itself says them.
     labels = end.get("labels")
     return End(_id(end), labels=_labels(labels) if labels else None)
+
+
+def _unreadable(line: bytes, error: orjson.JSONDecodeError) -> str:
+    """Why a line can not be read: an encoding that is not UTF-8 makes JSON of nothing."""
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as wrong:
+        return f"this line is not UTF-8 text (byte {wrong.start + 1}); change the encoding of the file to UTF-8"
+    return f"this line is not JSON: {error.msg} at column {error.colno}{_form(line)}"
 
 
 def _form(line: bytes) -> str:
