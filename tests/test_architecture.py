@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -102,9 +103,27 @@ def test_every_package_is_on_the_page() -> None:
 
 
 def test_every_commit_module_is_on_the_page() -> None:
-    page = (ROOT / "ARCHITECTURE.md").read_text()
+    page = (SOURCE / "commit" / "PROTOCOL.md").read_text()
     modules = {path.stem for path in (SOURCE / "commit").glob("*.py")} - {"__init__", "context", "schema_files"}
     assert not [name for name in modules if f"`commit/{name}`" not in page]
+
+
+def test_every_package_has_a_page() -> None:
+    """What it is for, its files, its rules, what needs care."""
+    folders = sorted({path.parent for path in SOURCE.glob("*/__init__.py")})
+    assert not [folder.name for folder in folders if not (folder / "README.md").is_file()]
+
+
+NAMED = re.compile(r"`((?:[a-z_0-9]+/)+[a-z_0-9]+)(?:\.py|\.[A-Za-z_]+)*`")
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "docs/glossary.md"])
+def test_files_that_a_page_names_are_there(page: str) -> None:
+    """A file of a package that is named as `package/file` or `package/file.function`."""
+    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    named = {name for name in NAMED.findall((ROOT / page).read_text()) if name.split("/")[0] in packages}
+    missing = [name for name in named if not (SOURCE / name).is_dir() and not (SOURCE / f"{name}.py").is_file()]
+    assert sorted(missing) == []
 
 
 def test_public_names_are_sorted_and_real() -> None:

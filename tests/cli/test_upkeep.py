@@ -283,7 +283,7 @@ def test_stats(capsys: Capsys, busy: og.Graph) -> None:
     assert lines[0].startswith("stats org.omni — branch main, ")
     assert lines[1] == "  config  merge.level = entity"
     assert lines[2].startswith("  node type 'Staff'  6 rows, 3 fragments, ")
-    assert "    index BTREE on 'handle': all but 1 rows" in lines
+    assert "    index BTREE on 'handle': all but 1 row" in lines
     assert "    ↳ optimize would compact 3 fragments" in lines
     shown = json.loads(call(capsys, "stats", "org.omni", "--json").out)
     assert (shown["uri"], shown["branch"], shown["commit"]) == ("org.omni", "main", busy.head().id)

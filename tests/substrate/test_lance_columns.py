@@ -12,7 +12,7 @@ from lance import LanceDataset, LanceOperation, Transaction
 from lance.schema import LanceSchema
 
 from omnigraph.storage.tables import lance_private
-from omnigraph.storage.tables.columns import largest_id, new_field, schema_of, stored_fields
+from omnigraph.storage.tables.lance_fields import largest_id, new_field, schema_of, stored_fields
 
 SCHEMA = pa.schema(
     [

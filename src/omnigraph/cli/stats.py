@@ -12,6 +12,7 @@ from omnigraph.cli.commands import Command
 from omnigraph.cli.options import branch_option, json_option, positional_uri
 from omnigraph.cli.scope import DIRECT, WRITE
 from omnigraph.cli.wording import dataset_name, size
+from omnigraph.commit.messages import counted
 from omnigraph.commit.model import MAIN
 from omnigraph.wire.shapes import snapshot_output
 
@@ -37,11 +38,11 @@ def stats(context: click.Context, uri: str | None, branch: str | None, as_json: 
         output.line(f"  config  {name} = {value}")
     for table in found.tables:
         output.line(
-            f"  {dataset_name(table.type_key)}  {table.rows} rows, {table.fragments} fragments, "
-            f"{table.versions} versions, {size(table.bytes)} of {size(table.stored_bytes)} stored"
+            f"  {dataset_name(table.type_key)}  {counted(table.rows, 'row')}, {counted(table.fragments, 'fragment')}, "
+            f"{counted(table.versions, 'version')}, {size(table.bytes)} of {size(table.stored_bytes)} stored"
         )
         for index in table.indexes:
-            covered = "all rows" if not index.uncovered_rows else f"all but {index.uncovered_rows} rows"
+            covered = "all rows" if not index.uncovered_rows else f"all but {counted(index.uncovered_rows, 'row')}"
             output.line(f"    index {index.kind} on '{index.column}': {covered}")
         for pending in table.pending_indexes:
             output.line(f"    ↳ index pending on property '{pending.property}': {pending.reason}")
@@ -53,7 +54,7 @@ def _gains(table: TableStats) -> list[str]:
     """What maintenance would do for a table."""
     gains = []
     if table.fragments_to_compact:
-        gains.append(f"optimize would compact {table.fragments_to_compact} fragments")
+        gains.append(f"optimize would compact {counted(table.fragments_to_compact, 'fragment')}")
     if table.stale_indexes:
         gains.append(f"optimize would bring {len(table.stale_indexes)} indexes up to date")
     if table.reclaimable_bytes:

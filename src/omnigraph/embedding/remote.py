@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 import orjson
 
 from omnigraph.embedding.config import Patience
-from omnigraph.embedding.deadlines import Deadlines
+from omnigraph.embedding.httpx_private import Deadlines
 from omnigraph.embedding.provider import Dialect, Purpose
 from omnigraph.errors import EmbeddingError
 

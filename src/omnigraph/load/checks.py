@@ -215,7 +215,9 @@ def _collapsed(
     ):
         plain = pc.sum(pc.equal(keys["id"], row["id"])).as_py() > row["spelled_count"]
         if plain or row["spelled_count_distinct"] > 1:
-            message = f"two nodes of {entity.name} have one id: {row['spelled_min']!r} is {row['id']!r} in other words"
+            message = (
+                f"two nodes of {entity.name} have one id: {row['spelled_min']!r} and {row['id']!r} are spellings of it"
+            )
             yield Problem(row["order_max"], message)
 
 

@@ -98,7 +98,7 @@ def _steps(plan: Plan, run: Run, indent: str, analyzed: bool) -> list[str]:
     trace = run.traces.get(id(plan))
     line = f"{indent}{type(plan).__name__}"
     if trace is not None and analyzed and trace.rows is not None and trace.seconds is not None:
-        line += f"  {trace.rows} rows, {trace.seconds * 1000:.2f} ms"
+        line += f"  {trace.rows} {'row' if trace.rows == 1 else 'rows'}, {trace.seconds * 1000:.2f} ms"
     lines = [line]
     if trace is not None:
         lines += [f"{indent}  · {note}" for note in trace.notes]

@@ -1,4 +1,10 @@
-"""A deadline for whole exchanges: httpx bounds every single read, and a service may send its headers byte by byte for ever."""
+"""What is used of httpx beyond its public API: the network backend of a client's connections.
+
+Why: httpx bounds every single read, and a service may send its headers byte by byte for ever. A deadline for a whole exchange has
+to be looked at by each read and write, below the layer that httpx lets callers replace.
+What would replace it: a timeout of httpx for whole requests, or a public argument for the network backend.
+`tests/substrate/test_httpx_private.py` fails when the attributes move.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +45,7 @@ class Deadlines:
         return left if timeout is None else min(timeout, left)
 
     def bind(self, client: httpx.Client) -> httpx.Client:
-        """The client with connections that keep the deadlines. httpx has no door for this, so a test tells when it moves."""
+        """The same client, with connections that keep the deadlines of this object."""
         transports: list[Any] = [client._transport, *client._mounts.values()]
         for transport in transports:
             if transport is not None:
