@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,17 +20,29 @@ from omnigraph.policy.actions import SCHEMA_APPLY, Need
 
 if TYPE_CHECKING:
     from omnigraph.evolution.apply import Applied, Change
+    from omnigraph.evolution.backfill import GivenBackfill
     from omnigraph.evolution.plan import Plan
 
 
 class Evolution(Handle):
     """How the schema of a branch changes. Other branches keep theirs."""
 
-    def plan_schema(self, schema: str | Path, *, branch: str | None = None, allow_data_loss: bool = False) -> Plan:
-        """What applying a schema (`.pg` text, or the path of a `.pg` file) would do; `supported`: whether it could be."""
+    def plan_schema(
+        self,
+        schema: str | Path,
+        *,
+        branch: str | None = None,
+        allow_data_loss: bool = False,
+        backfill: GivenBackfill = None,
+    ) -> Plan:
+        """What applying a schema (`.pg` text, or the path of a `.pg` file) would do; `supported`: whether it could be.
+
+        The rows that are there are looked at: a step that they stand in the way of is refused, with the first of them.
+        """
         from omnigraph.evolution.apply import plan
 
-        return plan(self._context, self._change(read_source(schema, ".pg")[0], self._named(branch), allow_data_loss))
+        source, _ = read_source(schema, ".pg")
+        return plan(self._context, self._change(source, self._named(branch), allow_data_loss, backfill))
 
     def apply_schema(
         self,
@@ -37,13 +50,15 @@ class Evolution(Handle):
         *,
         branch: str | None = None,
         allow_data_loss: bool = False,
+        backfill: GivenBackfill = None,
         actor: str | None = None,
         message: str | None = None,
     ) -> Applied:
         """Make a schema (`.pg` text, or the path of a `.pg` file) that of a branch, in one commit; none when it is already.
 
         `branch`: this handle's unless given; other branches keep theirs. What it drops stays in older snapshots; with
-        `allow_data_loss` it is gone for them too. `message`: kept with the commit.
+        `allow_data_loss` it is gone for them too. `backfill`: expressions for what rows do not have, as a mapping
+        `{"Person.slug": "lower(name)"}` or texts `"Person.slug = lower(name)"`. `message`: kept with the commit.
         """
         from omnigraph.evolution.apply import apply
 
@@ -57,10 +72,12 @@ class Evolution(Handle):
             with self._context.locks.hold(name):
                 heal(self._context, holding={name})
         lineage = new_lineage("schema", actor or self.actor, message)
-        return apply(self._context, self._change(source, name, allow_data_loss), lineage)
+        return apply(self._context, self._change(source, name, allow_data_loss, backfill), lineage)
 
-    def _change(self, schema: str, branch: str, allow_data_loss: bool) -> Change:
+    def _change(self, schema: str, branch: str, allow_data_loss: bool, backfill: GivenBackfill) -> Change:
         from omnigraph.evolution.apply import Change
+        from omnigraph.evolution.backfill import compile_backfills, texts_of
+        from omnigraph.evolution.rewriting import writer
 
         self._context.manifest.load(branch)
         before, named = self._watch.captured(branch)
@@ -68,4 +85,14 @@ class Evolution(Handle):
         apart = 0 if branch == MAIN else new_distance()
         ir = accept_schema(compile_schema(schema), before.ir, new_incarnation(), apart)
         after = accept(schema, ir, schema_version=before.schema_version + 1, identity_domain=before.identity_domain)
-        return Change(branch, before.ir, ir, before.files(), after.files(), named.schema_hash, allow_data_loss)
+        return Change(
+            branch,
+            before.ir,
+            ir,
+            before.files(),
+            after.files(),
+            named.schema_hash,
+            allow_data_loss,
+            compile_backfills(texts_of(backfill), before.ir, ir, time.time_ns() // 1_000_000),
+            writer(self._context.root, "auto", self._spark),
+        )

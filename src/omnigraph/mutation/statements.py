@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.changes.compare import Mask, differing
-from omnigraph.errors import BadRequest
 from omnigraph.language.literals import PlainValue, TypedValue
 from omnigraph.language.query.ir import (
     ROW,
@@ -32,11 +31,9 @@ from omnigraph.language.query.ir import (
     UpsertNode,
     columns_of,
     conjuncts,
-    render_expr,
 )
 from omnigraph.language.query.rewrite.push_nots import simplified
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.language.types import Scalar
 from omnigraph.mutation.base import Base, layered
 from omnigraph.mutation.constants import Constants, default_of
 from omnigraph.mutation.copies import Copies, Overlay
@@ -44,7 +41,7 @@ from omnigraph.mutation.matches import MATCHED_ID, inserts_of, one_row_each
 from omnigraph.mutation.staging import Entity, Staging
 from omnigraph.query.engine import execute
 from omnigraph.query.entities import View
-from omnigraph.query.evaluate import constant_value, evaluate, holds, is_constant
+from omnigraph.query.evaluate import constant_value, evaluate, fitting, holds, is_constant
 from omnigraph.query.pushdown import NEVER, push
 from omnigraph.query.rows import Rows as RowSet
 from omnigraph.query.rows import column_name
@@ -53,7 +50,7 @@ from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.values.blobs import blob_value
 from omnigraph.values.build import repeated, table_of
-from omnigraph.values.columns import arrow_type, table_schema, whole
+from omnigraph.values.columns import table_schema, whole
 from omnigraph.values.compare import Comparison, coerce
 from omnigraph.values.identity import derive_ids
 
@@ -354,13 +351,7 @@ class Run:
 
 
 def _fitting(entity: Entity, assign: Assign, values: pa.Array) -> pa.Array:
-    """Computed values in the type of their property; what it can not hold is refused."""
-    try:
-        # A float is rounded to the width of its column, as a parameter is.
-        return values.cast(arrow_type(assign.type), safe=assign.type.scalar is not Scalar.F32)
-    except pa.ArrowInvalid:
-        shown = render_expr(assign.value).replace(f"${ROW}.", "")
-        raise BadRequest(f"{entity.name}.{assign.property} ({assign.type}) can not hold a value of `{shown}`") from None
+    return fitting(f"{entity.name}.{assign.property}", assign.value, assign.type, values)
 
 
 def _as_rows(table: pa.Table) -> RowSet:

@@ -12,6 +12,7 @@ from omnigraph.changes.feed import Block, FeedPage
 from omnigraph.changes.model import Change, Endpoints
 from omnigraph.commit.model import Changed, Commit, Group
 from omnigraph.evolution.apply import Applied
+from omnigraph.evolution.hints import RenameHint
 from omnigraph.evolution.plan import Plan
 from omnigraph.evolution.steps import Step
 from omnigraph.load.model import LoadReport, LoadResult, TableLoad
@@ -125,7 +126,8 @@ _STEPS: dict[str, type[Step]] = {step.kind: step for step in Step.__subclasses__
 
 def plan_of(told: Told) -> Plan:
     """The plan of a schema change."""
-    return Plan(tuple(_step_of(step) for step in told["steps"]))
+    # Hints are told where there are some.
+    return Plan(tuple(_step_of(step) for step in told["steps"]), tuple(map(_hint_of, told.get("hints", ()))))
 
 
 def applied_of(told: Told, commit: Told | None) -> Applied:
@@ -137,6 +139,11 @@ def _step_of(told: Told) -> Step:
     spelled = {"from": "old", "to": "new"}
     values = {spelled.get(name, name): value for name, value in told.items() if name != "kind"}
     return _STEPS[told["kind"]](**{name: _tuple(value) for name, value in values.items()})
+
+
+def _hint_of(told: Told) -> RenameHint:
+    names = ("kind", "type_kind", "type_name", "from", "to", "line")
+    return RenameHint(*(told[name] for name in names))
 
 
 def _tuple(value: Any) -> Any:
