@@ -126,7 +126,9 @@ def apply(context: CommitContext, change: Change, lineage: Lineage) -> Applied:
             after = execute(context, prepared.write, held)
         except (ExpectedVersionMismatch, ReadSetChanged):
             prepared = _prepare(context, change, lineage)
-            assert prepared.write is not None, "the steps of a plan do not depend on rows, only its refusals"
+            if prepared.write is None:
+                # Rows that had no value have one now, and nothing else was wanted.
+                return Applied(prepared.plan, None, prepared.state.commit_version)
             after = execute(context, prepared.write, held)
     commit = after.newest if after.newest is not None and after.newest.id == lineage.id else None
     commit = commit or context.manifest.find_commit(change.branch, lineage.id)
