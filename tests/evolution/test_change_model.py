@@ -173,16 +173,10 @@ class Walk:
         required = self.rng.random() < 0.5
         nulls = any(row.get(source) is None for row in self.model.all_rows())
         wanted = Declared("String", not required)
-        if self.change(
-            name,
-            str(wanted),
-            not (required and nulls),
-            f"to_text({source} is null)" if nulls and not required else f'if({source} is null, null, "set")',
-        ):
-            always = nulls and not required
+        text = f'nullif(if({source} is null, "none", "set"), "none")'
+        if self.change(name, str(wanted), not (required and nulls), text):
             for row in self.model.all_rows():
-                missing = row.get(source) is None
-                row[name] = str(missing).lower() if always else None if missing else "set"
+                row[name] = None if row.get(source) is None else "set"
             self.model.properties[name] = wanted
 
     def drop(self) -> None:
