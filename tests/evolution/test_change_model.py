@@ -13,7 +13,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import SchemaChangeRefused
 
-NUMBERS = {
+NUMBERS: dict[str, tuple[Any, ...]] = {
     "I32": (-(2**31), -1, 0, 7, 2**31 - 1),
     "U32": (0, 7, 2**32 - 1),
     "I64": (-(2**63), -1, 0, 7, 2**63 - 1),
@@ -40,7 +40,8 @@ class Declared:
     def value(self, rng: random.Random) -> Any:
         if self.nullable and rng.random() < 0.3:
             return None
-        return rng.choice(self.enum or NUMBERS.get(self.scalar, TEXTS))
+        values: tuple[Any, ...] = self.enum or NUMBERS.get(self.scalar) or TEXTS
+        return rng.choice(values)
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 import omnigraph as og
 from omnigraph.evolution import rewriting
 from omnigraph.evolution.rewriting import write_some
-from omnigraph.spark.runner import Runner
+from omnigraph.spark.runner import Runner, choose_runner
 
 BEFORE = "node T { k: String n: I32? t: String? } edge E: T -> T { w: I64? }"
 AFTER = "node T { k: String n: F64 @default(9) t: String? slug: String @key } edge E: T -> T { w: String? }"
@@ -64,9 +64,8 @@ def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(here)
     fill(there)
     here.apply_schema(AFTER, backfill=SLUGS)
-    chosen = rewriting.choose_runner
     monkeypatch.setattr(rewriting, "ROWS_FOR_A_JOB", 1)
-    monkeypatch.setattr(rewriting, "choose_runner", lambda _, options, **more: chosen("spark", options, **more))
+    monkeypatch.setattr(rewriting, "choose_runner", lambda _, options, **more: choose_runner("spark", options, **more))
     there.apply_schema(AFTER, backfill=SLUGS)
     assert shown(there) == shown(here)
     assert there.verify(deep=True).ok
