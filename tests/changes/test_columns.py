@@ -107,12 +107,24 @@ def test_a_name_that_passed_to_another_property_is_another_column(context: Commi
 
 def test_a_column_of_another_type_holds_other_values(context: CommitContext, rows: pa.Table) -> None:
     first = create(context, PLAIN, rows)
-    retyped = PLAIN.set(1, field("a", pa.int64(), 1))
-    later = pa.table([["x", "y"], pa.array([1, None], pa.int64()), rows["n"]], schema=retyped)
+    retyped = PLAIN.set(1, field("a", pa.float64(), 1))
+    later = pa.table([["x", "y"], pa.array([1, None], pa.float64()), rows["n"]], schema=retyped)
     staged = stage_overwrite(context.tables.open(LOCATION, first), later, retyped)
     second = commit_staged(context.tables, staged, expected_version=first, transaction_id=new_ulid())
     (pair,) = summary(table_delta(context, side(first), side(second)))
-    assert (pair[0]["a"], pair[1]["a"]) == ("1", 1)
+    assert (pair[0]["a"], pair[1]["a"]) == ("1", 1.0)
+
+
+@pytest.mark.parametrize(("value", "changed"), [(1, False), (2, True)])
+def test_a_wider_column_holds_the_same_values(
+    context: CommitContext, rows: pa.Table, value: int, changed: bool
+) -> None:
+    first = create(context, PLAIN, rows)
+    retyped = PLAIN.set(1, field("a", pa.int64(), 1))
+    later = pa.table([["x", "y"], pa.array([value, None], pa.int64()), rows["n"]], schema=retyped)
+    staged = stage_overwrite(context.tables.open(LOCATION, first), later, retyped)
+    second = commit_staged(context.tables, staged, expected_version=first, transaction_id=new_ulid())
+    assert len(summary(table_delta(context, side(first), side(second)))) == changed
 
 
 BLOB = lance.blob_field("content")

@@ -12,7 +12,7 @@ from tests.cli.calling import call
 from tests.mutation.org_graph import SCHEMA
 
 WIDER = SCHEMA.replace("node Team {", "node Team {\n  motto: String?")
-NARROWER = SCHEMA.replace("level: I32?", "level: I64?")
+NARROWER = SCHEMA.replace("level: I32?", "level: Bool?")
 
 
 @pytest.fixture
@@ -41,16 +41,52 @@ def test_plan_shows_the_steps(capsys: pytest.CaptureFixture[str], wanted: Path) 
     assert og.open("org.omni").schema() == SCHEMA
 
 
-def test_an_unsupported_plan_is_shown_and_exits_0(capsys: pytest.CaptureFixture[str], wanted: Path) -> None:
+def test_an_unsupported_plan_is_shown_and_exits_3(capsys: pytest.CaptureFixture[str], wanted: Path) -> None:
     wanted.write_text(NARROWER)
     outcome = call(capsys, "schema", "plan", "org.omni", "--schema", "wanted.pg")
-    assert outcome.code == 0
+    assert outcome.code == 3
+    assert outcome.err == ""
     assert outcome.out.splitlines()[1] == "supported: no"
-    assert "- unsupported change on node:Staff.level: its type can not change from I32 to I64" in outcome.out
+    assert "- unsupported change on node:Staff.level: its type can not change from I32 to Bool" in outcome.out
     assert "[OG-MF-106]" in outcome.out
     outcome = call(capsys, "schema", "plan", "org.omni", "--schema", "wanted.pg", "--json")
+    assert outcome.code == 3
     (step,) = json.loads(outcome.out)["steps"]
     assert (step["kind"], step["code"]) == ("unsupported_change", "OG-MF-106")
+
+
+def test_rows_in_the_way_make_a_plan_exit_3(capsys: pytest.CaptureFixture[str], wanted: Path) -> None:
+    wanted.write_text(SCHEMA.replace("level: I32?", "level: I32? @range(level, 0..10)"))
+    outcome = call(capsys, "schema", "plan", "org.omni", "--schema", "wanted.pg")
+    assert outcome.code == 3
+    assert "- unsupported change on node:Staff: rows break it: @range violation on Staff.level" in outcome.out
+
+
+def test_a_plan_points_out_a_rename(capsys: pytest.CaptureFixture[str], wanted: Path) -> None:
+    wanted.write_text(SCHEMA.replace("level: I32?", "grade: I32?"))
+    outcome = call(capsys, "schema", "plan", "org.omni", "--schema", "wanted.pg")
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[-1] == (
+        "hint: 'Staff.level' is dropped and 'grade' is added; if that is a rename, "
+        'write: grade: I32? @rename_from("level")'
+    )
+
+
+def test_backfill(capsys: pytest.CaptureFixture[str], wanted: Path) -> None:
+    wanted.write_text(SCHEMA.replace("level: I32?", "level: I32?\n  loud: String @unique\n  twice: I64?"))
+    asked = ("org.omni", "--schema", "wanted.pg", "--backfill", "Staff.loud = upper(handle)")
+    outcome = call(capsys, "schema", "plan", *asked, "--backfill", "Staff.twice = 2 * level")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "- backfill 'Staff.loud' with upper(handle)" in outcome.out
+    assert call(capsys, "schema", "apply", *asked, "--backfill", "Staff.twice = 2 * level", "--quiet").code == 0
+    rows = og.open("org.omni").query("query q() { match { $s: Staff } return { $s.handle, $s.loud } }").to_dicts()
+    assert rows
+    assert all(row["s.loud"] == row["s.handle"].upper() for row in rows)
+    outcome = call(
+        capsys, "schema", "plan", "org.omni", "--schema", "wanted.pg", "--backfill", "Staff.loud = uper(handle)"
+    )
+    assert outcome.code == 1
+    assert outcome.err.startswith("Error: backfill:1:14: parse error: unknown function `uper`")
 
 
 @pytest.mark.parametrize(("flags", "mode"), [((), "soft"), (("--allow-data-loss",), "hard")], ids=["soft", "hard"])

@@ -201,6 +201,10 @@ READS: dict[str, Scenario] = {
     "export in chunks": lambda g: b"".join(g.export_chunks(types=["Doc"])).decode(),
     "plan of the same schema": lambda g: g.plan_schema(SCHEMA),
     "plan of a new property": lambda g: g.plan_schema(SCHEMA.replace("age: I32?", "age: I32?\n  nick: String?")),
+    "plan with a backfill": lambda g: g.plan_schema(
+        SCHEMA.replace("age: I32?", "age: I64?\n  nick: String"), backfill={"Person.nick": "lower(name)"}
+    ),
+    "plan of what looks like a rename": lambda g: g.plan_schema(SCHEMA.replace("age: I32?", "ages: I32?")),
     "plan of a refused change": lambda g: g.plan_schema(SCHEMA.replace("age: I32?", "age: String?")),
     "plan of a renamed type": lambda g: g.plan_schema(_renamed()),
     "plan of a dropped type": lambda g: g.plan_schema(_without_docs(), allow_data_loss=True),
@@ -450,6 +454,9 @@ WRITES: dict[str, Scenario] = {
         g.apply_schema(SCHEMA.replace("age: I32?", "age: I32?\n  nick: String?")),
         g.schema() != SCHEMA,
     ],
+    "apply with a backfill": lambda g: g.apply_schema(
+        SCHEMA.replace("age: I32?", "age: I32?\n  nick: String"), backfill=["Person.nick = lower(name)"]
+    ),
     "apply the same schema": lambda g: g.apply_schema(SCHEMA),
     "apply a refused schema": lambda g: g.apply_schema(SCHEMA.replace("age: I32?", "age: String?")),
     "apply what does not parse": lambda g: g.apply_schema("node {"),

@@ -60,6 +60,12 @@ WIDER = SCHEMA.replace("level: I32?", "level: I32? @index\n  desk: String?").rep
     "began: Date?", 'since: Date? @rename_from("began")'
 )
 
+#: Columns are rewritten: a wider type, and required properties of a node and of an edge type that are computed.
+REWRITTEN = SCHEMA.replace("level: I32?", "level: I64?\n  loud: String @unique").replace(
+    "began: Date?", "began: Date? label: String"
+)
+BACKFILL = {"Staff.loud": "upper(handle)", "Mentors.label": 'concat(from, "-", to)'}
+
 Verb = Callable[[og.Graph, str], object]
 
 
@@ -84,6 +90,9 @@ VERBS: dict[str, Verb] = {
     "revert": _revert,
     "cherry-pick": _pick,
     "schema": lambda graph, _: graph.apply_schema(WIDER, actor=ACTOR),
+    "schema-rows": lambda graph, branch: graph.apply_schema(REWRITTEN, branch=branch, backfill=BACKFILL, actor=ACTOR),
+    "merge-schema": lambda graph, branch: graph.merge(SOURCE, branch, actor=ACTOR),
+    "rebase": lambda graph, branch: graph.rebase(branch, onto=SOURCE, actor=ACTOR),
     "ensure-indices": lambda graph, branch: graph.ensure_indices(branch, actor=ACTOR),
     "optimize": lambda graph, branch: graph.optimize(branch, actor=ACTOR),
 }

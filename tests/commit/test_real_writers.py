@@ -24,7 +24,21 @@ from omnigraph.graph.lifecycle import connect
 from omnigraph.storage.tables.commit import drop_fork
 from tests.commit.failing import WAYS, trials
 from tests.commit.healthy import assert_healthy, published_locations
-from tests.commit.real_writers import ACTOR, FEATURE, NEW, SILENT, VERBS, WRITES, branch_off, content, fill, graph_over
+from tests.commit.real_writers import (
+    ACTOR,
+    BACKFILL,
+    FEATURE,
+    NEW,
+    REWRITTEN,
+    SILENT,
+    SOURCE,
+    VERBS,
+    WRITES,
+    branch_off,
+    content,
+    fill,
+    graph_over,
+)
 
 PROJECT = Path(__file__).resolve().parents[2]
 UNDECIDED = (CommitStateUnknown, RecoveryRequired)
@@ -32,9 +46,11 @@ UNDECIDED = (CommitStateUnknown, RecoveryRequired)
 #: From here on recovery finishes the write.
 NO_WAY_BACK = ("post_confirm", "post_phase_b_pre_manifest_commit")
 #: What runs by default: a merge and a load, in the windows between the first effect and the last.
-SHORT = {("merge", "main"), ("load", FEATURE)}
+SHORT = {("merge", "main"), ("load", FEATURE), ("schema-rows", FEATURE), ("merge-schema", "main")}
 SHORT_WINDOWS = ("mid_phase_b", "post_confirm", "post_phase_b_pre_manifest_commit")
-PLACES = [(verb, place) for verb in VERBS for place in ("main", FEATURE) if (verb, place) != ("schema", FEATURE)]
+#: Verbs that make no sense at a place.
+ELSEWHERE = {("schema", FEATURE), ("rebase", "main")}
+PLACES = [(verb, place) for verb in VERBS for place in ("main", FEATURE) if (verb, place) not in ELSEWHERE]
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +66,8 @@ def copy(started: Path, target: Path, verb: str, branch: str) -> og.Graph:
     graph = og.open(target)
     if verb != "schema":
         branch_off(graph)
+    if verb in ("merge-schema", "rebase"):
+        graph.apply_schema(REWRITTEN, branch=SOURCE, backfill=BACKFILL)
     if verb == "revert" and branch == FEATURE:
         graph.mutate(WRITES, "hire", branch=FEATURE)
     return graph

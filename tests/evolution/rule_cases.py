@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.evolution.case import Case, refused
-from tests.evolution.people import BEFORE, changed, person
+from tests.evolution.people import BEFORE, KNOWS, changed, person
 
 RULE_CASES = [
     # --- rules ---------------------------------------------------------------------------------------------------------
@@ -148,7 +148,13 @@ RULE_CASES = [
         person("code: I64 @key", without=["name"]),
         (*refused("OG-MF-101"), "drop_property OG-DS-104"),
     ),
-    Case("key-of-an-edge", BEFORE.replace("since: Date?", "since: Date? @key(src, dst)"), refused("OG-MF-101")),
+    Case(
+        "key-of-an-edge",
+        BEFORE.replace("since: Date?", "since: Date? @key(src, dst)"),
+        ("add_constraint", "rekey"),
+        {"edge:Knows": [row | {"id": f'["{row["src"]}","{row["dst"]}"]'} for row in KNOWS]},
+        empty_steps=("add_constraint",),
+    ),
     Case(
         "other-endpoint",
         BEFORE.replace("MemberOf: Person -> Team", "MemberOf: Person -> Person"),

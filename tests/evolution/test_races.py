@@ -75,6 +75,73 @@ def test_a_row_that_comes_before_the_window_is_kept(graph: og.Graph) -> None:
     assert rows == {"ada": 4, "ben": 4, "cy": 4, "dov": 4}
 
 
+#: A wider type, a computed property, ids from a key.
+REWRITTEN = "node T { k: String n: I64 slug: String @key } edge E: T -> T { w: F64? }"
+PLAIN = "node T { k: String n: I32 } edge E: T -> T { w: I32? }"
+SLUGS = {"T.slug": 'concat("t-", k)'}
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["main", "shared"])
+def test_a_row_that_comes_while_columns_are_rewritten_has_its_values(tmp_path: Path, shared: bool) -> None:
+    """What was prepared without the row is prepared again, inside the window, with it; and with files that were compacted."""
+    graph = og.init(tmp_path / "graph", PLAIN)
+    for number in range(3):
+        graph.mutate(f'query w() {{ insert T {{ k: "{number}", n: {number} }} }}')
+    first = graph.snapshot().open("node:T").read(["id"])["id"][0].as_py()
+    branch = "b" if shared else None
+    if shared:
+        graph.create_branch("b")
+    other = og.open(graph.uri)
+
+    def write() -> None:
+        other.mutate('query w() { insert T { k: "late", n: 9 } }', branch=branch)
+        other.load([{"edge": "E", "from": first, "to": first, "data": {"w": 3}}], branch=branch)
+        other.optimize(branch)
+
+    with failpoints.armed("schema_apply.prepared", once(write)):
+        graph.apply_schema(REWRITTEN, branch=branch, backfill=SLUGS)
+    rows = graph.snapshot(branch).open("node:T").read(["id", "k", "n", "slug"]).to_pylist()
+    assert sorted((row["id"], row["slug"], row["n"]) for row in rows) == [
+        ("t-0", "t-0", 0),
+        ("t-1", "t-1", 1),
+        ("t-2", "t-2", 2),
+        ("t-late", "t-late", 9),
+    ]
+    (edge,) = graph.snapshot(branch).open("edge:E").read(["src", "dst", "w"]).to_pylist()
+    assert edge == {"src": edge["src"], "dst": edge["src"], "w": 3.0}
+    assert edge["src"] in {row["id"] for row in rows}
+    assert leftovers(graph) == []
+    assert graph.verify(deep=True).ok
+
+
+def test_a_row_that_comes_late_and_breaks_a_backfill_refuses_it(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "graph", PLAIN)
+    graph.mutate('query w() { insert T { k: "a", n: 1 } }')
+    other = og.open(graph.uri)
+    with (
+        failpoints.armed(
+            "schema_apply.prepared", once(lambda: other.mutate('query w() { insert T { k: "a", n: 2 } }'))
+        ),
+        pytest.raises(ValidationError, match="@key violation on T.slug"),
+    ):
+        graph.apply_schema(REWRITTEN, backfill=SLUGS)
+    assert graph.schema() == PLAIN
+    assert leftovers(graph) == []
+
+
+def test_a_backfill_that_somebody_else_has_done_meanwhile_does_nothing(tmp_path: Path) -> None:
+    schema = "node T { k: String @key x: String? }"
+    graph = og.init(tmp_path / "graph", schema)
+    graph.mutate('query w() { insert T { k: "a" } }')
+    other = og.open(graph.uri)
+    with failpoints.armed(
+        "schema_apply.prepared", once(lambda: other.mutate('query w() { update T set { x: "mine" } where k = "a" }'))
+    ):
+        applied = graph.apply_schema(schema, backfill={"T.x": "k"})
+    assert not applied.applied
+    assert graph.entity("node", "T", "a")["x"] == "mine"  # type: ignore[index]
+
+
 def test_a_change_that_lost_to_another_is_a_conflict(graph: og.Graph) -> None:
     other = og.open(graph.uri)
     with (

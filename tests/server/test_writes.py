@@ -372,3 +372,15 @@ def test_schema_apply(served: Served) -> None:
     assert_error(served.post("/schema/apply", {"schema_source": "node"}), 400, "bad_request")
     refused = served.post("/schema/apply", {"schema_source": wanted.replace("age: I32?", "age: String?")})
     assert_error(refused, 400, "bad_request", "the schema can not be applied")
+
+
+def test_schema_apply_with_a_backfill(served: Served) -> None:
+    wanted = SCHEMA.replace("age: I32?", "age: I64?\n  loud: String")
+    body = {"schema_source": wanted, "backfill": ["Person.loud = upper(name)"]}
+    planned = served.post("/schema/plan", body).json()
+    assert [step["kind"] for step in planned["steps"]] == ["add_property", "backfill", "widen"]
+    told = served.post("/schema/apply", body).json()
+    assert (told["applied"], told["steps"]) == (True, planned["steps"])
+    wrong = served.post("/schema/apply", {"schema_source": wanted, "backfill": ["Person.loud = upper(nam)"]})
+    assert_error(wrong, 400, "bad_request", "no property `nam` on Person")
+    assert_error(served.post("/schema/apply", {"schema_source": wanted, "backfill": "x"}), 400, "bad_request")

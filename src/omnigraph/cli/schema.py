@@ -23,6 +23,15 @@ _wanted = click.option("--schema", "schema_path", metavar="FILE", required=True,
 _data_loss = click.option(
     "--allow-data-loss", is_flag=True, help="What is dropped is gone for older snapshots too, not only from now on."
 )
+_backfill = click.option(
+    "--backfill",
+    "backfill",
+    metavar="TEXT",
+    multiple=True,
+    help="What rows get that have no value, such as 'Person.slug = lower(name)'. Can be given several times.",
+)
+#: The exit code of a plan that can not be applied.
+REFUSED = 3
 
 
 @click.group(cls=Group)
@@ -52,6 +61,7 @@ schema.add_command(show, "get")
 @positional_uri
 @_wanted
 @_data_loss
+@_backfill
 @branch_option
 @json_option
 @click.pass_context
@@ -60,27 +70,31 @@ def plan(
     uri: str | None,
     schema_path: str,
     allow_data_loss: bool,
+    backfill: tuple[str, ...],
     branch: str | None,
     as_json: bool,
 ) -> None:
-    """Show what applying a schema would do."""
+    """Show what applying a schema would do; the exit code is 3 when it would be refused."""
     target = resolve_storage(context, uri)
     wanted = read_source(schema_path)
     graph = open_graph(target, "ro")
     with naming(schema_path):
-        planned = graph.plan_schema(wanted, branch=branch, allow_data_loss=allow_data_loss)
+        planned = graph.plan_schema(wanted, branch=branch, allow_data_loss=allow_data_loss, backfill=backfill)
     if as_json:
         output.json({"uri": target.uri} | planned.to_dict())
-        return
-    output.line(f"schema plan for {target.uri}")
-    output.line(f"supported: {_yes(planned.supported)}")
-    _show_steps(planned)
+    else:
+        output.line(f"schema plan for {target.uri}")
+        output.line(f"supported: {_yes(planned.supported)}")
+        _show_steps(planned)
+    if not planned.supported:
+        context.exit(REFUSED)
 
 
 @schema.command(scope=WRITE)
 @positional_uri
 @_wanted
 @_data_loss
+@_backfill
 @branch_option
 @message_option
 @json_option
@@ -90,6 +104,7 @@ def apply(
     uri: str | None,
     schema_path: str,
     allow_data_loss: bool,
+    backfill: tuple[str, ...],
     branch: str | None,
     message: str | None,
     as_json: bool,
@@ -107,7 +122,9 @@ def apply(
     echo_write(settings, "schema apply", target)
     graph = open_graph(target, "rw", settings.actor)
     with naming(schema_path):
-        result = graph.apply_schema(wanted, branch=branch, allow_data_loss=allow_data_loss, message=message)
+        result = graph.apply_schema(
+            wanted, branch=branch, allow_data_loss=allow_data_loss, backfill=backfill, message=message
+        )
     if as_json:
         output.json(schema_output(target.uri, result))
         return
@@ -123,6 +140,8 @@ def _show_steps(plan: Plan) -> None:
         output.line(f"- {step}")
     if not plan.steps:
         output.line("no schema changes")
+    for hint in plan.hints:
+        output.line(f"hint: {hint}")
 
 
 def _yes(fact: bool) -> str:

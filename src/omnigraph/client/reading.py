@@ -24,6 +24,7 @@ from omnigraph.client.values import (
 )
 from omnigraph.commit.model import MAIN, Commit
 from omnigraph.errors import BadRequest, OmnigraphError
+from omnigraph.evolution.backfill import GivenBackfill, texts_of
 from omnigraph.evolution.plan import Plan, plan_of
 from omnigraph.export.run import ExportProgress
 from omnigraph.graph.graph import Moment, micros
@@ -347,12 +348,24 @@ def schema(handle: Handle, branch: str | None = None, *, snapshot: Reference = N
 
 
 def plan_schema(
-    handle: Handle, schema: str | Path, *, branch: str | None = None, allow_data_loss: bool = False
+    handle: Handle,
+    schema: str | Path,
+    *,
+    branch: str | None = None,
+    allow_data_loss: bool = False,
+    backfill: GivenBackfill = None,
 ) -> Ask[Plan]:
-    """What applying a schema would do."""
-    body = {"schema_source": read_source(schema, ".pg")[0], "allow_data_loss": allow_data_loss}
+    """What applying a schema would do, and which rows stand in the way of it."""
+    body = schema_body(schema, allow_data_loss, backfill)
     answer = yield post("/schema/plan", body, params={"branch": handle._named(branch)})
     return plan_of(answer.json)
+
+
+def schema_body(schema: str | Path, allow_data_loss: bool, backfill: GivenBackfill) -> dict[str, Any]:
+    """A wanted schema as a request sends it; a server of before knows no backfills, and is not told of none."""
+    texts = texts_of(backfill)
+    body = {"schema_source": read_source(schema, ".pg")[0], "allow_data_loss": allow_data_loss}
+    return body | ({"backfill": list(texts)} if texts else {})
 
 
 def export(

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from omnigraph.client.handle import CONDITIONAL, Handle, Target, refuse_actor, storage_only
-from omnigraph.client.reading import ROWS, deadline, snapshot
+from omnigraph.client.reading import ROWS, deadline, schema_body, snapshot
 from omnigraph.client.requests import Ask, Request, keyed, post, segment
 from omnigraph.client.uploads import upload_of
 from omnigraph.client.values import RemoteSnapshot
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, Conflict, OmnigraphError
 from omnigraph.evolution.apply import Applied
+from omnigraph.evolution.backfill import GivenBackfill
 from omnigraph.graph.loading import Engine, Mode, edges_again_text
 from omnigraph.graph.merging import Asked, takes_decisions
 from omnigraph.graph.sources import read_source
@@ -285,13 +286,14 @@ def apply_schema(
     *,
     branch: str | None = None,
     allow_data_loss: bool = False,
+    backfill: GivenBackfill = None,
     actor: str | None = None,
     message: str | None = None,
     idempotency_key: str | None = None,
 ) -> Ask[Applied]:
-    """Make a schema that of a branch, in one commit; none when it is already."""
+    """Make a schema that of a branch, in one commit; none when it is already. `backfill`: for what rows do not have."""
     refuse_actor(actor)
-    body = {"schema_source": read_source(schema, ".pg")[0], "allow_data_loss": allow_data_loss, "message": message}
+    body = schema_body(schema, allow_data_loss, backfill) | {"message": message}
     told = yield from handle._written("/schema/apply", body, idempotency_key, params={"branch": handle._named(branch)})
     return results.applied_of(told, told[LIBRARY]["commit"])
 

@@ -13,7 +13,7 @@ notices; a hard drop takes older versions away, so it is refused while another b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,16 +28,18 @@ from omnigraph.commit.schema_files import COMPILED, SchemaFiles, archive, archiv
 from omnigraph.commit.updates import DropTable, RecordReceipt, SchemaIs, SetSchema, SetTable, Update
 from omnigraph.commit.write_loop import Prepared, Writing, carry_out
 from omnigraph.commit.writers import SCHEMA_APPLY
-from omnigraph.evolution.compare import Entity, entities, kept_names
+from omnigraph.evolution.compare import entities, kept_names
 from omnigraph.evolution.elsewhere import refuse_named_elsewhere
 from omnigraph.evolution.existing import broken, must_be_judged, refuse_broken, shown_violations
 from omnigraph.evolution.image import changes_table, wanted_columns
+from omnigraph.evolution.look import Backfilled, Entity
 from omnigraph.evolution.plan import Plan, plan_change, plan_of
+from omnigraph.evolution.rekey import other_ids
 from omnigraph.evolution.steps import RULE_BROKEN, UnsupportedChange
 from omnigraph.evolution.stored import stored_rows
 from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.shown import Shown
-from omnigraph.storage.tables.columns import stage_columns
+from omnigraph.storage.tables.columns import Beside, Values, stage_columns
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged, stage_create
 from omnigraph.storage.tables.table import Table
@@ -75,6 +77,10 @@ class Change:
     #: Which schema the manifest named when `before` was read.
     base: str | None
     allow_data_loss: bool = False
+    #: What gives rows values that they do not have.
+    backfilled: Backfilled = field(default_factory=Backfilled)
+    #: What writes the columns of tables, where they are large elsewhere than here.
+    beside: Beside | None = None
 
 
 def plan(context: CommitContext, change: Change) -> Plan:
@@ -86,13 +92,13 @@ def plan(context: CommitContext, change: Change) -> Plan:
     broken_rules = [
         UnsupportedChange(entity.type_key, f"rows break it: {shown_violations(found)}; change them first", RULE_BROKEN)
         for was, entity, table in _judged(context, change, state)
-        if (found := broken(was, entity, table))
+        if (found := broken(was, entity, table, change.backfilled.values(entity)))
     ]
     return replace(planned, steps=(*planned.steps, *broken_rules))
 
 
 def _planned(context: CommitContext, change: Change, state: ManifestState) -> Plan:
-    look = stored_rows(context, state)
+    look = stored_rows(context, state, change.backfilled)
     return plan_change(change.before, change.after, look, allow_data_loss=change.allow_data_loss)
 
 
@@ -100,7 +106,7 @@ def _judged(context: CommitContext, change: Change, state: ManifestState) -> Ite
     """The types whose rows may break what the change says, as they were and as they will be, with their tables."""
     old = entities(change.before.catalog)
     for id_, entity in entities(change.after.catalog).items():
-        if id_ in old and must_be_judged(old[id_], entity):
+        if id_ in old and must_be_judged(old[id_], entity, change.backfilled.values(entity)):
             entry = state.tables[entity.id, entity.incarnation]
             yield old[id_], entity, context.tables.open(entry.location, entry.version)
 
@@ -184,11 +190,13 @@ def _prepare(
     refuse_named_elsewhere(context, change.branch, _purged(change))
     # Every rule is judged before the first file is staged.
     for was, entity, table in _judged(context, change, state):
-        refuse_broken(was, entity, table)
+        refuse_broken(was, entity, table, change.backfilled.values(entity))
     parts = _Parts()
+    ids = other_ids(context, state, change.before, change.after, change.backfilled)
     for id_, entity in new.items():
         if id_ in old:
-            _change(context, state, old[id_], entity, parts)
+            made = {**change.backfilled.values(entity), **ids.get(id_, {})}
+            _change(context, state, old[id_], entity, made, change.beside, parts)
         else:
             _create(context, entity, parts)
     for id_, entity in old.items():
@@ -208,14 +216,22 @@ def _prepare(
     return planned, write
 
 
-def _change(context: CommitContext, state: ManifestState, was: Entity, entity: Entity, parts: _Parts) -> None:
+def _change(
+    context: CommitContext,
+    state: ManifestState,
+    was: Entity,
+    entity: Entity,
+    made: Mapping[str, Values],
+    beside: Beside | None,
+    parts: _Parts,
+) -> None:
     entry = state.tables[entity.id, entity.incarnation]
     renamed = replace(entry, key=entity.type_key)
-    if changes_table(was, entity):
-        columns = wanted_columns(was, entity)
+    if changes_table(was, entity) or (made and entry.row_count):
+        columns = wanted_columns(was, entity, made)
 
         def stage(table: Table) -> Staged:
-            return stage_columns(table, columns)
+            return stage_columns(table, columns, beside)
 
         if context.forks.is_shared(state, entry):
             # Others read this line of the table; it can only be staged on a fork of its own.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from omnigraph.evolution.look import Look
+from omnigraph.evolution.look import Entity, Look
 from omnigraph.evolution.rules import rules_of
 from omnigraph.evolution.steps import (
     DROPPED_TYPE,
@@ -21,6 +21,7 @@ from omnigraph.evolution.steps import (
     AddConstraint,
     AddProperty,
     AddType,
+    Backfill,
     DropMode,
     DropProperty,
     DropType,
@@ -28,6 +29,7 @@ from omnigraph.evolution.steps import (
     FillNulls,
     Narrow,
     NarrowEnum,
+    Rekey,
     RemoveConstraint,
     RenameProperty,
     RenameType,
@@ -42,8 +44,6 @@ from omnigraph.language.schema.catalog import Catalog, EdgeType, Embed, NodeType
 from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.language.schema.printer import property_annotations, type_annotations
 from omnigraph.language.types import PropType, Scalar, widens
-
-Entity = NodeType | EdgeType
 
 
 def compare(before: SchemaIR, after: SchemaIR, look: Look, mode: DropMode) -> Iterator[Step]:
@@ -92,9 +92,11 @@ def _within(was: Entity, entity: Entity, look: Look, mode: DropMode) -> Iterator
     for declared in entity.properties.values():
         if declared.id not in known:
             yield _added(was, entity, declared, look)
+            yield from _backfill(was, entity, declared, look)
     for old, new in names.items():
+        yield from _backfill(was, entity, entity.properties[new], look)
         yield from _retyped(was, entity, was.properties[old].type, entity.properties[new], look)
-    yield from _key(was, entity, names)
+    yield from _key(was, entity, names, look)
     yield from _rules(was, entity, names)
     yield from _metadata(was, entity, names)
     for name in was.properties:
@@ -103,16 +105,28 @@ def _within(was: Entity, entity: Entity, look: Look, mode: DropMode) -> Iterator
 
 
 def _added(was: Entity, entity: Entity, declared: Property, look: Look) -> Step:
-    rows = look.count(entity)
-    if not declared.type.nullable and declared.default is None and rows:
+    rows, text = look.count(entity), look.backfilled.text(entity, declared.name)
+    if text is not None and rows and not declared.type.nullable and declared.default is None:
+        missing = look.nulls(was, entity, declared)
+        if missing is not None and missing.count:
+            reason = f"it is required, and `{text}` is null in {missing} of {entity.name}; give it @default(…) too"
+            return _refused(entity, declared.name, reason, REQUIRED_WITHOUT_DEFAULT)
+    elif not declared.type.nullable and declared.default is None and rows and not look.takes_back:
         held = f"{entity.name} has {rows} row{'' if rows == 1 else 's'}"
         return _refused(
             entity,
             declared.name,
-            f"it is required and {held}; give it @default(…), or make it {declared.type.as_nullable()}",
+            f"it is required and {held}; give it @default(…) or a backfill, or make it {declared.type.as_nullable()}",
             REQUIRED_WITHOUT_DEFAULT,
         )
     return AddProperty(kind_of(entity), entity.name, declared.name, str(declared.type), declared.default)
+
+
+def _backfill(was: Entity, entity: Entity, declared: Property, look: Look) -> Iterator[Step]:
+    text = look.backfilled.text(entity, declared.name)
+    rows = 0 if text is None else look.lacking(was, entity, declared)
+    if text is not None and rows:
+        yield Backfill(kind_of(entity), entity.name, declared.name, text, rows)
 
 
 def _retyped(was: Entity, entity: Entity, before: PropType, declared: Property, look: Look) -> Iterator[Step]:
@@ -192,9 +206,39 @@ def _other_values(
         yield ExtendEnum(*place, added)
 
 
-def _key(was: Entity, entity: Entity, names: Mapping[str, str]) -> Iterator[Step]:
+def needs_other_ids(was: Entity, entity: Entity) -> bool:
+    """Whether the ids of rows are not those that the key of the type makes: it has a key now, or other digits in it."""
+    if not entity.key:
+        return False
+    return not was.key or any(
+        was.properties[old].type.scalar is Scalar.F32 and entity.properties[new].type.scalar is Scalar.F64
+        for old, new in kept_names(was, entity).items()
+        if new in entity.key
+    )
+
+
+def _key(was: Entity, entity: Entity, names: Mapping[str, str], look: Look) -> Iterator[Step]:
     # The endpoints of an edge are not properties and keep their names.
-    if {names.get(name, name) for name in was.key or ()} != set(entity.key or ()):
+    same = {names.get(name, name) for name in was.key or ()} == set(entity.key or ())
+    kind = kind_of(entity)
+    if look.takes_back and (not same or needs_other_ids(was, entity)):
+        if not look.may_rekey(entity) and look.count(entity):
+            reason = (
+                f"its key is {_shown_key(was)} on one side and {_shown_key(entity)} on the other, and both have written to it; "
+                "ids are made of the key: apply the same schema to both, then merge"
+            )
+            yield _refused(entity, None, reason, KEY_CHANGED)
+        elif not same:
+            added = AddConstraint(kind, entity.name, _shown_key(entity))
+            yield added if entity.key else RemoveConstraint(kind, entity.name, _shown_key(was))
+    elif not was.key and entity.key:
+        yield AddConstraint(kind, entity.name, _shown_key(entity))
+        if look.count(entity):
+            yield Rekey(kind, entity.name, entity.key)
+    elif same and needs_other_ids(was, entity):
+        if look.count(entity):
+            yield Rekey(kind, entity.name, entity.key or ())
+    elif not same:
         yield _refused(
             entity,
             None,

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import ValidationError
-from omnigraph.evolution.compare import Entity, kept_names
+from omnigraph.evolution.compare import kept_names
 from omnigraph.evolution.image import NO_VALUES, wanted_columns
-from omnigraph.evolution.look import EXAMPLES
+from omnigraph.evolution.look import EXAMPLES, Entity
 from omnigraph.evolution.rules import Rule, rules_of
 from omnigraph.language.schema.ast import Cardinality, CheckConstraint, RangeConstraint
 from omnigraph.language.schema.catalog import EdgeType
@@ -28,6 +28,7 @@ from omnigraph.storage.tables.table import Table
 from omnigraph.validation.rows import Violation, check_rows
 from omnigraph.validation.sets import TableChange, check_sets, probe_of
 from omnigraph.values.columns import whole
+from omnigraph.values.identity import derive_ids
 
 
 def refuse_broken(was: Entity, entity: Entity, table: Table, made: Mapping[str, Values] = NO_VALUES) -> None:
@@ -84,6 +85,8 @@ def violations(
         for found in _of_rows(entity, table, columns, judged, stricter(was, entity, made))
         if found.entity_id not in set(left.to_pylist())
     )
+    if entity.key and not was.key:
+        yield from _of_key(entity, table, [columns[name] for name in entity.key], left)
     for rule in judged:
         if rule.kind == "unique":
             yield from _of_shared_values(entity, table, [columns[name] for name in rule.columns], left)
@@ -93,7 +96,8 @@ def violations(
 
 def must_be_judged(was: Entity, entity: Entity, made: Mapping[str, Values] = NO_VALUES) -> bool:
     """Whether rows that are there may break what the type will say."""
-    return bool(judged_rules(was, entity, made) or stricter(was, entity, made))
+    new_key = bool(entity.key and not was.key)
+    return new_key or bool(judged_rules(was, entity, made) or stricter(was, entity, made))
 
 
 def judged_rules(was: Entity, entity: Entity, made: Mapping[str, Values] = NO_VALUES) -> list[Rule]:
@@ -104,8 +108,13 @@ def judged_rules(was: Entity, entity: Entity, made: Mapping[str, Values] = NO_VA
 
 
 def stricter(was: Entity, entity: Entity, made: Mapping[str, Values] = NO_VALUES) -> frozenset[str]:
-    """The properties that take fewer values than before, or whose values are made: null no more, or other texts of an enum."""
-    found = {name for name in made if name in entity.properties}
+    """The properties that take fewer values than before, that are new and required, or whose values are made."""
+    known = {declared.id for declared in was.properties.values()}
+    found = {name for name in made if name in entity.properties} | {
+        name
+        for name, declared in entity.properties.items()
+        if declared.id not in known and not declared.type.nullable and declared.default is None
+    }
     for old, new in kept_names(was, entity).items():
         before, after = was.properties[old].type, entity.properties[new].type
         lost = after.enum is not None and (before.enum is None or not set(before.enum) <= set(after.enum))
@@ -179,6 +188,15 @@ def _of_shared_values(entity: Entity, table: Table, columns: Sequence[Column], l
         yield from _repeated(entity, image, [Column(column.field, column.field.name) for column in columns], left)
     finally:
         scratch.remove()
+
+
+def _of_key(entity: Entity, table: Table, key: Sequence[Column], left: pa.Array) -> Iterator[Violation]:
+    """Rows that would have one id, and, of numbers, those that make none."""
+    if any(pa.types.is_floating(column.field.type) for column in key):
+        for batch in table.scan(reads_of(key)):
+            derive_ids(entity, {column.field.name: values_of(column, batch) for column in key})
+    for found in _of_shared_values(entity, table, key, left):
+        yield replace(found, kind="key", message=found.message.replace("@unique violation", "@key violation", 1))
 
 
 def _repeated(entity: Entity, table: Table, columns: Sequence[Column], left: pa.Array) -> Iterator[Violation]:

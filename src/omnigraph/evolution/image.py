@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from omnigraph.evolution.compare import Entity
+from omnigraph.evolution.look import Entity
 from omnigraph.language.schema.catalog import Property
 from omnigraph.language.schema.defaults import default_value
 from omnigraph.storage.tables.columns import Column, Values
@@ -30,11 +30,11 @@ def wanted_columns(was: Entity, entity: Entity, made: Mapping[str, Values] = NO_
             columns.append(Column(field, field.name if values is None else None, None, values))
         elif declared.id in stored:
             before = was.properties[stored[declared.id]]
-            fill = None if values is not None else null_fill(declared, before.type.nullable)
+            fill = null_fill(declared, before.type.nullable)
             cast = None if _alike(before, declared) else converted
             columns.append(Column(field, stored[declared.id], fill, values, cast))
         else:
-            columns.append(Column(field, None, None if values is not None else fill_of(declared), values))
+            columns.append(Column(field, None, fill_of(declared), values))
     return tuple(columns)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from omnigraph.language.schema.catalog import EdgeType, NodeType, Property
+from omnigraph.storage.tables.columns import Values
 
 Entity = NodeType | EdgeType
 
@@ -44,12 +45,29 @@ class Outside:
 
 
 @dataclass(frozen=True)
+class Backfilled:
+    """What makes the values that rows do not have, and the text of each expression: by type, then by property."""
+
+    by_type: Mapping[int, Mapping[str, tuple[Values, str]]] = field(default_factory=dict)
+
+    def values(self, entity: Entity) -> dict[str, Values]:
+        """What makes the values of properties of a type."""
+        return {name: values for name, (values, _) in self.by_type.get(entity.id, {}).items()}
+
+    def text(self, entity: Entity, name: str) -> str | None:
+        """The expression of a property; None: it has none."""
+        found = self.by_type.get(entity.id, {}).get(name)
+        return None if found is None else found[1]
+
+
+@dataclass(frozen=True)
 class Counts:
     """How many rows each type has, by its stable id; about their values nothing is said."""
 
     rows: Mapping[int, int]
     #: Whether a change may lead back from a wider type to the one it was widened from.
     takes_back: bool = False
+    backfilled: Backfilled = field(default_factory=Backfilled)
 
     def count(self, entity: Entity) -> int:
         """How many rows a type has."""
@@ -58,6 +76,14 @@ class Counts:
     def nulls(self, was: Entity, entity: Entity, declared: Property) -> Found | None:
         """The rows that will have no value in a property, apart from its default; None: nobody has looked."""
         return None
+
+    def lacking(self, was: Entity, entity: Entity, declared: Property) -> int:
+        """How many rows have no value in a property now."""
+        return 0
+
+    def may_rekey(self, entity: Entity) -> bool:
+        """Whether the ids of the rows of a type can be made anew, those of all edges at them included."""
+        return True
 
     def outside(self, was: Entity, entity: Entity, declared: Property) -> Outside:
         """The rows whose text in a property is none of the values of its enum."""

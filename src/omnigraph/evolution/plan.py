@@ -8,6 +8,7 @@ from typing import Any
 
 from omnigraph.errors import SchemaChangeRefused
 from omnigraph.evolution.compare import compare
+from omnigraph.evolution.hints import RenameHint, hint_of, rename_hints
 from omnigraph.evolution.look import Look
 from omnigraph.evolution.steps import Step, UnsupportedChange
 from omnigraph.language.schema.ir import SchemaIR
@@ -19,6 +20,8 @@ class Plan(Shown):
     """Ordered steps. A plan without steps changes nothing; one with refusals can not be applied."""
 
     steps: tuple[Step, ...]
+    #: What looks like a rename, with the line that says so.
+    hints: tuple[RenameHint, ...] = ()
 
     @property
     def refusals(self) -> tuple[UnsupportedChange, ...]:
@@ -29,10 +32,12 @@ class Plan(Shown):
         return not self.refusals
 
     def to_dict(self) -> dict[str, Any]:
+        hints = {"hints": [hint.to_dict() for hint in self.hints]} if self.hints else {}
         return {
             "supported": self.supported,
             "step_count": len(self.steps),
             "steps": [step.to_dict() for step in self.steps],
+            **hints,
         }
 
     def refuse_unsupported(self) -> None:
@@ -55,7 +60,8 @@ _STEPS: dict[str, type[Step]] = {step.kind: step for step in _below(Step)}
 
 def plan_of(told: Mapping[str, Any]) -> Plan:
     """A plan from what `to_dict` made of it."""
-    return Plan(tuple(_step_of(step) for step in told["steps"]))
+    # Hints are told where there are some.
+    return Plan(tuple(_step_of(step) for step in told["steps"]), tuple(map(hint_of, told.get("hints", ()))))
 
 
 def _step_of(told: Mapping[str, Any]) -> Step:
@@ -70,4 +76,5 @@ def _tuple(value: Any) -> Any:
 
 def plan_change(before: SchemaIR, after: SchemaIR, look: Look, *, allow_data_loss: bool = False) -> Plan:
     """Compare two accepted schemas; `look` tells what the rows of the types are like."""
-    return Plan(tuple(compare(before, after, look, "hard" if allow_data_loss else "soft")))
+    steps = tuple(compare(before, after, look, "hard" if allow_data_loss else "soft"))
+    return Plan(steps, tuple(rename_hints(before, after)))

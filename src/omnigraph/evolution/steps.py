@@ -151,18 +151,25 @@ class Widen(Step):
     new: str
 
     def to_dict(self) -> dict[str, Any]:
-        place = {"kind": self.kind, "type_kind": self.type_kind, "type_name": self.type_name}
-        return place | {"property_name": self.property_name, "from": self.old, "to": self.new}
+        return _with_types(self)
 
     def __str__(self) -> str:
         return f"widen property '{self.type_name}.{self.property_name}' from {self.old} to {self.new}"
 
 
 @dataclass(frozen=True, slots=True)
-class Narrow(Widen):
+class Narrow(Step):
     """A property gets its narrower type back, when a commit that widened it is reverted and every value fits."""
 
     kind: ClassVar[str] = "narrow"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    old: str
+    new: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return _with_types(self)
 
     def __str__(self) -> str:
         return f"narrow property '{self.type_name}.{self.property_name}' from {self.old} to {self.new}"
@@ -182,6 +189,34 @@ class FillNulls(Step):
     def __str__(self) -> str:
         which = "nulls" if self.rows is None else f"{self.rows} null{'' if self.rows == 1 else 's'}"
         return f"fill {which} of '{self.type_name}.{self.property_name}' with {self.default!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill(Step):
+    """Rows without a value get what an expression makes of them."""
+
+    kind: ClassVar[str] = "backfill"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    expression: str
+    rows: int | None = None
+
+    def __str__(self) -> str:
+        return f"backfill '{self.type_name}.{self.property_name}' with {self.expression}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rekey(Step):
+    """The ids of a type are made from its new key; edges at its nodes follow."""
+
+    kind: ClassVar[str] = "rekey"
+    type_kind: TypeKind
+    type_name: str
+    key: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"make the ids of {self.type_kind} '{self.type_name}' from @key({', '.join(self.key)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +275,11 @@ class UnsupportedChange(Step):
 
     def __str__(self) -> str:
         return f"unsupported change on {self.entity}: {self.reason}{_shown(self.code)}"
+
+
+def _with_types(step: Widen | Narrow) -> dict[str, Any]:
+    place = {"kind": step.kind, "type_kind": step.type_kind, "type_name": step.type_name}
+    return place | {"property_name": step.property_name, "from": step.old, "to": step.new}
 
 
 def _shown(code: str | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import ManifestState
 from omnigraph.evolution.image import wanted_columns
-from omnigraph.evolution.look import EXAMPLES, Counts, Entity, Found, Outside
+from omnigraph.evolution.look import EXAMPLES, Backfilled, Counts, Entity, Found, Outside
 from omnigraph.language.schema.catalog import Property
 from omnigraph.storage.tables.columns import Column, reads_of, values_of
 from omnigraph.storage.tables.table import Table
@@ -31,15 +31,19 @@ class StoredRows(Counts):
     state: ManifestState | None = None
 
     def nulls(self, was: Entity, entity: Entity, declared: Property) -> Found | None:
-        table, column = self._table(entity), _column(was, entity, declared)
+        table, column = self._table(entity), replace(self._column(was, entity, declared), fill=None)
         if column.stored is not None and column.values is None:
             where = f"`{column.stored}` is null"
             return self._found(entity, table.count_rows(where), _first_ids(table, where))
         return self._counted(entity, table, column, pc.is_null)
 
+    def lacking(self, was: Entity, entity: Entity, declared: Property) -> int:
+        stored = self._column(was, entity, declared).stored
+        return self.count(entity) if stored is None else self._table(entity).count_rows(f"`{stored}` is null")
+
     def outside(self, was: Entity, entity: Entity, declared: Property) -> Outside:
         assert declared.type.enum is not None
-        table, column = self._table(entity), _column(was, entity, declared)
+        table, column = self._table(entity), self._column(was, entity, declared)
         allowed, values, rows, more = pa.array(declared.type.enum, pa.string()), Counter[str](), 0, False
         for found in _values(table, column):
             texts = whole(found)
@@ -54,7 +58,7 @@ class StoredRows(Counts):
         return Outside(rows, self.count(entity), dict(ordered), more)
 
     def unfit(self, was: Entity, entity: Entity, declared: Property) -> Found:
-        column = _column(was, entity, declared)
+        column = self._column(was, entity, declared)
         stored = Column(column.field, column.stored)
         return self._counted(entity, self._table(entity), stored, lambda found: unfit(found, column.field.type))
 
@@ -68,6 +72,10 @@ class StoredRows(Counts):
                 ids += batch.column("id").filter(wrong)[: EXAMPLES - len(ids)].to_pylist()
         return self._found(entity, count, ids)
 
+    def _column(self, was: Entity, entity: Entity, declared: Property) -> Column:
+        columns = wanted_columns(was, entity, self.backfilled.values(entity))
+        return next(column for column in columns if column.field.name == declared.name)
+
     def _found(self, entity: Entity, count: int, ids: list[str]) -> Found:
         return Found(count, self.count(entity), tuple(ids))
 
@@ -78,14 +86,20 @@ class StoredRows(Counts):
         return self.context.tables.open(entry.location, entry.version)
 
 
-def stored_rows(context: CommitContext, state: ManifestState) -> StoredRows:
-    """What a comparison asks about the rows of a state."""
-    return StoredRows(row_counts(state), False, context, state)
+def stored_rows(context: CommitContext, state: ManifestState, backfilled: Backfilled) -> StoredRows:
+    """What a comparison asks about the rows of a state; `backfilled`: what gives them values that they do not have."""
+    return StoredRows(row_counts(state), False, backfilled, context, state)
 
 
 @dataclass(frozen=True)
 class MergingRows(StoredRows):
     """The rows of the target of a merge. Those without a value, or with another one, are judged one by one with the others."""
+
+    #: The types whose table the target has left as it was: all that it will hold is what the other side has.
+    untouched: frozenset[int] = frozenset()
+
+    def may_rekey(self, entity: Entity) -> bool:
+        return entity.id in self.untouched
 
     def nulls(self, was: Entity, entity: Entity, declared: Property) -> Found | None:
         return None
@@ -94,18 +108,14 @@ class MergingRows(StoredRows):
         return Outside()
 
 
-def merging_rows(context: CommitContext, state: ManifestState) -> MergingRows:
+def merging_rows(context: CommitContext, state: ManifestState, untouched: frozenset[int]) -> MergingRows:
     """What a merge asks about the rows of its target; it may lead back to a narrower type."""
-    return MergingRows(row_counts(state), True, context, state)
+    return MergingRows(row_counts(state), True, Backfilled(), context, state, untouched)
 
 
 def row_counts(state: ManifestState) -> dict[int, int]:
     """How many rows each type has, by its stable id."""
     return {identity[0]: entry.row_count for identity, entry in state.tables.items()}
-
-
-def _column(was: Entity, entity: Entity, declared: Property) -> Column:
-    return next(column for column in wanted_columns(was, entity) if column.field.name == declared.name)
 
 
 def _first_ids(table: Table, where: str) -> list[str]:

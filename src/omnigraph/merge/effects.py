@@ -18,12 +18,12 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import ManifestState, TableEntry
 from omnigraph.commit.protocol import Step, TableEffect
 from omnigraph.commit.updates import DropTable, SetSchema, SetTable, Update
-from omnigraph.evolution.compare import Entity
 from omnigraph.evolution.image import changes_table, in_steps, wanted_columns
+from omnigraph.evolution.look import Entity
 from omnigraph.language.schema.sameness import types_of
 from omnigraph.merge.plan import Plan, TablePlan
 from omnigraph.merge.writing import changed_rows, rows_of, written
-from omnigraph.storage.tables.columns import stage_columns
+from omnigraph.storage.tables.columns import Column, stage_columns
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged, stage_create, stage_delete, stage_fragments
 from omnigraph.storage.tables.table import Table
@@ -88,10 +88,17 @@ def _changed_table(
     stored = target.tables[was.id, was.incarnation]
     entry = replace(stored, key=entity.type_key)
     stages: list[Callable[[Table], Staged]] = []
-    if changes_table(was, entity):
-        stages += [partial(stage_columns, columns=columns) for columns in in_steps(wanted_columns(was, entity))]
-    if plan is not None and plan.whole.writes:
+    writes = plan is not None and plan.whole.writes
+    columns = wanted_columns(was, entity) if changes_table(was, entity) else ()
+    late = writes and any(_becomes_required(column, was) for column in columns)
+    if columns:
+        early = tuple(map(_nullable, columns)) if late else columns
+        stages += [partial(stage_columns, columns=some) for some in in_steps(early)]
+    if plan is not None and writes:
         stages.append(partial(_transaction, context=context, plan=plan))
+    if late:
+        # The rows that have no value are replaced by rows that have one; only then the column can be required.
+        stages.append(partial(stage_columns, columns=tuple(Column(c.field, c.field.name) for c in columns)))
     if not stages:
         if entry != stored:
             effects.updates.append(SetTable(entry))
@@ -103,6 +110,18 @@ def _changed_table(
     first, *rest = stages
     table = context.tables.open(stored.location, stored.version)
     effects.tables.append(TableEffect(entry, (Step(first(table)), *map(Step, rest))))
+
+
+def _becomes_required(column: Column, was: Entity) -> bool:
+    """Whether rows that are there may have no value in a column that needs one."""
+    if column.field.nullable or column.fill is not None or column.stored in ("id", "src", "dst"):
+        return False
+    return column.stored is None or was.properties[column.stored].type.nullable
+
+
+def _nullable(column: Column) -> Column:
+    fixed = column.stored in ("id", "src", "dst")
+    return column if fixed else replace(column, field=column.field.with_nullable(True))
 
 
 def _transaction(table: Table, context: CommitContext, plan: TablePlan) -> Staged:

@@ -139,7 +139,9 @@ def _with_steps(
     decided: list[Clash],
 ) -> SchemaMerge:
     """A merged schema with the steps that lead to it; one that can not be carried out is a conflict."""
-    steps = () if clashes else plan_change(found.ours, found.ir, merging_rows(context, sides.ours)).steps
+    steps = (
+        () if clashes else plan_change(found.ours, found.ir, merging_rows(context, sides.ours, _untouched(sides))).steps
+    )
     conflicts = [_conflict(clash) for clash in clashes]
     conflicts += [_refused(step) for step in steps if isinstance(step, UnsupportedChange)]
     take = options.strategy or "value"
@@ -158,6 +160,14 @@ def _with_steps(
         tuple(_decision(clash, take, by) for clash in decided),
         files,
         None if files is None else schemas.files_of(sides.ours),
+    )
+
+
+def _untouched(sides: Sides) -> frozenset[int]:
+    """The types whose table is the base's in the target: all that changes there comes from the other side."""
+    base = sides.base.tables
+    return frozenset(
+        identity[0] for identity, entry in sides.ours.tables.items() if same_table(base.get(identity), entry)
     )
 
 

@@ -80,15 +80,15 @@ class View:
             pc.any(pc.is_in(values, value_set=pa.array([wanted.fill.as_py()], values.type))).as_py()
         )
         if wanted.stored is None:
-            rows = self.table.scan(stored) if same else ()
-            return self._brought(pa.Table.from_batches(rows, schema=self.table.empty(stored).schema), columns)
+            all_rows = self.table.scan(stored) if same else ()
+            return self._brought(pa.Table.from_batches(all_rows, schema=self.table.empty(stored).schema), columns)
         kind = self.table.schema.field(wanted.stored).type
         # What a narrower column can not hold is in none of its rows.
         asked = values if pa.types.is_nested(values.type) else converted(values, kind)
-        found = [self.table.take_by(wanted.stored, asked, stored)]
+        rows = self.table.take_by(wanted.stored, asked, stored)
         if same:
-            found.append(self.table.read(stored, f"`{wanted.stored}` is null"))
-        return self._brought(pa.concat_tables(found), columns)
+            rows = pa.concat_tables([rows, self.table.read(stored, f"`{wanted.stored}` is null")])
+        return self._brought(rows, columns)
 
     def _brought(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
         arrays, names = [], []

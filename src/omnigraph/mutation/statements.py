@@ -34,11 +34,9 @@ from omnigraph.language.query.ir import (
     UpsertNode,
     columns_of,
     conjuncts,
-    render_expr,
 )
 from omnigraph.language.query.rewrite.push_nots import simplified
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.language.types import Scalar
 from omnigraph.mutation.base import Base, layered
 from omnigraph.mutation.constants import Constants, default_of
 from omnigraph.mutation.copies import Copies, Overlay
@@ -49,11 +47,11 @@ from omnigraph.query.rows import column_name
 from omnigraph.query.run import Run as Reading
 from omnigraph.query.scan.entities import View
 from omnigraph.query.scan.pushdown import NEVER, push
-from omnigraph.query.shape.evaluate import constant_value, evaluate, holds, is_constant, plain_values
+from omnigraph.query.shape.evaluate import constant_value, evaluate, fitting, holds, is_constant, plain_values
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.values.blobs import blob_value
-from omnigraph.values.columns import arrow_type, repeated, table_of, table_schema, whole
+from omnigraph.values.columns import repeated, table_of, table_schema, whole
 from omnigraph.values.compare import Comparison, coerce
 from omnigraph.values.identity import derive_ids
 
@@ -405,13 +403,7 @@ class Run:
 
 
 def _fitting(entity: Entity, assign: Assign, values: pa.Array) -> pa.Array:
-    """Computed values in the type of their property; what it can not hold is refused."""
-    try:
-        # A float is rounded to the width of its column, as a parameter is.
-        return values.cast(arrow_type(assign.type), safe=assign.type.scalar is not Scalar.F32)
-    except pa.ArrowInvalid:
-        shown = render_expr(assign.value).replace(f"${ROW}.", "")
-        raise BadRequest(f"{entity.name}.{assign.property} ({assign.type}) can not hold a value of `{shown}`") from None
+    return fitting(f"{entity.name}.{assign.property}", assign.value, assign.type, values)
 
 
 def _as_rows(table: pa.Table) -> RowSet:

@@ -97,6 +97,9 @@ class SchemaBody(Struct):
 
     schema_source: str
     allow_data_loss: bool | None = None
+    backfill: Annotated[
+        list[str] | None, Meta(description="What rows get that have no value, such as `Person.slug = lower(name)`.")
+    ] = None
     message: Annotated[str | None, Meta(description="Kept with the commit.")] = None
 
 
@@ -536,6 +539,7 @@ class SchemaApplied(Struct):
     applied: bool
     graph_manifest_version: int
     commit: str | None
+    hints: list[dict[str, Any]] | None = None
 
 
 class SchemaPlanned(Struct):
@@ -545,6 +549,7 @@ class SchemaPlanned(Struct):
     supported: bool
     step_count: int
     steps: list[dict[str, Any]]
+    hints: list[dict[str, Any]] | None = None
 
 
 class LoadedType(Struct):

@@ -11,8 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.errors import BadRequest
 from omnigraph.language.literals import PlainValue, TypedValue
 from omnigraph.language.query.ir import (
+    ROW,
     AggregateCall,
     AllTokens,
     And,
@@ -82,6 +84,16 @@ def evaluate(expr: Expr, rows: Rows, run: Run) -> pa.Array:
             truth = truth_of(expr, rows, run)
             known = truth.true | truth.false
             return pa.array(truth.true, mask=None if known.all() else ~known)
+
+
+def fitting(owner: str, expr: Expr, kind: PropType, values: pa.Array) -> pa.Array:
+    """Computed values in the type of the property that they are for, named `owner`; what it can not hold is refused."""
+    try:
+        # A float is rounded to the width of its column, as a parameter is.
+        return values.cast(arrow_type(kind), safe=kind.scalar is not Scalar.F32)
+    except pa.ArrowInvalid:
+        shown = render_expr(expr).replace(f"${ROW}.", "")
+        raise BadRequest(f"{owner} ({kind}) can not hold a value of `{shown}`") from None
 
 
 def evaluated(expr: Expr, rows: Rows, run: Run) -> pa.Array:

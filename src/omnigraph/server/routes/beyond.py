@@ -165,7 +165,9 @@ def _plan_schema(call: Call) -> Answer:
     body: models.SchemaBody = call.body
     compile_schema(body.schema_source)
     branch = named(call.parameters.branch)
-    planned = call.graph.plan_schema(body.schema_source, branch=branch, allow_data_loss=bool(body.allow_data_loss))
+    planned = call.graph.plan_schema(
+        body.schema_source, branch=branch, allow_data_loss=bool(body.allow_data_loss), backfill=body.backfill
+    )
     return call.json({"uri": call.graph.uri} | planned.to_dict())
 
 

@@ -181,6 +181,7 @@ def _apply_schema(call: Call) -> Answer:
         body.schema_source,
         branch=named(call.parameters.branch),
         allow_data_loss=bool(body.allow_data_loss),
+        backfill=body.backfill,
         actor=call.actor,
         message=body.message,
         idempotency_key=call.idempotency_key,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
@@ -45,6 +46,10 @@ class Values(Protocol):
         """One value for each row."""
         ...
 
+    def ahead(self, table: Table, fragment: int) -> Values:
+        """The same for one fragment, with all that other tables say about it: Lance can not be asked while it writes."""
+        ...
+
 
 @dataclass(frozen=True)
 class Column:
@@ -70,6 +75,11 @@ class Column:
         """The stored columns that its values are made from."""
         own = () if self.stored is None else (self.stored,)
         return (*own, *(() if self.values is None else self.values.reads))
+
+
+def ahead(column: Column, table: Table, fragment: int) -> Column:
+    """A column whose values for one fragment are made without asking Lance."""
+    return column if column.values is None else replace(column, values=column.values.ahead(table, fragment))
 
 
 def values_of(column: Column, batch: pa.RecordBatch) -> pa.Array:
@@ -189,17 +199,18 @@ def write_beside(
     """Write columns for every fragment, or some, in batches; nothing is visible. Field ids are the same for every fragment."""
     schema = pa.schema([column.field.with_name(name) for column, name in zip(columns, names, strict=True)])
 
-    def values(batch: pa.RecordBatch) -> pa.RecordBatch:
-        arrays = [values_of(column, batch).cast(column.field.type) for column in columns]
+    def values(made: Sequence[Column], batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [values_of(column, batch).cast(column.field.type) for column in made]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     fragments: list[FragmentMetadata] = []
     dataset: LanceDataset = table.dataset
-    with translated(str(table.location), "write new columns of"):
-        for fragment in dataset.get_fragments():
-            if only is None or fragment.fragment_id in only:
-                metadata, widened = fragment.merge_columns(values, columns=reads_of(columns), batch_size=BATCH_ROWS)
-                fragments.append(metadata)
+    for fragment in dataset.get_fragments():
+        if only is None or fragment.fragment_id in only:
+            made = partial(values, [ahead(column, table, fragment.fragment_id) for column in columns])
+            with translated(str(table.location), "write new columns of"):
+                metadata, widened = fragment.merge_columns(made, columns=reads_of(columns), batch_size=BATCH_ROWS)
+            fragments.append(metadata)
     return fragments, widened
 
 

@@ -223,7 +223,7 @@ def _require_properties(
 
 def _update(scope: Scope, statement: ast.Update, target: NodeType | EdgeType) -> UpdateNodes | UpdateEdges:
     _refuse_identity(scope, statement, target)
-    assigned = tuple(_assignments(scope, statement, target, _row_words(scope, target)).values())
+    assigned = tuple(_assignments(scope, statement, target, row_words(target)).values())
     predicate = _predicate(scope, statement.condition, target)
     if isinstance(target, EdgeType):
         return UpdateEdges(target.name, assigned, predicate)
@@ -283,7 +283,7 @@ def _assignments(
             scope.error("T13", f"property `{name}` is assigned twice", assignment.span)
         place: Place = "matched" if scope.place == "matched" else "mutation"
         inner = scope.at(place, words or {}, _no_value(scope, target))
-        assigned[name] = Assign(name, _assigned_value(inner, assignment, kind, f"`{target.name}.{name}`"), kind)
+        assigned[name] = Assign(name, assigned_value(inner, assignment, kind, f"`{target.name}.{name}`"), kind)
     return assigned
 
 
@@ -305,7 +305,8 @@ def _no_property(scope: Scope, target: NodeType | EdgeType, name: str, span: Spa
     scope.error("T11", f"no property `{name}` on {target.name}", span, name=name, known=known)
 
 
-def _assigned_value(scope: Scope, assignment: ast.Assignment, kind: PropType, owner: str) -> Expr:
+def assigned_value(scope: Scope, assignment: ast.Assignment, kind: PropType, owner: str) -> Expr:
+    """The value of an assignment, of the type of its property."""
     value = assignment.value
     if kind.is_blob and isinstance(value, ast.Variable) and value.name in scope.params:
         parameter = declared_parameter(scope, value, "T14")
@@ -323,7 +324,7 @@ def _assigned_value(scope: Scope, assignment: ast.Assignment, kind: PropType, ow
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 
-def _row_words(scope: Scope, target: NodeType | EdgeType) -> dict[str, Expr]:
+def row_words(target: NodeType | EdgeType) -> dict[str, Expr]:
     """What bare words stand for in an update or a delete: the columns of the row."""
     words: dict[str, Expr] = {
         name: Column(ROW, name, declared.type)
@@ -355,7 +356,7 @@ def _no_value(scope: Scope, target: NodeType | EdgeType) -> Callable[[str, Span]
 
 
 def _predicate(scope: Scope, written: ast.Expr, target: NodeType | EdgeType) -> Expr:
-    words = _row_words(scope, target)
+    words = row_words(target)
     predicate = condition(scope.at("mutation", words, _no_value(scope, target)), written)
     if not columns_of(predicate) and not isinstance(written, ast.BoolLit):
         scope.error("T11", f"the condition speaks about no property of {target.name}", written.span)

@@ -1,0 +1,153 @@
+"""Ids that are made from a key which a type gets: those of its rows, of the ends of edges, and of keyed edges that name an end.
+
+The id of a keyed entity is the text of its key, and everything finds it by that: look-ups, inserts that replace, edges. So when
+a type that has rows gets a key, the ids of its rows are made from it, and the edges that start or end there follow in the same
+commit. The same is needed when an F32 of a key becomes an F64, which takes other digits; the text of every other wider type is
+the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.model import ManifestState
+from omnigraph.errors import Conflict
+from omnigraph.evolution.compare import entities, needs_other_ids
+from omnigraph.evolution.image import wanted_columns
+from omnigraph.evolution.look import Backfilled, Entity
+from omnigraph.language.schema.catalog import EdgeType, NodeType
+from omnigraph.language.schema.ir import SchemaIR
+from omnigraph.storage.root import Root
+from omnigraph.storage.tables.columns import Column, Values, ahead, reads_of, values_of
+from omnigraph.storage.tables.handles import Tables
+from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.table import Table
+from omnigraph.values.identity import derive_ids
+
+ENDS = ("src", "dst")
+#: How many nodes are looked up at a time.
+NODES_PER_LOOK_UP = 65_536
+
+
+@dataclass(frozen=True)
+class KeyIds:
+    """The ids of rows, from the columns of their key as they will be."""
+
+    entity: Entity
+    columns: tuple[Column, ...]
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(reads_of(self.columns))
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.Array:
+        return derive_ids(self.entity, {column.field.name: values_of(column, batch) for column in self.columns})
+
+    def ahead(self, table: Table, fragment: int) -> Values:
+        return replace(self, columns=tuple(ahead(column, table, fragment) for column in self.columns))
+
+
+@dataclass(frozen=True)
+class EndIds:
+    """The new ids of the nodes at one end of edges: the nodes are looked up by the ids they have, batch by batch."""
+
+    end: str
+    ids: KeyIds
+    root: Root
+    location: Location
+    version: int
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.end,)
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.Array:
+        return self._of([pc.unique(batch.column(self.end))])(batch)
+
+    def ahead(self, table: Table, fragment: int) -> Values:
+        scanned = table.scan([self.end], fragments=[fragment], batch_size=NODES_PER_LOOK_UP)
+        return self._of([pc.unique(batch.column(self.end)) for batch in scanned])
+
+    def _of(self, ends: Sequence[pa.Array]) -> Renamed:
+        """The new ids of some nodes."""
+        old = pc.unique(pa.chunked_array(ends, pa.string()))
+        wanted = list(dict.fromkeys(("id", *self.ids.reads)))
+        nodes, found = _opened(self.root, self.location, self.version), [pa.array([], pa.string())]
+        known = [pa.array([], pa.string())]
+        for start in range(0, len(old), NODES_PER_LOOK_UP):
+            rows = nodes.take_ids(old.slice(start, NODES_PER_LOOK_UP), wanted)
+            for batch in rows.to_batches():
+                known.append(batch.column("id"))
+                found.append(self.ids(batch))
+        return Renamed(self.end, pa.concat_arrays(known), pa.concat_arrays(found))
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """Ids and the new ones in their place."""
+
+    column: str
+    old: pa.Array
+    new: pa.Array
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.Array:
+        ids = batch.column(self.column)
+        found = self.new.take(pc.index_in(ids, value_set=self.old))
+        if found.null_count:
+            lost = ids.filter(pc.is_null(found))[0].as_py()
+            raise Conflict(f"an edge ends at '{lost}', which is no node; run `omnigraph verify --deep` first")
+        return found
+
+    def ahead(self, table: Table, fragment: int) -> Values:
+        return self
+
+
+@lru_cache(maxsize=16)
+def _opened(root: Root, location: Location, version: int) -> Table:
+    return Tables(root).open(location, version)
+
+
+def other_ids(
+    context: CommitContext, state: ManifestState, before: SchemaIR, after: SchemaIR, backfilled: Backfilled
+) -> Mapping[int, Mapping[str, Values]]:
+    """What makes the ids and ends that change with a schema, by type and column; nothing where no key comes or changes."""
+    old, new = entities(before.catalog), entities(after.catalog)
+    nodes: dict[str, EndIds] = {}
+    made: dict[int, dict[str, Values]] = {}
+    for id_, entity in new.items():
+        if isinstance(entity, NodeType) and id_ in old and needs_other_ids(old[id_], entity):
+            ids = _key_ids(old[id_], entity, backfilled.values(entity))
+            made.setdefault(id_, {})["id"] = ids
+            entry = state.tables[entity.id, entity.incarnation]
+            nodes[entity.name] = EndIds("", ids, context.root, entry.location, entry.version)
+    for id_, entity in new.items():
+        if not isinstance(entity, EdgeType) or id_ not in old:
+            continue
+        ends = {end: EndIds(end, at.ids, at.root, at.location, at.version) for end, at in _ends(entity, nodes)}
+        if ends:
+            made.setdefault(id_, {}).update(ends)
+        if needs_other_ids(old[id_], entity) or set(ends) & set(entity.key or ()):
+            made.setdefault(id_, {})["id"] = _key_ids(old[id_], entity, {**backfilled.values(entity), **ends})
+    return made
+
+
+def _ends(edge: EdgeType, nodes: Mapping[str, EndIds]) -> Iterator[tuple[str, EndIds]]:
+    for end, name in zip(ENDS, (edge.from_type, edge.to_type), strict=True):
+        if name in nodes:
+            yield end, nodes[name]
+
+
+def _key_ids(was: Entity, entity: Entity, made: Mapping[str, Values]) -> KeyIds:
+    assert entity.key is not None
+    columns = {column.field.name: column for column in wanted_columns(was, entity, made)}
+    return KeyIds(entity, tuple(columns[name] for name in entity.key))
