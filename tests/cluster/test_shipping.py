@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,17 +12,13 @@ from omnigraph.errors import SparkFailed
 from omnigraph.spark.session import Session, stop_session
 from tests.cluster.checks import COUNT, TABLE, assert_whole, lines, new_graph
 from tests.cluster.standalone import Cluster
+from tests.spark.bare_python import bare_python
 
 
 @pytest.fixture
 def without_package(cluster: Cluster, session: Session, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     """A session whose workers run a Python that has all dependencies, and finds no package of ours."""
-    python = cluster.shared / "python"
-    base = Path(sys.base_prefix, "bin", f"python3.{sys.version_info[1]}")
-    # A path that is only named is not looked through for packages in development, of which this one is.
-    python.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{sysconfig.get_path("purelib")}" exec {base} "$@"\n')
-    python.chmod(0o755)
-    monkeypatch.setattr(session.context, "pythonExec", str(python))
+    monkeypatch.setattr(session.context, "pythonExec", str(bare_python(cluster.shared)))
     yield session
     # What was sent stays with a session.
     stop_session()

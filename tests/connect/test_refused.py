@@ -89,7 +89,7 @@ def test_a_stopped_session(session: ConnectSession, connect_server: ConnectServe
 
 @pytest.mark.long
 @pytest.mark.usefixtures("staged")
-@pytest.mark.parametrize("work", ["load", "query"])
+@pytest.mark.parametrize("work", ["query", "load"])
 def test_a_server_that_is_killed_under_way(work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The load says so and nothing is published; with a server again, the same graph object loads."""
     stop_session()

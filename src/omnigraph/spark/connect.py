@@ -37,10 +37,11 @@ _FIRST_RETRIES: dict[str, Any] = {"max_retries": 3, "initial_backoff": 100, "bac
 _RETRIES: dict[str, Any] = {"max_retries": 8, "initial_backoff": 100, "backoff_multiplier": 2.0, "max_backoff": 4000}
 #: A range with more rows than any session has tasks at once.
 _MANY = 1_000_000
+#: Something that every server knows.
+_ASKED = "spark.sql.session.timeZone"
 _MODE = "SPARK_CONNECT_MODE_ENABLED"
 
 _parallelism: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-_versions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ class ConnectSession:
         if not self.is_own:
             return True
         with suppress(Exception):  # whatever the client raises: a session that does not answer can not be used
-            return bool(self.sql.version)
+            # A setting, because PySpark keeps the version that it was told once.
+            return self.sql.conf.get(_ASKED) is not None
         return False
 
     def failed_on(self, tag: str) -> str | None:
@@ -152,9 +154,7 @@ def refuse_other_version(session: Any, where: str = "the Spark Connect server") 
     """Refuse a server of another minor version of Spark: tasks are pickled here and run by the PySpark that is there."""
     import pyspark
 
-    server = _versions.get(session)
-    if server is None:
-        server = _versions[session] = str(session.version)
+    server = str(session.version)
     if server.split(".")[:2] != pyspark.__version__.split(".")[:2]:
         named = where if where.startswith("the ") else f"the Spark Connect server at {where}"
         raise SparkFailed(

@@ -21,10 +21,13 @@ class Executor:
 
 
 def active_executors(context: Any) -> list[Executor]:
-    """Every executor of a session that lives now, by id; none where tasks run in the driver."""
+    """Every executor of a session that lives now, by id; none where tasks run in the driver.
+
+    One that has registered and not said its address yet, a moment later, is left out.
+    """
     listed = _listed(context._jsc.sc().statusStore().executorList(True))
-    found = [Executor(str(one.id()), str(one.hostPort()).rpartition(":")[0]) for one in listed]
-    return sorted(one for one in found if one.id != _DRIVER)
+    found = [Executor(str(one.id()), str(one.hostPort() or "").rpartition(":")[0]) for one in listed]
+    return sorted(one for one in found if one.id != _DRIVER and one.host)
 
 
 def one_element_each(context: Any, executors: Sequence[Executor]) -> Any:

@@ -110,7 +110,7 @@ def _found_or_started(master: str | None, conf: Mapping[str, object]) -> AnySess
     with _lock:
         running = _running()
         if running is not None:
-            return running
+            return _callers(running.sql) if isinstance(running, ConnectSession) and not running.is_own else running
         _forget()
         remote = os.environ.get(REMOTE)
         if master is None and remote:
