@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
+import omnigraph as og
 from tests.cli.calling import call, spawn
 from tests.server.serving import ADD, ALL, assert_error
 
@@ -204,7 +205,7 @@ def test_a_configuration_file(graph_path: Path, tmp_path: Path) -> None:
         assert http.get("/graphs").status_code == 403
 
 
-def test_tls(graph_path: Path, tmp_path: Path) -> None:
+def test_tls(graph_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     wanted = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     wanted += ["-addext", "subjectAltName=IP:127.0.0.1"]
@@ -214,6 +215,11 @@ def test_tls(graph_path: Path, tmp_path: Path) -> None:
     arguments = (str(graph_path), "--tls-cert", str(certificate), "--tls-key", str(key))
     with started(tmp_path, *arguments) as server, server.client(verify=trusted) as http:
         assert http.get("/graphs/people/snapshot").status_code == 200
+        with pytest.raises(og.errors.Unavailable, match="CERTIFICATE_VERIFY_FAILED.*; set SSL_CERT_FILE to a file"):
+            og.connect(server.url, graph="people", token=server.token()).branches()
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        with og.connect(server.url, graph="people", token=server.token()) as remote:
+            assert remote.branches() == ["main"]
 
 
 def test_a_running_request_is_finished(graph_path: Path, tmp_path: Path) -> None:

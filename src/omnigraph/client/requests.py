@@ -113,7 +113,10 @@ def judged(request: Request, outcome: Answer | Exception, number: int, url: str)
 
 def unreachable(url: str, error: Exception) -> Unavailable:
     """The error of a server that gives no answer, or breaks one off."""
-    return Unavailable(f"no answer from {url}: {error or type(error).__name__}", seconds=1)
+    hint = ""
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        hint = "; set SSL_CERT_FILE to a file with the certificate of whoever has signed the server's"
+    return Unavailable(f"no answer from {url}: {error or type(error).__name__}{hint}", seconds=1)
 
 
 def error_of(answer: Answer) -> OmnigraphError:
