@@ -130,7 +130,7 @@ def _id_of(node: Any) -> str:
         return plain
     if isinstance(plain, int | float) and not isinstance(plain, bool):
         return repr(plain)
-    if type(node).__repr__ is object.__repr__:
+    if getattr(type(node), "__repr__", None) is object.__repr__:
         raise BadRequest(
             f"a node is an object of class {type(node).__name__}, which has no text that would find it again; relabel the "
             "nodes with networkx.relabel_nodes first"

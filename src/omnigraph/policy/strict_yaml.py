@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -19,8 +19,11 @@ class DuplicateKey(BadRequest):
         self.line = line
 
 
-#: The parser in C where PyYAML has it: the one in Python takes seconds for what a long policy has.
-_SafeLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+if TYPE_CHECKING:
+    from yaml import SafeLoader as _SafeLoader
+else:
+    # The parser in C where PyYAML has it: the one in Python takes seconds for what a long policy has.
+    _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_SafeLoader):
@@ -38,7 +41,8 @@ class _Loader(_SafeLoader):
                 line = key_node.start_mark.line + 1
                 raise DuplicateKey(f"duplicate key '{key}' in line {line}", key=str(key), line=line)
             seen.add(key)
-        return super().construct_mapping(node, deep)
+        made: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return made
 
 
 def read_yaml(text: str) -> object:
