@@ -252,3 +252,17 @@ def test_a_client_that_is_gone_ends_the_server(folder: Path) -> None:
     process.stdin.close()
     process.wait()
     process.stdout.close()
+
+
+def test_an_editor_that_ends_the_server_in_order(folder: Path) -> None:
+    """`shutdown`, then `exit`: the process ends well, and says nothing."""
+    messages: list[dict[str, object]] = [
+        {"id": 1, "method": "initialize", "params": {"capabilities": {}, "processId": None, "rootUri": None}},
+        {"id": 2, "method": "shutdown"},
+        {"method": "exit"},
+    ]
+    bodies = [json.dumps({"jsonrpc": "2.0", **message}).encode() for message in messages]
+    sent = b"".join(b"Content-Length: %d\r\n\r\n%s" % (len(body), body) for body in bodies)
+    done = subprocess.run(COMMAND, input=sent, capture_output=True, cwd=folder, env=dict(os.environ), check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.count(b"Content-Length") == 2

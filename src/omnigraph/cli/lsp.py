@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,4 +109,6 @@ def lsp(context: click.Context, uri: str | None, schema_path: str | None) -> Non
     if schema_path is not None:
         read_source(schema_path)
     graph = open_graph(resolve_storage(context, uri), "ro").schema() if uri is not None or addresses else None
-    make_server(Schemas(schema_path, graph)).start_io()
+    # The server closes its streams when the editor ends it; those of the process are still used after that.
+    with os.fdopen(os.dup(sys.stdin.fileno()), "rb") as received, os.fdopen(os.dup(sys.stdout.fileno()), "wb") as sent:
+        make_server(Schemas(schema_path, graph)).start_io(received, sent)

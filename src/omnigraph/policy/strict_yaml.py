@@ -20,7 +20,7 @@ class DuplicateKey(BadRequest):
 
 
 if TYPE_CHECKING:
-    _SafeLoader = yaml.SafeLoader
+    from yaml import SafeLoader as _SafeLoader
 else:
     # The parser in C where PyYAML has it: the one in Python takes seconds for what a long policy has.
     _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -41,7 +41,8 @@ class _Loader(_SafeLoader):
                 line = key_node.start_mark.line + 1
                 raise DuplicateKey(f"duplicate key '{key}' in line {line}", key=str(key), line=line)
             seen.add(key)
-        return super().construct_mapping(node, deep)
+        made: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return made
 
 
 def read_yaml(text: str) -> object:
