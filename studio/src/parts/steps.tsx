@@ -15,9 +15,12 @@ export interface Planned {
   steps: Step[];
 }
 
-/** What a step is about: the server's own words, else its values. */
-function words({ kind, code, reason, mode, text, ...rest }: Step): string {
-  return text ?? Object.values(rest).filter((each) => typeof each === "string" || typeof each === "number").join(" ");
+/** What a step is about: the server's own words, else the type or property with the values of the step, whatever they are. */
+function words({ kind, code, reason, mode, text, entity, type_kind, type_name, property_name, from, to, ...rest }: Step): string {
+  if (text) return text;
+  const subject = entity ? String(entity).replace(/^(?:node|edge):/, "") : [type_name, property_name].filter(Boolean).join(".");
+  const values = Object.values(rest).filter((each) => typeof each === "string" || typeof each === "number");
+  return [subject, from && to ? `${from} → ${to}` : (from ?? to), ...values].filter(Boolean).join(" ");
 }
 
 function isRefused(step: Step): boolean {
