@@ -24,6 +24,7 @@ MODULES = (
     "bench.groups",
     "bench.query",
     "bench.query_limits",
+    "bench.scale",
     "bench.search",
     "bench.serve",
     "bench.storage",

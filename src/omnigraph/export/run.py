@@ -83,7 +83,8 @@ def export_folder(
         runner = _seeing(runner, folder, asked=engine == "spark")
         planned = plan_files(tables, format, folder, many=files == "many")
         prepare_folders(planned)
-        rows = runner.run(write_file, planned, display=Display(written_rows, _Counter(tables, progress).add))
+        display = Display(written_rows, _Counter(tables, progress).add)
+        rows = runner.run(write_file, planned, display=display, stage="export: write files")
         finish_folder(folder, planned)
         return sum(rows)
 

@@ -40,7 +40,7 @@ def merged_lines(tables: Sequence[ExportTable], runner: Runner, folder: Output) 
         ]
         for number, table in enumerate(tables)
     ]
-    runner.run(write_run, [run for group in runs for run in group])
+    runner.run(write_run, [run for group in runs for run in group], stage="export: sort")
     for group in runs:
         for block in merge_sorted([_read(run) for run in group]):
             for chunk in block["line"].chunks:
