@@ -25,6 +25,7 @@ MODULES = (
     "bench.policy",
     "bench.query",
     "bench.query_limits",
+    "bench.scale",
     "bench.search",
     "bench.serve",
     "bench.storage",

@@ -11,7 +11,7 @@ from tests.docs.page import FILES, RUN, Block, Reader, blocks, pieces, table_lin
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Pages that describe and have nothing to run.
-REFERENCE = {"cli.md", "format.md", "glossary.md", "lance-facts.md", "reference.md", "why.md"}
+REFERENCE = {"cli.md", "format.md", "glossary.md", "lance-facts.md", "reference.md", "scaling.md", "why.md"}
 PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in REFERENCE)]
 
 

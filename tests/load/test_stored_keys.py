@@ -13,6 +13,7 @@ import omnigraph as og
 from omnigraph.load import stored_keys
 from omnigraph.load.exchange import Exchange, InFiles, InObjects, Writer
 from omnigraph.load.stored import Stored
+from omnigraph.storage.objects import open_store
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.table import Table
 from tests.load.test_engines import outcomes
@@ -71,19 +72,24 @@ def test_each_column_is_read_once(tmp_path: Path, handed: Counter[str], mode: An
     )
 
 
-@pytest.mark.parametrize("kind", ["files", "objects"])
-def test_one_file_for_each_writer(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["files", "objects", "s3"])
+def test_one_file_for_each_writer(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> None:
     """A writer puts one file, whatever the number of partitions; a later reading of it counts instead, also where it is empty."""
     exchange: Exchange = InFiles(tmp_path / "keys", 64)
-    if kind == "objects":
-        exchange = InObjects(Root(str(tmp_path)), "01ARZ3NDEKTSV4RRFFQ69G5FAV", 64)
-        (tmp_path / "__staging").mkdir()
-        (tmp_path / "__staging" / "01ARZ3NDEKTSV4RRFFQ69G5FAV.json").write_bytes(b"{}")
+    job = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+    if kind != "files":
+        root = Root(str(tmp_path)) if kind == "objects" else request.getfixturevalue("s3_root")
+        exchange = InObjects(root, job, 64)
+        # What is put for a job that has no record is taken back.
+        open_store(root).put(f"__staging/{job}.json", b"{}")
     rows = {part: {"id P": pa.table({"id": [f"{part}"]})} for part in range(0, 64, 2)}
     exchange.put(Writer("chunk-0"), rows)
     exchange.put(Writer("chunk-1"), {3: {"id P": pa.table({"id": ["three"]}), "src K": pa.table({"src": ["x"]})}})
     exchange.put(Writer("chunk-2"), {})
-    assert len([path for path in tmp_path.rglob("chunk-*") if path.is_file()]) == 3
+    put = [path.name for path in tmp_path.rglob("chunk-*") if path.is_file()]
+    if kind == "s3":
+        put = [info.path for info in open_store(root).list(f"__staging/{job}/keys")]
+    assert len(put) == 3
     assert exchange.get(2)["id P"].to_pydict() == {"id": ["2"]}
     assert {role: table.num_rows for role, table in exchange.get(3).items()} == {"id P": 1, "src K": 1}
     assert exchange.get(5) == {}

@@ -56,7 +56,7 @@ def merged_lines(tables: Sequence[ExportTable], runner: Runner, folder: Output) 
         ]
         for number, table in enumerate(tables)
     ]
-    runner.run(write_run, [run for group in runs for run in group])
+    runner.run(write_run, [run for group in runs for run in group], stage="export: sort")
     for group in runs:
         for block in merge_sorted([_read(run) for run in group]):
             for chunk in block["line"].chunks:
@@ -145,7 +145,8 @@ def export_folder(
         runner = _seeing(runner, folder, asked=engine == "spark")
         planned = plan_files(tables, format, folder, many=files == "many")
         prepare_folders(planned)
-        rows = runner.run(write_file, planned, display=Display(written_rows, _Counter(tables, progress).add))
+        display = Display(written_rows, _Counter(tables, progress).add)
+        rows = runner.run(write_file, planned, display=display, stage="export: write files")
         finish_folder(folder, planned)
         return sum(rows)
 

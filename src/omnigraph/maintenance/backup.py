@@ -225,7 +225,7 @@ def _copy(
     total = sum(file[2] for file in files)
     count = workplace.counter("copy", total)
     runner = workplace.runner(total // _BYTES_PER_ROW, len(specs))
-    results = runner.run(copy_files, specs, display=Display(attrgetter("bytes"), count))
+    results = runner.run(copy_files, specs, display=Display(attrgetter("bytes"), count), stage="backup: copy files")
     if any(result.gone for result in results) or _replaced(context.store, wanted, copied):
         return None
     for result in results:

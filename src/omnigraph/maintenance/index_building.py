@@ -50,7 +50,7 @@ def stage_builds(workplace: Workplace, table: Table, builds: Sequence[Build]) ->
     sizes = [(part.fragment_id, part.metadata.num_rows) for part in table.dataset.get_fragments()]
     groups = groups_of(sizes, runner.parallelism)
     specs = [spec for build in builds for spec in _specs(workplace.root, table, build, groups)]
-    segments = runner.run(build_segment, specs, display=Display(rows_of_segment, count))
+    segments = runner.run(build_segment, specs, display=Display(rows_of_segment, count), stage="build an index")
     failpoints.hit("index_build.segments_built")
     by_name: dict[str, list[Index]] = {}
     for spec, segment in zip(specs, segments, strict=True):

@@ -227,7 +227,8 @@ def _copy(source: Root, target: Root, store: ObjectStore, files: Mapping[str, Kn
     specs = list(copy_specs(source, target, wanted))
     total = sum(file[2] for file in wanted)
     runner = workplace.runner(total // _BYTES_PER_ROW, len(specs))
-    results = runner.run(copy_files, specs, display=Display(attrgetter("bytes"), workplace.counter("copy", total)))
+    display = Display(attrgetter("bytes"), workplace.counter("copy", total))
+    results = runner.run(copy_files, specs, display=display, stage="restore: copy files")
     gone = [path for result in results for path in result.gone]
     if gone:
         raise BadRequest(

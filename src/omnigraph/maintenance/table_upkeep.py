@@ -153,7 +153,7 @@ def rewrite(workplace: Workplace, table: Table, tasks: Sequence[CompactionTask])
         RewriteSpec(workplace.root, table.location, table.version, text, size)
         for text, size in zip(described, rows, strict=True)
     ]
-    written = runner.run(run_task, specs, display=Display(rows_of_task, count))
+    written = runner.run(run_task, specs, display=Display(rows_of_task, count), stage="compact")
     return [RewriteResult.from_json(result.written) for result in written]  # type: ignore[attr-defined]
 
 

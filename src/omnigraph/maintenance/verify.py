@@ -216,7 +216,9 @@ class _Verification:
         size = total_bytes(specs)
         count = self._workplace.counter("read", size)
         runner = self._workplace.runner(size // _BYTES_PER_ROW, len(specs))
-        for result in runner.run(read_files, specs, display=Display(attrgetter("bytes"), count)):
+        for result in runner.run(
+            read_files, specs, display=Display(attrgetter("bytes"), count), stage="verify: read files"
+        ):
             self._bytes += result.bytes
             self._digests |= result.digests
             for path, why in result.wrong.items():
@@ -326,7 +328,9 @@ class _Verification:
         runner = self._workplace.runner(rows, len(specs))
         count = self._workplace.counter("rows", rows)
         judging = [spec for spec, _ in specs.values()]
-        results = runner.run(judge_table, judging, display=Display(attrgetter("rows"), count))
+        results = runner.run(
+            judge_table, judging, display=Display(attrgetter("rows"), count), stage="verify: judge rows"
+        )
         for (spec, users), result in zip(specs.values(), results, strict=True):
             self._judged(spec, users, result)
 
