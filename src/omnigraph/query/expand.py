@@ -22,7 +22,7 @@ from omnigraph.query.reach import Piece, Reached, Sizes, reaching
 from omnigraph.query.rows import Integers, Mask, Rows, Values, column_name
 from omnigraph.query.run import Run
 from omnigraph.query.targets import Targets, fitting_targets, is_any
-from omnigraph.query.traversal import followed_by, reading_ends
+from omnigraph.query.traversal import count_ends, followed_by
 from omnigraph.values.columns import whole
 
 
@@ -151,9 +151,9 @@ class _Ends:
             return self._known[domain.key]
         alone = piece.whole and not self._started
         self._started = True
-        with reading_ends(self.step.edge, domain, self.run):
-            reached = piece.reached.ends if alone else followed.ends
-            found = fitting_targets(self.step.target, domain, reached, self.run)
+        count_ends(self.step.edge, domain, self.run)
+        reached = piece.reached.ends if alone else followed.ends
+        found = fitting_targets(self.step.target, domain, reached, self.run)
         self.run.budget.release(self.held)
         self.held = 0
         self.held = self.run.budget.charge(found.nbytes)
