@@ -40,7 +40,7 @@ from omnigraph.ids import new_ulid
 from omnigraph.load.checks import MODES, OVERWRITE, UPDATE, Plan
 from omnigraph.load.chunks import Chunk
 from omnigraph.load.digest import contents_of
-from omnigraph.load.engine import HELD_BYTES, Engine, placed
+from omnigraph.load.engine import Engine, placed
 from omnigraph.load.exact import Rules
 from omnigraph.load.inputs import Inputs
 from omnigraph.load.member import LoadMember, can_join
@@ -124,7 +124,9 @@ class Load(Writing[LoadResult]):
                 if not self._waits:
                     return self.alone()
                 result = join(LoadMember(self))
-                self._tell_committed()
+                if self._waits:
+                    # Others have carried it out; alone it has told so itself.
+                    self._tell_committed()
                 return result
             except BaseException:
                 self._give_up()
@@ -265,7 +267,8 @@ class Load(Writing[LoadResult]):
     @property
     def _holds(self) -> bool:
         """Whether the rows are few enough to be kept in memory until all checks have passed."""
-        return self.inputs.size <= HELD_BYTES
+        most = self.context.limits.held_bytes
+        return most > 0 and self.inputs.size <= most
 
     def _rules(self) -> Rules:
         request = self.request

@@ -23,6 +23,7 @@ from omnigraph.load.work import Work, refuse_rejected
 from omnigraph.mutation.base import Base
 from omnigraph.mutation.staging import Entity, Pending
 from omnigraph.mutation.together import Judged, Member, is_slow
+from omnigraph.spark.runner import Inline
 from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.values.columns import table_schema, whole
 
@@ -37,6 +38,8 @@ def can_join(load: Load) -> bool:
     """
     work, request = load.work, load.request
     if work is None or not isinstance(work.strategy, Held) or request.mode == OVERWRITE or load.creates_branch:
+        return False
+    if not isinstance(work.runner, Inline):
         return False
     rows = sum(work.rows().values())
     if not 0 < rows <= load.context.limits.group_rows:
