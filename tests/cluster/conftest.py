@@ -89,6 +89,6 @@ def place(cluster: Cluster, request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(autouse=True)
 def staged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loads are small here, and are carried out as large ones, in many parts."""
-    monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+    monkeypatch.setenv("OMNIGRAPH_HELD_LOAD_BYTES", "0")
     monkeypatch.setattr("omnigraph.load.inputs.RANGE_BYTES", 64 << 10)
     monkeypatch.setattr("omnigraph.load.inputs.SMALLEST_RANGE", 64 << 10)

@@ -11,11 +11,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import omnigraph as og
-from omnigraph.load import execute, inputs
+from omnigraph.load import inputs
 
 
 def main(uri: str, master: str, path: str, conf: str) -> None:
-    execute.HELD_BYTES = -1  # type: ignore[attr-defined]  # the name that the module imported is what it reads
+    os.environ["OMNIGRAPH_HELD_LOAD_BYTES"] = "0"
     inputs.RANGE_BYTES = inputs.SMALLEST_RANGE = 64 << 10
     graph = og.open(uri, spark={"master": master, **json.loads(conf)})
     graph.load(path, "merge", engine="spark", progress=lambda _: os.kill(os.getpid(), signal.SIGKILL))

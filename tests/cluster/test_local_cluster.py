@@ -18,9 +18,8 @@ def test_a_load_on_a_local_cluster_with_the_java_of_the_wheel(tmp_path: Path) ->
     done = python(
         f"""
         import omnigraph as og
-        from omnigraph.load import execute, inputs
+        from omnigraph.load import inputs
         from omnigraph.spark.session import spark_session
-        execute.HELD_BYTES = -1
         inputs.RANGE_BYTES = inputs.SMALLEST_RANGE = 64 << 10
         graph = og.open({str(tmp_path / "g")!r}, spark={{"master": "local-cluster[2,1,1024]"}})
         done = graph.load({str(tmp_path / "rows.jsonl")!r}, engine="spark")
@@ -28,6 +27,7 @@ def test_a_load_on_a_local_cluster_with_the_java_of_the_wheel(tmp_path: Path) ->
         print(spark_session().gateway.scratch.path)
         """,
         PATH="/nonexistent",
+        OMNIGRAPH_HELD_LOAD_BYTES="0",
         JAVA_HOME="",
     )
     told = done.stdout.splitlines()

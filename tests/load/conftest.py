@@ -8,8 +8,8 @@ from typing import Any, Literal
 import pytest
 
 import omnigraph as og
-from omnigraph.load import engine as engines
 from omnigraph.load.model import LoadResult
+from tests.commit.limited import limit
 
 Load = Callable[..., LoadResult]
 
@@ -18,15 +18,14 @@ WAYS = ("held", "staged", "spark")
 
 
 @pytest.fixture(params=WAYS)
-def load(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Load:
+def load(request: pytest.FixtureRequest) -> Load:
     """`Graph.load` on one of the ways."""
     way = request.param
-    if way != "held":
-        monkeypatch.setattr(engines, "HELD_BYTES", -1)
-        monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
     engine: Literal["spark", "local"] = "spark" if way == "spark" else "local"
 
     def run(graph: og.Graph, data: Any, mode: Any = "append", **options: Any) -> LoadResult:
+        if way != "held":
+            limit(graph, held_bytes=0)
         return graph.load(data, mode, engine=engine, **options)
 
     return run

@@ -5,6 +5,7 @@ crash_child.py <uri> <load> <branch> <way>
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Literal
@@ -14,7 +15,6 @@ from omnigraph.graph.loading import Mode as LoadMode
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import omnigraph as og
-from omnigraph.load import execute
 
 #: Each touches several tables.
 LOADS = {
@@ -41,7 +41,7 @@ MODES: dict[str, LoadMode] = {"append": "append", "merge": "merge", "overwrite":
 
 def main(uri: str, name: str, branch: str, way: str) -> None:
     if way != "held":
-        execute.HELD_BYTES = -1  # type: ignore[attr-defined]  # the name that the module imported is what it reads
+        os.environ["OMNIGRAPH_HELD_LOAD_BYTES"] = "0"
     engine: Literal["spark", "local"] = "spark" if way == "spark" else "local"
     graph, data = og.open(uri), LOADS[name].encode()
     graph.load(data, MODES[name], branch=branch, base="main", engine=engine, idempotency_key="once")

@@ -20,13 +20,17 @@ from omnigraph.errors import (
     OmnigraphError,
     PreconditionFailed,
 )
+from tests.commit.limited import limit
 from tests.load.loading import content, edge, ends, files, graph_of, ids, lines, node, org, rows
 
 
 @pytest.fixture(params=[True, False], ids=["held", "staged"])
 def holds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """For graphs that the test makes, and for the one that it is given."""
     if not request.param:
-        monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+        monkeypatch.setenv("OMNIGRAPH_HELD_LOAD_BYTES", "0")
+        for name in {"graph", "counted"}.intersection(request.fixturenames):
+            limit(request.getfixturevalue(name), held_bytes=0)
     return bool(request.param)
 
 

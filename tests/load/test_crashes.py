@@ -19,6 +19,7 @@ from omnigraph.errors import OmnigraphError, SparkFailed
 from omnigraph.graph.lifecycle import connect
 from omnigraph.storage.tables.commit import drop_fork
 from tests.commit.healthy import assert_healthy, published_locations
+from tests.commit.limited import limit
 from tests.load.crash_child import LOADS, MODES
 from tests.load.loading import content, files, org
 
@@ -142,7 +143,7 @@ def test_the_next_load_removes_the_keys_of_a_killed_one(
     (left,) = place.glob("omnigraph-load-*")
     assert list(left.rglob("chunk-*"))
     monkeypatch.setattr(tempfile, "tempdir", str(place))
-    monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+    limit(graph, held_bytes=0)
     graph.load(LOADS["append"].encode(), engine="local")
     assert list(place.iterdir()) == []
 
@@ -151,14 +152,12 @@ def test_the_next_load_removes_the_keys_of_a_killed_one(
 @pytest.mark.parametrize(
     ("load", "branch", "holds"), [("merge", "main", False), ("append", "new", False), ("overwrite", "feature", True)]
 )
-def test_a_failure_leaves_nothing(
-    graph: og.Graph, monkeypatch: pytest.MonkeyPatch, load: str, branch: str, holds: bool, failpoint: str
-) -> None:
+def test_a_failure_leaves_nothing(graph: og.Graph, load: str, branch: str, holds: bool, failpoint: str) -> None:
     """After an error the graph is as before or holds the whole load, nothing is left over, and loads still work."""
     if not passes(failpoint, load, branch, "held" if holds else "staged"):
         pytest.skip("this load does not pass the failpoint")
     if not holds:
-        monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+        limit(graph, held_bytes=0)
     before, there = {name: content(graph, name) for name in graph.branches()}, files(graph)
     done = False
     with failpoints.armed(failpoint):
@@ -180,10 +179,10 @@ def test_a_failure_leaves_nothing(
     assert_healthy(connect(graph.uri))
 
 
-def test_a_worker_that_dies(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_dies(graph: og.Graph) -> None:
     """Its load fails with one line, nothing is written, and the next one works."""
     before, there = content(graph), files(graph)
-    monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+    limit(graph, held_bytes=0)
     with pytest.raises(SparkFailed, match="a Spark worker process died"):
         graph.load([Deadly()], "append", engine="spark")
     assert content(graph) == before

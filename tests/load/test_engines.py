@@ -138,7 +138,7 @@ def test_a_hundred_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with monkeypatch.context() as exactly:
         exactly.setattr("omnigraph.load.fast._MOST_BEGINNINGS", 0)
         assert outcomes(tmp_path / "exact", range(100), engine="local") == held
-    monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+    monkeypatch.setenv("OMNIGRAPH_HELD_LOAD_BYTES", "0")
     monkeypatch.setattr("omnigraph.load.execute._PARTITION_BYTES", 300)
     assert outcomes(tmp_path / "staged", range(100), engine="local") == held
     assert outcomes(tmp_path / "spark", range(0, 100, 10), engine="spark") == held[::10]
@@ -147,7 +147,7 @@ def test_a_hundred_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.long
 def test_a_hundred_inputs_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held = outcomes(tmp_path / "held", range(100), engine="local")
-    monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+    monkeypatch.setenv("OMNIGRAPH_HELD_LOAD_BYTES", "0")
     assert outcomes(tmp_path / "spark", range(100), engine="spark") == held
 
 
@@ -157,7 +157,7 @@ def test_lines_of_many_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     text = b"".join(lines.replace(b'"p', b'"x%d-' % number) for number in range(30))
     (tmp_path / "in.jsonl").write_bytes(text)
     whole = outcome(og.init(tmp_path / "whole", SCHEMA), tmp_path / "in.jsonl", "merge", engine="local")
-    monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+    monkeypatch.setenv("OMNIGRAPH_HELD_LOAD_BYTES", "0")
     monkeypatch.setattr("omnigraph.load.inputs.RANGE_BYTES", 500)
     monkeypatch.setattr("omnigraph.load.inputs.SMALLEST_RANGE", 1)
     monkeypatch.setattr("omnigraph.load.execute._PARTITION_BYTES", 2000)
@@ -171,7 +171,7 @@ def test_keys_through_the_storage_of_the_graph(tmp_path: Path, monkeypatch: pyte
     from omnigraph.spark.runner import Inline
 
     held = outcomes(tmp_path / "held", range(20), engine="local")
-    monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+    monkeypatch.setenv("OMNIGRAPH_HELD_LOAD_BYTES", "0")
     monkeypatch.setattr("omnigraph.load.execute._PARTITION_BYTES", 300)
     monkeypatch.setattr("omnigraph.load.engine.choose", lambda *_: engines.Engine("local", Inline(), shared_disk=False))
     assert outcomes(tmp_path / "there", range(20), engine="local") == held

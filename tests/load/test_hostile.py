@@ -176,7 +176,7 @@ def test_spark_says_the_same(
     prepared: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every line and file once more, staged by Spark's workers."""
-    monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+    monkeypatch.setenv("OMNIGRAPH_HELD_LOAD_BYTES", "0")
     for case, (line, message) in LINES.items():
         Path("in.jsonl").write_bytes(GOOD % 1 + line + b"\n" + GOOD % 2)
         local = answer(capfd, "in.jsonl", "local")

@@ -13,6 +13,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequest
+from tests.commit.limited import limit
 from tests.load.conftest import Load
 from tests.load.loading import files, rows
 
@@ -107,7 +108,7 @@ def test_a_data_frame_twice(graph: og.Graph) -> None:
 def test_the_number_of_cores_does_not_count(graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Text is cut the same way whoever reads it."""
     path = an_input("jsonl", TABLE, tmp_path)
-    monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+    limit(graph, held_bytes=0)
     monkeypatch.setattr("omnigraph.load.inputs.SMALLEST_RANGE", 1)
     first = graph.load(path, idempotency_key="k", engine="local")
     assert graph.load(path, idempotency_key="k", engine="spark").commit == first.commit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 import omnigraph as og
 from omnigraph.errors import KeyConflict, LoadRejected, PreconditionFailed, ReadSetChanged, ValidationError
 from omnigraph.graph.lifecycle import connect
-from omnigraph.load.model import LoadResult
+from omnigraph.load.model import LoadResult, Progress
 from tests.commit.healthy import assert_healthy, assert_linear
 from tests.commit.limited import limit
 from tests.load.loading import content, edge, ends, ids, lines, node, org, rows
@@ -145,6 +146,24 @@ def test_a_transaction_that_another_one_has_overtaken(graph: og.Graph) -> None:
     told = publish_together(graph, [overtaking, relevel, put(graph, "eve")])
     assert isinstance(told[1], ReadSetChanged)
     assert told[0].commit.group.size == told[2].commit.group.size == 2
+
+
+def test_each_is_told_once_that_it_is_committed(graph: og.Graph) -> None:
+    """On the thread of its caller, whoever has led the group, and also when it is alone."""
+    told: list[tuple[str, int, bool]] = []
+
+    def call(handle: str) -> LoadResult:
+        thread = threading.get_ident()
+
+        def progress(one: Progress) -> None:
+            if one.stage == "commit" and one.done:
+                told.append((handle, one.rows, threading.get_ident() == thread))
+
+        return graph.load(lines([staff(handle)]), engine="local", progress=progress)
+
+    publish_together(graph, [partial(call, handle) for handle in ("eve", "fay", "gus")])
+    call("hal")
+    assert sorted(told) == [(handle, 1, True) for handle in ("eve", "fay", "gus", "hal")]
 
 
 def test_what_can_not_join_goes_alone(graph: og.Graph) -> None:

@@ -21,7 +21,7 @@ STAFF = "query q() { match { $s: Staff } return { $s.handle } order { $s.handle 
 def test_what_was_staged_survives_an_unsettled_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: LoadMode, branch: str
 ) -> None:
-    monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+    monkeypatch.setenv("OMNIGRAPH_HELD_LOAD_BYTES", "0")
     graph = og.init(tmp_path / "g", SCHEMA)
     if branch != "main":
         graph.create_branch(branch)
@@ -42,7 +42,7 @@ def test_what_was_staged_survives_an_unsettled_commit(
 
 def test_an_interrupt_leaves_what_recovery_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt in the middle of the commit is no failure that anybody settles at once."""
-    monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+    monkeypatch.setenv("OMNIGRAPH_HELD_LOAD_BYTES", "0")
     graph = og.init(tmp_path / "g", SCHEMA)
     source = tmp_path / "org.jsonl"
     source.write_text(ORG_ROWS)

@@ -17,6 +17,7 @@ from omnigraph.commit import rows, schema_files
 from omnigraph.commit.branch_refs import MANIFEST_PATH
 from omnigraph.commit.context import DURABILITY_MODES, PROCESS, CommitContext
 from omnigraph.commit.format import CURRENT
+from omnigraph.commit.limits import limits_from_environment
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.migrations import migrated
 from omnigraph.commit.model import MAIN, Lineage, TableEntry
@@ -68,7 +69,8 @@ def connect(
     objects = store if store is not None else open_store(root)
     tables = Tables(root)
     manifest = Manifest(objects, tables)
-    return CommitContext(root, objects, tables, manifest, BranchLocks(objects, root), durability)
+    limits = limits_from_environment()
+    return CommitContext(root, objects, tables, manifest, BranchLocks(objects, root), durability, limits)
 
 
 # --- creating ---------------------------------------------------------------------------------------------------------

@@ -22,8 +22,6 @@ INLINE_BYTES = 32 << 20
 NEVER_SPARK_BYTES = 1 << 20
 _INLINE = "OMNIGRAPH_INLINE_LOAD_BYTES"
 _CONCURRENCY = "OMNIGRAPH_LOAD_CONCURRENCY"
-#: Up to this size the rows of a load are kept in memory until its checks have passed.
-HELD_BYTES = 4 << 20
 
 _log = logging.getLogger(__name__)
 

@@ -41,27 +41,25 @@ from omnigraph.ids import new_ulid
 from omnigraph.load.checks import MODES, OVERWRITE, UPDATE, Plan
 from omnigraph.load.chunks import Chunk
 from omnigraph.load.digest import contents_of
-from omnigraph.load.engine import HELD_BYTES, Engine, placed
+from omnigraph.load.engine import Engine, placed
 from omnigraph.load.exact import Rules
-from omnigraph.load.exchange import Exchange, InMemory
 from omnigraph.load.inputs import Inputs
 from omnigraph.load.member import LoadMember, can_join
 from omnigraph.load.model import LoadReport, LoadResult, Progress, Request, TableLoad
 from omnigraph.load.scratch import Scratch, exchange_for
 from omnigraph.load.stored import Pin, Stored
+from omnigraph.load.strategies import Staged, Strategy, held
 from omnigraph.load.tasks import DigestSpec, DigestWay, Job, digest_chunk, remove_files
 from omnigraph.load.work import Verdict, Work, refuse_rejected
 from omnigraph.mutation.together import join
 from omnigraph.spark.jobs import SparkRunner
 from omnigraph.storage.tables.commit import drop_fork, fork
 from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.staged import Staged as Transaction
 from omnigraph.storage.tables.staged import (
-    Staged,
     stage_fragments,
     stage_overwrite_fragments,
-    staged_files,
     staged_marks,
-    write_rows,
 )
 from omnigraph.storage.tables.table import Table
 from omnigraph.values.columns import whole
@@ -127,7 +125,9 @@ class Load(Writing[LoadResult]):
                 if not self._waits:
                     return self.alone()
                 result = join(LoadMember(self))
-                self._tell_committed()
+                if self._waits:
+                    # Others have carried it out; alone it has told so itself.
+                    self._tell_committed()
                 return result
             except BaseException:
                 self._give_up()
@@ -261,14 +261,15 @@ class Load(Writing[LoadResult]):
     # --- the work ---------------------------------------------------------------------------------------------------
 
     def _new_work(self, stored: Stored, shared: frozenset[str]) -> Work:
-        request, holds = self.request, self._holds
-        job = Job(self.job_id, self._rules(), request.mode, stored, self._exchange(holds), request.embedder)
-        return Work(job, self._chunks(), self.engine.runner, holds, shared, request.progress, self._digest_way())
+        request, strategy = self.request, self._strategy()
+        job = Job(self.job_id, self._rules(), request.mode, stored, strategy.exchange, request.embedder)
+        return Work(job, self._chunks(), self.engine.runner, strategy, shared, request.progress, self._digest_way())
 
     @property
     def _holds(self) -> bool:
         """Whether the rows are few enough to be kept in memory until all checks have passed."""
-        return self.inputs.size <= HELD_BYTES
+        most = self.context.limits.held_bytes
+        return most > 0 and self.inputs.size <= most
 
     def _rules(self) -> Rules:
         request = self.request
@@ -296,20 +297,20 @@ class Load(Writing[LoadResult]):
         except OmnigraphError:
             return False
 
-    def _exchange(self, holds: bool) -> Exchange:
-        if holds:
-            return InMemory()
+    def _strategy(self) -> Strategy:
+        if self._holds:
+            return held()
         wanted = -(-self.inputs.size // _PARTITION_BYTES)
         partitions = min(max(wanted, self.engine.runner.parallelism, 1), 256)
         shared = self.engine.shared_disk
-        return exchange_for(self.scratch, self.context.root, self.job_id, partitions, shared_disk=shared)
+        return Staged(exchange_for(self.scratch, self.context.root, self.job_id, partitions, shared_disk=shared))
 
     # --- the write --------------------------------------------------------------------------------------------------
 
     def _targets(self, work: Work, state: ManifestState, creates: bool, operation_id: str) -> Stored:
-        """The tables that rows are staged for. A large load forks those that are shared, now that all checks have passed."""
+        """The tables that rows are staged for; those that are shared are forked where rows must be staged before the commit."""
         stored = self._stored(state)
-        if work.holds:
+        if not work.strategy.forks_ahead:
             return stored
         pins = dict(stored.pins)
         for key in sorted(work.written & self._shared(state, creates)):
@@ -362,18 +363,16 @@ class Load(Writing[LoadResult]):
         self, work: Work, state: ManifestState, key: str, verdict: Verdict, targets: Stored, *, forks: bool
     ) -> TableEffect:
         mode, replaced = self.request.mode, verdict.replaced.get(key)
-        rows, fragments = work.held_rows(key), work.fragments(key)
 
-        def transaction(table: Table) -> Staged:
-            written = write_rows(table, rows) if work.holds else fragments
-            if work.holds:
-                self.attempt_files += staged_files(table.location, written)
+        def transaction(table: Table) -> Transaction:
+            written, files = work.strategy.fragments(work, key, table)
+            self.attempt_files += files
             if mode == OVERWRITE:
                 return stage_overwrite_fragments(table, written)
             return stage_fragments(table, written, replaced if replaced is not None and len(replaced) else None)
 
         entry = state.by_key[key]
-        if forks and work.holds:
+        if forks and not work.strategy.forks_ahead:
             # The fork is made in phase B; what is staged for it is staged then.
             return TableEffect(entry, (Step(transaction),), forks=True)
         pin = targets.pins[key]

@@ -18,10 +18,12 @@ from omnigraph.language.schema.catalog import Catalog
 from omnigraph.load.checks import APPEND, OVERWRITE
 from omnigraph.load.model import LoadResult
 from omnigraph.load.stored import Pin, Stored
+from omnigraph.load.strategies import Held
 from omnigraph.load.work import Work, refuse_rejected
 from omnigraph.mutation.base import Base
 from omnigraph.mutation.staging import Entity, Pending
 from omnigraph.mutation.together import Judged, Member, is_slow
+from omnigraph.spark.runner import Inline
 from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.values.columns import table_schema, whole
 
@@ -35,7 +37,9 @@ def can_join(load: Load) -> bool:
     An overwrite replaces whole tables, so nobody could write beside it. A branch that is still to be created has no queue.
     """
     work, request = load.work, load.request
-    if work is None or not work.holds or request.mode == OVERWRITE or load.creates_branch:
+    if work is None or not isinstance(work.strategy, Held) or request.mode == OVERWRITE or load.creates_branch:
+        return False
+    if not isinstance(work.runner, Inline):
         return False
     rows = sum(work.rows().values())
     if not 0 < rows <= load.context.limits.group_rows:

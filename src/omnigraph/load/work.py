@@ -1,8 +1,6 @@
 """One load at work: its chunks are read, checked against what is stored, and their rows brought to where they are committed from.
 
-A small load keeps its rows in memory until all checks have passed. A large one stages them while it reads; what can not be
-staged yet (vectors are missing, the table is still shared with another branch) or not as it was (a later line has the same
-id) is read once more when the checks have passed.
+Where its rows are until the commit is what a `Strategy` knows.
 """
 
 from __future__ import annotations
@@ -13,10 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
-from lance.fragment import FragmentMetadata
 
-from omnigraph.errors import KeyConflict, OmnigraphError
-from omnigraph.load.batches import Batch, without
+from omnigraph.errors import KeyConflict
 from omnigraph.load.checks import MERGE, Checked, CheckSpec, KeyMeets, Plan, check_partition
 from omnigraph.load.chunks import Chunk, Places
 from omnigraph.load.digest import ChunkDigest
@@ -25,6 +21,7 @@ from omnigraph.load.parsed import Ignored, Orders, Problem, Problems, rejection
 from omnigraph.load.rename_ends import ambiguous, distinct
 from omnigraph.load.stored import Stored
 from omnigraph.load.stored_keys import needed_keys, put_stored_keys
+from omnigraph.load.strategies import Strategy, in_order, not_whole
 from omnigraph.load.tasks import (
     ChunkMeasure,
     ChunkResult,
@@ -33,13 +30,9 @@ from omnigraph.load.tasks import (
     Job,
     TypeResult,
     measure_chunk,
-    put_keys,
-    read_chunk,
     remove_staged,
-    stage_chunk,
 )
-from omnigraph.load.vectors import embedded
-from omnigraph.spark.runner import Display, Inline, Runner
+from omnigraph.spark.runner import Display, Runner
 from omnigraph.storage.tables.row_places import RowPlaces
 
 
@@ -57,23 +50,23 @@ class Verdict:
 
 @dataclass
 class Work:
-    """The state of one load from its first line to its commit. `holds`: the rows stay in memory."""
+    """The state of one load from its first line to its commit. `strategy`: where its rows are until then."""
 
     job: Job
     chunks: Sequence[Chunk]
     runner: Runner
-    holds: bool
+    strategy: Strategy
     #: Types whose tables can not be staged for yet.
     shared: frozenset[str]
     progress: ProgressCall | None = None
     #: How the contents are digested; None when nobody asks for it.
     digest: DigestWay | None = None
     seconds: dict[str, float] = field(default_factory=dict)
-    _results: dict[int, ChunkResult] = field(default_factory=dict)
+    results: dict[int, ChunkResult] = field(default_factory=dict)
     #: What counts, by chunk and type: the fragments of the last reading.
-    _staged: dict[tuple[int, str], TypeResult] = field(default_factory=dict)
-    _dropped: Orders = field(default_factory=lambda: np.empty(0, np.int64))
-    _aliases: pa.Table | None = None
+    staged: dict[tuple[int, str], TypeResult] = field(default_factory=dict)
+    dropped: Orders = field(default_factory=lambda: np.empty(0, np.int64))
+    aliases: pa.Table | None = None
     _ambiguous: list[Problem] = field(default_factory=list)
     _telling_error: Exception | None = None
 
@@ -83,26 +76,23 @@ class Work:
         """Read every chunk; edges are read again when nodes of this load are stored under other ids than they name."""
         with timed(self.seconds, "read"):
             self._run([self._spec(number) for number in range(len(self.chunks))])
-            listed = [result.aliases for result in self._results.values() if result.aliases.num_rows]
+            listed = [result.aliases for result in self.results.values() if result.aliases.num_rows]
             if not listed:
                 return
             aliases = pa.concat_tables(listed)
             self._ambiguous = ambiguous(aliases)
-            self._aliases = distinct(aliases)
-            numbers = [number for number, result in self._results.items() if _has_edges(result)]
+            self.aliases = distinct(aliases)
+            numbers = [number for number, result in self.results.items() if _has_edges(result)]
             self._run([self._spec(number) for number in numbers])
 
     def _spec(self, number: int) -> ChunkSpec:
-        only = None
-        if not self.holds and self.shared:
-            only = frozenset(self.job.targets.pins) - self.shared
         return ChunkSpec(
             self.job,
             self.chunks[number],
             number,
-            aliases=self._aliases,
-            stages=only,
-            puts_keys=not self.holds,
+            aliases=self.aliases,
+            stages=self.strategy.stages(frozenset(self.job.targets.pins), self.shared),
+            puts_keys=self.strategy.puts_keys,
             digest=self.digest,
         )
 
@@ -113,25 +103,23 @@ class Work:
         def shown(read: ChunkMeasure) -> None:
             nonlocal done, rows
             done, rows = done + self.chunks[read.number].size, rows + read.rows
-            self._tell(Progress("read", done, total, rows))
+            self.note(Progress("read", done, total, rows))
 
-        task = read_chunk if self.holds else stage_chunk
+        task = self.strategy.task
         display = Display(measure_chunk, shown)
         # Of a job that fails, what its tasks staged is known too, and goes with the rest.
-        for result in _in_order(specs, self.runner.run(task, specs, display=display, unused=self._keep, stage="read")):
-            self._keep(result)
+        for result in in_order(specs, self.runner.run(task, specs, display=display, unused=self.keep, stage="read")):
+            self.keep(result)
         self.raise_telling_error()
-        if self.holds:
-            for spec in specs:
-                read = self._results[spec.number]
-                put_keys(spec, read.keys, [read.aliases], read.refused)
+        for spec in specs:
+            self.strategy.took(spec, self.results[spec.number])
 
-    def _keep(self, result: ChunkResult) -> None:
+    def keep(self, result: ChunkResult) -> None:
         """Take a result in place of an earlier one of the same chunk."""
-        before = {key: self._staged[result.number, key] for key in result.types if (result.number, key) in self._staged}
-        self._results[result.number] = result
+        before = {key: self.staged[result.number, key] for key in result.types if (result.number, key) in self.staged}
+        self.results[result.number] = result
         for key, one in result.types.items():
-            self._staged[result.number, key] = one
+            self.staged[result.number, key] = one
         remove_staged(self.job.targets, before)
 
     # --- what was read ----------------------------------------------------------------------------------------------
@@ -139,45 +127,45 @@ class Work:
     @property
     def written(self) -> frozenset[str]:
         """The types that lines were read of."""
-        return frozenset(key for result in self._results.values() for key in result.types)
+        return frozenset(key for result in self.results.values() for key in result.types)
 
     def rows(self) -> dict[str, int]:
         """How many rows of each type will be written."""
         counts = dict.fromkeys(sorted(self.written), 0)
-        for (_, key), result in self._staged.items():
+        for (_, key), result in self.staged.items():
             counts[key] += result.rows
         return counts
 
     def places(self) -> Places:
         """Where in which file a place is."""
         return Places.of(
-            self.chunks, {number: (result.lines, result.begins) for number, result in self._results.items()}
+            self.chunks, {number: (result.lines, result.begins) for number, result in self.results.items()}
         )
 
     def lines(self) -> tuple[int, int]:
         """How many lines there were, and how many were skipped."""
         return (
-            sum(result.lines for result in self._results.values()),
-            sum(result.skipped for result in self._results.values()),
+            sum(result.lines for result in self.results.values()),
+            sum(result.skipped for result in self.results.values()),
         )
 
     def first_edges(self) -> dict[str, pa.Table]:
         """The ends of the first edges of each type that has no key, where their ids are made anew."""
         return {
             key: edges
-            for _, result in sorted(self._results.items(), reverse=True)
+            for _, result in sorted(self.results.items(), reverse=True)
             for key, edges in result.first_edges.items()
         }
 
     def ignored(self) -> Ignored:
-        return sum((result.ignored for result in self._results.values()), Ignored())
+        return sum((result.ignored for result in self.results.values()), Ignored())
 
     # --- checking ---------------------------------------------------------------------------------------------------
 
     def check(self, plan: Plan) -> Verdict:
         """Judge what was read against what is stored; may be repeated when that has moved."""
         with timed(self.seconds, "check"):
-            runner = Inline() if self.holds else self.runner
+            runner = self.strategy.check_runner(self.runner)
             exchange = self.job.exchange
             # In an overwrite the problems of reading say nothing about which types would have been written.
             runner.run(put_stored_keys, needed_keys(plan, exchange, self.rows()), stage="look up stored keys")
@@ -185,14 +173,14 @@ class Work:
             checked: list[Checked] = []
             for phase in phases:
                 specs = [
-                    CheckSpec(plan, exchange, partition, phase, self._dropped)
+                    CheckSpec(plan, exchange, partition, phase, self.dropped)
                     for partition in range(exchange.partitions)
                 ]
                 found = self._checked(runner, specs)
                 checked += found
                 if "ids" in phase and plan.mode == MERGE:
-                    self._dropped = np.unique(np.concatenate([self._dropped, *(one.dropped for one in found)]))
-            read = [result.problems for result in self._results.values()]
+                    self.dropped = np.unique(np.concatenate([self.dropped, *(one.dropped for one in found)]))
+            read = [result.problems for result in self.results.values()]
             of_sets = [one.problems for one in checked]
             meets = sorted((meet for one in checked for meet in one.meets), key=lambda meet: meet.order)
             return Verdict(
@@ -211,7 +199,7 @@ class Work:
         def shown(_: None) -> None:
             nonlocal done
             done += 1
-            self._tell(Progress("check", done, len(specs), rows))
+            self.note(Progress("check", done, len(specs), rows))
 
         checked = runner.run(check_partition, specs, display=Display(_nothing, shown), stage="check")
         self.raise_telling_error()
@@ -223,107 +211,48 @@ class Work:
         """All checks have passed: bring the rows that are not staged yet, or not as they shall be, to these tables."""
         with timed(self.seconds, "stage"):
             self.job = replace(self.job, targets=targets)
-            if self.holds:
-                self._settle_held()
-                return
-            specs = []
-            for number, result in self._results.items():
-                types = self._unsettled(number, result)
-                if types:
-                    specs.append(
-                        ChunkSpec(
-                            self.job,
-                            self.chunks[number],
-                            number,
-                            dropped=self._dropped,
-                            aliases=self._aliases,
-                            only=types,
-                            embeds=True,
-                            puts_keys=False,
-                        )
-                    )
-            total, done, rows = len(specs), 0, sum(self.rows().values())
-
-            def shown(_: ChunkMeasure) -> None:
-                nonlocal done
-                done += 1
-                self._tell(Progress("stage", done, total, rows))
-
-            display = Display(measure_chunk, shown)
-            results = self.runner.run(stage_chunk, specs, display=display, unused=self._keep, stage="stage")
-            for result in _in_order(specs, results):
-                before = {key: self._staged[result.number, key] for key in result.types}
-                for key, one in result.types.items():
-                    self._staged[result.number, key] = one
-                remove_staged(self.job.targets, before)
-            self.raise_telling_error()
-
-    def _unsettled(self, number: int, result: ChunkResult) -> frozenset[str]:
-        base = self.chunks[number].base
-        end = base + result.span
-        here = self._dropped[(self._dropped >= base) & (self._dropped < end)]
-        touched = len(np.setdiff1d(here, result.void)) > 0
-        return frozenset(
-            key
-            for key in result.types
-            if (waiting := self._staged[number, key]).waits or (touched and not waiting.settled)
-        )
-
-    def _settle_held(self) -> None:
-        for place, result in self._staged.items():
-            batches = tuple(self._fit(batch) for batch in result.held)
-            self._staged[place] = replace(result, rows=sum(len(batch.orders) for batch in batches), held=batches)
-
-    def _fit(self, batch: Batch) -> Batch:
-        if len(self._dropped):
-            batch = without(batch, self._dropped)
-        return embedded(batch, self.job.embedder) if batch.waits_for_vectors else batch
+            self.strategy.settle(self)
 
     def forget_staged(self, types: frozenset[str]) -> None:
         """What was staged of these types is of no use any more; it is staged again when the checks have passed."""
-        for place, result in self._staged.items():
+        for place, result in self.staged.items():
             if place[1] in types:
-                self._staged[place] = TypeResult(result.rows, waits=True)
-
-    def fragments(self, type_key: str) -> list[FragmentMetadata]:
-        """The staged fragments of a type, in the order of the input."""
-        places = sorted(place for place in self._staged if place[1] == type_key)
-        return [fragment for place in places for fragment in self._staged[place].fragments]
+                self.staged[place] = TypeResult(result.rows, waits=True)
 
     def held_rows(self, type_key: str) -> list[pa.RecordBatch]:
         """The rows of a type that are kept in memory, in the order of the input."""
-        places = sorted(place for place in self._staged if place[1] == type_key)
-        return [batch for place in places for held in self._staged[place].held for batch in held.table.to_batches()]
+        places = sorted(place for place in self.staged if place[1] == type_key)
+        return [batch for place in places for held in self.staged[place].held for batch in held.table.to_batches()]
 
     def discard(self) -> None:
         """Remove what was staged; nothing of it will be committed."""
-        for (_, key), result in self._staged.items():
+        for (_, key), result in self.staged.items():
             remove_staged(self.job.targets, {key: result})
-        self._staged.clear()
+        self.staged.clear()
 
     # --- whole or not at all ----------------------------------------------------------------------------------------
 
     def digests(self) -> list[ChunkDigest]:
         """The digests of all chunks, in the order of the input."""
-        return [digest for _, result in sorted(self._results.items()) if (digest := result.digest) is not None]
+        return [digest for _, result in sorted(self.results.items()) if (digest := result.digest) is not None]
 
     def require_whole(self, counted: int | None) -> None:
         """Refuse to go on unless every chunk has one result and every row of it is staged, or held.
 
         `counted`: how many rows the input has, where that is known from elsewhere.
         """
-        if sorted(self._results) != list(range(len(self.chunks))):
-            raise _not_whole(f"{len(self._results)} of {len(self.chunks)} parts of the input were read")
+        if sorted(self.results) != list(range(len(self.chunks))):
+            raise not_whole(f"{len(self.results)} of {len(self.chunks)} parts of the input were read")
         if counted is not None and self.lines()[0] != counted:
-            raise _not_whole(f"{self.lines()[0]} of {counted} rows were read")
-        for (number, key), one in self._staged.items():
-            present = sum(len(batch.orders) for batch in one.held) if self.holds else _rows_in(one.fragments)
+            raise not_whole(f"{self.lines()[0]} of {counted} rows were read")
+        for (number, key), one in self.staged.items():
+            present = self.strategy.present(one)
             if present != one.rows:
-                raise _not_whole(f"{present} of {one.rows} rows of {key} in part {number} are staged")
+                raise not_whole(f"{present} of {one.rows} rows of {key} in part {number} are staged")
 
     # --- progress ---------------------------------------------------------------------------------------------------
 
-    def _tell(self, progress: Progress) -> None:
+    def note(self, progress: Progress) -> None:
         """Tell the caller how far the load is; an error of the caller's waits until it is known what was staged."""
         if self.progress is None or self._telling_error is not None:
             return
@@ -334,30 +263,13 @@ class Work:
 
     def tell(self, progress: Progress) -> None:
         """Tell the caller how far the load is, between jobs."""
-        self._tell(progress)
+        self.note(progress)
         self.raise_telling_error()
 
     def raise_telling_error(self) -> None:
         """Raise what the caller's `progress` has raised: that ends the load, and nothing is committed."""
         if self._telling_error is not None:
             raise self._telling_error
-
-
-def _in_order(specs: Sequence[ChunkSpec], results: Sequence[ChunkResult]) -> Sequence[ChunkResult]:
-    """The results, each of which is that of its spec."""
-    if [spec.number for spec in specs] != [result.number for result in results]:
-        raise _not_whole(
-            f"{len(results)} results came for {len(specs)} parts of the input, or others than were asked for"
-        )
-    return results
-
-
-def _not_whole(found: str) -> OmnigraphError:
-    return OmnigraphError(f"the load is not whole: {found}; nothing was written, try again and report this")
-
-
-def _rows_in(fragments: Sequence[FragmentMetadata]) -> int:
-    return sum(fragment.physical_rows for fragment in fragments)
 
 
 def _nothing(_: Checked) -> None:

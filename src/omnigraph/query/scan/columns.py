@@ -6,8 +6,7 @@ the columns by the same evaluation that asks them of scanned rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +26,7 @@ from omnigraph.language.query.ir import (
     operands,
     render_expr,
 )
-from omnigraph.query.cache import Key
+from omnigraph.query.cache import LOOKUP, PER_ID, Key
 from omnigraph.query.rows import Addresses, Attributes, Integers, Mask, Rows, Values, address_name, column_name
 from omnigraph.query.run import Run
 from omnigraph.query.scan.entities import Entities
@@ -36,8 +35,10 @@ from omnigraph.query.traverse.domain import TableIds
 from omnigraph.values.columns import arrow_type
 from omnigraph.values.widening import converted
 
-#: Milliseconds to read one value of a column, measured on short texts.
-_PER_VALUE = 0.00008
+#: What reading one value of a column costs, in units of `query.cache`; measured on short texts.
+_PER_VALUE = 0.4
+#: What one value of a row that is taken out of a table costs.
+_PER_VALUE_TAKEN = 10.0
 #: Below, a scan with conditions costs little more than its start, and an index may answer it.
 _MANY = 10_000
 #: Above, the ids alone would take too much memory.
@@ -109,8 +110,9 @@ class Located:
         small = [name for name in columns if name != "id" and _is_small(entities, name)]
         values = _kept(entities, small, run) if entities.rows <= _MOST else None
         if values is None:
-            with run.caches.spending.measured(_spending_key(entities)):
-                return rows.with_columns(self._from_table(entities, variable, columns))
+            taken = _PER_VALUE_TAKEN * len(self.row_ids) * max(len(columns), 1)
+            run.caches.spending.add(_spending_key(entities), LOOKUP + taken)
+            return rows.with_columns(self._from_table(entities, variable, columns))
         ids = run.caches.table_ids(entities.table, entities.rows, run.budget)
         named = dict(zip((column_name(variable, name) for name in small), values, strict=True))
         rows = rows.with_positions(variable, ids, ids.positions_at(self.addresses), Attributes(None, named))
@@ -155,11 +157,23 @@ def _kept(entities: Entities, names: Sequence[str], run: Run) -> list[pa.Array] 
     return values
 
 
-@contextmanager
-def without_memory(node: NodePattern, run: Run) -> Iterator[None]:
-    """What happens inside reads a table; its time counts towards keeping the columns."""
-    with run.caches.spending.measured(_spending_key(run.nodes(node.node_type))):
-        yield
+def without_memory(node: NodePattern, columns: Sequence[str], run: Run, rows: int | None = None) -> None:
+    """A table is read for a node; that counts towards keeping its columns. `rows`: so many are looked up, else all are read."""
+    entities = run.nodes(node.node_type)
+    asked = {column.property for predicate in node.predicates for column in columns_of(predicate)}
+    if rows is None and asked and asked <= _indexed(entities, run):
+        rows = 0
+    values = max(len(asked.union(columns)), 1)
+    cost = _PER_VALUE * entities.rows * values if rows is None else PER_ID * rows
+    run.caches.spending.add(_spending_key(entities), LOOKUP + cost)
+
+
+def _indexed(entities: Entities, run: Run) -> set[str]:
+    """The properties whose conditions an index answers, without reading all rows."""
+    stored = {
+        column for index in run.caches.indices(entities.table) if index.kind == "BTREE" for column in index.columns
+    }
+    return {name for name in entities.entity.properties if entities.stored[name] in stored}
 
 
 def _is_keepable(node: NodePattern, names: tuple[str, ...], entities: Entities, run: Run) -> bool:

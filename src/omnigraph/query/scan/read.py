@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from omnigraph.language.query.ir import Nearest, NodePattern, Predicate, columns_of
 from omnigraph.language.types import Scalar
+from omnigraph.query.cache import LOOKUP
 from omnigraph.query.limits import Budget
 from omnigraph.query.rows import Gathered, Rows, Values, address_name, column_name, gathered
 from omnigraph.query.run import Run
@@ -30,8 +31,8 @@ from omnigraph.values.identity import derive_ids
 
 #: Larger than the default of a table read: queries stream through, and fewer batches cost less.
 _BATCH_ROWS = 65536
-#: Milliseconds to read and sort one id of a node table, measured.
-_PER_ID_READ = 0.0007
+#: What reading and sorting one id of a node table costs, in units of `query.cache`.
+_PER_ID_READ = 3.5
 #: Steps of a loop that filtering a row takes about as long as.
 _STEPS_PER_ROW = 100
 
@@ -88,16 +89,12 @@ def scan_batches(node: NodePattern, run: Run, limit: int | None = None, first: i
         return
     batches = read_batches(request, run, first)
     if any(score.field.variable == node.variable for score in run.scored):
-        with without_memory(node, run):
-            rows = gathered(batches, run.budget)
+        without_memory(node, columns, run)
+        rows = gathered(batches, run.budget)
         yield _with_scores(rows, node.variable, run)
         return
-    while True:
-        with without_memory(node, run):
-            some = next(batches, None)
-        if some is None:
-            return
-        yield some
+    without_memory(node, columns, run)
+    yield from batches
 
 
 def share_of_nodes(node: NodePattern, run: Run, fragments: tuple[int, ...] | None) -> Request:
@@ -142,8 +139,8 @@ def _found_id(entities: Entities, variable: str, id_: str, run: Run) -> Rows:
     """The node with this id, if there is one: from the table, or from memory once asking it has cost as much."""
     key = entities.table.identity
     if run.caches.by_id.get(key) is None and run.caches.spending.of(key) < _PER_ID_READ * entities.rows:
-        with run.caches.spending.measured(key):
-            return read(Request(entities, variable, ("id",), among=_having(id_)), run)
+        run.caches.spending.add(key, LOOKUP)
+        return read(Request(entities, variable, ("id",), among=_having(id_)), run)
     run.note("lookup by id, in memory")
     index = run.caches.node_index(entities.table, entities.rows, run.budget)
     found = index.find(id_)

@@ -6,8 +6,6 @@ Following the index reads only the edges at the frontier into a small graph of i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -16,21 +14,20 @@ import pyarrow.compute as pc
 from omnigraph.errors import BadRequest
 from omnigraph.language.query.ir import Direction, EdgePattern
 from omnigraph.language.schema.catalog import EdgeType
-from omnigraph.query.rows import Domain, Integers, Values
+from omnigraph.query.cache import LOOKUP, PER_ID
+from omnigraph.query.rows import Integers, Values
 from omnigraph.query.run import Run
 from omnigraph.query.scan.entities import Entities
 from omnigraph.query.traverse.csr import EdgeGraph, Followed, MixedGraph, edge_graph, mixed_graph
-from omnigraph.query.traverse.domain import passing_key
+from omnigraph.query.traverse.domain import SortedIds, passing_key
 from omnigraph.query.traverse.points import Points, is_passing
 from omnigraph.values.columns import whole
 
 MODE_VARIABLE = "OMNIGRAPH_TRAVERSAL_MODE"
 INDEXED, CSR = "indexed", "csr"
 
-#: Costs in milliseconds, measured: one lookup, each id of it, and each edge of an adjacency that must be built.
-_LOOKUP = 1.5
-_PER_ID = 0.02
-_PER_EDGE = 0.0002
+#: What each edge of an adjacency that must be built costs: the unit of costs.
+_PER_EDGE = 1.0
 #: Steps of a loop that reading an edge takes about as long as.
 _STEPS_PER_EDGE = 80
 
@@ -56,8 +53,7 @@ def graph_for(edge: EdgePattern, start: Points, run: Run) -> EdgeGraph:
         run.note(f"traversal: {CSR}")
         return known
     if mode != CSR and (mode == INDEXED or _affordable(edges, edge, start.count, run)):
-        with run.caches.spending.measured(edges.table.identity):
-            nearby = _nearby(edges, edge, start.ids, run, bounded=mode is None)
+        nearby = _nearby(edges, edge, start.ids, run, bounded=mode is None)
         if nearby is not None:
             run.note(f"traversal: {INDEXED}")
             return nearby
@@ -100,14 +96,11 @@ def _mixed(edge: EdgePattern, run: Run) -> Followed:
     return graph.followed(edge.ends)
 
 
-@contextmanager
-def reading_ends(edge: EdgePattern, domain: Domain, run: Run) -> Iterator[None]:
-    """What is read of the ends inside. Those found through the index are looked up in their table by id, which counts too."""
-    if not is_passing(domain):
-        yield
-        return
-    with run.caches.spending.measured(run.edges(edge.edge_type).table.identity):
-        yield
+def count_ends(edge: EdgePattern, domain: SortedIds, run: Run) -> None:
+    """Ends that were found through the index are looked up in their table by id, which counts as part of following it."""
+    if is_passing(domain):
+        cost = LOOKUP + PER_ID * len(domain.ids)
+        run.caches.spending.add(run.edges(edge.edge_type).table.identity, cost)
 
 
 def is_same_type(edges: Entities) -> bool:
@@ -120,7 +113,7 @@ def _affordable(edges: Entities, edge: EdgePattern, frontier: int, run: Run) -> 
     """Whether following the index costs less than building the adjacency would, which is not there yet."""
     if not _is_indexed(edges, edge.direction, run):
         return False
-    return _LOOKUP * min(edge.max_hops, 8) + _PER_ID * frontier < _left_to_spend(edges, run)
+    return LOOKUP * min(edge.max_hops, 8) + PER_ID * frontier < _left_to_spend(edges, run)
 
 
 def _left_to_spend(edges: Entities, run: Run) -> float:
@@ -141,11 +134,12 @@ def _nearby(edges: Entities, edge: EdgePattern, start: Values, run: Run, *, boun
     for hop in range(edge.max_hops):
         if not len(frontier):
             break
-        if bounded and hop and _PER_ID * len(frontier) > _left_to_spend(edges, run):
+        if bounded and hop and PER_ID * len(frontier) > _left_to_spend(edges, run):
             return None
         reached = []
         for column in START_COLUMNS[edge.direction]:
             part = edges.table.take_by(column, frontier, ["id", "src", "dst"])
+            run.caches.spending.add(edges.table.identity, LOOKUP + PER_ID * len(frontier) + part.num_rows)
             found.append(part)
             reached.append(part[_OTHER[column]])
         ends = pc.unique(pa.chunked_array([chunk for column in reached for chunk in column.chunks], pa.string()))

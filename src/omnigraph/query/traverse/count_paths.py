@@ -10,7 +10,7 @@ from omnigraph.errors import ResourceLimit
 from omnigraph.language.query.ir import CountPaths, Hop
 from omnigraph.query.rows import WEIGHT, Integers, Rows
 from omnigraph.query.run import Run
-from omnigraph.query.traverse.choice import graph_for, reading_ends
+from omnigraph.query.traverse.choice import count_ends, graph_for
 from omnigraph.query.traverse.csr import Adjacency, EdgeGraph
 from omnigraph.query.traverse.domain import SortedIds
 from omnigraph.query.traverse.edges import counted_adjacency, read_edges
@@ -102,8 +102,8 @@ def _paths(hop: Hop, sources: Points, run: Run) -> Integers:
 
 def _weights(hop: Hop, domain: SortedIds, positions: Integers, run: Run) -> Integers:
     """For each position of the domain how many paths go on from there; 0 where the target does not fit."""
-    with reading_ends(hop.edge, domain, run):
-        fitting = fitting_targets(hop.target, domain, positions, run).fitting(positions)
+    count_ends(hop.edge, domain, run)
+    fitting = fitting_targets(hop.target, domain, positions, run).fitting(positions)
     if fitting is not None:
         positions = positions[fitting]
     values = np.ones(len(positions), np.int64)
@@ -118,8 +118,9 @@ def _weights(hop: Hop, domain: SortedIds, positions: Integers, run: Run) -> Inte
 _MANY_EDGES = 4
 #: How many times fewer edges must lead to the ends that count for the way back to be worth it.
 _FEWER = 8
-#: Milliseconds to turn an edge around, measured.
-_PER_EDGE_TURNED = 0.00005
+#: What turning an edge around costs, and following one without, in units of `query.cache`.
+_PER_EDGE_TURNED = 0.25
+_PER_EDGE_FOLLOWED = 0.05
 
 
 @dataclass(frozen=True)
@@ -148,8 +149,8 @@ class _Edges:
         ends = np.flatnonzero(weights)
         turned, key = self.hop.edge.direction.reversed, ("turned", *self.domain.key)
         if not self.graph.is_made(turned) and run.caches.spending.of(key) < _PER_EDGE_TURNED * len(self.graph.tails):
-            with run.caches.spending.measured(key):
-                return self._along(one_hop(adjacency, starts), weights)
+            run.caches.spending.add(key, _PER_EDGE_FOLLOWED * edges)
+            return self._along(one_hop(adjacency, starts), weights)
         back = self.graph.adjacency(turned)
         if int(back.degrees(ends).sum()) * _FEWER > len(adjacency.indices):
             return self._along(one_hop(adjacency, starts), weights)

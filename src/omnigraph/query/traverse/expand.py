@@ -16,7 +16,7 @@ from omnigraph.query.rows import Integers, Mask, Rows, Values, column_name
 from omnigraph.query.run import Run
 from omnigraph.query.scan.entities import Entities
 from omnigraph.query.shape.compare import as_mask
-from omnigraph.query.traverse.choice import followed_by, reading_ends
+from omnigraph.query.traverse.choice import count_ends, followed_by
 from omnigraph.query.traverse.csr import Followed
 from omnigraph.query.traverse.domain import numbered_ids, passing_key
 from omnigraph.query.traverse.edges import expand_edges
@@ -151,9 +151,9 @@ class _Ends:
             return self._known[domain.key]
         alone = piece.whole and not self._started
         self._started = True
-        with reading_ends(self.step.edge, domain, self.run):
-            reached = piece.reached.ends if alone else followed.ends
-            found = fitting_targets(self.step.target, domain, reached, self.run)
+        count_ends(self.step.edge, domain, self.run)
+        reached = piece.reached.ends if alone else followed.ends
+        found = fitting_targets(self.step.target, domain, reached, self.run)
         self.run.budget.release(self.held)
         self.held = 0
         self.held = self.run.budget.charge(found.nbytes)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from omnigraph.query.cache import Spending
 
 _MODULE = "omnigraph.query.traverse.compiled"
-#: Milliseconds it takes to load the compiler and its results, measured.
-_LOADING = 400.0
-#: Steps of a loop: a single piece of work this large pays for the loading by itself.
+#: Steps of a loop that take as long as loading the compiler and its results does: such work pays for the loading by itself.
 _LARGE = 2_000_000
 
 _spending = Spending(1)
@@ -20,14 +16,12 @@ _spending = Spending(1)
 
 def is_worth_compiling(steps: int) -> bool:
     """Whether work of so many steps is done by a compiled loop."""
-    return steps > _LARGE or _MODULE in sys.modules or _spending.of(()) > _LOADING
+    return steps > _LARGE or _MODULE in sys.modules or _spending.of(()) > _LARGE
 
 
-@contextmanager
-def without_compiling() -> Iterator[None]:
-    """What happens inside would be faster compiled; its time counts towards loading the compiler."""
-    with _spending.measured(()):
-        yield
+def without_compiling(steps: int) -> None:
+    """Work of so many steps is done without; they count towards loading the compiler."""
+    _spending.add((), steps)
 
 
 def compiled(loop: str, *arguments: Any) -> Any:

@@ -15,6 +15,9 @@ from omnigraph.query.traverse.loops import compiled, is_worth_compiling, without
 
 #: How many marks (sources times positions) the plain search holds at once.
 _MARKS = 16_000_000
+#: What the plain search costs, as steps of a compiled loop: each position that it finds, and so many marks that it clears.
+_STEPS_PER_FOUND = 8
+_MARKS_PER_STEP = 64
 #: More positions than any search finds.
 _ENDLESS = 2**62
 
@@ -58,8 +61,10 @@ def _search(
         )
         budget.check()
         return Found(counts, found, done)
-    with without_compiling():
-        return _plain(adjacency, sources, least, most, budget, room)
+    found = _plain(adjacency, sources, least, most, budget, room)
+    # Each position that is found takes some steps; clearing the marks of all others is quick.
+    without_compiling(_STEPS_PER_FOUND * int(found.counts.sum()) + steps // _MARKS_PER_STEP)
+    return found
 
 
 def _plain(adjacency: Adjacency, sources: Integers, least: int, most: int, budget: Budget, room: int) -> Found:

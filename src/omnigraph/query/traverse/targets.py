@@ -54,8 +54,8 @@ def fitting_targets(target: NodePattern, domain: SortedIds, positions: Integers,
         kept = columns_in_memory(target, columns, run)
         if kept is not None:
             return _in_memory(kept, target, domain, positions, run)
-    with without_memory(target, run):
-        return _from_table(target, columns, domain, positions, run)
+    without_memory(target, columns, run, rows=len(positions))
+    return _from_table(target, columns, domain, positions, run)
 
 
 def _in_memory(kept: NodeColumns, target: NodePattern, domain: SortedIds, positions: Integers, run: Run) -> Targets:
