@@ -64,6 +64,12 @@ EXERCISED_ELSEWHERE = {
     "load.forked": "load",
     "load.prepared": "load",
     "branch_merge.prepared": "merge",
+    "branch_merge.piece_written": "merge",
+    "receipt.begun": "commit/test_receipts.py",
+    "receipt.before_kept": "commit/test_receipts.py",
+    "receipt.kept": "commit/test_receipts.py",
+    "config.before_put": "commit/test_config.py",
+    "config.after_put": "commit/test_config.py",
     "schema_apply.prepared": "evolution",
     # The steps of `omnigraph cluster apply`.
     "cluster.locked": "clusters/test_crash.py",

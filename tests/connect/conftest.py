@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from omnigraph.commit.limits import HELD_BYTES_VARIABLE
 from omnigraph.spark.connect import ConnectSession
 from omnigraph.spark.session import REMOTE, spark_session, stop_session
 from tests.connect.server import ConnectServer, running_connect_server
@@ -41,6 +42,6 @@ def session(remote: str) -> ConnectSession:
 @pytest.fixture
 def staged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loads are small here, and are carried out as large ones, in many parts."""
-    monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+    monkeypatch.setenv(HELD_BYTES_VARIABLE, "0")
     monkeypatch.setattr("omnigraph.load.inputs.RANGE_BYTES", 64 << 10)
     monkeypatch.setattr("omnigraph.load.inputs.SMALLEST_RANGE", 64 << 10)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
+from omnigraph.commit.limits import HELD_BYTES_VARIABLE
 from omnigraph.errors import LoadRejected
 from omnigraph.load.csv_ranges import record_ranges
 from omnigraph.spark.runner import Inline
@@ -26,7 +27,7 @@ HARD = ["plain", "", 'say ""', "two\nlines", 'a "quoted\n" word', ",", "\r\n", "
 @pytest.fixture
 def in_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are read in ranges of some hundred bytes."""
-    monkeypatch.setattr("omnigraph.load.execute.HELD_BYTES", -1)
+    monkeypatch.setenv(HELD_BYTES_VARIABLE, "0")
     monkeypatch.setattr("omnigraph.load.inputs.RANGE_BYTES", 400)
     monkeypatch.setattr("omnigraph.load.inputs.SMALLEST_RANGE", 1)
 

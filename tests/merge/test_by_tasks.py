@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph import failpoints
 from omnigraph.maintenance.workplace import Workplace
 from omnigraph.merge import spread, writing
 from omnigraph.spark.runner import Inline, OnSpark
@@ -162,6 +163,16 @@ def test_a_task_that_fails_leaves_nothing(tmp_path: Path, by_tasks: None, monkey
     with pytest.raises(og.errors.StorageError, match="no space"):
         graph.merge("feature", strategy="theirs")
     assert set((tmp_path / "g").rglob("*.lance")) == files
+
+
+def test_a_death_behind_a_written_piece_changes_nothing(tmp_path: Path, by_tasks: None) -> None:
+    graph = random_graph(tmp_path / "g", 3)
+    before, head = everything(graph), graph.head()
+    with failpoints.armed("branch_merge.piece_written"), pytest.raises(failpoints.FailpointError):
+        graph.merge("feature", strategy="theirs")
+    assert (everything(graph), graph.head()) == (before, head)
+    assert graph.merge("feature", strategy="theirs").commit is not None
+    assert graph.verify(deep=True).ok
 
 
 def test_what_comes_back_is_small(tmp_path: Path, by_tasks: None, monkeypatch: pytest.MonkeyPatch) -> None:

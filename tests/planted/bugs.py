@@ -158,7 +158,7 @@ FOR_THE_SOAK = (
     Bug(
         "an idempotency key is not recorded",
         "mutation/execute.py",
-        "            updates=() if key is None else (self.receipt(key, steps, result),),\n",
+        "            updates=() if key is None else (self.receipt(key, result, self.lineage.id),),\n",
         "            updates=(),\n",
         "--place local --seed 105 --round 20",
         r"operations with two commits|was answered with several commits|made other commits",

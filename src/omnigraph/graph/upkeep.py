@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 from omnigraph.commit.exactly_once import once
 from omnigraph.graph.handle import Handle
-from omnigraph.maintenance.once import reported_once
 from omnigraph.policy.actions import ADMIN, Need
 from omnigraph.shown import with_bar
 
@@ -47,6 +46,7 @@ class Upkeep(Handle):
         """
         # The writers are loaded when something is written: a reader starts faster without them.
         from omnigraph.maintenance.indexes import IndexReport, ensure_indices, preview
+        from omnigraph.maintenance.once import reported_once
         from omnigraph.maintenance.workplace import Workplace
 
         workplace = Workplace(self._context.root, engine, self._spark, progress)
@@ -84,6 +84,7 @@ class Upkeep(Handle):
         `progress`: called with the stage, how many rows of it are done, and how many there are. `dry_run`: only say what
         would be done. `message`: kept with the commit. `idempotency_key`: as in `ensure_indices`.
         """
+        from omnigraph.maintenance.once import reported_once
         from omnigraph.maintenance.optimize import OptimizeReport, optimize, preview
         from omnigraph.maintenance.workplace import Workplace
 
@@ -121,6 +122,7 @@ class Upkeep(Handle):
         """
         from omnigraph.maintenance.cleanup import CleanupReport, cleanup
         from omnigraph.maintenance.durations import parse_duration
+        from omnigraph.maintenance.once import reported_once
         from omnigraph.maintenance.retention import Policy
 
         self._allow_write(actor, Need(ADMIN))

@@ -46,7 +46,7 @@ class KeyMeets:
 class Plan:
     """What the checks go by: the mode, the types that lines were read of, and what is stored.
 
-    `attempt`: how often the load has started over. What is stored may be other rows then, so the keys of stored rows that
+    `attempt`: which check of the load this is, from 1 on. What is stored may be other rows then, so the keys of stored rows that
     an earlier attempt has handed out are not looked at.
     """
 
