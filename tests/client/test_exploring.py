@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import omnigraph as og
+from tests.own_loop import run_alone
 from tests.server.serving import AGE, TOKEN, Served
 
 VERBS: dict[str, Callable[[Any], Any]] = {
@@ -47,4 +47,4 @@ def test_the_same_awaited(branched: Served) -> None:
             return [await verb(graph) for verb in VERBS.values()]
 
     with og.open(branched.path, "ro") as here:
-        assert asyncio.run(ask()) == [verb(here) for verb in VERBS.values()]
+        assert run_alone(ask()) == [verb(here) for verb in VERBS.values()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from langchain_tests.integration_tests.vectorstores import VectorStoreIntegratio
 import omnigraph as og
 from omnigraph import errors
 from omnigraph.integrations.langchain import OmnigraphRetriever, OmnigraphVectorStore
+from tests.own_loop import run_alone
 
 SCHEMA = """
 node Topic { name: String @key }
@@ -143,7 +143,7 @@ def test_documents_that_differ(papers: OmnigraphVectorStore) -> None:
     found = papers.max_marginal_relevance_search("Green ink", k=3, fetch_k=5, filter={"year": {"$gt": 1990}})
     assert len(found) == 3
     assert found[0].id == "c"
-    assert ids(asyncio.run(papers.amax_marginal_relevance_search("Green ink", k=1))) == ["c"]
+    assert ids(run_alone(papers.amax_marginal_relevance_search("Green ink", k=1))) == ["c"]
     assert papers.max_marginal_relevance_search("tea", k=2, filter={"year": 7}) == []
 
 

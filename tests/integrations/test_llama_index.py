@@ -6,7 +6,6 @@ class, and compare with the store in memory that LlamaIndex ships.
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from llama_index.core.vector_stores.types import (
 import omnigraph as og
 from omnigraph import errors
 from omnigraph.integrations.llama_index import OmnigraphPropertyGraphStore
+from tests.own_loop import run_alone
 
 ADA = EntityNode(name="Ada", label="person", properties={"age": 36, "born": "London"}, embedding=[1.0, 0.0, 0.0])
 BEN = EntityNode(name="Ben", label="person", properties={"age": 29}, embedding=[0.0, 1.0, 0.0])
@@ -195,7 +195,7 @@ def test_everything_can_be_awaited(store: OmnigraphPropertyGraphStore) -> None:
         assert await store.aget(ids=["Cleo"]) == []
         assert "LlamaNode" in await store.aget_schema_str()
 
-    asyncio.run(work())
+    run_alone(work())
 
 
 def test_what_can_not_be_stored(store: OmnigraphPropertyGraphStore) -> None:

@@ -26,6 +26,7 @@ from omnigraph.server.settings import Settings
 from omnigraph.server.state import ServerState, open_state
 from tests.cli.calling import spawn
 from tests.clusters.declaring import WIDER, applied, declare, replace_in, started
+from tests.own_loop import run_alone
 from tests.server.serving import assert_error
 from tests.server.test_process import Process, children, environment
 from tests.server.test_process import started as process
@@ -234,7 +235,7 @@ def test_reloads_that_overlap_end_with_the_newest_revision(cluster: Path, monkey
 
     monkeypatch.setattr("omnigraph.server.state.open_cluster", slow_at_first)
     with opened(cluster) as state:
-        assert asyncio.run(both(state)) == state.graphs.revision
+        assert run_alone(both(state)) == state.graphs.revision
 
 
 def test_schema_apply_is_always_a_conflict(cluster: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from omnigraph.errors import TooManyRequests
 from omnigraph.server.admission import Admission, FailedTries, FairSlots
 from omnigraph.server.process import Http
 from omnigraph.server.settings import Limits
+from tests.own_loop import run_alone
 from tests.server.serving import ADD, ALL, TOKEN, Served, assert_error, serving, settings_of
 
 
@@ -230,7 +231,7 @@ def test_slots_are_given_in_turn() -> None:
         await asyncio.gather(*waiting)
         assert await slots.acquire("x", 1)
 
-    asyncio.run(scenario())
+    run_alone(scenario())
     assert order == ["a", "b", "c", "a", "a"]
 
 

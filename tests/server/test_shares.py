@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import socket
@@ -18,6 +17,7 @@ from omnigraph.errors import ResourceLimit, TooManyRequests
 from omnigraph.server.admission import Admission, ExportSlots
 from omnigraph.server.settings import Limits
 from omnigraph.server.shares import Shares
+from tests.own_loop import run_alone
 from tests.server.serving import ADD, assert_error
 from tests.server.test_process import _eventually, children, started
 
@@ -75,7 +75,7 @@ def test_one_export_of_a_graph_in_all_workers(tmp_path: Path) -> None:
         async with second.taken("g"):
             pass
 
-    asyncio.run(run())
+    run_alone(run())
 
 
 def test_admission_of_two_workers_on_the_wire(graph_path: Path, tmp_path: Path) -> None:
