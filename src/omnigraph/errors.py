@@ -171,7 +171,7 @@ class TypecheckError(LanguageError):
 
 
 class EvaluationError(LanguageError):
-    """An expression has no value for some row: a division by zero, a number beyond its range, a text that is no number."""
+    """A part of a query has no value: division by zero, a number beyond its range, a text that is no number, an unknown alias."""
 
 
 class SchemaContractError(BadRequest):

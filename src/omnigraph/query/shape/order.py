@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import BadRequest
+from omnigraph.errors import EvaluationError
 from omnigraph.language.query.ir import Column, Expr, Order, ResultColumn, UnknownAlias
+from omnigraph.language.source import did_you_mean, evaluation_error
 from omnigraph.query.rows import Gathered, Integers, Rows
 from omnigraph.query.run import Run
 from omnigraph.query.shape.compare import as_mask
@@ -134,8 +135,9 @@ def sort_columns(plan: Order, rows: Rows, run: Run) -> list[tuple[str, pa.Array,
     return found
 
 
-def _unknown(alias: UnknownAlias) -> BadRequest:
-    return BadRequest(f"order by '{alias.name}': no projection has this alias")
+def _unknown(alias: UnknownAlias) -> EvaluationError:
+    message = f"order by '{alias.name}': no projection has this alias{did_you_mean(alias.suggestion)}"
+    return evaluation_error(message, alias.place)
 
 
 def _add(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from omnigraph.language.query import ast
@@ -33,7 +33,7 @@ from omnigraph.language.query.ir import (
 )
 from omnigraph.language.query.printer import column_name
 from omnigraph.language.schema.catalog import NodeType
-from omnigraph.language.source import Span
+from omnigraph.language.source import Place, Span, nearest_name
 from omnigraph.language.types import INTEGERS, Scalar
 
 #: A column as it was written, and what it is.
@@ -64,7 +64,7 @@ def check_results(scope: Scope, read: ast.Read, block: Block, before: CheckedWit
         if projection.alias is not None or isinstance(projection.expr, ast.Variable)
     }
     having = () if read.having is None else tuple(conjuncts(condition(_named(scope, written), read.having)))
-    order = tuple(_order_key(scope, ordering, aliases) for ordering in read.orderings)
+    order = tuple(_order_key(scope, ordering, aliases, columns) for ordering in read.orderings)
     _check_rankings(scope, read, order)
     keys = [key.expr for key in order if not isinstance(key.expr, UnknownAlias)]
     aggregates = any(
@@ -170,7 +170,7 @@ def _check_union(scope: Scope, union: ast.Union) -> CheckedUnion:
         kind = replace(kind, nullable=one.type.nullable or other.type.nullable)
         columns.append(OutputColumn(one.name, ResultColumn(one.name, kind)))
     words = {column.name: column.expr for column in columns}
-    order = tuple(_order_key(scope.at("result", words), ordering, words) for ordering in union.orderings)
+    order = tuple(_order_key(scope.at("result", words), ordering, words, columns) for ordering in union.orderings)
     limit = None if union.limit is None else _row_count(scope, union.limit, "limit")
     offset = 0 if union.offset is None else _row_count(scope, union.offset, "offset")
     return CheckedUnion(left, right, union.keeps_repeats, tuple(columns), order, limit, offset)
@@ -217,14 +217,19 @@ def _named(scope: Scope, written: list[Written]) -> Scope:
     return replace(inside, named=named, block_value=None)
 
 
-def _order_key(scope: Scope, ordering: ast.Ordering, aliases: Mapping[str, Expr]) -> OrderKey:
+def _order_key(
+    scope: Scope, ordering: ast.Ordering, aliases: Mapping[str, Expr], columns: Sequence[OutputColumn]
+) -> OrderKey:
     """Nulls first ascending, last descending; a bare ranking without a direction has the best first."""
     written = ordering.expr
     nulls_first = ordering.nulls_first
     if isinstance(written, ast.Ident):
         aliased = aliases.get(written.name)
         if aliased is None:
-            return OrderKey(UnknownAlias(written.name), bool(ordering.descending), not ordering.descending)
+            properties = [column.name for column in columns if column.name.endswith(f".{written.name}")]
+            suggestion = f"${properties[0]}" if properties else nearest_name(written.name, aliases)
+            unknown = UnknownAlias(written.name, suggestion, Place(scope.source, written.span))
+            return OrderKey(unknown, bool(ordering.descending), not ordering.descending)
         expr = aliased
     else:
         expr = resolve(scope.at("result", aliases), written)

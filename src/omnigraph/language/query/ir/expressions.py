@@ -338,9 +338,14 @@ class ResultColumn:
 
 @dataclass(frozen=True, slots=True)
 class UnknownAlias:
-    """`order { name }` where no projection has this alias: running the query is an error."""
+    """`order { name }` where no projection has this alias: running the query is an error.
+
+    `suggestion`: what was probably meant, as it is written; None when nothing is close.
+    """
 
     name: str
+    suggestion: str | None = None
+    place: Place | None = field(default=None, compare=False, repr=False)
 
 
 Condition = Compare | Member | Substring | Prefix | Suffix | IsNull | And | Or | Not
