@@ -348,6 +348,9 @@ def test_a_stored_mutation_and_an_alias_of_it(capsys: Capsys, home: Path, served
     assert (told["query_name"], told["affected_nodes"]) == ("add_person", 1)
     shown = call(capsys, "commit", "show", told["commit"]["parent_commit_id"], "--server", "team").out
     assert "message: by name" in shown
+    once = ("alias", "add", "gil", "--json", "--idempotency-key", "k")
+    assert call(capsys, *once).out == call(capsys, *once).out
+    assert json.loads(call(capsys, *once).out)["commit"]["graph_commit_id"] == served.head()
 
 
 def test_several_mutations_are_one_commit(write: Run, served: Served) -> None:

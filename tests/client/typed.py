@@ -135,13 +135,13 @@ class Typed:
     def branches(self) -> Any:
         return self._json("branch", "list")["branches"]
 
-    def create_branch(self, name: str, base: str = "main", idempotency_key: str | None = None) -> Any:
-        _refuse_key(idempotency_key)
-        return self._json("branch", "create", "--from", base, "--", name)
+    def create_branch(self, name: str, base: str = "main", **options: Any) -> Any:
+        made = self._json("branch", "create", "--from", base, *_flags(options, _KEY), "--", name)
+        # What the verb returns is at the commit on which the branch starts.
+        return Shown(made | {"commit": self.head(name).id}) if options else made
 
-    def delete_branch(self, name: str, idempotency_key: str | None = None) -> Any:
-        _refuse_key(idempotency_key)
-        return self._json("branch", "delete", "--yes", "--", name)
+    def delete_branch(self, name: str, **options: Any) -> Any:
+        return self._json("branch", "delete", "--yes", *_flags(options, _KEY), "--", name)
 
     def merge(self, source: str, into: str = "main", **options: Any) -> Any:
         return self._json("branch", "merge", source, "--into", into, *_merge_flags(options))
@@ -192,25 +192,22 @@ class Typed:
         cursor = {"cursor": told["resume_cursor"], "commit": told["snapshot_commit_id"]}
         return Shown(cursor | {"entities": Path(out).read_bytes().count(b"\n")})
 
-    def tag(self, name: str, commit: Any = "main", idempotency_key: str | None = None) -> Any:
-        _refuse_key(idempotency_key)
-        return self._json("tag", "create", name, _reference(commit))["graph_commit_id"]
+    def tag(self, name: str, commit: Any = "main", **options: Any) -> Any:
+        return self._json("tag", "create", name, _reference(commit), *_flags(options, _KEY))["graph_commit_id"]
 
     def tags(self) -> Any:
         return {entry["name"]: entry["graph_commit_id"] for entry in self._json("tag", "list")["tags"]}
 
-    def delete_tag(self, name: str, idempotency_key: str | None = None) -> Any:
-        _refuse_key(idempotency_key)
-        return self._json("tag", "delete", name)
+    def delete_tag(self, name: str, **options: Any) -> Any:
+        return self._json("tag", "delete", name, *_flags(options, _KEY))
 
     def config(self) -> Any:
         return self._json("config", "list")["config"]
 
-    def set_config(self, name: str, value: str | None, idempotency_key: str | None = None) -> Any:
-        _refuse_key(idempotency_key)
+    def set_config(self, name: str, value: str | None, **options: Any) -> Any:
         words = ("unset", name) if value is None else ("set", name, value)
-        self._json("config", *words)
-        return self.config()
+        told = self._json("config", *words, *_flags(options, _KEY))
+        return {told["name"]: told["value"]}
 
     # --- entities, schema, export -----------------------------------------------------------------------------------
 
@@ -221,12 +218,13 @@ class Typed:
     def schema(self) -> Any:
         return self._json("schema", "show")["schema_source"]
 
-    def apply_schema(self, schema: Any, *, allow_data_loss: bool = False, idempotency_key: str | None = None) -> Any:
-        _refuse_key(idempotency_key)
+    def apply_schema(self, schema: Any, *, backfill: Any = (), **options: Any) -> Any:
         if isinstance(schema, Path):
             raise NotTyped("a schema that is a file already")
-        lossy = ["--allow-data-loss"] if allow_data_loss else []
-        return self._json("schema", "apply", "--schema", "-", *lossy, stdin=schema.encode())
+        flags = _flags(options, ("allow_data_loss", *_KEY)) + [
+            word for text in backfill for word in ("--backfill", text)
+        ]
+        return self._json("schema", "apply", "--schema", "-", *flags, stdin=schema.encode())
 
     def export(self, out: Any, **options: Any) -> int:
         return self._bytes_out("export", "--out", str(out), options=options, out=Path(out))
@@ -261,6 +259,7 @@ class TypedBlob:
 
 _READ = ("branch", "snapshot", "timeout", "memory_limit")
 _WRITE = ("branch", "if_commit", "message", "idempotency_key")
+_KEY = ("idempotency_key",)
 
 
 def _query(source: Any, name: Any, params: Any) -> list[str]:
@@ -354,9 +353,3 @@ def _streams(stdin: bytes) -> Iterator[tuple[io.BytesIO, io.StringIO]]:
         sys.stdin = before
         shown.flush()
         shown.detach()
-
-
-def _refuse_key(key: str | None) -> None:
-    """Commands that make no commit are not repeated by themselves, and take no key."""
-    if key is not None:
-        raise NotTyped("an idempotency key")

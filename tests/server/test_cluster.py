@@ -333,7 +333,7 @@ def test_the_engine_has_the_policy_too(cluster: Path) -> None:
 
 
 def test_the_command_omnigraph_server(cluster: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from omnigraph.cli.server import main; main()"]
+    command = [sys.executable, "-c", "from omnigraph.cli.serve import main; main()"]
     refused = subprocess.run([*command, "graph.omni"], capture_output=True, text=True, env=environment(), check=False)
     assert refused.returncode == 2
     running = subprocess.Popen(

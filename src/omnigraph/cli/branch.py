@@ -8,7 +8,7 @@ from omnigraph.cli import output
 from omnigraph.cli.addressing import confirm_destruction, echo_write, open_graph, resolve
 from omnigraph.cli.commands import Group
 from omnigraph.cli.merging import merge, rebase
-from omnigraph.cli.options import json_option, uri_option
+from omnigraph.cli.options import idempotency_option, json_option, uri_option
 from omnigraph.cli.scope import READ, WRITE
 from omnigraph.cli.settings import Settings
 from omnigraph.commit.model import MAIN
@@ -23,15 +23,18 @@ def branch() -> None:
 @uri_option
 @click.option("--from", "base", metavar="BRANCH", default=MAIN, show_default=True, help="The branch to start from.")
 @click.argument("name")
+@idempotency_option
 @json_option
 @click.pass_context
-def create(context: click.Context, uri: str | None, base: str, name: str, as_json: bool) -> None:
+def create(
+    context: click.Context, uri: str | None, base: str, name: str, idempotency_key: str | None, as_json: bool
+) -> None:
     """Make the branch NAME at the head of another one."""
     settings = context.ensure_object(Settings)
     target = resolve(context, uri, named_by="--uri")
     echo_write(settings, "branch create", target)
     graph = open_graph(target, "rw", settings.actor)
-    graph.create_branch(name, base)
+    graph.create_branch(name, base, idempotency_key=idempotency_key)
     if as_json:
         output.json({"uri": target.uri, "from": base, "name": name, "actor_id": graph.actor})
     else:
@@ -55,16 +58,17 @@ def list_(context: click.Context, uri: str | None, as_json: bool) -> None:
 @branch.command(scope=WRITE)
 @uri_option
 @click.argument("name")
+@idempotency_option
 @json_option
 @click.pass_context
-def delete(context: click.Context, uri: str | None, name: str, as_json: bool) -> None:
+def delete(context: click.Context, uri: str | None, name: str, idempotency_key: str | None, as_json: bool) -> None:
     """Delete the branch NAME, on which no other branch depends."""
     settings = context.ensure_object(Settings)
     target = resolve(context, uri, named_by="--uri")
     confirm_destruction(settings, "branch delete", target, as_json=as_json)
     echo_write(settings, "branch delete", target)
     graph = open_graph(target, "rw", settings.actor)
-    graph.delete_branch(name)
+    graph.delete_branch(name, idempotency_key=idempotency_key)
     if as_json:
         output.json({"uri": target.uri, "name": name, "actor_id": graph.actor})
     else:
@@ -84,13 +88,16 @@ def tag() -> None:
 @uri_option
 @click.argument("name")
 @click.argument("commit", default=MAIN)
+@idempotency_option
 @json_option
 @click.pass_context
-def create_tag(context: click.Context, uri: str | None, name: str, commit: str, as_json: bool) -> None:
+def create_tag(
+    context: click.Context, uri: str | None, name: str, commit: str, idempotency_key: str | None, as_json: bool
+) -> None:
     """Name a COMMIT: its id, a branch (its head), or main's head."""
     settings = context.ensure_object(Settings)
     graph = open_graph(resolve(context, uri, named_by="--uri"), "rw", settings.actor)
-    tagged = graph.tag(name, commit)
+    tagged = graph.tag(name, commit, idempotency_key=idempotency_key)
     if as_json:
         output.json({"name": name, "graph_commit_id": tagged})
         return
@@ -114,11 +121,13 @@ def list_tags(context: click.Context, uri: str | None, as_json: bool) -> None:
 @tag.command("delete", scope=WRITE)
 @uri_option
 @click.argument("name")
+@idempotency_option
 @json_option
 @click.pass_context
-def delete_tag(context: click.Context, uri: str | None, name: str, as_json: bool) -> None:
+def delete_tag(context: click.Context, uri: str | None, name: str, idempotency_key: str | None, as_json: bool) -> None:
     """Forget a tag; its commit stays until cleanup may take it."""
-    open_graph(resolve(context, uri, named_by="--uri"), "rw").delete_tag(name)
+    graph = open_graph(resolve(context, uri, named_by="--uri"), "rw")
+    graph.delete_tag(name, idempotency_key=idempotency_key)
     if as_json:
         output.json({"name": name})
         return

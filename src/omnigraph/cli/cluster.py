@@ -173,7 +173,7 @@ def _server(context: click.Context) -> Server | None:
 
 def _asked(server: Server, verb: Literal["plan", "apply"], config: str) -> Outcome:
     """What a server says to the declaration of a folder. One that is wrong by itself is not sent."""
-    from omnigraph.client.clusters import ask_cluster
+    from omnigraph.client.graph import ask_cluster
     from omnigraph.cluster import commands
     from omnigraph.cluster.diagnostics import Diagnostic, Findings
     from omnigraph.cluster.sources import Folder

@@ -13,7 +13,7 @@ from omnigraph.cli import output
 from omnigraph.cli.addressing import echo_write, open_graph, resolve, scope_of
 from omnigraph.cli.commands import Command, Group
 from omnigraph.cli.operator_config import OperatorConfig, Profile
-from omnigraph.cli.options import json_option, uri_option
+from omnigraph.cli.options import idempotency_option, json_option, uri_option
 from omnigraph.cli.scope import EFFECTIVE, LOCAL, READ, WRITE
 from omnigraph.cli.settings import Settings
 from omnigraph.errors import BadRequest, redacted
@@ -101,24 +101,37 @@ def list_(context: click.Context, uri: str | None, as_json: bool) -> None:
 @uri_option
 @click.argument("name")
 @click.argument("value")
+@idempotency_option
 @json_option
 @click.pass_context
-def set_(context: click.Context, uri: str | None, name: str, value: str, as_json: bool) -> None:
+def set_(
+    context: click.Context, uri: str | None, name: str, value: str, idempotency_key: str | None, as_json: bool
+) -> None:
     """Give the setting NAME of a graph a VALUE, for everybody who works on it."""
-    _write(context, uri, "config set", name, value, as_json=as_json)
+    _write(context, uri, "config set", name, value, idempotency_key, as_json=as_json)
 
 
 @config.command(scope=WRITE)
 @uri_option
 @click.argument("name")
+@idempotency_option
 @json_option
 @click.pass_context
-def unset(context: click.Context, uri: str | None, name: str, as_json: bool) -> None:
+def unset(context: click.Context, uri: str | None, name: str, idempotency_key: str | None, as_json: bool) -> None:
     """Give the setting NAME of a graph its default back."""
-    _write(context, uri, "config unset", name, None, as_json=as_json)
+    _write(context, uri, "config unset", name, None, idempotency_key, as_json=as_json)
 
 
-def _write(context: click.Context, uri: str | None, label: str, name: str, value: str | None, *, as_json: bool) -> None:
+def _write(
+    context: click.Context,
+    uri: str | None,
+    label: str,
+    name: str,
+    value: str | None,
+    idempotency_key: str | None,
+    *,
+    as_json: bool,
+) -> None:
     from omnigraph.commit.config import check_setting
 
     check_setting(name, value)
@@ -126,7 +139,7 @@ def _write(context: click.Context, uri: str | None, label: str, name: str, value
     target = resolve(context, uri, named_by="--uri")
     echo_write(settings, label, target)
     graph = open_graph(target, "rw", settings.actor)
-    held = graph.set_config(name, value)[name]
+    held = graph.set_config(name, value, idempotency_key=idempotency_key)[name]
     if as_json:
         output.json({"name": name, "value": held, "actor_id": graph.actor})
         return

@@ -9,7 +9,14 @@ import click
 from omnigraph.cli import output
 from omnigraph.cli.addressing import Stored, cluster_root, echo_write, open_graph, resolve, resolve_storage
 from omnigraph.cli.commands import Group
-from omnigraph.cli.options import branch_option, json_option, message_option, positional_uri, snapshot_option
+from omnigraph.cli.options import (
+    branch_option,
+    idempotency_option,
+    json_option,
+    message_option,
+    positional_uri,
+    snapshot_option,
+)
 from omnigraph.cli.scope import LOCAL, PREVIEW, WRITE
 from omnigraph.cli.settings import Settings
 from omnigraph.cli.sources import naming, read_source, source_name
@@ -97,6 +104,7 @@ def plan(
 @_backfill
 @branch_option
 @message_option
+@idempotency_option
 @json_option
 @click.pass_context
 def apply(
@@ -107,6 +115,7 @@ def apply(
     backfill: tuple[str, ...],
     branch: str | None,
     message: str | None,
+    idempotency_key: str | None,
     as_json: bool,
 ) -> None:
     """Make a schema that of a branch, in one commit; other branches keep theirs."""
@@ -123,7 +132,12 @@ def apply(
     graph = open_graph(target, "rw", settings.actor)
     with naming(schema_path):
         result = graph.apply_schema(
-            wanted, branch=branch, allow_data_loss=allow_data_loss, backfill=backfill, message=message
+            wanted,
+            branch=branch,
+            allow_data_loss=allow_data_loss,
+            backfill=backfill,
+            message=message,
+            idempotency_key=idempotency_key,
         )
     if as_json:
         output.json(schema_output(target.uri, result))

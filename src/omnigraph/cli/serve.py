@@ -1,8 +1,10 @@
-"""`omnigraph serve`: serve graphs over HTTP."""
+"""`omnigraph serve`: serve graphs over HTTP; and `omnigraph-server`, which serves the applied revision of a cluster."""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,3 +152,24 @@ def _cluster_rights(chosen: dict[str, Any]) -> Rights:
 
 def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
+
+
+# --- omnigraph-server --------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.option("--cluster", metavar="DIR|URI", required=True, help="The cluster whose applied revision is served.")
+@click.option("--bind", metavar="HOST:PORT", default="127.0.0.1:8080", show_default=True, help="The address.")
+@click.option("--unauthenticated", is_flag=True, help="Need no token: whoever reaches it may do everything.")
+@click.option("--require-all-graphs", is_flag=True, help="Do not start when a graph can not be served.")
+def cluster_server(cluster: str, bind: str, unauthenticated: bool, require_all_graphs: bool) -> None:
+    """Serve the applied revision of a cluster over HTTP."""
+    from omnigraph.cli.main import run
+
+    flags = ["--unauthenticated"] * unauthenticated + ["--require-all-graphs"] * require_all_graphs
+    sys.exit(run(["serve", "--cluster", cluster, "--bind", bind, *flags]))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point of the installed command."""
+    cluster_server.main(arguments, prog_name="omnigraph-server")

@@ -10,7 +10,7 @@ from omnigraph.cli import output
 from omnigraph.cli.addressing import Served, Stored, Target, open_graph, scope_of
 from omnigraph.cli.commands import Command, Group
 from omnigraph.cli.operator_config import Alias
-from omnigraph.cli.options import json_option
+from omnigraph.cli.options import idempotency_option, json_option
 from omnigraph.cli.read_formats import ReadOutput, print_change, print_read, table_style
 from omnigraph.cli.scope import LOCAL, SERVED
 from omnigraph.cli.servers import server_at
@@ -49,10 +49,17 @@ def run_stored(
 @click.argument("arguments", metavar="[ARGS]...", nargs=-1)
 @click.option("--params", metavar="JSON", help="Parameters, as a JSON object; they win over ARGS.")
 @click.option("--format", "chosen", type=click.Choice(OUTPUTS), help="How to print the answer.")
+@idempotency_option
 @json_option
 @click.pass_obj
 def alias(
-    settings: Settings, name: str, arguments: tuple[str, ...], params: str | None, chosen: str | None, as_json: bool
+    settings: Settings,
+    name: str,
+    arguments: tuple[str, ...],
+    params: str | None,
+    chosen: str | None,
+    idempotency_key: str | None,
+    as_json: bool,
 ) -> None:
     """Run the stored query that the configuration calls NAME."""
     found = settings.config.alias(name)
@@ -61,7 +68,8 @@ def alias(
     format = "json" if as_json else chosen or found.format or settings.output()
     server = server_at(settings, found.server)
     target = Served(server, found.graph or server.only_graph())
-    run_stored(settings, target, QueryCall(None, None, found.query, bound), format=format)
+    call = QueryCall(None, None, found.query, bound)
+    run_stored(settings, target, call, format=format, idempotency_key=idempotency_key)
 
 
 def _bind(alias: Alias, arguments: tuple[str, ...]) -> dict[str, Any]:

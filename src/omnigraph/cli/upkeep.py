@@ -15,6 +15,7 @@ from omnigraph.cli.options import (
     confirm_option,
     dry_run_option,
     engine_options,
+    idempotency_option,
     json_option,
     message_option,
     positional_uri,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     "--type", "types", metavar="TYPE", multiple=True, help="Only this type, such as node:Person; may be repeated."
 )
 @message_option
+@idempotency_option
 @dry_run_option
 @json_option
 @engine_options
@@ -49,6 +51,7 @@ def ensure_indices(
     branch: str | None,
     types: tuple[str, ...],
     message: str | None,
+    idempotency_key: str | None,
     dry_run: bool,
     as_json: bool,
     engine: Literal["auto", "local", "spark"],
@@ -66,7 +69,13 @@ def ensure_indices(
     )
     with counted_progress(settings.quiet) as progress:
         report = graph.ensure_indices(
-            branch or MAIN, types=types or None, engine=engine, message=message, progress=progress, dry_run=dry_run
+            branch or MAIN,
+            types=types or None,
+            engine=engine,
+            message=message,
+            progress=progress,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
         )
     if as_json:
         output.json({"uri": target.uri, "branch": branch or MAIN} | report.to_dict())
@@ -90,6 +99,7 @@ def _place(type_key: str, column: str) -> str:
 @positional_uri
 @branch_option
 @message_option
+@idempotency_option
 @dry_run_option
 @json_option
 @engine_options
@@ -99,6 +109,7 @@ def optimize(
     uri: str | None,
     branch: str | None,
     message: str | None,
+    idempotency_key: str | None,
     dry_run: bool,
     as_json: bool,
     engine: Literal["auto", "local", "spark"],
@@ -115,7 +126,14 @@ def optimize(
         target, "ro" if dry_run else "rw", settings.actor, spark=spark_of(spark_master, spark_conf, spark_ship_package)
     )
     with counted_progress(settings.quiet) as progress:
-        report = graph.optimize(branch, engine=engine, message=message, progress=progress, dry_run=dry_run)
+        report = graph.optimize(
+            branch,
+            engine=engine,
+            message=message,
+            progress=progress,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
+        )
     if as_json:
         output.json({"uri": target.uri} | report.to_dict())
         return
@@ -167,10 +185,17 @@ _UNITS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 @click.option("--keep", type=click.IntRange(min=1), metavar="N", help="Keep the newest N commits of each branch.")
 @click.option("--older-than", metavar="AGE", help="Remove only what is older: 30s, 90m, 24h, 7d, 2w.")
 @confirm_option
+@idempotency_option
 @json_option
 @click.pass_context
 def cleanup(
-    context: click.Context, uri: str | None, keep: int | None, older_than: str | None, confirm: bool, as_json: bool
+    context: click.Context,
+    uri: str | None,
+    keep: int | None,
+    older_than: str | None,
+    confirm: bool,
+    idempotency_key: str | None,
+    as_json: bool,
 ) -> int:
     """Remove old versions, and files that nothing refers to any more."""
     if keep is None and older_than is None:
@@ -181,7 +206,7 @@ def cleanup(
         confirm_destruction(settings, "cleanup", target, as_json=as_json)
     echo_write(settings, "cleanup", target)
     graph = open_graph(target, "rw", settings.actor)
-    report = graph.cleanup(keep=keep, older_than=older_than, dry_run=not confirm)
+    report = graph.cleanup(keep=keep, older_than=older_than, dry_run=not confirm, idempotency_key=idempotency_key)
     if not confirm:
         output.note(f"would {_policy(keep, older_than)}{_feed_window()}; pass --confirm to do it")
     if as_json:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import wraps
 from types import TracebackType
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 from omnigraph.changes.commits import CommitChanges
 from omnigraph.changes.model import Change, Changes
 from omnigraph.client import exploring, reading, upkeep, writing
 from omnigraph.client.handle import Handle, Reference, refuse_actor
-from omnigraph.client.requests import Ask, get
+from omnigraph.client.requests import Ask, get, post
 from omnigraph.client.transport import Blocking
 from omnigraph.client.values import BlobPlace, ChangePages, RemoteBlob
 from omnigraph.errors import BadRequest, Denied, ManifestContention, PreconditionFailed
@@ -256,6 +256,25 @@ def served_graphs(url: str, *, token: str | None = None, verify: bool | str = Tr
         return server.run(listed_graphs())
     finally:
         server.close()
+
+
+def ask_cluster(
+    url: str, token: str | None, verb: Literal["plan", "apply"], files: Mapping[str, bytes]
+) -> dict[str, Any]:
+    """What a server says to a declaration, whose files are given by the names that cluster.yaml has for them."""
+    server = Blocking(url, "", token)
+    try:
+        return server.run(_asked_cluster(verb, files))
+    finally:
+        server.close()
+
+
+def _asked_cluster(verb: str, files: Mapping[str, bytes]) -> Ask[dict[str, Any]]:
+    body = {"files": {name: content.decode() for name, content in files.items()}}
+    # An apply whose answer was lost may still be running, so it is not sent again.
+    answer = yield post(f"/cluster/{verb}", body, flat=True, safe=verb == "plan")
+    told: dict[str, Any] = answer.json
+    return told
 
 
 def token_of(given: str | None) -> str | None:

@@ -13,10 +13,9 @@ import anyio
 import anyio.to_thread
 from mcp.server.stdio import stdio_server
 
-from omnigraph.mcp.instructions import about
 from omnigraph.mcp.protocol import protocol_server
 from omnigraph.mcp.resources import Page, read_page
-from omnigraph.mcp.session import Session
+from omnigraph.mcp.session import Session, about
 from omnigraph.mcp.tool import Tool
 from omnigraph.mcp.tools import Outcome, call_tool, tools_of
 from omnigraph.query.limits import Cancel

@@ -14,8 +14,8 @@ from omnigraph.mcp.tool import Tool
 from omnigraph.mcp.tools import Outcome, allow, answer, failed, find_tool, tools_of
 from omnigraph.policy.actions import SERVER_ACTIONS, Guard, Need
 from omnigraph.server.access import ReadOnly
+from omnigraph.server.bodies import AgentParameters
 from omnigraph.server.graphs import ServedGraph
-from omnigraph.server.models import AgentParameters
 from omnigraph.server.operation import Call
 from omnigraph.server.state import ServerState
 from omnigraph.wire.shapes import stored_query_output

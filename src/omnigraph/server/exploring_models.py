@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from omnigraph.server.models import LARGEST, Branch, EntityChange
+from omnigraph.server.answers import EntityChange
+from omnigraph.server.bodies import LARGEST, Branch
 
 
 class LintBody(Struct):

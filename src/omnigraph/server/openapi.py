@@ -10,7 +10,7 @@ import msgspec
 import orjson
 
 from omnigraph import __version__
-from omnigraph.server.models import ErrorBody, JobAnswer
+from omnigraph.server.answers import ErrorBody, JobAnswer
 from omnigraph.server.operation import JSON, Operation
 
 PREFIX = "/graphs/{graph_id}"

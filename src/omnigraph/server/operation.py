@@ -18,7 +18,7 @@ from starlette.types import Scope
 from omnigraph.load.model import Progress
 from omnigraph.query.limits import Cancel
 from omnigraph.server.access import Access, Need
-from omnigraph.server.models import NoParameters
+from omnigraph.server.bodies import NoParameters
 from omnigraph.wire.failures import LIBRARY
 
 if TYPE_CHECKING:

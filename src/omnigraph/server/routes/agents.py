@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.types import Scope
 
-from omnigraph.mcp.instructions import about
-from omnigraph.server import models
+from omnigraph.mcp.session import about
+from omnigraph.server import bodies
 from omnigraph.server.agents import PoolHost, load_protocol, session_of
 from omnigraph.server.operation import JSON, Answer, Call, Operation, no_needs, no_work
 from omnigraph.server.state import ServerState
@@ -32,8 +32,8 @@ def operations(state: ServerState) -> list[Operation]:
             "The Model Context Protocol for agents (streamable HTTP): one JSON-RPC message, and its answer.",
             no_work,
             no_needs,
-            parameters=models.AgentParameters,
-            body=models.AgentMessage,
+            parameters=bodies.AgentParameters,
+            body=bodies.AgentMessage,
             answers=JSON,
             statuses=(202, 406),
             conversation=converse,

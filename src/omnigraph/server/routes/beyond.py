@@ -9,7 +9,7 @@ from omnigraph.errors import BadRequest, NotFound
 from omnigraph.graph.handle import NOW
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.merge.result import MergeResult
-from omnigraph.server import models
+from omnigraph.server import answers, bodies
 from omnigraph.server.access import BRANCH_MERGE, CHANGE, READ, Need
 from omnigraph.server.exploring_models import CompareBody
 from omnigraph.server.operation import Answer, Call, Operation
@@ -19,7 +19,7 @@ from omnigraph.server.routes.writes import WRITE_STATUSES, merge_options
 
 
 def _explain(call: Call) -> Answer:
-    body: models.ExplainBody = call.body
+    body: bodies.ExplainBody = call.body
     asked = asked_read(call, body.query, body.name, body.params)
     found = call.graph.explain(
         asked.source,
@@ -37,7 +37,7 @@ def _explain(call: Call) -> Answer:
 
 
 def _entity_needs(call: Call) -> Iterable[Need]:
-    asked: models.EntityParameters = call.parameters
+    asked: bodies.EntityParameters = call.parameters
     refuse_both(asked.branch, asked.snapshot)
     if asked.snapshot is None:
         return [Need(READ, named(asked.branch))]
@@ -45,7 +45,7 @@ def _entity_needs(call: Call) -> Iterable[Need]:
 
 
 def _entity(call: Call) -> Answer:
-    asked: models.EntityParameters = call.parameters
+    asked: bodies.EntityParameters = call.parameters
     branch = named(asked.branch) if asked.snapshot is None else None
     return call.json(
         {"entity": call.graph.entity(asked.entity, asked.type, asked.id, branch=branch, snapshot=asked.snapshot)}
@@ -54,7 +54,7 @@ def _entity(call: Call) -> Answer:
 
 def compared_needs(call: Call) -> Iterable[Need]:
     """Reading both targets that the body compares."""
-    body: models.DiffBody | CompareBody = call.body
+    body: bodies.DiffBody | CompareBody = call.body
     branches = call.graph.branches()
     return [Need(READ, _branch_of(call, target, branches)) for target in (body.before, body.after or MAIN)]
 
@@ -70,7 +70,7 @@ def _branch_of(call: Call, target: str, branches: list[str]) -> str | None:
 
 
 def _diff(call: Call) -> Answer:
-    body: models.DiffBody = call.body
+    body: bodies.DiffBody = call.body
     found = call.graph.diff(body.before, body.after or MAIN, kinds=body.kinds, types=body.types, ops=body.ops)
     return call.json(found.to_dict())
 
@@ -80,7 +80,7 @@ def _tags(call: Call) -> Answer:
 
 
 def _tag(call: Call) -> Answer:
-    body: models.TagBody = call.body
+    body: bodies.TagBody = call.body
     commit = call.graph.tag(body.name, body.commit or MAIN, actor=call.actor, idempotency_key=call.idempotency_key)
     return call.json({"name": body.name, "graph_commit_id": commit, "actor_id": call.actor})
 
@@ -96,7 +96,7 @@ def _change_main(call: Call) -> Iterable[Need]:
 
 def _pick_needs(call: Call) -> Iterable[Need]:
     """Changing the branch, and reading the one that the commit was made on: its rows are copied, or its changes shown."""
-    body: models.PickBody = call.body
+    body: bodies.PickBody = call.body
     needs = [Need(CHANGE, named(body.branch))]
     try:
         return [*needs, Need(READ, call.graph.commit(body.commit).branch)]
@@ -106,12 +106,12 @@ def _pick_needs(call: Call) -> Iterable[Need]:
 
 
 def _rebase_needs(call: Call) -> Iterable[Need]:
-    body: models.RebaseBody = call.body
+    body: bodies.RebaseBody = call.body
     return [Need(BRANCH_MERGE, named(body.onto), body.branch)]
 
 
 def _rebase(call: Call) -> Answer:
-    body: models.RebaseBody = call.body
+    body: bodies.RebaseBody = call.body
     onto = named(body.onto)
     result = call.graph.rebase(
         body.branch,
@@ -141,7 +141,7 @@ def _cherry_pick(call: Call) -> Answer:
 
 
 def _picked(call: Call, verb: Callable[..., MergeResult]) -> Answer:
-    body: models.PickBody = call.body
+    body: bodies.PickBody = call.body
     branch = named(body.branch)
     options = merge_options(body.options) | {"message": body.message}
     result = verb(body.commit, branch, actor=call.actor, idempotency_key=call.idempotency_key, **options)
@@ -162,7 +162,7 @@ def _plan_needs(call: Call) -> Iterable[Need]:
 
 
 def _plan_schema(call: Call) -> Answer:
-    body: models.SchemaBody = call.body
+    body: bodies.SchemaBody = call.body
     compile_schema(body.schema_source)
     branch = named(call.parameters.branch)
     planned = call.graph.plan_schema(
@@ -180,8 +180,8 @@ OPERATIONS = [
         _explain,
         read_target,
         needs_look_up=names_snapshot,
-        body=models.ExplainBody,
-        answers=models.Explanation,
+        body=bodies.ExplainBody,
+        answers=answers.Explanation,
         statuses=(404, 410, 413, 504),
     ),
     Operation(
@@ -192,8 +192,8 @@ OPERATIONS = [
         _entity,
         _entity_needs,
         needs_look_up=lambda call: call.parameters.snapshot is not None,
-        parameters=models.EntityParameters,
-        answers=models.EntityAnswer,
+        parameters=bodies.EntityParameters,
+        answers=answers.EntityAnswer,
         statuses=(404, 410),
     ),
     Operation(
@@ -204,11 +204,11 @@ OPERATIONS = [
         _diff,
         compared_needs,
         needs_look_up=lambda call: True,
-        body=models.DiffBody,
-        answers=models.Difference,
+        body=bodies.DiffBody,
+        answers=answers.Difference,
         statuses=(404, 409, 410, 413),
     ),
-    Operation("list_tags", "GET", "/tags", "The tagged commits.", _tags, read_main, answers=models.Tags),
+    Operation("list_tags", "GET", "/tags", "The tagged commits.", _tags, read_main, answers=answers.Tags),
     Operation(
         "create_tag",
         "POST",
@@ -216,8 +216,8 @@ OPERATIONS = [
         "Name a commit.",
         _tag,
         _change_main,
-        body=models.TagBody,
-        answers=models.Tagged,
+        body=bodies.TagBody,
+        answers=answers.Tagged,
         statuses=WRITE_STATUSES,
         writes=True,
     ),
@@ -228,7 +228,7 @@ OPERATIONS = [
         "Forget a tag.",
         _delete_tag,
         _change_main,
-        answers=models.TagDeleted,
+        answers=answers.TagDeleted,
         statuses=WRITE_STATUSES,
         writes=True,
     ),
@@ -239,8 +239,8 @@ OPERATIONS = [
         "Bring a branch up to another one, with its own change on top.",
         _rebase,
         _rebase_needs,
-        body=models.RebaseBody,
-        answers=models.Rebased,
+        body=bodies.RebaseBody,
+        answers=answers.Rebased,
         statuses=WRITE_STATUSES,
         writes=True,
     ),
@@ -252,8 +252,8 @@ OPERATIONS = [
         _revert,
         _pick_needs,
         needs_look_up=lambda call: True,
-        body=models.PickBody,
-        answers=models.Picked,
+        body=bodies.PickBody,
+        answers=answers.Picked,
         statuses=WRITE_STATUSES,
         writes=True,
     ),
@@ -265,8 +265,8 @@ OPERATIONS = [
         _cherry_pick,
         _pick_needs,
         needs_look_up=lambda call: True,
-        body=models.PickBody,
-        answers=models.Picked,
+        body=bodies.PickBody,
+        answers=answers.Picked,
         statuses=WRITE_STATUSES,
         writes=True,
     ),
@@ -277,9 +277,9 @@ OPERATIONS = [
         "What applying a schema would do.",
         _plan_schema,
         _plan_needs,
-        parameters=models.BranchParameters,
-        body=models.SchemaBody,
-        answers=models.SchemaPlanned,
+        parameters=bodies.BranchParameters,
+        body=bodies.SchemaBody,
+        answers=answers.SchemaPlanned,
         statuses=(404, 409, 413),
     ),
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from omnigraph.errors import BlobRangeNotSatisfiable
 from omnigraph.graph.blobs import LONGEST_RANGE, BlobValue
-from omnigraph.server import models
+from omnigraph.server import bodies
 from omnigraph.server.access import READ, Need
 from omnigraph.server.operation import BYTES, Answer, Call, Operation, Stream, Work
 from omnigraph.server.routes.reads import snapshot_of
@@ -32,7 +32,7 @@ class Span:
 
 
 def _needs(call: Call) -> Iterable[Need]:
-    asked: models.BlobParameters = call.parameters
+    asked: bodies.BlobParameters = call.parameters
     refuse_both(asked.branch, asked.snapshot)
     if asked.snapshot is None:
         return [Need(READ, named(asked.branch))]
@@ -65,7 +65,7 @@ def _head(call: Call) -> Answer:
 
 
 def _value(call: Call) -> BlobValue:
-    asked: models.BlobParameters = call.parameters
+    asked: bodies.BlobParameters = call.parameters
     branch = named(asked.branch) if asked.snapshot is None else None
     return call.graph.read_blob(
         asked.entity, asked.type, asked.id, asked.property, branch=branch, snapshot=asked.snapshot
@@ -155,7 +155,7 @@ def _operation(name: str, method: str, summary: str, work: Work, statuses: tuple
         work,
         _needs,
         needs_look_up=lambda call: call.parameters.snapshot is not None,
-        parameters=models.BlobParameters,
+        parameters=bodies.BlobParameters,
         parameters_called="Blob selector query parameters",
         answers=BYTES,
         statuses=statuses,

@@ -11,7 +11,7 @@ from omnigraph.cluster.applied import root_of
 from omnigraph.cluster.commands import Outcome
 from omnigraph.cluster.sources import Sent
 from omnigraph.errors import BadRequest
-from omnigraph.server import models
+from omnigraph.server import answers, bodies
 from omnigraph.server.access import CLUSTER_APPLY, CLUSTER_PLAN, Need
 from omnigraph.server.operation import Answer, Call, Operation, no_work
 from omnigraph.server.state import ServerState
@@ -31,7 +31,7 @@ def operations(state: ServerState) -> list[Operation]:
     def sent(call: Call) -> Sent:
         if state.settings.cluster is None:
             raise BadRequest("this server serves graphs that no cluster declares; start it with --cluster")
-        body: models.Declaration = call.body
+        body: bodies.Declaration = call.body
         return Sent(body.files, root_of(state.settings.cluster))
 
     def plan(call: Call) -> Answer:
@@ -56,8 +56,8 @@ def operations(state: ServerState) -> list[Operation]:
             "What applying a declaration to the cluster of this server would change.",
             plan,
             _plan_needs,
-            body=models.Declaration,
-            answers=models.ClusterPlan,
+            body=bodies.Declaration,
+            answers=answers.ClusterPlan,
             flat=True,
         ),
         Operation(
@@ -67,8 +67,8 @@ def operations(state: ServerState) -> list[Operation]:
             "Make the cluster of this server what a declaration says, and serve it.",
             no_work,
             _apply_needs,
-            body=models.Declaration,
-            answers=models.ClusterApply,
+            body=bodies.Declaration,
+            answers=answers.ClusterApply,
             statuses=(429,),
             conversation=apply,
             flat=True,

@@ -25,7 +25,7 @@ from omnigraph.server.access import (
     Need,
     ReadOnly,
 )
-from omnigraph.server.models import BranchParameters
+from omnigraph.server.bodies import BranchParameters
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.beyond import compared_needs
 from omnigraph.server.routes.reads import read_nothing, snapshot_of

@@ -13,7 +13,7 @@ from omnigraph.changes.filter import read_filter
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import CommitNotFound, Denied
 from omnigraph.graph.snapshot import Snapshot
-from omnigraph.server import models
+from omnigraph.server import answers, bodies
 from omnigraph.server.access import EXPORT, READ, Need
 from omnigraph.server.operation import JSON, NDJSON, Answer, Call, Follow, Operation, Stream
 from omnigraph.server.routes.reads import snapshot_of
@@ -32,7 +32,7 @@ def _commit_branch_needs(call: Call) -> Iterable[Need]:
 
 
 def _commit_changes(call: Call) -> Answer:
-    asked: models.CommitChangesParameters = call.parameters
+    asked: bodies.CommitChangesParameters = call.parameters
     page = call.graph.commit_changes(
         call.path["commit_id"],
         # Over HTTP a page is always bounded.
@@ -59,7 +59,7 @@ def _feed_needs(call: Call) -> Iterable[Need]:
 
 
 def _feed(call: Call) -> Answer:
-    asked: models.FeedParameters = call.parameters
+    asked: bodies.FeedParameters = call.parameters
     page = call.graph.changes(
         _branch(asked.branch),
         cursor=asked.cursor,
@@ -77,7 +77,7 @@ def _feed(call: Call) -> Answer:
 
 def _feed_stream(call: Call) -> Follow:
     """The feed as server-sent events; the id of an event is the cursor behind it, so a client goes on where it was."""
-    asked: models.StreamParameters = call.parameters
+    asked: bodies.StreamParameters = call.parameters
     last = call.header("last-event-id")
     if last is not None and (asked.cursor is not None or asked.start is not None):
         # A client that connects again repeats its first address; what it has seen since is what counts.
@@ -109,7 +109,7 @@ def _export_needs(call: Call) -> Iterable[Need]:
 
 
 def _snapshot_export_needs(call: Call) -> Iterable[Need]:
-    body: models.ExportBody = call.body
+    body: bodies.ExportBody = call.body
     refuse_both(body.branch, body.snapshot)
     if body.snapshot is None:
         return _export_needs(call)
@@ -117,14 +117,14 @@ def _snapshot_export_needs(call: Call) -> Iterable[Need]:
 
 
 def _export(call: Call) -> Stream:
-    body: models.ExportBody = call.body
+    body: bodies.ExportBody = call.body
     branch = named(body.branch) if body.snapshot is None else None
     return Stream(call.graph.export_chunks(branch=branch, snapshot=body.snapshot, types=body.type_names), NDJSON)
 
 
 def _baseline(call: Call) -> Stream:
     """The lines of a snapshot, then its cursor: who has not taken all of the data does not get the cursor."""
-    body: models.BaselineBody = call.body
+    body: bodies.BaselineBody = call.body
     captured = call.graph.baseline(named(body.branch), kinds=body.kind, types=body.type, ops=body.op)
     assert isinstance(captured.snapshot, Snapshot)
     wanted = read_filter(body.kind, body.type, body.op)
@@ -152,8 +152,8 @@ OPERATIONS = [
         _commit_changes,
         _commit_branch_needs,
         needs_look_up=lambda call: True,
-        parameters=models.CommitChangesParameters,
-        answers=models.CommitChanges,
+        parameters=bodies.CommitChangesParameters,
+        answers=answers.CommitChanges,
         statuses=(404, 409, 410, 413),
     ),
     Operation(
@@ -163,8 +163,8 @@ OPERATIONS = [
         "The next page of a branch's change feed.",
         _feed,
         _feed_needs,
-        parameters=models.FeedParameters,
-        answers=models.FeedPage,
+        parameters=bodies.FeedParameters,
+        answers=answers.FeedPage,
         statuses=(404, 409, 410, 413),
     ),
     Operation(
@@ -174,7 +174,7 @@ OPERATIONS = [
         "A branch's change feed as server-sent events; the id of an event is a cursor.",
         _feed_stream,
         _feed_needs,
-        parameters=models.StreamParameters,
+        parameters=bodies.StreamParameters,
         answers=EVENTS,
         statuses=(404, 409, 410, 413),
         request_headers={"Last-Event-ID": "The id of the last event that was seen."},
@@ -186,7 +186,7 @@ OPERATIONS = [
         "All that a branch holds, and the cursor of the changes behind it.",
         _baseline,
         _export_needs,
-        body=models.BaselineBody,
+        body=bodies.BaselineBody,
         body_optional=True,
         answers=NDJSON,
         statuses=(404, 410, 413),
@@ -200,7 +200,7 @@ OPERATIONS = [
         _export,
         _snapshot_export_needs,
         needs_look_up=lambda call: call.body.snapshot is not None,
-        body=models.ExportBody,
+        body=bodies.ExportBody,
         body_type=JSON,
         answers=NDJSON,
         statuses=(404, 409, 410, 413, 415),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from omnigraph import __version__
 from omnigraph.commit.format import CURRENT
 from omnigraph.errors import Unauthorized
-from omnigraph.server import models
+from omnigraph.server import answers
 from omnigraph.server.access import GRAPH_LIST, Need
 from omnigraph.server.exploring_models import StudioKeyBody, StudioSession
 from omnigraph.server.graphs import health_of
@@ -68,7 +68,7 @@ def operations(state: ServerState, of_graphs: Sequence[Operation]) -> list[Opera
             "Whether the process answers.",
             health,
             no_needs,
-            answers=models.Health,
+            answers=answers.Health,
             flat=True,
             public=True,
         ),
@@ -79,7 +79,7 @@ def operations(state: ServerState, of_graphs: Sequence[Operation]) -> list[Opera
             "Whether the graphs can be used.",
             ready,
             no_needs,
-            answers=models.Ready,
+            answers=answers.Ready,
             statuses=(503,),
             flat=True,
             public=True,
@@ -112,7 +112,7 @@ def operations(state: ServerState, of_graphs: Sequence[Operation]) -> list[Opera
             "The graphs of this server.",
             graphs,
             _list_graphs,
-            answers=models.Graphs,
+            answers=answers.Graphs,
             flat=True,
         ),
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from omnigraph.server import models
+from omnigraph.server import answers
 from omnigraph.server.jobs import RUNNING, Jobs
 from omnigraph.server.operation import Answer, Call, Follow, Operation, no_needs
 from omnigraph.server.routes.feeds import EVENTS
@@ -49,7 +49,7 @@ def operations(state: ServerState) -> list[Operation]:
             "How far a job is.",
             show,
             no_needs,
-            answers=models.JobAnswer,
+            answers=answers.JobAnswer,
             statuses=(404,),
         ),
         Operation(
@@ -59,7 +59,7 @@ def operations(state: ServerState) -> list[Operation]:
             "Stop a job at its next step; a load that stops has written nothing.",
             cancel,
             no_needs,
-            answers=models.JobAnswer,
+            answers=answers.JobAnswer,
             statuses=(404,),
         ),
         Operation(

@@ -7,7 +7,7 @@ from typing import Any
 
 from omnigraph.load.inputs import Body, Unnamed
 from omnigraph.load.model import LoadResult
-from omnigraph.server import models
+from omnigraph.server import answers, bodies
 from omnigraph.server.access import BRANCH_CREATE, CHANGE, Need
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.sources import named
@@ -18,7 +18,7 @@ from omnigraph.wire.shapes import load_answer
 _SMALL = 8 * 2**20
 
 
-def _needs_of(call: Call, asked: models.LoadBody | models.LoadParameters) -> Iterable[Need]:
+def _needs_of(call: Call, asked: bodies.LoadBody | bodies.LoadParameters) -> Iterable[Need]:
     branch = named(asked.branch)
     needs = [Need(CHANGE, branch)]
     if asked.base is not None and branch not in call.graph.branches():
@@ -35,7 +35,7 @@ def _parameter_needs(call: Call) -> Iterable[Need]:
 
 
 def _load(call: Call) -> Answer:
-    body: models.LoadBody = call.body
+    body: bodies.LoadBody = call.body
     with told_by_record("record", IN_MEMORY):
         result = _loaded(call, body.data.encode(), body, lenient=True)
     return call.json(load_answer(call.graph.uri, call.actor, result), result.to_dict())
@@ -57,7 +57,7 @@ def _load_lines(call: Call) -> Answer:
 def _loaded(
     call: Call,
     data: bytes | Unnamed,
-    asked: models.LoadBody | models.LoadParameters,
+    asked: bodies.LoadBody | bodies.LoadParameters,
     *,
     lenient: bool,
     if_commit: str | None = None,
@@ -90,9 +90,9 @@ def _json_load(name: str, path: str, summary: str, **more: Any) -> Operation:
         _load,
         _body_needs,
         needs_look_up=lambda call: call.body.base is not None,
-        body=models.LoadBody,
+        body=bodies.LoadBody,
         large_body=True,
-        answers=models.Loaded,
+        answers=answers.Loaded,
         statuses=_STATUSES,
         writes=True,
         can_be_job=True,
@@ -110,10 +110,10 @@ OPERATIONS = [
         _load_lines,
         _parameter_needs,
         needs_look_up=lambda call: call.parameters.base is not None,
-        parameters=models.LoadParameters,
+        parameters=bodies.LoadParameters,
         body_type="application/x-ndjson",
         uploads=True,
-        answers=models.StreamLoaded,
+        answers=answers.StreamLoaded,
         statuses=(*_STATUSES, 412, 415),
         writes=True,
         can_be_job=True,

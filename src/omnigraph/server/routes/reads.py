@@ -12,7 +12,7 @@ from omnigraph.graph.handle import NOW, SchemaOf
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.query.limits import limits_from_environment
 from omnigraph.query.result import Result
-from omnigraph.server import models
+from omnigraph.server import answers, bodies
 from omnigraph.server.access import READ, Need
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.sources import Asked, asked_read, named, refuse_both
@@ -66,7 +66,7 @@ def _snapshot_needs(call: Call) -> Iterable[Need]:
 
 
 def _shown(call: Call) -> Snapshot:
-    asked: models.SnapshotParameters = call.parameters
+    asked: bodies.SnapshotParameters = call.parameters
     refuse_both(asked.branch, asked.snapshot)
     return call.graph.snapshot(named(asked.branch)) if asked.snapshot is None else snapshot_of(call, asked.snapshot)
 
@@ -77,7 +77,7 @@ def _snapshot(call: Call) -> Answer:
 
 
 def _query(call: Call) -> Answer:
-    body: models.QueryBody = call.body
+    body: bodies.QueryBody = call.body
     asked = asked_read(call, body.query, body.name, body.params)
     schema = body.schema or NOW
     result = run_query(call, asked, body.branch, body.snapshot, schema=schema, memory=body.memory_limit)
@@ -128,7 +128,7 @@ def allowed_memory(asked: int | None) -> int | None:
 
 
 def _read(call: Call) -> Answer:
-    body: models.ReadBody = call.body
+    body: bodies.ReadBody = call.body
     asked = asked_read(call, body.query_source, body.query_name, body.params)
     result = run_query(call, asked, body.branch, body.snapshot)
     shape = read_output(asked.name, None if body.snapshot is not None else named(body.branch), body.snapshot, result)
@@ -137,26 +137,26 @@ def _read(call: Call) -> Answer:
 
 
 def _schema_needs(call: Call) -> Iterable[Need]:
-    asked: models.SnapshotParameters = call.parameters
+    asked: bodies.SnapshotParameters = call.parameters
     if asked.branch is None and asked.snapshot is None:
         return read_nothing(call)
     return _snapshot_needs(call)
 
 
 def _schema(call: Call) -> Answer:
-    asked: models.SnapshotParameters = call.parameters
+    asked: bodies.SnapshotParameters = call.parameters
     shown = None if asked.snapshot is None else _shown(call)
     return call.json({"schema_source": call.graph.schema(None if shown else named(asked.branch), snapshot=shown)})
 
 
 def _branches(call: Call) -> Answer:
-    asked: models.PageParameters = call.parameters
+    asked: bodies.PageParameters = call.parameters
     names, token = page(sorted(call.graph.branches()), asked.limit, asked.page_token, lambda name: name)
     return call.json({"branches": names} | token)
 
 
 def _commits(call: Call) -> Answer:
-    asked: models.CommitsParameters = call.parameters
+    asked: bodies.CommitsParameters = call.parameters
     branch = named(asked.branch)
     wanted = asked.filters
     if asked.limit == 1 and asked.page_token is None and not any(value is not None for value in wanted.values()):
@@ -187,8 +187,8 @@ OPERATIONS = [
             [Need(READ, named(call.parameters.branch))] if call.parameters.snapshot is None else _snapshot_needs(call)
         ),
         needs_look_up=lambda call: call.parameters.snapshot is not None,
-        parameters=models.SnapshotParameters,
-        answers=models.SnapshotAnswer,
+        parameters=bodies.SnapshotParameters,
+        answers=answers.SnapshotAnswer,
         statuses=(404,),
     ),
     Operation(
@@ -199,8 +199,8 @@ OPERATIONS = [
         _query,
         read_target,
         needs_look_up=names_snapshot,
-        body=models.QueryBody,
-        answers=models.ReadOutput,
+        body=bodies.QueryBody,
+        answers=answers.ReadOutput,
         statuses=(404, 410, 413, 504),
     ),
     Operation(
@@ -211,8 +211,8 @@ OPERATIONS = [
         _read,
         read_target,
         needs_look_up=names_snapshot,
-        body=models.ReadBody,
-        answers=models.OlderReadOutput,
+        body=bodies.ReadBody,
+        answers=answers.OlderReadOutput,
         statuses=(404, 410, 413, 504),
         successor="query",
     ),
@@ -224,8 +224,8 @@ OPERATIONS = [
         _schema,
         _schema_needs,
         needs_look_up=lambda call: call.parameters.snapshot is not None,
-        parameters=models.SnapshotParameters,
-        answers=models.SchemaAnswer,
+        parameters=bodies.SnapshotParameters,
+        answers=answers.SchemaAnswer,
         statuses=(404, 410),
     ),
     Operation(
@@ -235,8 +235,8 @@ OPERATIONS = [
         "The names of the branches, sorted.",
         _branches,
         read_nothing,
-        parameters=models.PageParameters,
-        answers=models.Branches,
+        parameters=bodies.PageParameters,
+        answers=answers.Branches,
     ),
     Operation(
         "list_commits",
@@ -245,8 +245,8 @@ OPERATIONS = [
         "The history of a branch, newest first.",
         _commits,
         read_parameter_branch,
-        parameters=models.CommitsParameters,
-        answers=models.Commits,
+        parameters=bodies.CommitsParameters,
+        answers=answers.Commits,
         statuses=(404,),
     ),
     Operation(
@@ -256,7 +256,7 @@ OPERATIONS = [
         "One commit.",
         _commit,
         read_nothing,
-        answers=models.Commit,
+        answers=answers.Commit,
         statuses=(404,),
     ),
 ]

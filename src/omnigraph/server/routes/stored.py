@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from omnigraph.errors import BadRequest, Denied, NotFound
 from omnigraph.graph.stored import StoredQuery
-from omnigraph.server import models
+from omnigraph.server import answers, bodies
 from omnigraph.server.access import CHANGE, INVOKE_QUERY, READ, Need
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.reads import answer_query, read_main, run_query, snapshot_of
@@ -41,7 +41,7 @@ def _found(call: Call) -> StoredQuery:
 
 
 def _needs(call: Call) -> Iterable[Need]:
-    body: models.InvokeBody = call.body
+    body: bodies.InvokeBody = call.body
     found = _found(call)
     refuse_both(body.branch, body.snapshot)
     if found.query.is_mutation:
@@ -68,7 +68,7 @@ def _invoke_if(call: Call) -> Answer:
 
 
 def _answered(call: Call, if_commit: str | None) -> Answer:
-    body: models.InvokeBody = call.body
+    body: bodies.InvokeBody = call.body
     stored = _found(call)
     query = stored.query
     if body.expect_mutation is not None and body.expect_mutation != query.is_mutation:
@@ -84,7 +84,9 @@ def _answered(call: Call, if_commit: str | None) -> Answer:
 
 
 OPERATIONS = [
-    Operation("list_queries", "GET", "/queries", "The stored queries.", _list, read_main, answers=models.StoredQueries),
+    Operation(
+        "list_queries", "GET", "/queries", "The stored queries.", _list, read_main, answers=answers.StoredQueries
+    ),
     Operation(
         "invoke_query",
         "POST",
@@ -93,10 +95,10 @@ OPERATIONS = [
         _invoke,
         _needs,
         needs_look_up=_names_snapshot,
-        body=models.InvokeBody,
+        body=bodies.InvokeBody,
         body_called="stored-query invocation body",
         body_optional=True,
-        answers=(models.ReadOutput, models.ChangeOutput),
+        answers=(answers.ReadOutput, answers.ChangeOutput),
         statuses=(*WRITE_STATUSES, 504),
         writes=True,
         writes_now=lambda call: _found(call).query.is_mutation,
@@ -109,10 +111,10 @@ OPERATIONS = [
         _invoke_if,
         _needs,
         needs_look_up=_names_snapshot,
-        body=models.InvokeBody,
+        body=bodies.InvokeBody,
         body_called="stored-query invocation body",
         body_optional=True,
-        answers=models.ChangeOutput,
+        answers=answers.ChangeOutput,
         statuses=(*WRITE_STATUSES, 412, 504),
         writes=True,
         request_headers=IF_COMMIT_HEADER,

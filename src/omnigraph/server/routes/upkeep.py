@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from omnigraph.server import exploring_models as models
 from omnigraph.server.access import ADMIN, Need
-from omnigraph.server.models import BranchParameters
+from omnigraph.server.bodies import BranchParameters
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.reads import read_main, read_nothing, read_parameter_branch
 from omnigraph.server.routes.sources import named

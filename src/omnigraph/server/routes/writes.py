@@ -10,7 +10,7 @@ import msgspec
 from omnigraph.errors import BadRequest, Conflict
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.mutation.execute import MutationResult
-from omnigraph.server import models
+from omnigraph.server import answers, bodies
 from omnigraph.server.access import BRANCH_CREATE, BRANCH_DELETE, BRANCH_MERGE, CHANGE, READ, SCHEMA_APPLY, Need
 from omnigraph.server.operation import Answer, Call, Operation, Work
 from omnigraph.server.routes.sources import Asked, asked_mutation, named, one_of
@@ -48,7 +48,7 @@ def required_commit(call: Call) -> str:
 
 
 def _mutation_of(call: Call) -> Asked:
-    body: models.MutateBody = call.body
+    body: bodies.MutateBody = call.body
     source = one_of("query", query=body.query, query_source=body.query_source)
     if source is None:
         raise BadRequest("invalid request body: object missing required field `query`")
@@ -84,7 +84,7 @@ def answer_mutation(
 
 def _transact(call: Call) -> Answer:
     """Carry out mutations in order as one commit. The receipt lists what each of them did."""
-    body: models.TransactionBody = call.body
+    body: bodies.TransactionBody = call.body
     refuse_condition(call)
     asked = [asked_mutation(call, given.query, given.name, given.params) for given in body.mutations]
     with call.graph.transaction(
@@ -131,7 +131,7 @@ def _delete_branch(call: Call) -> Answer:
 
 
 def _merge_needs(call: Call) -> Iterable[Need]:
-    body: models.MergeBody = call.body
+    body: bodies.MergeBody = call.body
     if body.options is not None and body.options.dry_run:
         # Nothing is written: whoever may read both branches may see what a merge would do.
         return [Need(READ, body.source), Need(READ, named(body.target))]
@@ -139,13 +139,13 @@ def _merge_needs(call: Call) -> Iterable[Need]:
     return [*needs, Need(BRANCH_DELETE, None, body.source)] if body.delete_branch else needs
 
 
-def merge_options(given: models.MergeOptions | None) -> dict[str, Any]:
+def merge_options(given: bodies.MergeOptions | None) -> dict[str, Any]:
     """The options of a merge as the library takes them."""
     return {} if given is None else msgspec.structs.asdict(given)
 
 
 def _merge(call: Call) -> Answer:
-    body: models.MergeBody = call.body
+    body: bodies.MergeBody = call.body
     target = named(body.target)
     result = call.graph.merge(
         body.source,
@@ -168,7 +168,7 @@ def _schema_needs(call: Call) -> Iterable[Need]:
 
 
 def _apply_schema(call: Call) -> Answer:
-    body: models.SchemaBody = call.body
+    body: bodies.SchemaBody = call.body
     assert call.served is not None
     if call.served.is_declared:
         raise Conflict(
@@ -199,8 +199,8 @@ def _mutation(name: str, path: str, summary: str, work: Work, **more: Any) -> Op
         summary,
         work,
         change_body_branch,
-        body=models.MutateBody,
-        answers=models.ChangeOutput,
+        body=bodies.MutateBody,
+        answers=answers.ChangeOutput,
         writes=True,
         **more,
     )
@@ -227,8 +227,8 @@ OPERATIONS = [
         "Run several mutations as one commit.",
         _transact,
         change_body_branch,
-        body=models.TransactionBody,
-        answers=models.TransactionOutput,
+        body=bodies.TransactionBody,
+        answers=answers.TransactionOutput,
         statuses=(*WRITE_STATUSES, 412),
         writes=True,
     ),
@@ -239,9 +239,9 @@ OPERATIONS = [
         "Make a schema the one of a branch.",
         _apply_schema,
         _schema_needs,
-        parameters=models.BranchParameters,
-        body=models.SchemaBody,
-        answers=models.SchemaApplied,
+        parameters=bodies.BranchParameters,
+        body=bodies.SchemaBody,
+        answers=answers.SchemaApplied,
         statuses=WRITE_STATUSES,
         writes=True,
     ),
@@ -252,8 +252,8 @@ OPERATIONS = [
         "Make a branch at the head of another one.",
         _create_branch,
         _create_needs,
-        body=models.BranchBody,
-        answers=models.BranchCreated,
+        body=bodies.BranchBody,
+        answers=answers.BranchCreated,
         statuses=WRITE_STATUSES,
         writes=True,
     ),
@@ -264,7 +264,7 @@ OPERATIONS = [
         "Delete a branch that no other branch depends on.",
         _delete_branch,
         _delete_needs,
-        answers=models.BranchDeleted,
+        answers=answers.BranchDeleted,
         statuses=WRITE_STATUSES,
         writes=True,
     ),
@@ -275,8 +275,8 @@ OPERATIONS = [
         "Merge a branch into another one.",
         _merge,
         _merge_needs,
-        body=models.MergeBody,
-        answers=models.Merged,
+        body=bodies.MergeBody,
+        answers=answers.Merged,
         statuses=WRITE_STATUSES,
         writes=True,
         can_be_job=True,
