@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from omnigraph.graph.entry import init, open
     from omnigraph.graph.graph import Graph
     from omnigraph.graph.snapshot import Snapshot
-    from omnigraph.graph.transactions import Transaction
     from omnigraph.graph.upgrading import upgrade
     from omnigraph.graph.verification import verify
+    from omnigraph.graph.writing import Transaction
     from omnigraph.integrations.from_networkx import from_networkx
     from omnigraph.integrations.neo4j.run import import_neo4j, propose_neo4j
     from omnigraph.load.model import LoadResult
@@ -80,7 +80,7 @@ _HOMES = {
     "RemoteGraph": "omnigraph.client.graph",
     "Restored": "omnigraph.maintenance.verify_report",
     "Snapshot": "omnigraph.graph.snapshot",
-    "Transaction": "omnigraph.graph.transactions",
+    "Transaction": "omnigraph.graph.writing",
     "VerifyReport": "omnigraph.maintenance.verify_report",
     "connect": "omnigraph.client.graph",
     "connect_async": "omnigraph.client.aio",

@@ -17,8 +17,8 @@ from omnigraph.client.requests import Ask
 from omnigraph.client.transport import Awaited
 from omnigraph.client.values import AsyncBlob, BlobPlace, ChangePages
 from omnigraph.errors import Denied
-from omnigraph.graph.graph import RETRIES
 from omnigraph.graph.handle import NOW, SchemaOf
+from omnigraph.graph.writing import RETRIES
 from omnigraph.mutation.execute import MutationResult
 
 Given = ParamSpec("Given")

@@ -6,7 +6,8 @@ from omnigraph.changes.comparison import Comparison, TypeCounts
 from omnigraph.changes.filter import Names
 from omnigraph.client.handle import Handle, Reference, Target, words
 from omnigraph.client.requests import Ask, get, post
-from omnigraph.graph.exploring import BranchState, Direction, NeighbourGroup, Neighbours, Seen
+from omnigraph.graph.branching import BranchState
+from omnigraph.graph.exploring import Direction, NeighbourGroup, Neighbours, Seen
 from omnigraph.shown import Listing
 from omnigraph.wire import results
 

@@ -19,9 +19,9 @@ from omnigraph.client.requests import Ask, get, post
 from omnigraph.client.transport import Blocking
 from omnigraph.client.values import BlobPlace, ChangePages, RemoteBlob
 from omnigraph.errors import BadRequest, Denied, ManifestContention, PreconditionFailed
-from omnigraph.graph.graph import LONGEST_WAIT, RETRIES, SHORTEST_WAIT, Graph
+from omnigraph.graph.graph import Graph
 from omnigraph.graph.handle import NOW, SchemaOf
-from omnigraph.graph.transactions import Transaction
+from omnigraph.graph.writing import LONGEST_WAIT, RETRIES, SHORTEST_WAIT, Transaction
 from omnigraph.mutation.execute import MutationResult
 
 Given = ParamSpec("Given")

@@ -27,8 +27,8 @@ from omnigraph.errors import BadRequest, OmnigraphError
 from omnigraph.evolution.backfill import GivenBackfill, texts_of
 from omnigraph.evolution.plan import Plan, plan_of
 from omnigraph.export.run import ExportProgress
-from omnigraph.graph.graph import Moment, micros
 from omnigraph.graph.handle import NOW, SchemaOf
+from omnigraph.graph.history import Moment, micros
 from omnigraph.graph.sources import read_source
 from omnigraph.query.limits import Cancel, parse_size
 from omnigraph.query.result import Explanation, Result

@@ -19,7 +19,7 @@ from omnigraph.evolution.backfill import GivenBackfill
 from omnigraph.graph.loading import Engine, Mode, edges_again_text
 from omnigraph.graph.merging import Asked, takes_decisions
 from omnigraph.graph.sources import read_source
-from omnigraph.graph.transactions import Given, given_mutation
+from omnigraph.graph.writing import Given, given_mutation
 from omnigraph.load.inputs import title_of
 from omnigraph.load.model import LoadResult, Progress
 from omnigraph.merge.resolutions import listed_resolutions

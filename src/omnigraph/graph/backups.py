@@ -93,7 +93,7 @@ def _root(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None
 
 def _moment(context: CommitContext, at: str | datetime | int | None) -> Commit | int | None:
     """What `at` means: a commit by its id or tag, else a time."""
-    from omnigraph.graph.graph import micros
+    from omnigraph.graph.history import micros
 
     if not isinstance(at, str):
         return micros(at)

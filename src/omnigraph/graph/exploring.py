@@ -1,4 +1,4 @@
-"""The verbs for who looks around: what is next to a node, and how branches stand to each other."""
+"""The verb for who looks around: what is next to a node."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.commit.branches import branch_names
-from omnigraph.commit.history import newest_first, reachable
-from omnigraph.commit.model import MAIN, Commit
 from omnigraph.errors import BadRequest, EntityNotFound, NotFound
 from omnigraph.graph.handle import NOW, Handle
 from omnigraph.graph.snapshot import Reference, Snapshot
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.query.scan.entities import Entities, open_edges, open_nodes
-from omnigraph.shown import Listing, Shown
+from omnigraph.shown import Shown
 from omnigraph.values.render import plain
 
 Direction = Literal["out", "in"]
@@ -78,19 +75,6 @@ class Neighbours(Shown):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class BranchState(Shown):
-    """A branch: its newest commit, and how many commits it has that main lacks (`ahead`) and the other way round."""
-
-    name: str
-    head: Commit
-    ahead: int
-    behind: int
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "head": self.head.to_dict(), "ahead": self.ahead, "behind": self.behind}
-
-
 class Exploring(Handle):
     """Looking around in a graph."""
 
@@ -142,22 +126,6 @@ class Exploring(Handle):
         # An edge from a node to itself is in both groups, and is given once.
         distinct = {(line.type, line.id): line for line in edges}
         return Neighbours(view.commit, found[0], tuple(groups), tuple(nodes), tuple(distinct.values()))
-
-    def branch_states(self) -> list[BranchState]:
-        """All branches with their newest commits and how far they are from main; main first, then by name."""
-        manifest = self._context.manifest
-        names = branch_names(self._context)
-        heads: dict[str, str] = {}
-        known: dict[str, Commit] = {}
-        for name in names:
-            heads[name] = manifest.load(name).head
-            known |= manifest.commits(name)
-        of_main = {commit.id for commit in reachable(known, heads[MAIN])}
-        found: Listing[BranchState] = Listing()
-        for name in names:
-            own = {commit.id for commit in newest_first(known, heads[name])}
-            found.append(BranchState(name, known[heads[name]], len(own - of_main), len(of_main - own)))
-        return found
 
 
 def _known(name: str, types: Iterable[str], kind: str) -> None:

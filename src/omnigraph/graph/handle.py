@@ -158,6 +158,11 @@ class Handle(Shown):
         closed = ", closed" if self.is_closed else ""
         return f"{type(self).__name__}({self.uri!r}, mode={self.mode!r}, branch={self.branch!r}{closed})"
 
+    def at(self, branch: str) -> Self:
+        """A handle on the same graph that is bound to another branch."""
+        self._context.manifest.load(branch)
+        return type(self)(self._door, mode=self.mode, actor=self.actor, branch=branch, limits=self._limits)
+
     def contract(self, branch: str | None = None, snapshot: Reference = None) -> Contract:
         """The schema of a branch (this handle's unless given) as it is now, or that a snapshot was written under.
 

@@ -1,15 +1,18 @@
-"""The verbs about what was: tags, differences, changes of a commit and along a branch."""
+"""The verbs about what was: commits, tags, differences, changes of a commit and along a branch."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from omnigraph.commit.branch_refs import read_ref
-from omnigraph.commit.model import MAIN, Commit, ManifestState
-from omnigraph.errors import BadRequest, BranchNotFound
+from omnigraph.commit.history import history
+from omnigraph.commit.model import COMMIT_KINDS, MAIN, Commit, ManifestState
+from omnigraph.errors import BadRequest, BranchNotFound, CommitNotFound
 from omnigraph.graph.handle import NOW, Handle
 from omnigraph.graph.snapshot import Reference, Snapshot, named_state, read_past, resolve
 from omnigraph.policy.actions import CHANGE, Need
+from omnigraph.shown import Listing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,10 +26,50 @@ if TYPE_CHECKING:
 
 #: What can be compared: a branch, a tag, a commit, a snapshot, or a manifest version of this handle's branch.
 ReadTarget = Commit | Reference
+#: A point in time: a datetime, or microseconds since the epoch.
+Moment = datetime | int
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class History(Handle):
     """What changed, and names for what was."""
+
+    # --- commits ----------------------------------------------------------------------------------------------------
+
+    def head(self, branch: str | None = None) -> Commit:
+        """The newest commit of a branch; a fresh branch has its fork point."""
+        name = self._named(branch)
+        state = self._context.manifest.load(name)
+        commit = state.newest or self._context.manifest.find_commit(name, state.head)
+        if commit is None:
+            raise CommitNotFound(f"commit '{state.head}' not found", commit=state.head)
+        return commit
+
+    def commit(self, commit_id: str) -> Commit:
+        """A commit by its id, wherever it was made."""
+        return self._context.manifest.commit_near(commit_id, self.branch)
+
+    def commits(
+        self,
+        branch: str | None = None,
+        *,
+        actor: str | None = None,
+        kind: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+    ) -> list[Commit]:
+        """The history reachable from a branch's head, newest first, filtered by actor, kind and time."""
+        if kind is not None and kind not in COMMIT_KINDS:
+            raise BadRequest(f"'{kind}' is no kind of commit; the kinds are {', '.join(sorted(COMMIT_KINDS))}")
+        earliest, latest = micros(since), micros(until)
+        return Listing(
+            commit
+            for commit in history(self._context.manifest, self._named(branch))
+            if (actor is None or commit.actor == actor)
+            and (kind is None or commit.kind == kind)
+            and (earliest is None or commit.created_at >= earliest)
+            and (latest is None or commit.created_at <= latest)
+        )
 
     # --- differences ------------------------------------------------------------------------------------------------
 
@@ -237,3 +280,13 @@ class History(Handle):
 
         self._allow_write(actor, Need(CHANGE, MAIN))
         drop_tag(self._context, name, once(idempotency_key, "delete_tag", name=name))
+
+
+def micros(moment: Moment | None) -> int | None:
+    """A point in time as microseconds since the epoch; a datetime without a zone means UTC."""
+    if moment is None or (isinstance(moment, int) and not isinstance(moment, bool)):
+        return moment
+    if not isinstance(moment, datetime):
+        raise BadRequest(f"a point in time is a datetime, or microseconds since the epoch, not {moment!r}")
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(microseconds=1)

@@ -18,7 +18,7 @@ from omnigraph.query.scan.entities import Entities, open_edges, open_nodes
 if TYPE_CHECKING:
     import networkx as nx
 
-    from omnigraph.graph.graph import Graph
+    from omnigraph.graph.querying import Querying
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Wanted:
     limit: int
 
 
-def to_networkx(graph: Graph, wanted: Wanted, branch: str | None, snapshot: Reference) -> nx.MultiDiGraph[Any]:
+def to_networkx(graph: Querying, wanted: Wanted, branch: str | None, snapshot: Reference) -> nx.MultiDiGraph[Any]:
     """See `Graph.to_networkx`."""
     networkx = networkx_module()
     contract, view = graph._view(branch, snapshot, NOW)

@@ -1,4 +1,4 @@
-"""The verbs of maintenance: indexes, compaction, repair, cleanup, statistics."""
+"""The verbs of maintenance: indexes, compaction, repair, cleanup, statistics, recoveries."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
+from omnigraph.commit import audit
+from omnigraph.commit.audit import Recovery
+from omnigraph.commit.branches import branch_names
 from omnigraph.commit.exactly_once import once
+from omnigraph.commit.recovery import heal, pending
+from omnigraph.commit.sidecar import Sidecar, discard_sidecar
 from omnigraph.graph.handle import Handle
 from omnigraph.policy.actions import ADMIN, Need
-from omnigraph.shown import with_bar
+from omnigraph.shown import Listing, with_bar
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.cleanup import CleanupReport
@@ -188,3 +193,26 @@ class Upkeep(Handle):
         from omnigraph.maintenance.stats import graph_stats
 
         return graph_stats(self._context, self.contract(branch).catalog, self._named(branch))
+
+    # --- recovery ---------------------------------------------------------------------------------------------------
+
+    def refresh(self) -> list[Recovery]:
+        """Look at the store afresh: heal what can be healed (read-write handles) and adopt a new schema."""
+        healed = heal(self._context) if self.mode == "rw" else []
+        for branch in branch_names(self._context):
+            self._context.manifest.forget(branch)
+        self.contract()
+        return healed
+
+    def recoveries(self) -> list[Recovery]:
+        """Every completed recovery of this graph."""
+        return Listing(audit.recoveries(self._context))
+
+    def pending_operations(self) -> list[Sidecar]:
+        """The recovery records that are waiting."""
+        return pending(self._context)
+
+    def discard_operation(self, operation_id: str) -> str:
+        """Set a recovery record aside that can not be settled; returns where it went. Nothing is destroyed."""
+        self._allow_write(None, Need(ADMIN))
+        return discard_sidecar(self._context.store, operation_id)

@@ -19,8 +19,9 @@ from omnigraph.commit.model import Commit
 from omnigraph.evolution.apply import Applied
 from omnigraph.evolution.plan import Plan
 from omnigraph.graph.blobs import BlobValue
+from omnigraph.graph.branching import BranchState
 from omnigraph.graph.contract import Contract
-from omnigraph.graph.exploring import BranchState, Neighbours, Seen
+from omnigraph.graph.exploring import Neighbours, Seen
 from omnigraph.graph.handle import Handle
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.load.model import LoadResult

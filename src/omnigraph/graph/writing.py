@@ -1,13 +1,22 @@
-"""Several queries as one commit: `Graph.transaction` and `Graph.mutate_many`."""
+"""The verbs that write by queries: one mutation, a mutation that is tried again, several queries as one commit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from omnigraph.errors import BadRequest
+from omnigraph.errors import (
+    BadRequest,
+    ExpectedVersionMismatch,
+    ManifestContention,
+    PreconditionFailed,
+    ReadSetChanged,
+    SchemaChanged,
+)
 from omnigraph.graph.handle import Handle
 from omnigraph.ids import now_micros
 from omnigraph.language.query.params import bind_params
@@ -27,9 +36,91 @@ Source = str | Path
 #: One mutation of `mutate_many`: a source, or a source with the name of its query, or also with parameters.
 Given = Source | tuple[Source] | tuple[Source, str | None] | tuple[Source, str | None, Mapping[str, object] | None]
 
+_Done = TypeVar("_Done")
 
-class Transactions(Handle):
-    """The verbs that make one commit of several queries."""
+#: How often `retrying` calls its function at most, and the bounds of its waits in seconds.
+RETRIES = 20
+SHORTEST_WAIT = 0.005
+LONGEST_WAIT = 0.5
+_SETTLED_BY_REPEATING = (
+    ExpectedVersionMismatch,
+    ManifestContention,
+    PreconditionFailed,
+    ReadSetChanged,
+    SchemaChanged,
+)
+
+
+class Writing(Handle):
+    """Mutations, alone and several as one commit."""
+
+    def mutate(
+        self,
+        source: str | Path,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        branch: str | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+        if_commit: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> MutationResult:
+        """Run a mutation: one commit for all of its statements, or none when nothing changed.
+
+        `message`: kept with the commit. Several mutations as one commit: `transaction`, `mutate_many`.
+        `if_commit`: only while this is the head of the branch; never repeated by itself, see `retrying`.
+        `idempotency_key`: a repeat of the call returns the first answer and writes nothing.
+        """
+        # The writers are loaded when something is written: a reader starts faster without them.
+        from omnigraph.mutation.execute import Mutation
+        from omnigraph.mutation.together import mutate
+
+        self._allow_write(actor, Need(CHANGE, self._named(branch)))
+
+        def attempt(contract: Contract, accepted: SchemaIs) -> MutationResult:
+            compiled = self._queries.get(source, name, contract, params)
+            bound = bind_params(compiled.query.params, params, undeclared="refuse")
+            request = self._write_request(
+                contract,
+                accepted,
+                branch,
+                actor=actor,
+                message=message,
+                if_commit=if_commit,
+                idempotency_key=idempotency_key,
+            )
+            return mutate(self._context, request, Mutation(compiled, bound))
+
+        self._refuse_second_write()
+        result = self._under_schema(self._named(branch), attempt)
+        self._spent = self._since is not None and result.commit is not None
+        return result
+
+    def retrying(self, work: Callable[[Self], _Done], *, attempts: int = RETRIES) -> _Done:
+        """Read, decide and write as if nobody else wrote: `work` is called again when another writer was faster.
+
+        `work` is called with a handle on this branch and returns what it likes. A mutation through that handle is refused
+        with a conflict when the rows that it writes or that its updates match have changed since `work` was called;
+        changes to other rows do not matter. Then, and after any other conflict that repeating can settle, `work` is called
+        anew, at most `attempts` times in all; the last conflict is raised. `work` makes one mutation, and should have no other
+        effects.
+        """
+        # What `work` writes is checked when it does.
+        self._allow_write(None)
+        if attempts < 1:
+            raise BadRequest(f"attempts is at least 1, not {attempts}")
+        for number in range(1, attempts + 1):
+            handle = self.at(self.branch)
+            handle._since = self._context.manifest.load(self.branch)
+            try:
+                return work(handle)
+            except _SETTLED_BY_REPEATING:
+                if number == attempts:
+                    raise
+            # Random and growing, so that writers who met once do not meet again.
+            time.sleep(random.uniform(0, min(LONGEST_WAIT, SHORTEST_WAIT * 2**number)))
+        raise AssertionError("the last attempt has returned or raised")
 
     def transaction(
         self,
