@@ -30,7 +30,6 @@ from omnigraph.errors import (
 from omnigraph.graph.algorithms import WithAlgorithms
 from omnigraph.graph.backups import Backups
 from omnigraph.graph.blobs import BlobValue, find_blob, read_entity
-from omnigraph.graph.configuring import Configuring
 from omnigraph.graph.evolution import Evolution
 from omnigraph.graph.exploring import Exploring
 from omnigraph.graph.exporting import Exporting
@@ -81,7 +80,6 @@ class Graph(
     Transactions,
     WithAlgorithms,
     Merging,
-    Configuring,
     History,
     Upkeep,
     Backups,
