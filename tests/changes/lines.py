@@ -11,7 +11,8 @@ from omnigraph.changes.delta import Delta, Side, table_delta
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import TableEntry
 from omnigraph.ids import new_ulid
-from omnigraph.storage.tables.commit import commit_staged, fork
+from omnigraph.storage.tables.commit import commit_staged
+from omnigraph.storage.tables.forks import fork
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import (
     Staged,
@@ -22,10 +23,10 @@ from omnigraph.storage.tables.staged import (
     stage_index,
     stage_overwrite,
     stage_replace,
-    stage_upsert,
 )
 from omnigraph.storage.tables.table import ROW_ADDRESS, Table
 from omnigraph.values.columns import PROPERTY_ID
+from tests.storage.tables.upserts import stage_upsert
 
 PATH = "nodes/under-test"
 

@@ -16,8 +16,9 @@ from omnigraph.commit.model import TableEntry
 from omnigraph.ids import new_ulid
 from omnigraph.storage.tables.commit import commit_staged
 from omnigraph.storage.tables.location import Location
-from omnigraph.storage.tables.staged import stage_create, stage_overwrite, stage_upsert
+from omnigraph.storage.tables.staged import stage_create, stage_overwrite
 from omnigraph.values.columns import PROPERTY_ID
+from tests.storage.tables.upserts import stage_upsert
 
 LOCATION = Location("nodes/columns")
 

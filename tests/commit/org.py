@@ -20,8 +20,9 @@ from omnigraph.commit.updates import SchemaIs
 from omnigraph.commit.writers import WRITERS
 from omnigraph.graph.lifecycle import connect, create
 from omnigraph.ids import new_ulid, now_micros
-from omnigraph.storage.tables.staged import stage_append, stage_delete, stage_index, stage_upsert
+from omnigraph.storage.tables.staged import stage_append, stage_delete, stage_index
 from omnigraph.storage.tables.table import Table
+from tests.storage.tables.upserts import stage_upsert
 
 SCHEMA = """
 node Staff {

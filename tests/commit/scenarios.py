@@ -26,7 +26,6 @@ from omnigraph.storage.tables.staged import (
     stage_delete,
     stage_index,
     stage_overwrite,
-    stage_upsert,
 )
 from omnigraph.storage.tables.table import Table
 from omnigraph.values.columns import table_path, table_schema
@@ -45,6 +44,7 @@ from tests.commit.org import (
     staff,
     team,
 )
+from tests.storage.tables.upserts import stage_upsert
 
 FEATURE, SOURCE = "feature", "source"
 ACTOR = "act-test"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.commit.limits import HELD_BYTES_VARIABLE, Limits
+from omnigraph.commit.context import HELD_BYTES_VARIABLE, Limits
 from omnigraph.errors import BadRequest
 from tests.commit.limited import limit
 from tests.commit.org import SCHEMA

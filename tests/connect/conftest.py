@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from omnigraph.commit.limits import HELD_BYTES_VARIABLE
+from omnigraph.commit.context import HELD_BYTES_VARIABLE
 from omnigraph.spark.connect import ConnectSession
 from omnigraph.spark.session import REMOTE, spark_session, stop_session
 from tests.connect.server import ConnectServer, running_connect_server

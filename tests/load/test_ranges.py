@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.commit.limits import HELD_BYTES_VARIABLE
+from omnigraph.commit.context import HELD_BYTES_VARIABLE
 from omnigraph.errors import LoadRejected
 from omnigraph.load.csv_ranges import record_ranges
 from omnigraph.spark.runner import Inline

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.commit.limits import HELD_BYTES_VARIABLE
+from omnigraph.commit.context import HELD_BYTES_VARIABLE
 from omnigraph.load import stored_keys
 from omnigraph.load.exchange import Exchange, InFiles, InObjects, Writer
 from omnigraph.load.stored import Stored

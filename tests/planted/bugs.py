@@ -86,7 +86,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "of three merge bases the last one counts",
-        "merge/bases.py",
+        "merge/difference.py",
         "        counts[(counts == 0) & alike(best, before, values) & ~alike(there, before, values)] = number\n",
         "        counts[alike(best, before, values) & ~alike(there, before, values)] = number\n",
         "tests/merge/test_history.py::test_of_three_bases_the_latest_that_touched_an_entity_counts",

@@ -22,7 +22,6 @@ _ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 _FUTURE = frozenset({"apply", "env_file", "pipelines", "embeddings", "ui", "aliases", "bindings"})
 _PROFILE = ("kind", "base_url", "model", "api_key")
-BlobScope = Literal["server_safe", "embedded_only"]
 
 
 @dataclass(frozen=True)

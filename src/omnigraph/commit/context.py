@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from omnigraph.commit.branch_refs import read_ref
 from omnigraph.commit.groups import Queues
-from omnigraph.commit.limits import Limits
 from omnigraph.commit.manifest import Manifest, branch_not_found
 from omnigraph.commit.model import MAIN, ManifestState, TableEntry
 from omnigraph.commit.place import Place
+from omnigraph.errors import BadRequest
 from omnigraph.storage.locks import BranchLocks
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
+
+HELD_BYTES_VARIABLE = "OMNIGRAPH_HELD_LOAD_BYTES"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Counts and sizes that a write keeps to. Tests open graphs with other values; nothing patches them."""
+
+    #: How often an attempt whose base moved before its first effect is started over; 0 turns it off.
+    restarts: int = 5
+    #: How many rows a write may put or remove to be published together with others.
+    group_rows: int = 200
+    #: Up to this size in bytes the rows of a load are kept in memory until its checks have passed; 0: never.
+    held_bytes: int = 4 << 20
+
+
+def limits_from_environment() -> Limits:
+    """The limits of a graph that is opened now; `BadRequest` when a variable is no number."""
+    text = os.environ.get(HELD_BYTES_VARIABLE, "").strip()
+    if not text:
+        return Limits()
+    if not text.isdecimal():
+        raise BadRequest(f"{HELD_BYTES_VARIABLE} is a number, not '{text}'")
+    return Limits(held_bytes=int(text))
+
 
 #: What each branch shared with its parent at the fork, by branch name and incarnation. A fork point never changes.
 _Inherited = dict[tuple[str, str], frozenset[Location]]

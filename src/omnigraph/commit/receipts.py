@@ -14,13 +14,14 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.exactly_once import Once
+from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, Conflict, ManifestContention, OmnigraphError, StorageError
 from omnigraph.ids import new_ulid, now_micros
 from omnigraph.storage.locks import lock_path
@@ -36,6 +37,7 @@ failpoints.declare("receipt.begun", "receipt.before_kept", "receipt.kept")
 _log = logging.getLogger(__name__)
 
 Told = Mapping[str, Any]
+Report = TypeVar("Report")
 
 
 def _path(asked: Once) -> str:
@@ -220,3 +222,28 @@ def _decoded(path: str, data: bytes) -> dict[str, Any]:
         kind="permanent",
         path=path,
     )
+
+
+def reported_once(
+    context: CommitContext,
+    asked: Once | None,
+    kind: type[Report],
+    work: Callable[[str | None], Report],
+    branch: str = MAIN,
+) -> Report:
+    """The report of maintenance: that of an earlier call with the same key, else that of `work`, a dataclass of this kind.
+
+    `work` is called with the id of the commit that it may make on `branch`, or with None where it chooses one.
+    """
+    if asked is None:
+        return work(None)
+    import msgspec
+
+    def run(commit_id: str) -> Told:
+        told: Told = msgspec.to_builtins(work(commit_id))
+        return told
+
+    def was_made(commit_id: str) -> bool:
+        return context.manifest.find_commit(branch, commit_id) is not None
+
+    return msgspec.convert(answered_once(context, asked, lambda: worked_once(context, asked, run, was_made)), kind)

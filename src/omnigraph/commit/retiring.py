@@ -13,7 +13,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.commit.retired import Publish, RetiredLine, line_path
 from omnigraph.errors import BranchNotFound, HistoricalVersionReclaimed, OmnigraphError
-from omnigraph.storage.tables.commit import delete_lance_branch, drop_fork
+from omnigraph.storage.tables.forks import delete_lance_branch, drop_fork
 from omnigraph.storage.tables.location import Location
 
 #: With more branches than this nobody looks at each of them; what no branch reaches goes with the next cleanup.

@@ -13,23 +13,26 @@ notices; a hard drop takes older versions away, so it is refused while another b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omnigraph import failpoints
 from omnigraph.commit.branch_refs import SCHEMA_APPLY_LOCK
+from omnigraph.commit.branches import branch_names
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.exactly_once import Once, commit_made
+from omnigraph.commit.history import state_of
 from omnigraph.commit.model import Commit, Lineage, ManifestState, TableEntry
 from omnigraph.commit.protocol import Step, TableEffect, Write
 from omnigraph.commit.rows import Receipt
 from omnigraph.commit.schema_files import COMPILED, SchemaFiles, archive, archived_source_path, target_hash
+from omnigraph.commit.tags import tagged_commits
 from omnigraph.commit.updates import DropTable, RecordReceipt, SchemaIs, SetSchema, SetTable, Update
 from omnigraph.commit.write_loop import Prepared, Writing, carry_out
 from omnigraph.commit.writers import SCHEMA_APPLY
+from omnigraph.errors import BranchNotFound, CommitNotFound, Conflict, HistoricalVersionReclaimed
 from omnigraph.evolution.compare import entities, kept_names
-from omnigraph.evolution.elsewhere import refuse_named_elsewhere
 from omnigraph.evolution.existing import broken, must_be_judged, refuse_broken, shown_violations
 from omnigraph.evolution.image import changes_table, wanted_columns
 from omnigraph.evolution.look import Backfilled, Entity
@@ -268,3 +271,61 @@ def _purged(change: Change) -> tuple[str, ...]:
         for id_, entity in old.items()
         if id_ not in new or len(kept_names(entity, new[id_])) < len(entity.properties)
     )
+
+
+# --- other branches ---------------------------------------------------------------------------------------------------
+
+
+def refuse_named_elsewhere(context: CommitContext, branch: str, purged: Collection[str]) -> None:
+    """Raise when a tag or another branch names a table whose older versions would go, saying which names and tables."""
+    if not purged:
+        return
+    tags: list[str] = []
+    branches: list[str] = []
+    keys: set[str] = set()
+    for found, name, state in [*_tagged(context, tags), *_others(context, branch, branches)]:
+        named = {entry.key for path, entry in state.by_path.items() if path in purged}
+        if named:
+            found.append(name)
+            keys |= named
+    if tags:
+        raise Conflict(
+            f"older snapshots of {', '.join(sorted(keys))} would be gone, and {_listed('tag', tags)} could not be read any more; "
+            "delete it first (`omnigraph tag delete`), or drop without allow_data_loss"
+        )
+    if branches:
+        raise Conflict(
+            f"the data of {', '.join(sorted(keys))} would be gone, and {_listed('branch', branches)} still {_has(branches)} it; "
+            "merge or delete first, or drop without allow_data_loss"
+        )
+
+
+_Named = tuple[list[str], str, ManifestState]
+
+
+def _tagged(context: CommitContext, found: list[str]) -> Iterator[_Named]:
+    for name, commit_id in tagged_commits(context).items():
+        try:
+            yield found, name, state_of(context.manifest, context.manifest.commit_near(commit_id))
+        except (BranchNotFound, CommitNotFound, HistoricalVersionReclaimed):
+            # What it names can not be read any more, so there is nothing to keep.
+            continue
+
+
+def _others(context: CommitContext, branch: str, found: list[str]) -> Iterator[_Named]:
+    for name in branch_names(context):
+        if name == branch:
+            continue
+        try:
+            yield found, name, context.manifest.load(name)
+        except BranchNotFound:
+            continue
+
+
+def _has(names: list[str]) -> str:
+    return "has" if len(names) == 1 else "have"
+
+
+def _listed(word: str, names: list[str]) -> str:
+    many = "es" if word == "branch" else "s"
+    return f"{word}{'' if len(names) == 1 else many} {', '.join(repr(name) for name in names)}"

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.errors import SchemaChangeRefused
-from omnigraph.evolution.compare import compare
-from omnigraph.evolution.hints import RenameHint, hint_of, rename_hints
-from omnigraph.evolution.look import Look
+from omnigraph.evolution.compare import compare, entities, kept_names, kind_of
+from omnigraph.evolution.look import Entity, Look
 from omnigraph.evolution.steps import Step, UnsupportedChange
+from omnigraph.language.schema.catalog import EdgeType, Property
 from omnigraph.language.schema.ir import SchemaIR
+from omnigraph.language.schema.printer import print_property
+from omnigraph.language.source import nearest_name
+from omnigraph.language.types import widens
 from omnigraph.shown import Shown
 
 
@@ -78,3 +81,91 @@ def plan_change(before: SchemaIR, after: SchemaIR, look: Look, *, allow_data_los
     """Compare two accepted schemas; `look` tells what the rows of the types are like."""
     steps = tuple(compare(before, after, look, "hard" if allow_data_loss else "soft"))
     return Plan(steps, tuple(rename_hints(before, after)))
+
+
+# --- hints of renames -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RenameHint:
+    """Something that is dropped and added again under another name, as it seems. `line`: what to write to keep its data."""
+
+    #: `rename_type` or `rename_property`.
+    kind: str
+    type_kind: str
+    #: The type of a property; of a type itself its new name.
+    type_name: str
+    old: str
+    new: str
+    line: str
+
+    def to_dict(self) -> dict[str, Any]:
+        place = {"kind": self.kind, "type_kind": self.type_kind, "type_name": self.type_name}
+        return place | {"from": self.old, "to": self.new, "line": self.line, "text": str(self)}
+
+    def __str__(self) -> str:
+        what = (
+            f"'{self.type_name}.{self.old}'"
+            if self.kind == "rename_property"
+            else f"{self.type_kind} type '{self.old}'"
+        )
+        return f"{what} is dropped and '{self.new}' is added; if that is a rename, write: {self.line}"
+
+
+def hint_of(told: Mapping[str, Any]) -> RenameHint:
+    """A hint from what `to_dict` made of it."""
+    return RenameHint(*(told[name] for name in ("kind", "type_kind", "type_name", "from", "to", "line")))
+
+
+def rename_hints(before: SchemaIR, after: SchemaIR) -> Iterator[RenameHint]:
+    """The drops and additions of a change that look like renames."""
+    old, new = entities(before.catalog), entities(after.catalog)
+    gone = {entity.name: entity for id_, entity in old.items() if id_ not in new}
+    for id_, entity in new.items():
+        if id_ in old:
+            yield from _of_properties(old[id_], entity)
+        elif (was := _like(entity, gone)) is not None:
+            del gone[was.name]
+            head = f"{kind_of(entity)} {entity.name}"
+            if isinstance(entity, EdgeType):
+                head += f": {entity.from_type} -> {entity.to_type}"
+            line = f'{head} @rename_from("{was.name}")'
+            yield RenameHint("rename_type", kind_of(entity), entity.name, was.name, entity.name, line)
+
+
+def _of_properties(was: Entity, entity: Entity) -> Iterator[RenameHint]:
+    kept = kept_names(was, entity)
+    gone = {name: declared for name, declared in was.properties.items() if name not in kept}
+    known = {declared.id for declared in was.properties.values()}
+    come = {name: declared for name, declared in entity.properties.items() if declared.id not in known}
+    for name, declared in come.items():
+        alike = [old for old, dropped in gone.items() if _same_kind(dropped, declared)]
+        rivals = [other for other, added in come.items() if any(_same_kind(gone[old], added) for old in alike)]
+        close = nearest_name(name, alike)
+        # Of several that it could be, only one with a similar name.
+        found = close or (alike[0] if len(alike) == len(rivals) == 1 else None)
+        if found is not None:
+            del gone[found]
+            line = f'{print_property(declared)} @rename_from("{found}")'
+            yield RenameHint("rename_property", kind_of(entity), entity.name, found, name, line)
+
+
+def _same_kind(dropped: Property, added: Property) -> bool:
+    """Whether the values of one property could be those of another."""
+    old, new = dropped.type, added.type
+    same = (old.scalar, old.is_list, old.dimension, old.enum) == (new.scalar, new.is_list, new.dimension, new.enum)
+    return same or widens(old, new)
+
+
+def _like(entity: Entity, gone: Mapping[str, Entity]) -> Entity | None:
+    """A dropped type of the same kind with most of the properties of a new one, or with a name like its own."""
+    names = set(entity.properties)
+    alike = [
+        was
+        for was in gone.values()
+        if kind_of(was) == kind_of(entity) and 2 * len(names & set(was.properties)) > len(names | set(was.properties))
+    ]
+    close = nearest_name(entity.name, [was.name for was in gone.values() if kind_of(was) == kind_of(entity)])
+    if close is not None and (gone[close] in alike or not names):
+        return gone[close]
+    return alike[0] if len(alike) == 1 else None

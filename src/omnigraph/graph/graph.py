@@ -5,7 +5,6 @@ from __future__ import annotations
 from omnigraph.graph.algorithms import WithAlgorithms
 from omnigraph.graph.backups import Backups
 from omnigraph.graph.branching import Branching
-from omnigraph.graph.configuring import Configuring
 from omnigraph.graph.evolution import Evolution
 from omnigraph.graph.exploring import Exploring
 from omnigraph.graph.exporting import Exporting
@@ -24,7 +23,6 @@ class Graph(
     Branching,
     WithAlgorithms,
     Merging,
-    Configuring,
     History,
     Upkeep,
     Backups,

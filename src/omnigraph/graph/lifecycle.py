@@ -15,9 +15,8 @@ import orjson
 from omnigraph import failpoints
 from omnigraph.commit import rows, schema_files
 from omnigraph.commit.branch_refs import MANIFEST_PATH
-from omnigraph.commit.context import DURABILITY_MODES, PROCESS, CommitContext
+from omnigraph.commit.context import DURABILITY_MODES, PROCESS, CommitContext, limits_from_environment
 from omnigraph.commit.format import CURRENT
-from omnigraph.commit.limits import limits_from_environment
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.migrations import migrated
 from omnigraph.commit.model import MAIN, Lineage, TableEntry

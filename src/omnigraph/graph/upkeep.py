@@ -1,4 +1,4 @@
-"""The verbs of maintenance: indexes, compaction, repair, cleanup, statistics, recoveries."""
+"""The verbs of maintenance: indexes, compaction, repair, cleanup, statistics, recoveries, and the settings of a graph."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Upkeep(Handle):
         the call returns the first report and does nothing.
         """
         # The writers are loaded when something is written: a reader starts faster without them.
+        from omnigraph.commit.receipts import reported_once
         from omnigraph.maintenance.indexes import IndexReport, ensure_indices, preview
-        from omnigraph.maintenance.once import reported_once
         from omnigraph.maintenance.workplace import Workplace
 
         workplace = Workplace(self._context.root, engine, self._spark, progress)
@@ -89,7 +89,7 @@ class Upkeep(Handle):
         `progress`: called with the stage, how many rows of it are done, and how many there are. `dry_run`: only say what
         would be done. `message`: kept with the commit. `idempotency_key`: as in `ensure_indices`.
         """
-        from omnigraph.maintenance.once import reported_once
+        from omnigraph.commit.receipts import reported_once
         from omnigraph.maintenance.optimize import OptimizeReport, optimize, preview
         from omnigraph.maintenance.workplace import Workplace
 
@@ -125,9 +125,9 @@ class Upkeep(Handle):
         timedelta). What a branch, a tag, the change feed or a running job needs always stays. It makes no commit, so
         nothing keeps `actor`. `idempotency_key`: as in `ensure_indices`.
         """
+        from omnigraph.commit.receipts import reported_once
         from omnigraph.maintenance.cleanup import CleanupReport, cleanup
         from omnigraph.maintenance.durations import parse_duration
-        from omnigraph.maintenance.once import reported_once
         from omnigraph.maintenance.retention import Policy
 
         self._allow_write(actor, Need(ADMIN))
@@ -193,6 +193,30 @@ class Upkeep(Handle):
         from omnigraph.maintenance.stats import graph_stats
 
         return graph_stats(self._context, self.contract(branch).catalog, self._named(branch))
+
+    # --- settings -----------------------------------------------------------------------------------------------------
+
+    def config(self) -> dict[str, str]:
+        """The value of every setting by its name, such as `{"merge.level": "entity"}`."""
+        from omnigraph.commit.config import read_config
+
+        return read_config(self._context.store)
+
+    def set_config(
+        self, name: str, value: str | None, *, actor: str | None = None, idempotency_key: str | None = None
+    ) -> dict[str, str]:
+        """Set a setting for everybody who works on this graph, or with None give it its default back; returns all settings.
+
+        `merge.level`: "entity", or "property" so that changes of different properties of one entity are combined by every
+        merge, rebase, revert and cherry-pick that is not given `property_level`. It makes no commit; `actor` is kept beside it.
+        `idempotency_key`: a repeat of the call returns the first answer and sets nothing.
+        """
+        from omnigraph.commit.config import check_setting, set_config
+
+        check_setting(name, value)
+        self._allow_write(actor, Need(ADMIN))
+        asked = once(idempotency_key, "set_config", name=name, value=value)
+        return set_config(self._context, name, value, actor or self.actor, asked)
 
     # --- recovery ---------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from omnigraph.spark.failures import spark_errors
 from omnigraph.spark.jobs import awaited
 from omnigraph.spark.options import SparkOptions
 from omnigraph.spark.over_connect import tagged_job
+from omnigraph.spark.pyspark_private import arrow_batches
 from omnigraph.spark.runner import Caller, runner_on
 from omnigraph.spark.session import AnySession, spark_session
 from omnigraph.spark.visibility import require_seen
@@ -84,17 +85,9 @@ def _written(session: AnySession, frame: Any, folder: Output, job_of_graph: tupl
         with spark_errors(session, what, tag):
             caller.lend(tag, shown)
             writer = PartWriter(folder, _schema(frame), job_of_graph)
-            return list(_arrow_batches(frame).mapPartitionsWithIndex(writer).collect())
+            return list(arrow_batches(frame).mapPartitionsWithIndex(writer).collect())
 
     return awaited(tag, job, lambda: context.cancelJobsWithTag(tag))
-
-
-def _arrow_batches(frame: Any) -> Any:
-    """The rows of a data frame as Arrow messages, made by the JVM; `mapInArrow` would do the same, and asks for pandas."""
-    from pyspark import RDD
-    from pyspark.serializers import NoOpSerializer
-
-    return RDD(frame._jdf.toArrowBatchRdd().toJavaRDD(), frame.sparkSession.sparkContext, NoOpSerializer())
 
 
 def _schema(frame: Any) -> pa.Schema:

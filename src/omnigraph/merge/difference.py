@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,12 +15,11 @@ from omnigraph.changes.delta import Delta, DeltaBatch, Side, table_delta, within
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import TableEntry
 from omnigraph.language.schema.catalog import EdgeType, NodeType
-from omnigraph.merge.bases import changed, merged_bases
 from omnigraph.merge.classify import Op, Strategy
 from omnigraph.merge.combine import align
 from omnigraph.merge.kept import KeptEnd
 from omnigraph.merge.states import same_table
-from omnigraph.merge.view import View, view_of
+from omnigraph.merge.view import Image, Places, View, alike, view_of
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.table import Blobs, Table
 from omnigraph.storage.tables.unshared import ROW_ID, all_rows
@@ -244,3 +244,39 @@ def kept_columns(base: View, ours: View, theirs: View) -> frozenset[str]:
 
 def _delta(context: CommitContext, base: TableEntry | None, theirs: TableEntry | None) -> Delta:
     return table_delta(context, *(None if entry is None else Side(entry) for entry in (base, theirs)))
+
+
+# --- several bases ----------------------------------------------------------------------------------------------------
+# After criss-cross merges two sides have several bases. Of one entity, a base that has not touched it since their root gives
+# way to one that has. Where both have, each in its own way, an earlier merge has decided; then the best base counts.
+
+
+def merged_bases(
+    base: View, crossed: Sequence[tuple[View, View]], ids: pa.Array, columns: Sequence[str]
+) -> Iterator[Image]:
+    """Some entities as the bases have them together, each in the image of the base that counts for it."""
+    values = [name for name in columns if name != "id"]
+    best = base.image(ids, columns)
+    images = [best]
+    counts = np.zeros(len(ids), np.int64)
+    for number, (other, root) in enumerate(crossed, 1):
+        there, before = other.image(ids, columns), root.image(ids, columns)
+        images.append(there)
+        # Of several others, the first that has touched the entity counts.
+        counts[(counts == 0) & alike(best, before, values) & ~alike(there, before, values)] = number
+    for number, image in enumerate(images):
+        places = np.flatnonzero(counts == number)
+        if len(places):
+            yield image.take(places)
+
+
+def changed(base: Image, theirs: Image, columns: Sequence[str]) -> Iterator[tuple[Op, Places]]:
+    """Which entities theirs inserted, updated and deleted since the base, by their places."""
+    values = [name for name in columns if name != "id"]
+    differ = ~alike(base, theirs, values)
+    cases: tuple[tuple[Op, Places], ...] = (
+        ("insert", np.flatnonzero(~base.present & theirs.present)),
+        ("update", np.flatnonzero(base.present & theirs.present & differ)),
+        ("delete", np.flatnonzero(base.present & ~theirs.present)),
+    )
+    yield from ((op, places) for op, places in cases if len(places))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal
@@ -19,7 +19,6 @@ from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.language.schema.sameness import types_of
 from omnigraph.merge.decided import carry_out
 from omnigraph.merge.difference import Difference, TableSpec, Version, open_difference
-from omnigraph.merge.images import with_images
 from omnigraph.merge.kept import EdgeVersions, kept_ends, restored_edges, restores
 from omnigraph.merge.options import Options
 from omnigraph.merge.part import Part, together
@@ -32,6 +31,7 @@ from omnigraph.merge.states import Sides, same_table
 from omnigraph.merge.target import Target
 from omnigraph.merge.view import View, view_of
 from omnigraph.validation.sets import TableChange
+from omnigraph.values.render import plain, stored_kind
 
 
 @dataclass(frozen=True)
@@ -305,3 +305,34 @@ def _plan_table(context: CommitContext, spec: TableSpec, resolutions: Resolution
         return TablePlan(difference, judged, None, judged, pieces)
     decided = carry_out(difference, decisions)
     return TablePlan(difference, judged, decided.rows, together([judged, decided.part]), pieces)
+
+
+# --- images of conflicts ----------------------------------------------------------------------------------------------
+
+
+def with_images(conflicts: Sequence[Conflict], views: Mapping[str, Mapping[Version, View]]) -> list[Conflict]:
+    """Conflicts with the entity as each version of its table has it, in values of JSON; blobs are left out."""
+    wanted: dict[str, list[str]] = {}
+    for conflict in conflicts:
+        if conflict.entity_id is not None and conflict.type_key in views:
+            wanted.setdefault(conflict.type_key, []).append(conflict.entity_id)
+    images = {key: _images(views[key], pa.array(ids, pa.string())) for key, ids in wanted.items()}
+    return [
+        replace(conflict, **images.get(conflict.type_key, {}).get(conflict.entity_id or "", {}))
+        for conflict in conflicts
+    ]
+
+
+def _images(views: Mapping[Version, View], ids: pa.Array) -> dict[str, dict[str, Any]]:
+    columns = [
+        name
+        for name, column in views["ours"].columns.items()
+        if not isinstance(column.field.type, pa.BaseExtensionType)
+    ]
+    found: dict[str, dict[str, Any]] = {}
+    for version, view in views.items():
+        rows = view.rows(ids, columns)
+        values = {name: plain(rows[name], stored_kind(rows.schema.field(name).type)) for name in columns}
+        for place, entity_id in enumerate(values["id"]):
+            found.setdefault(entity_id, {})[version] = {name: column[place] for name, column in values.items()}
+    return found

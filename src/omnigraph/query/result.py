@@ -167,11 +167,6 @@ def _record(record: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[
         yield " | ".join(padded).rstrip()
 
 
-def shown_cell(text: str, style: TableStyle) -> str:
-    """A cell on one line, cut when it is longer than a column may be."""
-    return _layout(text, TableStyle(style.max_column_width))[0]
-
-
 def _layout(text: str, style: TableStyle) -> list[str]:
     """The lines of a cell. Control characters are shown by their escapes: a value must not steer the terminal."""
     shown = _CONTROL.sub(lambda match: repr(match.group())[1:-1], text)

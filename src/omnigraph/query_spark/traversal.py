@@ -13,8 +13,8 @@ from omnigraph.query.rows import Rows, column_name, variable_type
 from omnigraph.query.run import Run
 from omnigraph.query.traverse.targets import is_any
 from omnigraph.query_spark.frame import Context, Frame, checkpointed, of
-from omnigraph.query_spark.shares import shares_of, tasks
 from omnigraph.query_spark.steps import FROM, FROM_TYPE, TO, TO_TYPE, ScanEdges, edge_columns
+from omnigraph.query_spark.transport import shares_of, tasks
 from omnigraph.values.columns import arrow_type
 
 _SOURCE, _NODE, _TYPE = "#source", "#node", "#type"

@@ -42,7 +42,6 @@ from omnigraph.query.scan.read import read, share_of_nodes
 from omnigraph.query_spark.frame import Context, Frame, of
 from omnigraph.query_spark.grouping import grouped, limited, sorted_frame
 from omnigraph.query_spark.nested import COMBINATION, attach, optional_join, semi_join
-from omnigraph.query_spark.shares import shares_of, tasks
 from omnigraph.query_spark.steps import (
     Alike,
     Filtered,
@@ -55,6 +54,7 @@ from omnigraph.query_spark.steps import (
     Together,
     relative_ranks,
 )
+from omnigraph.query_spark.transport import shares_of, tasks
 from omnigraph.query_spark.traversal import Traversal
 from omnigraph.values.columns import arrow_type
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from omnigraph.errors import BadRequest, SparkFailed
 from omnigraph.spark.failures import reason_of
+from omnigraph.spark.pyspark_private import default_connect_session, forget_connect_sessions, set_retries
 from omnigraph.spark.settings import SQL_SETTINGS
 
 if TYPE_CHECKING:
@@ -98,21 +98,13 @@ def is_connect(session: object) -> bool:
 
 def active_connect() -> ConnectSession | None:
     """The session of Spark Connect that PySpark takes for the current one of this thread or process; None when there is none."""
-    if "pyspark.sql.connect.session" not in sys.modules:
-        return None
-    from pyspark.sql.connect.session import SparkSession
-
-    found: Any = SparkSession.getActiveSession() or SparkSession._get_default_session()
+    found = default_connect_session()
     return None if found is None else ConnectSession(found)
 
 
 def abandon_connect() -> None:
     """Forget the sessions of the process that this one was forked from; their connections are not to be used here."""
-    if "pyspark.sql.connect.session" in sys.modules:
-        from pyspark.sql.connect.session import SparkSession
-
-        SparkSession._default_session = None
-        SparkSession._active_session.session = None
+    if forget_connect_sessions():
         os.environ.pop(_MODE, None)
 
 
@@ -124,7 +116,6 @@ def connect_to(url: str, conf: Mapping[str, str]) -> ConnectSession:
     require_client()
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
-    from pyspark.sql.connect.client.retries import DefaultPolicy
 
     warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
     where = shown_address(url)
@@ -132,9 +123,9 @@ def connect_to(url: str, conf: Mapping[str, str]) -> ConnectSession:
     made: Any = None
     try:
         made = SparkSession.builder.remote(url).create()
-        made.client.set_retry_policies([DefaultPolicy(**_FIRST_RETRIES)])
+        set_retries(made, _FIRST_RETRIES)
         refuse_other_version(made, where)
-        made.client.set_retry_policies([DefaultPolicy(**_RETRIES)])
+        set_retries(made, _RETRIES)
         for name, value in (SQL_SETTINGS | dict(conf)).items():
             _set(made, name, value)
     except BaseException as error:

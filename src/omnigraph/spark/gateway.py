@@ -10,7 +10,6 @@ import os
 import shlex
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,6 +20,7 @@ from typing import Any
 from omnigraph.errors import SparkFailed
 from omnigraph.spark.failures import start_failure
 from omnigraph.spark.java import Java, java_home
+from omnigraph.spark.pyspark_private import connected_gateway
 from omnigraph.spark.settings import is_local, is_local_cluster
 from omnigraph.storage.scratch import ScratchFolder, make_scratch
 
@@ -117,7 +117,7 @@ def start_gateway(java: Java, settings: Mapping[str, str], scratch: ScratchFolde
         port, secret = _port_and_secret(process, port_file)
         if port is None:
             raise start_failure(log.read_text(errors="replace"), settings)
-        return Gateway(process, scratch, _connect(port, secret))
+        return Gateway(process, scratch, connected_gateway(port, secret))
     except BaseException:
         process.kill()
         process.wait()
@@ -212,20 +212,3 @@ def _port_and_secret(process: subprocess.Popen[bytes], port_file: Path) -> tuple
     data = port_file.read_bytes()
     length = int.from_bytes(data[4:8], "big")
     return int.from_bytes(data[:4], "big"), data[8 : 8 + length].decode()
-
-
-_CONNECTING = threading.Lock()
-
-
-def _connect(port: int, secret: str) -> Any:
-    from pyspark.java_gateway import launch_gateway
-
-    # PySpark connects to a running JVM when the environment says where it listens.
-    named = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
-    with _CONNECTING:
-        os.environ.update(named)
-        try:
-            return launch_gateway()  # type: ignore[no-untyped-call]
-        finally:
-            for name in named:
-                os.environ.pop(name, None)

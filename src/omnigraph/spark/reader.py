@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 
 from omnigraph.spark.pushdown import is_exact, pushed_filter
+from omnigraph.spark.pyspark_private import PushFilters
 from omnigraph.spark.source import NAME, SourceTable, partitions, read_fragments, unpacked
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class TableReader(DataSourceReader):
         self._table = table
         self._names = names
         self._filters: list[Filter] = []
-        setattr(self, "pushFilters", _Pushing(self))  # noqa: B010 — mypy takes it for a method
+        setattr(self, "pushFilters", PushFilters(self.push))  # noqa: B010 — mypy takes it for a method
 
     def push(self, filters: list[Filter]) -> Iterable[Filter]:
         """Take filters for the scan; returns those that Spark has to ask again."""
@@ -46,19 +47,3 @@ class TableReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         fragments: Any = partition.value
         return read_fragments(self._table, self._names, fragments, pushed_filter(self._filters, self._table.columns))
-
-
-class _Pushing:
-    """`pushFilters` of a reader.
-
-    Spark refuses a reader with this method where `spark.sql.python.filterPushdown.enabled` is off, which it is by default.
-    The method that it finds here is that of its own base class; where the setting is on, it calls this all the same.
-    """
-
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __init__(self, reader: TableReader) -> None:
-        self._reader = reader
-
-    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
-        return self._reader.push(filters)

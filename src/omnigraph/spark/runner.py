@@ -18,6 +18,7 @@ from omnigraph.spark.failures import spark_errors
 from omnigraph.spark.jobs import Dealt, Display, Outcome, Screen, SparkRunner, Task, awaited, hand_over, tell
 from omnigraph.spark.options import SparkOptions, refuse_unknown_engine
 from omnigraph.spark.over_connect import OverConnect
+from omnigraph.spark.pyspark_private import local_properties, set_local_properties
 from omnigraph.spark.session import Session, is_running, spark_session
 from omnigraph.spark.settings import is_local
 
@@ -130,11 +131,11 @@ class Caller:
     @classmethod
     def here(cls, context: SparkContext) -> Caller:
         """The caller on this thread."""
-        return cls(context, context._jsc.sc().getLocalProperties().clone())
+        return cls(context, local_properties(context))
 
     def lend(self, tag: str, description: str) -> None:
         """Give all of it to the jobs of this thread, and a tag of their own, by which they are found and cancelled."""
-        self.context._jsc.sc().setLocalProperties(self.properties)
+        set_local_properties(self.context, self.properties)
         self.context.addJobTag(tag)
         self.context.setJobDescription(description)
 

@@ -28,6 +28,7 @@ from omnigraph.spark.failures import spark_errors, start_failure
 from omnigraph.spark.gateway import Gateway, private_folder, start_gateway
 from omnigraph.spark.java import find_java
 from omnigraph.spark.options import SparkOptions
+from omnigraph.spark.pyspark_private import detach, is_stopped
 from omnigraph.spark.settings import LOCAL, checked_settings, default_settings
 from omnigraph.spark.shipping import ship_package
 from omnigraph.storage.scratch import ScratchFolder
@@ -63,7 +64,7 @@ class Session:
 
     def is_alive(self) -> bool:
         """Whether a job can be sent: a context that was stopped or whose JVM died never comes back."""
-        return (self.gateway is None or self.gateway.is_alive()) and _context_is_alive(self.context)
+        return (self.gateway is None or self.gateway.is_alive()) and not is_stopped(self.context)
 
     def failed_on(self, tag: str) -> str | None:
         """The host on which a task of the jobs with a tag failed last; None when it is this machine."""
@@ -174,7 +175,7 @@ def _running() -> AnySession | None:
     connected = active_connect()
     if connected is not None:
         return connected
-    return Session(active) if active is not None and _context_is_alive(active) else None
+    return Session(active) if active is not None and not is_stopped(active) else None
 
 
 def _connected(url: str, conf: dict[str, str]) -> ConnectSession:
@@ -222,7 +223,7 @@ def _forget() -> None:
     _own = None
     if owner != os.getpid():
         # A forked child: the JVM and the sockets to it belong to the parent, and are not to be closed here.
-        _detach()
+        detach()
         abandon_connect()
         return
     session.close()
@@ -238,35 +239,10 @@ def _close(gateway: Gateway | None, scratch: ScratchFolder) -> None:
 
 def _disconnect() -> None:
     """Close the connection to a JVM that PySpark still holds."""
-    connection = _detach()
+    connection = detach()
     if connection is not None:
         with suppress(Exception):  # py4j raises many kinds of errors for a peer that is gone, and none matters here
             connection.shutdown()
-
-
-def _detach() -> Any:
-    """PySpark keeps one context and one JVM in its classes, and would go on using a dead one; returns what it held."""
-    from pyspark import SparkContext
-
-    connection = SparkContext._gateway
-    SparkContext._active_spark_context = None
-    SparkContext._gateway = None
-    SparkContext._jvm = None
-    if "pyspark.sql.session" in sys.modules:
-        from pyspark.sql import SparkSession
-
-        SparkSession._instantiatedSession = None
-    return connection
-
-
-def _context_is_alive(context: Any) -> bool:
-    java_context = getattr(context, "_jsc", None)
-    if java_context is None:
-        return False
-    try:
-        return not java_context.sc().isStopped()
-    except Exception:  # whatever py4j says: a context that can not be asked can not be used
-        return False
 
 
 @contextmanager

@@ -18,8 +18,6 @@ import pyarrow.compute as pc
 from omnigraph.language.types import FLOATS, INTEGERS, PropType, Scalar
 from omnigraph.values.columns import arrow_type
 
-OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
-
 #: The operator that says the same with its operands exchanged.
 EXCHANGED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 

@@ -20,9 +20,9 @@ from omnigraph.storage.tables.staged import (
     stage_index_fold,
     stage_overwrite,
     stage_replace,
-    stage_upsert,
 )
 from omnigraph.storage.tables.table import Table
+from tests.storage.tables.upserts import stage_upsert
 
 HOME = Location("nodes/0000000000000001-00000000000000a1")
 SCHEMA = pa.schema(

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from lance.dataset import LanceScanner
 
-from omnigraph.errors import BadRequest, StorageError, ValidationError
+from omnigraph.errors import BadRequest, StorageError
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.commit import undo
 from omnigraph.storage.tables.handles import Tables
@@ -25,10 +25,10 @@ from omnigraph.storage.tables.staged import (
     stage_create,
     stage_overwrite,
     stage_replace,
-    stage_upsert,
 )
 from omnigraph.storage.tables.table import Blobs, Table
 from tests.storage.tables.people import addresses_of, commit, head
+from tests.storage.tables.upserts import stage_upsert
 
 FILES = Location("nodes/files")
 SCHEMA = pa.schema(
@@ -129,12 +129,6 @@ def test_an_upsert_replaces_and_inserts(tables: Tables, outside: str) -> None:
     assert bodies(after) == {**SEEDED, "bytes": b"changed", "new": b"0123456789"}
     undo(tables, FILES, pin=table.version)
     assert bodies(head(tables, FILES)) == SEEDED
-
-
-def test_an_id_given_twice_is_refused(tables: Tables, outside: str) -> None:
-    twice = pa.concat_tables([files({"new": b"1"}), files({"new": b"2"})])
-    with pytest.raises(ValidationError, match="'new' occurs twice"):
-        stage_upsert(seed(tables, outside), twice)
 
 
 def test_values_of_some_columns_and_rows(tables: Tables, outside: str) -> None:

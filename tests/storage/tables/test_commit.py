@@ -16,7 +16,7 @@ from omnigraph.storage.root import Root
 from omnigraph.storage.tables.commit import commit_staged
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import CommitUnknown
-from omnigraph.storage.tables.staged import Staged, stage_append, stage_create, stage_upsert
+from omnigraph.storage.tables.staged import Staged, stage_append, stage_create
 from omnigraph.storage.tables.table import Table
 from tests.storage.tables.people import (
     DERIVED,
@@ -33,6 +33,7 @@ from tests.storage.tables.people import (
     rows_with_ids,
     seed,
 )
+from tests.storage.tables.upserts import stage_upsert
 
 FOREIGN = ("p90", "foreign")
 KINDS: dict[str, Callable[[Table], Staged | None]] = {**{kind: stage for kind, (stage, _) in WRITES.items()}, **DERIVED}

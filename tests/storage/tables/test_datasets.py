@@ -23,10 +23,11 @@ from omnigraph.storage.tables.commit import (
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import CommitUnknown, StaleCommit
 from omnigraph.storage.tables.location import Location
-from omnigraph.storage.tables.staged import stage_append, stage_overwrite, stage_replace, stage_upsert
+from omnigraph.storage.tables.staged import stage_append, stage_overwrite, stage_replace
 from omnigraph.storage.tables.table import Table
 from tests.storage.tables.people import SCHEMA, addresses_of, people, rows
 from tests.storage.tables.test_commit import lose_the_answer, once
+from tests.storage.tables.upserts import stage_upsert
 
 MANIFEST = Location("__manifest")
 

@@ -9,11 +9,12 @@ import pytest
 from omnigraph.storage.tables.commit import commit_staged
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import CommitUnknown
-from omnigraph.storage.tables.staged import Staged, stage_append, stage_create, stage_overwrite, stage_upsert
+from omnigraph.storage.tables.staged import Staged, stage_append, stage_create, stage_overwrite
 from omnigraph.storage.tables.table import Table
 from tests.s3 import S3Server
 from tests.storage.tables.losing_s3 import losing_s3
 from tests.storage.tables.people import HOME, SCHEMA, commit, head, people, rows
+from tests.storage.tables.upserts import stage_upsert
 
 STAGES: dict[str, Callable[[Table], Staged]] = {
     "append": lambda table: stage_append(table, people([20])),

@@ -14,9 +14,10 @@ from omnigraph.errors import BadRequest
 from omnigraph.storage.tables import table as table_module
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
-from omnigraph.storage.tables.staged import stage_create, stage_index, stage_upsert
+from omnigraph.storage.tables.staged import stage_create, stage_index
 from omnigraph.storage.tables.table import Table
 from tests.storage.tables.people import SEEDED, commit, head, people, rows, seed
+from tests.storage.tables.upserts import stage_upsert
 
 FILTERS = {
     "none": (None, 10),

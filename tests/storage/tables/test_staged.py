@@ -11,7 +11,7 @@ import pytest
 from lance import LanceOperation
 from lance.fragment import write_fragments
 
-from omnigraph.errors import AlreadyExists, BadRequest, ValidationError
+from omnigraph.errors import AlreadyExists, BadRequest
 from omnigraph.storage.tables.commit import commit_staged
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.incoming import Data
@@ -29,7 +29,6 @@ from omnigraph.storage.tables.staged import (
     stage_overwrite,
     stage_replace,
     stage_rewrites,
-    stage_upsert,
 )
 from omnigraph.storage.tables.table import Table
 from tests.storage.tables.people import (
@@ -47,6 +46,7 @@ from tests.storage.tables.people import (
     rows_with_ids,
     seed,
 )
+from tests.storage.tables.upserts import stage_upsert
 
 
 @pytest.mark.parametrize("kind", WRITES)
@@ -124,7 +124,7 @@ def test_forms_of_data(tables: Tables, data: pa.Table) -> None:
     assert [id_ for id_, _ in rows(after) if id_ in ("p20", "p21")] == ["p20", "p21"]
 
 
-@pytest.mark.parametrize("stage", [stage_append, stage_overwrite, stage_upsert])
+@pytest.mark.parametrize("stage", [stage_append, stage_overwrite])
 def test_no_rows(tables: Tables, stage: Callable[[Table, Data], Staged]) -> None:
     table = seed(tables)
     staged = stage(table, [])
@@ -148,7 +148,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("stage", [stage_append, stage_upsert, stage_overwrite])
+@pytest.mark.parametrize("stage", [stage_append, stage_overwrite])
 @pytest.mark.parametrize("case", REFUSED)
 def test_rows_that_do_not_fit_are_refused(tables: Tables, stage: Callable[[Table, Data], Staged], case: str) -> None:
     table = seed(tables)
@@ -158,7 +158,7 @@ def test_rows_that_do_not_fit_are_refused(tables: Tables, stage: Callable[[Table
     assert tables.head_version(HOME) == table.version
 
 
-@pytest.mark.parametrize("stage", [stage_append, stage_upsert])
+@pytest.mark.parametrize("stage", [stage_append, stage_overwrite])
 def test_an_error_of_the_source_comes_out_as_it_was_raised(
     tables: Tables, stage: Callable[[Table, Data], Staged]
 ) -> None:
@@ -171,15 +171,6 @@ def test_an_error_of_the_source_comes_out_as_it_was_raised(
 
     with pytest.raises(Broken, match="the file ends here"):
         stage(seed(tables), source())
-
-
-@pytest.mark.parametrize("number", [2, 20], ids=["of a stored row", "of a new row"])
-def test_an_id_given_twice_is_refused(tables: Tables, number: int) -> None:
-    twice = pa.concat_tables([people([3, number], "a"), people([number], "b")])
-    with pytest.raises(ValidationError) as caught:
-        stage_upsert(seed(tables), twice)
-    assert caught.value.kind == "duplicate_id"
-    assert f"p{number}" in caught.value.message
 
 
 def test_a_created_table_has_stable_row_ids_and_the_fixed_format(backend: Tables) -> None:

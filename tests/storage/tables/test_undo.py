@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import ExpectedVersionMismatch
-from omnigraph.storage.tables.commit import fork, undo
+from omnigraph.storage.tables.commit import undo
+from omnigraph.storage.tables.forks import fork
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.inverse import Inversion, Restoration, Unchanged, inverse_of
 from omnigraph.storage.tables.lance_errors import Missing
@@ -21,7 +22,6 @@ from omnigraph.storage.tables.staged import (
     stage_delete,
     stage_index,
     stage_overwrite,
-    stage_upsert,
 )
 from omnigraph.storage.tables.table import Table
 from tests.storage.tables.people import (
@@ -40,6 +40,7 @@ from tests.storage.tables.people import (
     seed,
 )
 from tests.storage.tables.test_commit import FOREIGN, lose_the_answer, once
+from tests.storage.tables.upserts import stage_upsert
 
 
 def assert_is_the_pin(table: Table, pin: Table) -> None:

@@ -14,14 +14,8 @@ import pytest
 from omnigraph import failpoints
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.columns import Column, stage_columns
-from omnigraph.storage.tables.commit import (
-    append_rows,
-    commit_exact,
-    commit_staged,
-    compact_dataset,
-    create_dataset,
-    create_lance_branch,
-)
+from omnigraph.storage.tables.commit import append_rows, commit_exact, commit_staged, compact_dataset, create_dataset
+from omnigraph.storage.tables.forks import create_lance_branch
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged, stage_append, stage_create, stage_delete, stage_index
@@ -32,7 +26,6 @@ from omnigraph.storage.tables.written import (
     WrittenFile,
     files_of_staged,
     files_of_version,
-    is_whole,
     require_whole,
 )
 from tests.storage.tables.people import DERIVED, HOME, SCHEMA, SEEDED, WRITES, commit, head, people, rows, seed
@@ -72,7 +65,7 @@ def test_the_files_of_a_staged_write_are_known_with_their_sizes(tables: Tables, 
     files = list(files_of_staged(staged))
     made = on_disk(tables.root) - before
     assert made == {file.path for file in files} - before
-    assert [file for file in files if not is_whole(tables.root, file)] == []
+    require_whole(tables.root, files)
     assert all(file.size or file.marks for file in files)
 
     after = commit(tables, staged)
@@ -110,10 +103,11 @@ def test_many_marks_are_a_bitmap_that_is_read_back(tables: Tables) -> None:
     (file,) = files_of_staged(staged)
     assert file.path.endswith(".bin")
     assert file.marks == staged.stats.deleted > 50_000
-    assert is_whole(tables.root, file)
+    require_whole(tables.root, [file])
     for size in (tables.root.local_path(file.path).stat().st_size - 1, 20, 7, 0):
         cut(tables.root, file.path, to=size)
-        assert not is_whole(tables.root, file)
+        with pytest.raises(ShortFile):
+            require_whole(tables.root, [file])
 
 
 def newest(root: Root, location: Location = HOME) -> WrittenFile:

@@ -26,7 +26,7 @@ from omnigraph.language.json_values import (
 )
 from omnigraph.language.literals import INTEGER_RANGES, PlainValue, TypedValue, round_to_f32
 from omnigraph.language.query.ast import Param
-from omnigraph.language.query.check.query import NOW_PARAMETER
+from omnigraph.language.query.check import NOW_PARAMETER
 from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import INTEGERS, PropType, Scalar

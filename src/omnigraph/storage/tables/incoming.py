@@ -12,10 +12,9 @@ from itertools import chain
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from lance.blob import BlobType
 
-from omnigraph.errors import BadRequest, OmnigraphError, ValidationError
+from omnigraph.errors import BadRequest, OmnigraphError
 from omnigraph.storage.tables.blobs import to_blobs
 from omnigraph.storage.tables.lance_errors import translated
 
@@ -23,13 +22,11 @@ Data: TypeAlias = pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch]
 
 
 class Incoming:
-    """A stream of rows for one table. `rows` counts what has passed; the values of `key` are kept to be looked up."""
+    """A stream of rows for one table. `rows` counts what has passed."""
 
-    def __init__(self, data: Data, schema: pa.Schema, table: str, key: str | None = None) -> None:
+    def __init__(self, data: Data, schema: pa.Schema, table: str) -> None:
         self.rows = 0
         self._table = table
-        self._key = key
-        self._keys: list[pa.Array] = []
         self._failure: BaseException | None = None
         source_schema, batches = _open(data, schema)
         _require_same_columns(source_schema.names, schema, table)
@@ -48,28 +45,10 @@ class Incoming:
                 raise self._failure from None
             raise
 
-    def distinct_keys(self) -> pa.ChunkedArray:
-        """The key values that passed; each must have passed once."""
-        assert self._key is not None
-        keys = pa.chunked_array(self._keys, self._schema.field(self._key).type)
-        if pc.count_distinct(keys).as_py() != len(keys):
-            counted = pc.value_counts(keys)
-            twice = counted.filter(pc.greater(counted.field("counts"), 1)).field("values")[0].as_py()
-            raise ValidationError(
-                f"{self._key} {twice!r} occurs twice in one write to {self._table}; give each {self._key} once",
-                kind="duplicate_id",
-                type_key=self._table,
-                property=self._key,
-                entity_id=str(twice),
-            )
-        return keys
-
     def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             for batch in batches:
                 columns = [self._column(batch, field) for field in self._schema]
-                if self._key is not None:
-                    self._keys.append(batch.column(self._key))
                 self.rows += batch.num_rows
                 yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
         except BaseException as failure:

@@ -22,7 +22,6 @@ from lance.optimize import CompactionTask, RewriteResult
 
 from omnigraph.errors import BadRequest
 from omnigraph.storage.objects import ONE_BY_ONE
-from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.compaction import make_task, pinned_fragments, plan_groups, segment_covers, still_good
 from omnigraph.storage.tables.deletions import Marks, mark_deleted
 from omnigraph.storage.tables.handles import Tables
@@ -44,7 +43,6 @@ ROWS_PER_FRAGMENT = 1024 * 1024
 Kind = Literal[
     "create",
     "append",
-    "upsert",
     "replace",
     "delete",
     "overwrite",
@@ -133,23 +131,6 @@ def staged_marks(staged: Staged) -> list[str]:
     changed = operation.updated_fragments if isinstance(operation, LanceOperation.Update) else []
     marked = (fragment.deletion_file.path(fragment.id) for fragment in changed or [] if fragment.deletion_file)
     return [f"{staged.location.dataset_path}/{path}" for path in marked]
-
-
-def stage_upsert(table: Table, data: Data, on: str = "id") -> Staged:
-    """Rows that replace the row with the same `on` value or are new; a value given twice is refused."""
-    incoming = Incoming(data, table.schema, str(table.location), key=on)
-    if blob_columns(table.schema):
-        # Merge-insert refuses external blob references that lie outside the table, so the rows are replaced instead.
-        fragments = _write(table, incoming)
-        replaced = table.take_by(on, incoming.distinct_keys(), [on], with_row_address=True)
-        return stage_fragments(table, fragments, removed=replaced.column(ROW_ADDRESS))
-    merge = table.dataset.merge_insert(on).when_matched_update_all().when_not_matched_insert_all()
-    with incoming.writing("upsert into"):
-        transaction, counts = merge.execute_uncommitted(incoming.reader)
-    # Lance refuses two rows for one stored id, but inserts both rows of a new one.
-    incoming.distinct_keys()
-    stats = Stats(inserted=counts["num_inserted_rows"], updated=counts["num_updated_rows"])
-    return Staged("upsert", table.location, table.version, transaction, stats)
 
 
 def stage_replace(

@@ -280,15 +280,6 @@ def require_whole_version(line: str, version: int, transaction: str | None = Non
     return VersionBytes(found.content, found.last_section)
 
 
-def is_whole(root: Root, file: WrittenFile) -> bool:
-    """Whether one file of a local graph is there with the size, or the content, it must have."""
-    try:
-        _require(root, file)
-    except ShortFile:
-        return False
-    return True
-
-
 def _require(root: Root, file: WrittenFile) -> None:
     # Not `local_path`, which checks what people give: these names are Lance's, and each is asked for once.
     place = f"{root.uri}/{file.path}"

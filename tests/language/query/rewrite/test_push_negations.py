@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.language.query.rewrite.push_negations import push_negations
+from omnigraph.language.query.rewrite.push_filters import push_negations
 from tests.language.query.rewrite.fixture import Case, check_rule, read
 
 CASES = (

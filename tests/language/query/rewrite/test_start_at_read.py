@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.language.query.rewrite.start_at_read import start_at_read
+from omnigraph.language.query.rewrite.start_at import start_at_read
 from tests.language.query.rewrite.fixture import Case, check_rule, read
 
 CASES = (

@@ -1,6 +1,6 @@
 """Rewriting a plan into one that means the same and costs less.
 
-Each rule is one pure function in one file. They run once, in this order, because each prepares the next: filters are
+Each rule is one pure function. They run once, in this order, because each prepares the next: filters are
 brought to the patterns they speak about, patterns show keys, keys say where to start, and so on.
 """
 
@@ -14,12 +14,10 @@ from omnigraph.language.query.rewrite.count_paths import count_paths, count_rows
 from omnigraph.language.query.rewrite.fold_filters import fold_filters
 from omnigraph.language.query.rewrite.look_up_keys import look_up_keys
 from omnigraph.language.query.rewrite.prune_columns import prune_columns
-from omnigraph.language.query.rewrite.push_filters import push_filters
-from omnigraph.language.query.rewrite.push_negations import push_negations
+from omnigraph.language.query.rewrite.push_filters import push_filters, push_negations
 from omnigraph.language.query.rewrite.push_nots import push_nots
 from omnigraph.language.query.rewrite.rank_scans import bound_order, rank_scans
-from omnigraph.language.query.rewrite.start_at_lookup import start_at_lookup
-from omnigraph.language.query.rewrite.start_at_read import start_at_read
+from omnigraph.language.query.rewrite.start_at import start_at_lookup, start_at_read
 
 Rule = Callable[[Plan], Plan]
 

@@ -1,4 +1,8 @@
-"""Rule: a filter moves down to where its variables are bound, into the pattern itself when there is one variable."""
+"""Rules that move conditions down.
+
+A filter moves to where its variables are bound, into the pattern itself when there is one variable. A block that must or must
+not match moves below the traversals and products it does not speak about.
+"""
 
 from __future__ import annotations
 
@@ -96,3 +100,28 @@ def _sink_into_expand(plan: Expand, variables: frozenset[str], predicates: tuple
 def _read_types(predicates: tuple[Predicate, ...]) -> bool:
     """Whether a type is read, which no table holds."""
     return any(column.property == "@type" for predicate in predicates for column in columns_of(predicate))
+
+
+def push_negations(plan: Plan) -> Plan:
+    """A row is kept or dropped by the `on` variables alone, so it may as well be before others are bound."""
+    return transform(
+        plan, lambda operator: _sink_block(operator) if isinstance(operator, AntiJoin | SemiJoin) else operator
+    )
+
+
+def _sink_block(negation: AntiJoin | SemiJoin) -> Plan:
+    below = negation.input
+    on = frozenset(negation.on)
+    match below:
+        case Expand() if on <= bound_variables(below.input):
+            return replace(below, input=_sink_block(replace(negation, input=below.input)))
+        case CrossJoin() if on <= bound_variables(below.left):
+            return replace(below, left=_sink_block(replace(negation, input=below.left)))
+        case CrossJoin() if on <= bound_variables(below.right):
+            return replace(below, right=_sink_block(replace(negation, input=below.right)))
+        case Filter() if not any(map(holds_rrf, below.predicates)):
+            sunk = _sink_block(replace(negation, input=below.input))
+            # Right above a filter is better than right below it: fewer rows are asked about.
+            return negation if isinstance(sunk, AntiJoin | SemiJoin) else replace(below, input=sunk)
+        case _:
+            return negation

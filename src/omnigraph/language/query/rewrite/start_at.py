@@ -1,4 +1,7 @@
-"""Rule: a count that groups by nodes reached by traversal starts at those nodes, so that the others are only counted."""
+"""Rules that start a chain of traversals at another node than its first declared binding.
+
+Scans and traversals are a join, and a join gives the same rows from whichever side it starts.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from omnigraph.language.query.ir import (
     Plan,
     Predicate,
     holds_rrf,
+    map_children,
     transform,
     variables_of,
 )
@@ -19,16 +23,50 @@ from omnigraph.language.query.lower import Link, connect
 from omnigraph.language.query.rewrite.push_filters import sink
 
 
+def start_at_lookup(plan: Plan) -> Plan:
+    """A component in which some node is looked up starts there.
+
+    Following a link from its other end is right because distance is: the shortest path from a to b along the edges
+    is as long as the one from b to a against them.
+    """
+    if isinstance(plan, Expand | Filter):
+        return _at_lookup(plan)
+    return map_children(plan, start_at_lookup)
+
+
+def _at_lookup(plan: Expand | Filter) -> Plan:
+    """The chain of traversals and filters from here down to its leaf, started anew where a node is looked up."""
+    expands: list[Expand] = []
+    filters: list[Predicate] = []
+    below: Plan = plan
+    while isinstance(below, Expand | Filter):
+        if isinstance(below, Expand):
+            expands.insert(0, below)
+        elif any(map(holds_rrf, below.predicates)):
+            break
+        else:
+            filters[:0] = below.predicates
+        below = below.input
+    looked_up = [expand.target for expand in expands if expand.target.lookup is not None]
+    if not isinstance(below, NodeScan) or below.node.lookup is not None or not looked_up:
+        return map_children(plan, start_at_lookup)
+    nodes = {expand.target.variable: expand.target for expand in expands if not expand.closing}
+    nodes[below.node.variable] = below.node
+    links = [_link(expand, nodes[expand.source].node_type) for expand in expands]
+    restarted = connect(NodeScan(looked_up[0]), links, nodes, {looked_up[0].variable})
+    return sink(restarted, filters)
+
+
 def start_at_read(plan: Plan) -> Plan:
-    """Scans and traversals are a join, and a join gives the same rows from whichever side it starts.
+    """A count that groups by nodes reached by traversal starts at those nodes, so that the others are only counted.
 
     Started at a node that is read, the traversal that led to it leads to a node that is not read, and such traversals
     need not be enumerated. A scan with conditions or a lookup stays the start: it leaves few rows to go on from.
     """
-    return transform(plan, _restart)
+    return transform(plan, _at_read)
 
 
-def _restart(plan: Plan) -> Plan:
+def _at_read(plan: Plan) -> Plan:
     if not isinstance(plan, Aggregate) or not all(column.call.counts_rows for column in plan.aggregates):
         return plan
     expands: list[Expand] = []
