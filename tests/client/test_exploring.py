@@ -17,6 +17,9 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "neighbours on a branch": lambda g: g.neighbours("Person", "ada", branch="b"),
     "comparison": lambda g: g.compare("main", "b"),
     "counts": lambda g: g.compare("main", "b", limit=0, types="Person", ops=["update"]),
+    "schemas and data": lambda g: g.compare("main", "s"),
+    "schemas alone": lambda g: g.compare("main", "s", limit=0),
+    "difference of schemas": lambda g: g.diff("s", "main"),
     "branches": lambda g: g.branch_states(),
 }
 
@@ -26,6 +29,10 @@ def branched(served: Served) -> Served:
     served.post("/branches", {"name": "b"})
     served.mutate(AGE, "b", name="ada", age=1)
     served.mutate(AGE, "b", name="ben", age=2)
+    served.post("/branches", {"name": "s"})
+    wanted = served.get("/schema").json()["schema_source"].replace("age: I32?", "age: I64?  mail: String?")
+    assert served.post("/schema/apply?branch=s", {"schema_source": wanted}).status_code == 200
+    served.mutate(AGE, "s", name="ada", age=3)
     return served
 
 
@@ -37,6 +44,7 @@ def test_the_same_over_http(branched: Served) -> None:
         assert first.next_page_token is not None
         second = there.compare("main", "b", limit=1, page_token=first.next_page_token)
         assert [change.id for change in (*first.changes, *second.changes)] == ["ada", "ben"]
+        assert [step.kind for step in there.compare("main", "s").schema] == ["add_property", "widen"]
         with pytest.raises(og.errors.EntityNotFound):
             there.neighbours("Person", "zoe")
 

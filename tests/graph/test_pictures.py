@@ -94,3 +94,17 @@ def test_nodes_without_a_key_are_labelled_by_a_text(tmp_path: Path) -> None:
 def test_refused(org: og.Graph, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         org.picture(**arguments)
+
+
+def test_a_node_without_a_key_is_called_by_its_text_and_not_by_its_time(tmp_path: Path) -> None:
+    schema = "node Meeting { at: DateTime  subject: String? }\nnode Day { on: Date }"
+    with og.init(tmp_path / "meetings.omni", schema) as graph:
+        graph.load(
+            [
+                {"type": "Meeting", "data": {"id": "m1", "at": "2026-10-01T10:00:00Z", "subject": "Weekly"}},
+                {"type": "Day", "data": {"id": "d1", "on": "2026-10-01"}},
+            ]
+        )
+        assert graph.neighbours("Meeting", "m1").node.label == "Weekly"
+        assert graph.neighbours("Day", "d1").node.label == "2026-10-01"
+        assert graph.picture("Meeting", "m1").marks[0].label == "Weekly"

@@ -17,7 +17,7 @@ import orjson
 from omnigraph.changes.delta import Delta
 from omnigraph.changes.diff import TablePair, by_name, moved_tables, table_changes
 from omnigraph.changes.filter import Filter
-from omnigraph.changes.model import Change
+from omnigraph.changes.model import Change, SchemaStep, told_steps
 from omnigraph.changes.spans import Span
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import ManifestState, identity_text
@@ -46,16 +46,20 @@ class TypeCounts:
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Shown):
-    """`before` and `after`: the commits that were compared. `counts` is None on later pages, which do not count again."""
+    """`before` and `after`: the commits that were compared. `counts` is None on later pages, which do not count again.
+
+    `schema`: the steps from the schema of the earlier state to that of the later one, on the first page.
+    """
 
     before: str
     after: str
     counts: tuple[TypeCounts, ...] | None
     changes: tuple[Change, ...]
     next_page_token: str | None = None
+    schema: tuple[SchemaStep, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"before": self.before, "after": self.after}
+        told: dict[str, Any] = {"before": self.before, "after": self.after, **told_steps(self.schema)}
         if self.counts is not None:
             told["counts"] = [count.to_dict() for count in self.counts]
         told["changes"] = [change.to_dict() for change in self.changes]
@@ -101,6 +105,7 @@ def compare(
     wanted: Filter,
     limit: int,
     behind: PageToken | None = None,
+    schema: tuple[SchemaStep, ...] = (),
 ) -> Comparison:
     """The counts of the wanted changes (first page only), and at most `limit` changes behind the token's."""
     if not 0 <= limit <= MOST_CHANGES:
@@ -114,7 +119,8 @@ def compare(
     if len(found) > limit:
         table, last = found[limit - 1]
         token = PageToken(before.head, after.head, wanted.fingerprint(), table, last.id).text()
-    return Comparison(before.head, after.head, counts, tuple(change for _, change in found[:limit]), token)
+    changes = tuple(change for _, change in found[:limit])
+    return Comparison(before.head, after.head, counts, changes, token, schema if behind is None else ())
 
 
 def _counted(deltas: list[tuple[TablePair, Delta]], wanted: Filter) -> Iterator[TypeCounts]:

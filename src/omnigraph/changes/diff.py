@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from omnigraph.changes.delta import Delta, DeltaBatch, Side, table_delta
 from omnigraph.changes.filter import Filter
-from omnigraph.changes.model import Change, Changes, ChangeSet, Endpoints, Image, Kind, Op
+from omnigraph.changes.model import Change, Changes, ChangeSet, Endpoints, Image, Kind, Op, SchemaStep
 from omnigraph.changes.spans import EVERYTHING, Span
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import Identity, ManifestState, TableEntry, identity_text
@@ -72,8 +72,14 @@ def by_name(pairs: Iterable[TablePair]) -> list[TablePair]:
     return sorted(pairs, key=lambda pair: (pair.kind != "node", pair.names[0], pair.identity))
 
 
-def diff(context: CommitContext, before: ManifestState, after: ManifestState, wanted: Filter) -> ChangeSet:
-    """The difference between two states, read while it is iterated."""
+def diff(
+    context: CommitContext,
+    before: ManifestState,
+    after: ManifestState,
+    wanted: Filter,
+    schema: tuple[SchemaStep, ...] = (),
+) -> ChangeSet:
+    """The difference between two states, read while it is iterated. `schema`: that of their schemas."""
     today = context.manifest.load() if wanted.types else after
     wanted.refuse_unknown_types(before, after, today)
     pairs = by_name(moved_tables(before, after, wanted, today))
@@ -84,7 +90,7 @@ def diff(context: CommitContext, before: ManifestState, after: ManifestState, wa
         for pair, delta in deltas:
             yield from table_changes(pair, delta, wanted)
 
-    return ChangeSet(Changes(stream))
+    return ChangeSet(Changes(stream), schema=schema)
 
 
 def table_changes(

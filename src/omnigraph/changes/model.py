@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, overload
 
 from omnigraph.shown import Shown
 
@@ -17,6 +17,20 @@ KINDS: tuple[Kind, ...] = ("node", "edge")
 
 #: The properties of an entity as plain JSON values; one that its side does not have is absent.
 Image = Mapping[str, Any]
+
+
+class SchemaStep(Protocol):
+    """One step of what differs between two schemas; its text is for people."""
+
+    kind: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+def told_steps(steps: Iterable[SchemaStep]) -> dict[str, Any]:
+    """Schema changes as they go over the wire; nothing where the schemas are equal."""
+    told = [{**step.to_dict(), "text": str(step)} for step in steps]
+    return {"schema": told} if told else {}
 
 
 class Endpoints(NamedTuple):
@@ -120,9 +134,13 @@ class ChangeStats:
 
 @dataclass(frozen=True)
 class ChangeSet(Shown):
-    """A difference: nodes before edges, then by type, id and operation."""
+    """A difference: nodes before edges, then by type, id and operation.
+
+    `schema`: the steps from the schema of the earlier state to that of the later one.
+    """
 
     changes: Sequence[Change]
+    schema: tuple[SchemaStep, ...] = field(default=(), kw_only=True)
 
     @cached_property
     def stats(self) -> ChangeStats:
@@ -141,4 +159,5 @@ class ChangeSet(Shown):
         return len(self.changes)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"changes": [change.to_dict() for change in self.changes], "stats": self.stats.to_dict()}
+        changes = [change.to_dict() for change in self.changes]
+        return {**told_steps(self.schema), "changes": changes, "stats": self.stats.to_dict()}

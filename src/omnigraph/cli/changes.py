@@ -197,6 +197,8 @@ def diff(
     if as_json:
         output.json(found.to_dict())
         return
+    for step in found.schema:
+        output.line(f"schema: {step}")
     show_changes(found.changes)
     stats = found.stats
     output.line(f"{stats.inserts} inserted, {stats.updates} updated, {stats.deletes} deleted")

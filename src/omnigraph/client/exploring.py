@@ -6,6 +6,7 @@ from omnigraph.changes.comparison import Comparison, TypeCounts
 from omnigraph.changes.filter import Names
 from omnigraph.client.handle import Handle, Reference, Target, words
 from omnigraph.client.requests import Ask, get, post
+from omnigraph.evolution.plan import steps_of
 from omnigraph.graph.branching import BranchState
 from omnigraph.graph.exploring import Direction, NeighbourGroup, Neighbours, Seen
 from omnigraph.shown import Listing
@@ -65,7 +66,8 @@ def compare(
     told = (yield post("/compare", body)).json
     counts = None if "counts" not in told else tuple(TypeCounts(**count) for count in told["counts"])
     changes = tuple(map(results.change_of, told["changes"]))
-    return Comparison(told["before"], told["after"], counts, changes, told.get("next_page_token"))
+    steps = steps_of(told.get("schema", ()))
+    return Comparison(told["before"], told["after"], counts, changes, told.get("next_page_token"), steps)
 
 
 def branch_states(handle: Handle) -> Ask[list[BranchState]]:

@@ -25,7 +25,7 @@ from omnigraph.client.values import (
 from omnigraph.commit.model import MAIN, Commit
 from omnigraph.errors import BadRequest, OmnigraphError
 from omnigraph.evolution.backfill import GivenBackfill, texts_of
-from omnigraph.evolution.plan import Plan, plan_of
+from omnigraph.evolution.plan import Plan, plan_of, steps_of
 from omnigraph.export.run import ExportProgress
 from omnigraph.graph.handle import NOW, SchemaOf
 from omnigraph.graph.history import Moment, micros
@@ -210,7 +210,8 @@ def diff(
         "ops": words(ops),
     }
     answer = yield post("/diff", body)
-    return ChangeSet([results.change_of(change) for change in answer.json["changes"]])
+    changes = [results.change_of(change) for change in answer.json["changes"]]
+    return ChangeSet(changes, schema=steps_of(answer.json.get("schema", ())))
 
 
 def commit_changes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +65,11 @@ def plan_of(told: Mapping[str, Any]) -> Plan:
     """A plan from what `to_dict` made of it."""
     # Hints are told where there are some.
     return Plan(tuple(_step_of(step) for step in told["steps"]), tuple(map(hint_of, told.get("hints", ()))))
+
+
+def steps_of(told: Iterable[Mapping[str, Any]]) -> tuple[Step, ...]:
+    """Steps from what `to_dict` made of them; the text for people beside each is left aside."""
+    return tuple(_step_of({name: value for name, value in step.items() if name != "text"}) for step in told)
 
 
 def _step_of(told: Mapping[str, Any]) -> Step:

@@ -184,10 +184,12 @@ def seen_nodes(catalog: Catalog, view: Snapshot, wanted: dict[str, list[str]]) -
 
 
 def label_of(entity: NodeType | EdgeType, node_id: str, row: dict[str, Any]) -> str:
-    """What a node is called: its key, else its first text, since a generated id says nothing."""
+    """What a node is called: its key, else its first text, else its first time or day, since a generated id says nothing."""
     if entity.key is not None:
         return node_id
-    return next((value for value in row.values() if isinstance(value, str) and value), node_id)
+    texts = {name: value for name, value in row.items() if isinstance(value, str) and value}
+    own = (value for name, value in texts.items() if entity.properties[name].type.is_text)
+    return next(own, next(iter(texts.values()), node_id))
 
 
 def _shown(entities: Entities) -> tuple[list[str], list[str]]:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from omnigraph.changes.commits import CommitChanges
     from omnigraph.changes.comparison import Comparison
     from omnigraph.changes.feed import FeedPage
-    from omnigraph.changes.filter import Names
+    from omnigraph.changes.filter import Filter, Names
     from omnigraph.changes.model import ChangeSet
+    from omnigraph.evolution.steps import Step
 
 #: What can be compared: a branch, a tag, a commit, a snapshot, or a manifest version of this handle's branch.
 ReadTarget = Commit | Reference
@@ -82,14 +83,16 @@ class History(Handle):
         types: Names = None,
         ops: Names = None,
     ) -> ChangeSet:
-        """What changed from one read target to another, this handle's branch unless given; on any branches.
+        """What changed from one read target to another, this handle's branch unless given; on any branches. `schema` of the
+        answer: the steps from the schema of one to that of the other.
 
         `kinds`: node, edge. `types`: names of types. `ops`: insert, update, delete.
         """
         from omnigraph.changes.diff import diff
         from omnigraph.changes.filter import read_filter
 
-        return diff(self._context, self._target(before), self._target(after), read_filter(kinds, types, ops))
+        first, second, wanted = self._target(before), self._target(after), read_filter(kinds, types, ops)
+        return diff(self._context, first, second, wanted, self._schema_steps(first, second, wanted))
 
     def compare(
         self,
@@ -102,7 +105,8 @@ class History(Handle):
         limit: int = 100,
         page_token: str | None = None,
     ) -> Comparison:
-        """What changed from one read target to another: counts of each type, then changes in pages of `limit`.
+        """What changed from one read target to another: steps of the schema, counts of each type, then changes in pages of
+        `limit`.
 
         With `limit` 0 there are only counts. A page token of an earlier answer gives the next page of the same two states,
         also when a branch has moved on meanwhile.
@@ -113,7 +117,17 @@ class History(Handle):
         wanted = read_filter(kinds, types, ops)
         token = None if page_token is None else read_token(page_token, wanted)
         first, second = (before, after) if token is None else (token.before, token.after)
-        return compare(self._context, self._target(first), self._target(second), wanted, limit, behind=token)
+        older, newer = self._target(first), self._target(second)
+        steps = () if token is not None else self._schema_steps(older, newer, wanted)
+        return compare(self._context, older, newer, wanted, limit, behind=token, schema=steps)
+
+    def _schema_steps(self, before: ManifestState, after: ManifestState, wanted: Filter) -> tuple[Step, ...]:
+        """What differs between the schemas that two states were written under."""
+        if before.schema_hash == after.schema_hash:
+            return ()
+        from omnigraph.evolution.differences import schema_differences
+
+        return schema_differences(self._watch.of(before).ir, self._watch.of(after).ir, wanted)
 
     def commit_changes(
         self,

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from omnigraph.drawing.picture import Line, Mark
 from omnigraph.errors import EntityNotFound, NotFound
+from omnigraph.graph.exploring import label_of
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType, Property
 from omnigraph.language.source import did_you_mean, nearest_name
@@ -135,7 +136,7 @@ def _marks(nodes: Entities, ids: list[str]) -> Iterator[Mark]:
     for node_id in ids:
         row = dict(zip(shown, rows[node_id], strict=True))
         detail = "\n".join(_detail(name, value) for name, value in row.items() if value is not None)
-        yield Mark(_key(entity.name, node_id), _label(entity, node_id, row), entity.name, detail)
+        yield Mark(_key(entity.name, node_id), label_of(entity, node_id, row), entity.name, detail)
 
 
 def _is_shown(declared: Property) -> bool:
@@ -145,10 +146,3 @@ def _is_shown(declared: Property) -> bool:
 def _detail(name: str, value: object) -> str:
     text = f"{name}: {value}"
     return text if len(text) <= _LONGEST_DETAIL else text[: _LONGEST_DETAIL - 1] + "…"
-
-
-def _label(entity: NodeType, node_id: str, row: dict[str, object]) -> str:
-    """The key of a node; its first text when it has none, since a generated id says nothing."""
-    if entity.key is not None:
-        return node_id
-    return next((value for value in row.values() if isinstance(value, str) and value), node_id)

@@ -13,7 +13,7 @@ from omnigraph.changes.baseline import Baseline
 from omnigraph.changes.commits import CommitChanges
 from omnigraph.changes.comparison import Comparison
 from omnigraph.changes.feed import FeedPage
-from omnigraph.changes.model import Change, ChangeSet
+from omnigraph.changes.model import Change, ChangeSet, SchemaStep
 from omnigraph.commit.audit import Recovery
 from omnigraph.commit.model import Commit
 from omnigraph.evolution.apply import Applied
@@ -199,14 +199,21 @@ def _changes(changes: ChangeSet) -> str:
     stats = changes.stats
     tags = (f"{stats.inserts:,} inserted", f"{stats.updates:,} updated", f"{stats.deletes:,} deleted")
     title = f"Commit {changes.commit.id}" if isinstance(changes, CommitChanges) else "Changes"
-    return card(title, _change_table(changes), tags=tags)
+    return card(title, _schema_table(changes.schema), _change_table(changes), tags=tags)
 
 
 @html.register
 def _comparison(found: Comparison) -> str:
     counts = [(count.type, count.inserts, count.updates, count.deletes) for count in found.counts or ()]
     overview = table(("type", "inserted", "updated", "deleted"), counts) if counts else ""
-    return card(f"{found.before} … {found.after}", overview, _change_table(found.changes))
+    return card(f"{found.before} … {found.after}", _schema_table(found.schema), overview, _change_table(found.changes))
+
+
+def _schema_table(steps: Sequence[SchemaStep]) -> str:
+    """What differs between two schemas; nothing where they are equal."""
+    return (
+        table(("schema", "what differs"), [(step.kind.replace("_", " "), str(step)) for step in steps]) if steps else ""
+    )
 
 
 @html.register

@@ -378,11 +378,19 @@ class EntityAnswer(Struct):
     entity: dict[str, Any] | None
 
 
+class SchemaChange(Struct):
+    """A step from one schema to another: its kind, its words, and what they are about, such as `type_name`."""
+
+    kind: str
+    text: str
+
+
 class Difference(Struct):
-    """What changed between two states, and the counts."""
+    """What changed between two states: the steps of their schemas, where these differ, entities, and the counts."""
 
     changes: list[EntityChange]
     stats: dict[str, Any]
+    schema: list[SchemaChange] | UnsetType = UNSET
 
 
 class Tags(Struct):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from omnigraph.server.answers import EntityChange
+from omnigraph.server.answers import EntityChange, SchemaChange
 from omnigraph.server.bodies import LARGEST, Branch
 
 
@@ -148,11 +148,12 @@ class CountedType(Struct):
 
 
 class Compared(Struct):
-    """The commits that were compared, counts (on the first page) and changes."""
+    """The commits that were compared; on the first page the steps of their schemas, where these differ, and counts; changes."""
 
     before: str
     after: str
     changes: list[EntityChange]
+    schema: list[SchemaChange] | UnsetType = UNSET
     counts: list[CountedType] | UnsetType = UNSET
     next_page_token: str | UnsetType = UNSET
 
