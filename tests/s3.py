@@ -8,18 +8,14 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import boto3
 
 from omnigraph.storage.root import Root
-
-if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 _PROJECT = Path(__file__).resolve().parent.parent
 _names = itertools.count(1)
@@ -82,30 +78,52 @@ def running_server() -> Iterator[S3Server]:
 
 
 def _serve() -> None:
-    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-    from werkzeug.serving import make_server
+    # The app of S3 alone: moto's choice among the apps of all services looks through its folders at every request.
+    from moto.moto_server.werkzeug_app import create_backend_app
+    from werkzeug.serving import WSGIRequestHandler, make_server
 
-    app = _one_at_a_time(DomainDispatcherApplication(create_backend_app))
-    server = make_server("127.0.0.1", 0, app, threaded=True)
+    class Handler(WSGIRequestHandler):
+        """Whole bodies in, whole answers out, many requests per connection: werkzeug's own closes it after each."""
+
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+        wbufsize = -1
+
+        def run_wsgi(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = self.rfile.read(length)
+            if len(body) < length:  # S3 refuses a body that breaks off; moto would keep what it has
+                self.close_connection = True
+                return self._answer("400 Bad Request", [], b"<Error><Code>IncompleteBody</Code></Error>")
+            answered: list[tuple[str, list[tuple[str, str]]]] = []
+
+            def start_response(status: str, headers: list[tuple[str, str]], _error: object = None) -> None:
+                answered.append((status, headers))
+
+            with turn:  # a condition and its write are one step at S3, which moto does not see to
+                content = b"".join(app({**self.make_environ(), "wsgi.input": io.BytesIO(body)}, start_response))
+            return self._answer(*answered[-1], content)
+
+        def _answer(self, status: str, headers: list[tuple[str, str]], content: bytes) -> None:
+            code, _, reason = status.partition(" ")
+            self.send_response_only(int(code), reason)
+            for name, value in headers:
+                if name.lower() not in ("content-length", "transfer-encoding", "connection") or self.command == "HEAD":
+                    self.send_header(name, value)
+            if self.command != "HEAD":
+                self.send_header("Content-Length", str(len(content)))
+            if self.close_connection:
+                self.send_header("Connection", "close")
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(content)
+            self.wfile.flush()
+
+    app, turn = create_backend_app("s3"), threading.Lock()
+    server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=Handler)
     print(server.port, flush=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.stdin.read()
-
-
-def _one_at_a_time(app: WSGIApplication) -> WSGIApplication:
-    """What S3 does and moto does not: a condition and its write are one step, and a body that breaks off is refused."""
-    turn = threading.Lock()
-
-    def handle(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        length = int(environ.get("CONTENT_LENGTH") or 0)
-        body = environ["wsgi.input"].read(length)
-        if len(body) < length:
-            start_response("400 Bad Request", [])
-            return [b"<Error><Code>IncompleteBody</Code></Error>"]
-        with turn:
-            return app({**environ, "wsgi.input": io.BytesIO(body)}, start_response)
-
-    return handle
 
 
 if __name__ == "__main__":

@@ -79,9 +79,11 @@ def test_a_slow_sender_is_cut_off(small: Served) -> None:
         f"POST /graphs/people/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 100\r\n\r\n"
     )
     with _raw(small, head.encode() + b"{") as slow:
+        slow.settimeout(30)
         assert small.get("/snapshot").status_code == 200
         answer = b"".join(iter(lambda: slow.recv(4096), b""))
     assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"connection: close" in answer.lower()
     assert b'"code":"bad_request"' in answer
 
 

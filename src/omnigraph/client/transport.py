@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -46,7 +47,7 @@ class Server:
             headers["Authorization"] = f"Bearer {token}"
         self.settings: dict[str, Any] = {
             "headers": headers,
-            "verify": verify,
+            "verify": _trusted(self.url, verify),
             "timeout": httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
             "limits": httpx.Limits(max_connections=100, max_keepalive_connections=20),
         }
@@ -58,6 +59,13 @@ class Server:
     @property
     def graph_url(self) -> str:
         return f"{self.url}/graphs/{quote(self.graph, safe='')}"
+
+
+def _trusted(url: str, verify: bool | str) -> ssl.SSLContext:
+    """What certificates are checked against: read once per connection, and not at all for http://, which has none."""
+    return (
+        httpx.create_ssl_context(verify=verify) if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    )
 
 
 class Blocking(Server):

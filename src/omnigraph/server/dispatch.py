@@ -334,6 +334,9 @@ def failure(error: Exception, call: Call) -> Response:
         response_headers |= error.headers
     if isinstance(error, TooManyRequests | Unavailable):
         response_headers["Retry-After"] = str(error.seconds)
+    if status == 408:
+        # The rest of the body is still to come, so the connection can not serve another request.
+        response_headers["Connection"] = "close"
     if status == 416:
         response_headers["Content-Range"] = f"bytes */{body['blob_range']['length']}"
     if status == 401:
