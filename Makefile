@@ -8,7 +8,7 @@ BENCH_STAMP := $(VENV)/.installed-bench
 # Test scratch files stay inside the project folder.
 export TMPDIR := $(CURDIR)/.tmp
 
-.PHONY: demo test test-long lint format bench bench-query soak docs dist coverage clean
+.PHONY: demo test test-long lint format bench bench-query soak docs dist coverage mutants clean
 
 demo: $(STAMP)
 	@$(BIN)/python scripts/build_studio.py || true
@@ -56,6 +56,11 @@ coverage: $(VENV)/.installed-coverage
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage html --quiet
 	@$(BIN)/python -m coverage report
+
+# Small changes to commit/, merge/ and validation/ that tests must notice: SAMPLE of each package.
+SAMPLE ?= 60
+mutants: $(VENV)/.installed-mutants
+	@$(BIN)/python scripts/mutants.py --sample $(SAMPLE)
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) scripts/setup_venv.py $(VENV)
