@@ -14,6 +14,8 @@ Level = Annotated[
 Branch = Annotated[str, Meta(description="The name of a branch; main unless given.")]
 #: The largest number that an answer can hold.
 LARGEST = 2**63 - 1
+#: A number that an answer can hold.
+Whole = Annotated[int, Meta(ge=-LARGEST - 1, le=LARGEST)]
 
 
 # --- bodies -----------------------------------------------------------------------------------------------------------
@@ -241,7 +243,7 @@ class AgentParameters(Struct, forbid_unknown_fields=True):
 class PageParameters(Struct):
     """A page of a list: how many entries, and the token of the page before."""
 
-    limit: int | None = None
+    limit: Whole | None = None
     page_token: str | None = None
 
 
@@ -249,12 +251,12 @@ class CommitsParameters(Struct):
     """The branch whose history is listed, a page of it, and which commits are wanted (times in microseconds since 1970)."""
 
     branch: Branch | None = None
-    limit: int | None = None
+    limit: Whole | None = None
     page_token: str | None = None
     actor: str | None = None
     kind: str | None = None
-    since: int | None = None
-    until: int | None = None
+    since: Whole | None = None
+    until: Whole | None = None
 
     @property
     def filters(self) -> dict[str, Any]:
@@ -277,7 +279,7 @@ class CommitChangesParameters(Struct, forbid_unknown_fields=True):
     """A page of the changes of a commit, and which of them are wanted."""
 
     page_token: str | None = None
-    limit: int | None = None
+    limit: Whole | None = None
     kind: list[str] = []
     type: list[str] = []
     op: list[str] = []
@@ -290,8 +292,8 @@ class FeedParameters(Struct, forbid_unknown_fields=True):
     cursor: str | None = None
     start: str | None = None
     page_token: str | None = None
-    limit: int | None = None
-    max_commits: int | None = None
+    limit: Whole | None = None
+    max_commits: Whole | None = None
     kind: list[str] = []
     type: list[str] = []
     op: list[str] = []
