@@ -75,6 +75,38 @@ def test_the_permissive_reading(served: Served) -> None:
     assert_error(bad, 400, "bad_request", "record 2: ")
 
 
+@pytest.mark.parametrize(
+    ("data", "errors"),
+    [
+        (
+            '{"type":"Person",\n"data":{"name":"x"}}\n\n{"type":"None",\n"data":{}}',
+            ["record 2: unknown node type 'None'"],
+        ),
+        (EVE.strip() + ' {"type":"None"} 5\n// no value\n[]', ["record 2: ", "record 3: ", "record 4: "]),
+        (
+            '{"type":"Person",\n\n"data":{"name":"x"}}\n{"edge":"Knows",\n"from":"ada","to":"nobody"}',
+            ["record 2: edge"],
+        ),
+        (EVE + '{"type":\n', ["record 2: not valid JSON"]),
+    ],
+)
+def test_problems_are_told_by_record(served: Served, data: str, errors: list[str]) -> None:
+    """Values are counted, wherever their lines begin."""
+    answer = served.post("/load", {"data": data})
+    assert_error(answer, 400, "bad_request")
+    lines = answer.json()["error"].split("\n  ")[1:]
+    assert len(lines) == len(errors)
+    for line, error in zip(lines, errors, strict=True):
+        assert line.startswith(error)
+
+
+def test_a_key_that_is_taken_is_told_by_record(served: Served) -> None:
+    data = '{"type":"Person",\n"data":{"name":"new"}}\n\n\n{"type":"Person","data":{"name":"ada"}}'
+    answer = served.post("/load", {"data": data, "mode": "append"})
+    key = {"entity_kind": "node", "type_name": "Person", "entity_id": "ada"}
+    assert_error(answer, 409, "conflict", "record 2: ", key_conflict=key)
+
+
 def test_ingest_is_the_older_name(served: Served) -> None:
     answer = served.post("/ingest", {"data": EVE})
     assert answer.json()["total_entities"] == 1

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Protocol
 
+import numpy as np
+
 from omnigraph.load.exact import ExactReader, Rules
 from omnigraph.load.lenient import read_stream
 from omnigraph.load.parsed import Orders
@@ -36,11 +38,12 @@ class Chunk(Protocol):
 
 @dataclass(frozen=True)
 class LenientText:
-    """A whole text as a stream of JSON values."""
+    """A whole text as a stream of JSON values. `by_record`: a place in it is the number of a value, not that of a line."""
 
     name: str
     data: bytes
     base: int = 0
+    by_record: bool = False
 
     @property
     def size(self) -> int:
@@ -48,7 +51,8 @@ class LenientText:
 
     def pieces(self, rules: Rules) -> Iterator[Piece]:
         stream = read_stream(self.data, rules, self.base)
-        yield Piece(stream.reading, stream.line_count, len(self.data), stream.lines, text=self.data)
+        places = np.arange(1, len(stream.lines) + 1) if self.by_record else stream.lines
+        yield Piece(stream.reading, stream.line_count, len(self.data), places, text=self.data)
 
 
 #: Between two values of a stream that are no parts of a larger one: inside of an array or an object a comma would stand there.

@@ -95,15 +95,20 @@ class Unnamed(os.PathLike[str]):
 
 
 class Body(bytes):
-    """Rows in memory that came with a request; `called` is what the caller calls them, as in `Unnamed`."""
+    """Rows in memory that came with a request; `called` is what the caller calls them, as in `Unnamed`.
+
+    `by_record`: places in a lenient reading are told by counting its values, not by the lines they begin on.
+    """
 
     called: str | None = None
+    by_record: bool = False
 
     @classmethod
-    def of(cls, data: bytes, title: str | None) -> Body:
+    def of(cls, data: bytes, title: str | None = None, *, by_record: bool = False) -> Body:
         """These rows, called so."""
         body = cls(data)
         body.called = _printable(title)
+        body.by_record = by_record
         return body
 
 
@@ -215,7 +220,7 @@ def look_at(given: Given, scratch: Scratch, catalog: Catalog) -> Inputs:
     if table is not None:
         return _of_table(table, given, catalog, scratch)
     if isinstance(data, bytes | bytearray):
-        return _of_text("<data>", bytes(data), given)
+        return _of_text("<data>", bytes(data), given, by_record=isinstance(data, Body) and data.by_record)
     if hasattr(data, "read"):
         return _of_text(str(getattr(data, "name", "<stream>")), _all_of(data), given)
     if isinstance(data, str | os.PathLike):
@@ -232,8 +237,8 @@ def _all_of(stream: Any) -> bytes:
     return read.encode() if isinstance(read, str) else bytes(read)
 
 
-def _of_text(name: str, data: bytes, given: Given) -> Inputs:
-    chunk: Chunk = LenientText(name, data) if given.lenient else TextInMemory(name, data)
+def _of_text(name: str, data: bytes, given: Given, *, by_record: bool = False) -> Inputs:
+    chunk: Chunk = LenientText(name, data, by_record=by_record) if given.lenient else TextInMemory(name, data)
     return Inputs(len(data), (chunk,))
 
 

@@ -153,11 +153,13 @@ def _load_needs(session: Session, asked: LoadAsked) -> Iterable[Need]:
 
 
 def _load(session: Session, asked: LoadAsked) -> Reply:
+    from omnigraph.load.inputs import Body
+
     branch = session.write_branch(asked.branch)
     key = session.keyed(asked.idempotency_key)
     with told_by_record("record", IN_MEMORY):
         result = session.graph.load(
-            asked.data.encode("utf-8", "replace"),
+            Body.of(asked.data.encode("utf-8", "replace"), by_record=True),
             asked.mode,
             branch=branch,
             base=_load_base(session, asked, branch),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -40,7 +41,9 @@ from omnigraph.server.state import ServerState
 from omnigraph.server.studio import is_studio_path, serve_studio
 from omnigraph.server.tracing import RequestSpan
 from omnigraph.wire.arrow import ARROW_STREAM
-from omnigraph.wire.failures import error_body, status_of
+from omnigraph.wire.failures import CODES, INTERNAL_MESSAGE, error_body, status_of
+
+_log = logging.getLogger("omnigraph.server")
 
 PREFIX = "/graphs/{graph_id}"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -114,12 +117,12 @@ class Application:
         # Routes see the path as it was sent, so that an escaped slash stays part of a name.
         scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("latin-1").partition("?")[0]
         scope["app"] = self
-        status, sent = 499, 0
+        status, sent, is_begun = 499, 0, False
 
         async def send_with_id(message: Message) -> None:
-            nonlocal status, sent
+            nonlocal status, sent, is_begun
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, is_begun = message["status"], True
                 message["headers"] = [*message.get("headers", []), (b"x-request-id", request_id.encode())]
             else:
                 sent += len(message.get("body", b""))
@@ -128,6 +131,13 @@ class Application:
         self._state.metrics.began()
         try:
             await self._routed(scope, receive, send_with_id, request_id)
+        except Exception as error:
+            if is_begun:
+                # The connection is closed, which tells the client that the answer is not whole.
+                raise
+            _log.error("request %s failed", request_id, exc_info=error)
+            body = {"error": INTERNAL_MESSAGE, "code": CODES[500]}
+            await error_response(500, body, request_id, {"Connection": "close"})(scope, receive, send_with_id)
         finally:
             call: Call | None = scope.get("omnigraph.call")
             name = scope.get("omnigraph.served", "unknown") if call is None else call.operation.name

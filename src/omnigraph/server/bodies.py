@@ -11,6 +11,8 @@ Mode = Literal["merge", "append", "update", "overwrite"]
 Branch = Annotated[str, Meta(description="The name of a branch; main unless given.")]
 #: The largest number that an answer can hold.
 LARGEST = 2**63 - 1
+#: A number that an answer can hold.
+Whole = Annotated[int, Meta(ge=-LARGEST - 1, le=LARGEST)]
 
 
 # --- bodies -----------------------------------------------------------------------------------------------------------
@@ -238,7 +240,7 @@ class AgentParameters(Struct, forbid_unknown_fields=True):
 class PageParameters(Struct):
     """A page of a list: how many entries, and the token of the page before."""
 
-    limit: int | None = None
+    limit: Whole | None = None
     page_token: str | None = None
 
 
@@ -246,12 +248,12 @@ class CommitsParameters(Struct):
     """The branch whose history is listed, a page of it, and which commits are wanted (times in microseconds since 1970)."""
 
     branch: Branch | None = None
-    limit: int | None = None
+    limit: Whole | None = None
     page_token: str | None = None
     actor: str | None = None
     kind: str | None = None
-    since: int | None = None
-    until: int | None = None
+    since: Whole | None = None
+    until: Whole | None = None
 
     @property
     def filters(self) -> dict[str, Any]:
@@ -274,7 +276,7 @@ class CommitChangesParameters(Struct, forbid_unknown_fields=True):
     """A page of the changes of a commit, and which of them are wanted."""
 
     page_token: str | None = None
-    limit: int | None = None
+    limit: Whole | None = None
     kind: list[str] = []
     type: list[str] = []
     op: list[str] = []
@@ -287,8 +289,8 @@ class FeedParameters(Struct, forbid_unknown_fields=True):
     cursor: str | None = None
     start: str | None = None
     page_token: str | None = None
-    limit: int | None = None
-    max_commits: int | None = None
+    limit: Whole | None = None
+    max_commits: Whole | None = None
     kind: list[str] = []
     type: list[str] = []
     op: list[str] = []

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
+from time import perf_counter
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,7 +19,15 @@ from starlette.datastructures import Headers
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from omnigraph.errors import BadRequest, Cancelled, OmnigraphError, TooManyRequests, Unauthorized, Unavailable
+from omnigraph.errors import (
+    BadRequest,
+    Cancelled,
+    DeadlineExceeded,
+    OmnigraphError,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+)
 from omnigraph.server import intake
 from omnigraph.server.intake import ClientGone
 from omnigraph.server.operation import JSON, Answer, Call, Conversation, Follow, Operation, Stream
@@ -39,6 +48,8 @@ _STOPPING = (
 )
 #: The status in the log of a request whose client has hung up; nobody receives it.
 _GONE = 499
+#: Seconds: who waits less for a thread has not waited.
+_SHORTEST_WAIT = 0.01
 
 
 class Endpoint:
@@ -97,9 +108,8 @@ class Endpoint:
     async def _answered(self, call: Call, scope: Scope, receive: Receive, held: AsyncExitStack) -> Response:
         operation, state = call.operation, self._state
         graphs = held.enter_context(state.graphs.used())
-        accepted = [item.partition(";")[0].strip().lower() for item in (call.header("accept") or "").split(",")]
-        call.accepts = frozenset(accepted)
-        call.whole = LIBRARY_JSON in call.accepts
+        call.accepts = intake.accepted(call.headers.get("accept", []))
+        call.whole = call.accepts.get(LIBRARY_JSON, 0.0) > 0
         if not operation.public:
             call.actor = self._actor(call)
         call.path = {name: _segment(value) for name, value in scope["path_params"].items()}
@@ -183,7 +193,7 @@ class Endpoint:
             return 0
         intake.check_media_type(operation, call)
         intake.announced_size(call, limit)
-        content = await intake.whole_body(receive, limit, self._state.settings.limits.receive_seconds)
+        content = await intake.whole_body(receive, limit, self._state.settings.limits)
         call.body = intake.decode_body(operation, content)
         call.content = content if operation.conversation is not None else b""
         return len(content)
@@ -204,9 +214,12 @@ class Endpoint:
         writes = operation.is_write(call)
         pool = state.writers if writes else state.readers
 
+        asked = perf_counter()
+
         def work() -> Answer | Stream | Follow:
-            answer = operation.work(call)
-            return _begun(answer) if isinstance(answer, Stream) else answer
+            with _counting_wait(call, perf_counter() - asked):
+                answer = operation.work(call)
+                return _begun(answer) if isinstance(answer, Stream) else answer
 
         watch = None if writes else asyncio.create_task(_cancel_on_hang_up(receive, call))
         try:
@@ -226,6 +239,23 @@ class Endpoint:
         if isinstance(answer, Follow):
             return StreamingResponse(_followed(answer, call, state), 200, headers, answer.media_type)
         return StreamingResponse(_sent(answer.pieces, call, state), answer.status, headers, answer.media_type)
+
+
+@contextmanager
+def _counting_wait(call: Call, waited: float) -> Iterator[None]:
+    """Let the seconds that a request has waited for a thread count as part of those it may take."""
+    if waited < _SHORTEST_WAIT:
+        yield
+        return
+    whole, call.timeout = call.timeout, max(call.timeout - waited, _SHORTEST_WAIT)
+    try:
+        yield
+    except DeadlineExceeded as error:
+        raise DeadlineExceeded(
+            f"the query did not end within {whole:g} s, of which it waited {waited:.2f} s for a thread; add conditions or a "
+            "limit, or try again when the server is less busy",
+            seconds=whole,
+        ) from error
 
 
 async def _in_pieces(content: bytes) -> AsyncIterator[bytes]:

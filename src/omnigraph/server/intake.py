@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -20,6 +21,7 @@ from omnigraph.wire.failures import Refused
 Receive = Callable[[], Any]
 Parsed = TypeVar("Parsed")
 
+_QUALITY = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
 #: More parameters than any route has.
 _MOST_PARAMETERS = 256
 
@@ -55,6 +57,20 @@ def _list_fields(parameters: type[msgspec.Struct]) -> set[str]:
     about = msgspec.inspect.type_info(parameters)
     assert isinstance(about, msgspec.inspect.StructType)
     return {field.encode_name for field in about.fields if isinstance(field.type, msgspec.inspect.ListType)}
+
+
+def accepted(headers: Sequence[str]) -> dict[str, float]:
+    """The media types of Accept headers with their quality values; one that can not be read counts as 0."""
+    found: dict[str, float] = {}
+    for item in ",".join(headers).split(","):
+        name, *parameters = (part.strip().lower() for part in item.split(";"))
+        if name:
+            found[name] = next((_quality(text[2:]) for text in parameters if text.startswith("q=")), 1.0)
+    return found
+
+
+def _quality(text: str) -> float:
+    return float(text) if _QUALITY.fullmatch(text) else 0.0
 
 
 def check_media_type(operation: Operation, call: Call) -> None:
@@ -103,14 +119,21 @@ def announced_size(call: Call, limit: int) -> int | None:
     return int(given)
 
 
-async def body_parts(receive: Receive, limit: int, seconds: float) -> AsyncIterator[bytes]:
-    """The parts of a body as they arrive, counted; a sender that pauses too long is cut off."""
-    taken = 0
+async def body_parts(receive: Receive, limit: int, seconds: float, rate: int | None = None) -> AsyncIterator[bytes]:
+    """The parts of a body as they arrive, counted; a sender that pauses too long is cut off.
+
+    `rate`: after these seconds, bytes a second below which a sender is cut off too, however regularly it sends a few.
+    """
+    clock = asyncio.get_running_loop().time
+    taken, began = 0, clock()
     while True:
+        left = None if rate is None else began + seconds + taken / rate - clock()
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds if left is None else min(seconds, max(left, 0.0))):
                 message = await receive()
         except TimeoutError:
+            if left is not None and left < seconds:
+                raise Refused(f"the body comes slower than {rate} bytes a second", status=408) from None
             raise Refused(f"no part of the body arrived within {seconds:g} s", status=408) from None
         if message["type"] == "http.disconnect":
             raise ClientGone
@@ -124,9 +147,10 @@ async def body_parts(receive: Receive, limit: int, seconds: float) -> AsyncItera
             return
 
 
-async def whole_body(receive: Receive, limit: int, seconds: float) -> bytes:
+async def whole_body(receive: Receive, limit: int, limits: Limits) -> bytes:
     """All of a body."""
-    return b"".join([part async for part in body_parts(receive, limit, seconds)])
+    parts = body_parts(receive, limit, limits.receive_seconds, limits.receive_rate)
+    return b"".join([part async for part in parts])
 
 
 async def spooled_body(receive: Receive, limit: int, seconds: float, folder: Path) -> Path:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 JSON = "application/json"
 NDJSON = "application/x-ndjson; charset=utf-8"
 BYTES = "application/octet-stream"
+#: The smallest quality value of HTTP that is not 0.
+LEAST_LIKED = 0.001
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,8 @@ class Call:
     timeout: float = 30.0
     #: Whether the client asked for the library's form of results and errors.
     whole: bool = False
-    #: The media types that the client accepts.
-    accepts: frozenset[str] = frozenset()
+    #: The media types that the client accepts, and how much it likes them, from 0 (not at all) to 1.
+    accepts: Mapping[str, float] = field(default_factory=dict)
     #: Called with how far long work is; None when nobody wants to know.
     progress: Callable[[Progress], None] | None = None
     #: Whether the work has made a commit.
@@ -110,6 +112,15 @@ class Call:
     def header(self, name: str) -> str | None:
         """The value of a header; of several the first."""
         return self.headers.get(name, [None])[0]
+
+    def preferred(self, *forms: str) -> str | None:
+        """The form that the client likes best; None for JSON, which it also gets when it likes nothing that there is.
+
+        A form besides JSON is only given to who names it.
+        """
+        liked = max(forms, key=lambda form: self.accepts.get(form, 0.0))
+        plain = next((self.accepts[name] for name in (JSON, "application/*", "*/*") if name in self.accepts), 0.0)
+        return liked if self.accepts.get(liked, 0.0) >= max(plain, LEAST_LIKED) else None
 
     def check(self, need: Need) -> None:
         """Raise `Denied` unless the actor may do this; for permissions that are only known while working."""

@@ -131,12 +131,15 @@ def server_config(app: AppOf | ASGIApp, settings: Settings) -> uvicorn.Config:
 class Http(H11Protocol):
     """h11, which bounds the head of a request as faster parsers do not. Also what is no request gets the one error object.
 
-    A connection whose first head, or one that has begun, is not complete in time is closed, however its bytes dribble in.
+    A connection whose first head, or one that has begun, is not complete in time is closed, however its bytes dribble in. So is
+    one on which a request was answered before its body was there, and the rest of the body does not end in time.
     """
 
-    #: Seconds for the head of a request.
+    #: Seconds for the head of a request, and for the end of a body that nobody reads.
     head_seconds = 30.0
     _head_timer: asyncio.TimerHandle | None = None
+    #: A request was answered, and the rest of its body is still coming.
+    _is_unread = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first head."""
@@ -151,9 +154,27 @@ class Http(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Take what has come; a head that is begun has some seconds from its first byte on."""
         super().data_received(data)
+        if self._is_unread:
+            if self.conn.their_state is h11.SEND_BODY:
+                return
+            # The body that nobody reads has ended: from here on it is a connection between two requests, or in the next one.
+            self._is_unread = False
+            self._stop_waiting()
+            if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
+                self.timeout_keep_alive_task = self.loop.call_later(
+                    self.timeout_keep_alive, self.timeout_keep_alive_handler
+                )
+                return
         if self.conn.their_state is not h11.IDLE:
             self._stop_waiting()
         elif self._head_timer is None:
+            self._await_head()
+
+    def on_response_complete(self) -> None:
+        """Give who has not sent all of a body that is refused some time for the rest of it."""
+        super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
+            self._is_unread = True
             self._await_head()
 
     def _await_head(self) -> None:

@@ -59,6 +59,8 @@ class Limits:
     export_wait_seconds: float = 0.25
     #: Seconds between two parts of a body, and until a part of an answer is taken.
     receive_seconds: float = 30.0
+    #: Bytes a second: the body of a request that is no streamed load may take `receive_seconds`, and longer only at this rate.
+    receive_rate: int = 4096
     send_seconds: float = 60.0
     #: Wrong tokens from one address within a minute that are answered at once, and the seconds that later ones wait.
     free_failures: int = 100

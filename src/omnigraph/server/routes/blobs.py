@@ -18,8 +18,8 @@ from omnigraph.wire.failures import Refused
 
 _RANGE = re.compile(r"bytes=(?P<first>[0-9]*)-(?P<last>[0-9]*)")
 _TAG = re.compile(r'\s*(?P<weak>W/)?"(?P<tag>[^"]*)"\s*')
-#: Longer numbers than any position in a file; Python refuses to read very many digits.
-_MOST_DIGITS = 19
+#: No position in a file has more digits, and Python refuses to read very many. A larger number means the last position there is.
+_MOST_DIGITS = 18
 
 
 @dataclass(frozen=True)
@@ -113,20 +113,26 @@ def _span(call: Call, length: int, etag: str) -> Span:
         return whole
     given = call.headers.get("range", [])
     found = _RANGE.fullmatch(given[0].strip()) if len(given) == 1 else None
-    if found is None or not (found["first"] or found["last"]) or len(found["first"] + found["last"]) > 2 * _MOST_DIGITS:
+    if found is None or not (found["first"] or found["last"]):
         return whole
     if not found["first"]:
-        last = int(found["last"])
+        last = _position(found["last"])
         if last == 0 or length == 0:
             raise _unsatisfiable(length, length, length)
         return Span(max(0, length - last), length, partial=True)
-    first = int(found["first"])
-    end = min(int(found["last"]) + 1, length) if found["last"] else length
-    if found["last"] and int(found["last"]) < first:
+    first = _position(found["first"])
+    end = min(_position(found["last"]) + 1, models.LARGEST) if found["last"] else length
+    if end <= first < models.LARGEST and found["last"]:
         return whole
     if first >= length:
-        raise _unsatisfiable(first, int(found["last"]) + 1 if found["last"] else length, length)
-    return Span(first, end, partial=True)
+        raise _unsatisfiable(first, end, length)
+    return Span(first, min(end, length), partial=True)
+
+
+def _position(digits: str) -> int:
+    """The number that digits are; one that no file reaches is the largest that an answer can hold."""
+    meant = digits.lstrip("0") or "0"
+    return int(meant) if len(meant) <= _MOST_DIGITS else models.LARGEST
 
 
 def _unsatisfiable(start: int, end: int, length: int) -> BlobRangeNotSatisfiable:

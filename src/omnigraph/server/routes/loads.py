@@ -37,7 +37,7 @@ def _parameter_needs(call: Call) -> Iterable[Need]:
 def _load(call: Call) -> Answer:
     body: bodies.LoadBody = call.body
     with told_by_record("record", IN_MEMORY):
-        result = _loaded(call, body.data.encode(), body, lenient=True)
+        result = _loaded(call, Body.of(body.data.encode(), by_record=True), body, lenient=True)
     return call.json(load_answer(call.graph.uri, call.actor, result), result.to_dict())
 
 
@@ -47,7 +47,7 @@ def _load_lines(call: Call) -> Answer:
     small = path.stat().st_size <= _SMALL
     title = call.parameters.title
     data: bytes | Unnamed = Body.of(path.read_bytes(), title) if small else Unnamed(path, title)
-    with told_by_record("record" if call.parameters.lenient else "line", IN_MEMORY if small else str(path)):
+    with told_by_record("line", IN_MEMORY if small else str(path)):
         result = _loaded(
             call, data, call.parameters, lenient=call.parameters.lenient, if_commit=call.parameters.if_commit
         )

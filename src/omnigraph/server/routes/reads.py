@@ -88,15 +88,16 @@ def answer_query(call: Call, asked: Asked, branch: str | None, snapshot: str | N
     """The rows of a query in the form that the client accepts: JSON, Arrow, Parquet, or rows one by one."""
     shown = None if snapshot is not None else named(branch)
     headers = {"Omnigraph-Graph-Commit": result.commit, "Vary": "Accept"}
-    if ARROW_STREAM in call.accepts:
+    form = call.preferred(ARROW_STREAM, PARQUET, ROWS)
+    if form == ARROW_STREAM:
         about = {"query_name": asked.name, "target": {"branch": shown, "snapshot": snapshot}}
         return Answer(arrow_bytes(result, about), ARROW_STREAM, headers=headers)
-    if PARQUET in call.accepts:
+    if form == PARQUET:
         return Answer(parquet_bytes(result), PARQUET, headers=headers)
-    if ROWS in call.accepts:
+    if form == ROWS:
         lines = b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in result.to_dicts(json=True))
         return Answer(lines, f"{ROWS}; charset=utf-8", headers=headers)
-    return call.json(read_output(asked.name, shown, snapshot, result))
+    return call.json(read_output(asked.name, shown, snapshot, result), headers={"Vary": "Accept"})
 
 
 def run_query(
