@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,8 +97,9 @@ def _serve() -> None:
                 return self._answer("400 Bad Request", [], b"<Error><Code>IncompleteBody</Code></Error>")
             answered: list[tuple[str, list[tuple[str, str]]]] = []
 
-            def start_response(status: str, headers: list[tuple[str, str]], _error: object = None) -> None:
+            def start_response(status: str, headers: list[tuple[str, str]], *_: object) -> Callable[[bytes], object]:
                 answered.append((status, headers))
+                return lambda _: None
 
             with turn:  # a condition and its write are one step at S3, which moto does not see to
                 content = b"".join(app({**self.make_environ(), "wsgi.input": io.BytesIO(body)}, start_response))

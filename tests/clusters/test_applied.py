@@ -64,6 +64,11 @@ FATAL: list[tuple[str, Any, str]] = [
         lambda c: edit_state(c, lambda r: r["policy.base"].update(applies_to=["cluster", "graph.team"])),
         "duplicate_policy_binding",
     ),
+    (
+        "of another kind",
+        lambda c: edit_state(c, lambda r: [r.pop("policy.listing"), r["policy.base"].update(applies_to=["cluster"])]),
+        "policy_invalid",
+    ),
     ("empty", lambda c: edit_state(c, lambda r: [r.pop("graph.team"), r.pop("graph.tasks")]), "cluster_empty"),
     (
         "unknown record",

@@ -13,7 +13,9 @@ import pytest
 
 import omnigraph as og
 from omnigraph import failpoints
-from omnigraph.cluster import commands
+from omnigraph.cluster import commands, lock
+from omnigraph.cluster.applied import read_applied
+from omnigraph.cluster.layout import Place
 from tests.cli.calling import spawn
 from tests.clusters.declaring import (
     QUERIES,
@@ -331,6 +333,14 @@ def test_a_foreign_lock(cluster: Path) -> None:
             '{"version": 9, "lock_id": "a", "operation": "x", "created_at": "", "pid": 1}',
             "unsupported_state_lock_version",
         ),
+        ("[]", "invalid_state_lock"),
+        ('{"version": 1, "lock_id": "a", "operation": "x", "created_at": 5, "pid": 1}', "invalid_state_lock"),
+        ('{"version": 1, "lock_id": 7, "operation": "x", "created_at": "", "pid": 1}', "invalid_state_lock"),
+        ('{"version": 1, "lock_id": "a", "operation": "x", "created_at": "", "pid": "1"}', "invalid_state_lock"),
+        (
+            '{"version": true, "lock_id": "a", "operation": "x", "created_at": "", "pid": 1}',
+            "unsupported_state_lock_version",
+        ),
     ],
 )
 def test_a_lock_that_says_nothing(cluster: Path, text: str, code: str) -> None:
@@ -341,12 +351,69 @@ def test_a_lock_that_says_nothing(cluster: Path, text: str, code: str) -> None:
     assert path.exists()
 
 
+@pytest.mark.parametrize(
+    ("created_at", "is_known"), [("2026-01-01T00:00:00", True), ("2026-01-01T00:00:00+02:00", True), ("once", False)]
+)
+def test_the_age_of_a_lock_of_another_program(cluster: Path, created_at: str, is_known: bool) -> None:
+    told = {"version": 1, "lock_id": "L1", "operation": "apply", "created_at": created_at, "pid": 1}
+    _lock(cluster, json.dumps(told))
+    seen = commands.status(cluster).data["state_observations"]
+    assert (seen["locked"], seen["lock_created_at"]) == (True, created_at)
+    assert (seen.get("lock_age_seconds", 0) > 1000) is is_known
+
+
+def test_what_force_unlock_tells_of_the_state(cluster: Path) -> None:
+    """Also when nothing was removed, and when the state can not be read."""
+    path = _lock(cluster)
+    for lock_id, removed in (("L2", False), ("L1", True), ("L1", False)):
+        told = commands.force_unlock(cluster, lock_id).to_dict()
+        assert told.keys() == {"ok", "config_dir", "diagnostics", "state_observations", "lock_removed"}
+        assert (told["ok"], told["lock_removed"]) == (removed, removed)
+        seen = told["state_observations"]
+        assert (seen["state_found"], seen["state_revision"], seen["resource_count"]) == (True, 2, 8)
+        assert seen["locked"] is path.exists()
+    _lock(cluster)
+    (cluster / "__cluster" / "state.json").write_text("{")
+    outcome = commands.force_unlock(cluster, "L1")
+    assert (codes(outcome), outcome.data["lock_removed"], path.exists()) == ([], True, False)
+    assert not outcome.data["state_observations"]["state_found"]
+
+
+@pytest.mark.parametrize("what", ["folder", "dangling link"])
+def test_something_at_the_place_of_the_lock(cluster: Path, what: str) -> None:
+    path = cluster / "__cluster" / "lock.json"
+    path.mkdir() if what == "folder" else path.symlink_to(cluster / "nowhere")
+    outcome = commands.apply(cluster, "op")
+    assert codes(outcome) == ["state_lock_error"]
+    assert "remove it by hand" in outcome.findings.listed[-1].message
+    assert path.is_symlink() or path.is_dir()
+
+
+def test_a_lock_that_is_given_back_meanwhile_is_taken(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody ends between the try and the look at who has the lock: that is no reason to fail."""
+    path = _lock(cluster)
+    whole = lock.read_lock
+
+    def ends(place: Place) -> lock.Lock | lock.Unreadable | None:
+        path.unlink()
+        monkeypatch.setattr(lock, "read_lock", whole)
+        return whole(place)
+
+    monkeypatch.setattr(lock, "read_lock", ends)
+    assert applied(cluster)["converged"]
+
+
 def test_working_without_a_lock(cluster: Path) -> None:
     _lock(cluster)
     replace_in(cluster / "cluster.yaml", "metadata: { name: test }", "state: { lock: false }")
     outcome = commands.apply(cluster, "op")
     assert outcome.ok
     assert "state_lock_disabled" in codes(outcome, "warning")
+
+
+def _changed(text: bytes, change: dict[str, Any]) -> bytes:
+    """A state with other fields."""
+    return json.dumps(json.loads(text) | change).encode()
 
 
 # --- states that are damaged ------------------------------------------------------------------------------------------
@@ -362,6 +429,36 @@ def test_working_without_a_lock(cluster: Path) -> None:
         (lambda text: text.replace(b'"observations"', b'"obs"'), "invalid_state_json"),
         (lambda text: text.replace(b'"digest"', b'"dgst"', 1), "invalid_state_json"),
         (lambda text: text.replace(b'"status": "applied"', b'"status": "fine"', 1), "invalid_state_json"),
+        (lambda text: text.replace(b'"version": 1', b'"version": true'), "unsupported_state_version"),
+        (lambda text: text.replace(b'"version": 1', b'"version": 1.0'), "unsupported_state_version"),
+        *[
+            (lambda text, change=change: _changed(text, change), "invalid_state_json")
+            for change in (
+                {"state_revision": 2**64 - 1},
+                {"observations": {"graph.team": 5}},
+                {"resource_statuses": {"graph.team": {"status": "applied", "message": 5}}},
+                {"resource_statuses": {"graph.team": {"status": "applied", "conditions": "x"}}},
+                {"applied_revision": {"config_digest": 5, "resources": {}}},
+                *[
+                    {"applied_revision": {"resources": {address: {"digest": "0" * 64} | more}}}
+                    for address, more in (
+                        ("graph.../../elsewhere", {}),
+                        ("graph.", {}),
+                        ("query.team", {}),
+                        ("query.team.../x", {}),
+                        ("policy.a/b", {}),
+                        ("provider.x", {}),
+                        ("query.team.people", {"digest": "../../secret"}),
+                        ("graph.team", {"embedding_provider": ["e"]}),
+                        ("graph.team", {"embedding_profile": "e"}),
+                        ("graph.team", {"embedding_profile": {"kind": 1}}),
+                        ("graph.team", {"external_blob_policy": {"deny": []}}),
+                        ("graph.team", {"external_blob_policy": {"allow": [{"base": "s3://b/"}]}}),
+                        ("policy.base", {"applies_to": [1]}),
+                    )
+                ],
+            )
+        ],
     ],
 )
 def test_a_damaged_state_is_left_as_it_is(cluster: Path, damage: Any, code: str) -> None:
@@ -420,6 +517,29 @@ def test_a_record_that_can_not_be_read_stops_graph_moves(cluster: Path) -> None:
     assert path.exists()
     path.unlink()
     assert applied(cluster)["converged"]
+
+
+def test_files_of_other_programs_are_no_records(cluster: Path) -> None:
+    for folder in ("recoveries", "approvals"):
+        (cluster / "__cluster" / folder).mkdir(exist_ok=True)
+        (cluster / "__cluster" / folder / ".DS_Store").write_bytes(b"\0")
+    (cluster / "team.pg").write_text(WIDER)
+    assert applied(cluster)["converged"]
+    assert sorted(read_applied(str(cluster)).graphs) == ["tasks", "team"]
+
+
+def test_a_record_about_something_outside_of_the_cluster_is_not_followed(cluster: Path) -> None:
+    """A record that was not written by a command must not make the next one delete what is no graph."""
+    outside = cluster.parent / "kept.omni"
+    (outside / "nodes").mkdir(parents=True)
+    record = {"version": 1, "recovery_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV", "operation": "graph_delete", "created_at": "x"}
+    path = cluster / "__cluster" / "recoveries" / f"{record['recovery_id']}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(record | {"graph_id": "../../kept"}))
+    outcome = commands.apply(cluster, "op")
+    assert "recovery_sidecar_read_error" in codes(outcome, "warning")
+    assert outside.exists()
+    assert path.exists()
 
 
 def test_an_armed_failpoint_is_told(cluster: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ BROKEN: list[tuple[str, str, str, str, str]] = [
     ("cluster.yaml", "", "- a", "invalid_cluster_yaml", "must be a mapping"),
     ("cluster.yaml", "version: 1", "version: 1\nversion: 1", "duplicate_yaml_key", "'version' in line 2"),
     ("cluster.yaml", "version: 1", "version: 2", "unsupported_cluster_config_version", "not 2"),
+    ("cluster.yaml", "version: 1", "version: 1.0", "unsupported_cluster_config_version", "not 1.0"),
     ("cluster.yaml", "version: 1", "version: true", "unsupported_cluster_config_version", "not True"),
     ("cluster.yaml", "metadata: {", "metdata: {", "invalid_cluster_yaml", "unknown field `metdata`"),
     ("cluster.yaml", "metadata: { name: test }", "metadata: { name: '' }", "empty_metadata_name", "must not be empty"),
@@ -151,6 +153,14 @@ def test_a_folder_or_file_that_is_not_there(tmp_path: Path) -> None:
     assert codes(commands.validate(tmp_path)) == ["cluster_config_read_error"]
     (tmp_path / "cluster.yaml").write_bytes(b"\xff")
     assert codes(commands.status(tmp_path)) == ["cluster_config_read_error"]
+
+
+def test_a_pipe_is_no_declaration(tmp_path: Path) -> None:
+    """Nobody may ever write to it, so it is not read."""
+    os.mkfifo(tmp_path / "cluster.yaml")
+    outcome = commands.validate(tmp_path)
+    assert codes(outcome) == ["cluster_config_read_error"]
+    assert "it is not a file" in outcome.findings.listed[0].message
 
 
 def test_warnings(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ def rule(actions: str = "[read]", group: str = "g", more: str = "", rule_id: str
     [
         (policy(version="2"), "policy version must be 1"),
         (policy(version="true"), "policy version must be 1"),
+        (policy(version="1.0"), "policy version must be 1"),
         ("groups: { g: [a] }\nrules: []", "policy version must be 1"),
         (policy(f"{RULE}, {RULE}"), "duplicate policy rule id 'r'"),
         (policy(rule(rule_id="' '")), "policy rule ids must not be blank"),
@@ -137,6 +138,7 @@ def test_cases() -> None:
     ("text", "part"),
     [
         ("version: 3\ncases: []", "policy tests version must be 1"),
+        ("version: 1.0\ncases: []", "policy tests version must be 1"),
         ("version: 1\ncases: [{ id: '', actor: a, action: read, expect: allow }]", "ids must not be blank"),
         (
             "version: 1\ncases: [{ id: a, actor: ' ', action: read, expect: allow }]",

@@ -332,7 +332,8 @@ def test_the_engine_has_the_policy_too(cluster: Path) -> None:
         assert graph.mutate(ADD["query"], params={"name": "x"}, actor="bob").commit is not None  # type: ignore[arg-type]
 
 
-def test_the_command_omnigraph_server(cluster: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_the_command_omnigraph_server(cluster: Path, tmp_path: Path, ending: signal.Signals) -> None:
     command = [sys.executable, "-c", "from omnigraph.cli.serve import main; main()"]
     refused = subprocess.run([*command, "graph.omni"], capture_output=True, text=True, env=environment(), check=False)
     assert refused.returncode == 2
@@ -350,5 +351,6 @@ def test_the_command_omnigraph_server(cluster: Path, tmp_path: Path) -> None:
         url = f"http://{line.strip().partition('=')[2]}/graphs/team/queries/people"
         assert httpx.post(url, headers={"Authorization": "Bearer t-ann"}, timeout=60).status_code == 200
     finally:
-        running.send_signal(signal.SIGTERM)
+        running.send_signal(ending)
         assert running.wait(60) == 0
+    assert running.stdout.read() == ""

@@ -198,8 +198,13 @@ def force_unlock(outcome: Outcome, lock_id: str) -> None:
     """Remove the lock that a dead command left."""
     place = place_at(read_config(outcome.source, outcome.findings).root)
     removed = remove_lock(place, lock_id, outcome.findings)
-    outcome.data["lock_removed"] = removed
-    _tell(outcome, place, read_state(place, Findings()) if removed else Read(State()), None)
+    # What is wrong with the state or with another lock is nothing that this command was asked about.
+    unasked = Findings()
+    try:
+        read = read_state(place, unasked)
+    except Stop:
+        read = Read(State())
+    outcome.data = {"state_observations": state_observations(place, read, None, unasked), "lock_removed": removed}
 
 
 # --- shared -----------------------------------------------------------------------------------------------------------

@@ -24,6 +24,11 @@ _FUTURE = frozenset({"apply", "env_file", "pipelines", "embeddings", "ui", "alia
 _PROFILE = ("kind", "base_url", "model", "api_key")
 
 
+def is_resource_id(text: str) -> bool:
+    """Whether a text can be the id of a graph, a policy or a provider."""
+    return _ID.fullmatch(text) is not None
+
+
 @dataclass(frozen=True)
 class QuerySource:
     """A file of stored queries. `names`: those of the map form, which the file must hold; None: all of its queries."""
@@ -105,10 +110,9 @@ class _Reader:
         self._findings = findings
 
     def config(self, content: dict[str, Any]) -> ClusterConfig:
-        if content.get("version") != 1 or isinstance(content.get("version"), bool):
-            self._findings.error(
-                "unsupported_cluster_config_version", "version", f"version must be 1, not {content.get('version')!r}"
-            )
+        version = content.get("version")
+        if version != 1 or not isinstance(version, int) or isinstance(version, bool):
+            self._findings.error("unsupported_cluster_config_version", "version", f"version must be 1, not {version!r}")
             raise Stop
         for key in sorted(_FUTURE & content.keys()):
             self._findings.error("future_phase_field", key, f"`{key}` is not supported by this version")
@@ -371,7 +375,7 @@ class _Reader:
             return []
         found = []
         for name, value in given.items():
-            if isinstance(name, str) and _ID.fullmatch(name):
+            if isinstance(name, str) and is_resource_id(name):
                 found.append((name, value))
             else:
                 self._findings.error(

@@ -30,6 +30,21 @@ class Lock:
     created_at: str
     pid: int
 
+    def is_whole(self) -> bool:
+        """Whether the fields are of the types they should have; a file can hold anything."""
+        texts = (self.lock_id, self.operation, self.created_at)
+        return all(isinstance(text, str) for text in texts) and isinstance(self.pid, int)
+
+    def age_seconds(self) -> int | None:
+        """How long it has been held, None when its file has no time. A time without a zone is UTC."""
+        try:
+            created = datetime.fromisoformat(self.created_at)
+        except ValueError:
+            return None
+        if created.tzinfo is None:
+            created = created.replace(tzinfo=UTC)
+        return max(0, int((datetime.now(UTC) - created).total_seconds()))
+
 
 @dataclass(frozen=True)
 class Unreadable:
@@ -57,9 +72,11 @@ def read_lock(place: Place) -> Lock | Unreadable | None:
         version = told.pop("version")
         lock = Lock(**told)
     except (ValueError, TypeError, KeyError, AttributeError):
-        return Unreadable("invalid_state_lock", "the lock file is not valid; look at it, and remove it by hand")
-    if version != 1:
+        lock, version = None, 1
+    if version != 1 or not isinstance(version, int) or isinstance(version, bool):
         return Unreadable("unsupported_state_lock_version", f"version {version!r} of the lock is not supported")
+    if lock is None or not lock.is_whole():
+        return Unreadable("invalid_state_lock", "the lock file is not valid; look at it, and remove it by hand")
     return lock
 
 
@@ -72,12 +89,7 @@ def held_lock(place: Place, operation: str, *, is_locking: bool, findings: Findi
         return
     lock = Lock(new_ulid(), operation, now_text(), os.getpid())
     content = orjson.dumps({"version": 1, **lock.__dict__})
-    try:
-        place.store.create(LOCK, content)
-    except StorageError as error:
-        # The answer may have been lost after the lock was made.
-        if not _is_ours(place, content):
-            _refuse(place, error, findings)
+    _take(place, content, findings)
     try:
         failpoints.hit("cluster.locked")
         yield lock.lock_id
@@ -88,6 +100,30 @@ def held_lock(place: Place, operation: str, *, is_locking: bool, findings: Findi
                 place.store.delete(LOCK)
 
 
+#: How often the lock is tried for: it may be given back between the try and the look at who has it.
+_TRIES = 3
+
+
+def _take(place: Place, content: bytes, findings: Findings) -> None:
+    """Make the file of the lock. Stop when somebody has it, or when it can not be made."""
+    for _ in range(_TRIES):
+        try:
+            place.store.create(LOCK, content)
+            return
+        except StorageError as error:
+            # The answer may have been lost after the lock was made.
+            if _is_ours(place, content):
+                return
+            if error.kind != "precondition":
+                findings.error("state_lock_error", LOCK, error.message)
+                raise Stop from None
+            holder = read_lock(place)
+            if holder is not None:
+                _refuse(holder, findings)
+    findings.error("state_lock_error", LOCK, "something is at the place of the lock that is no lock; remove it by hand")
+    raise Stop
+
+
 def _is_ours(place: Place, content: bytes) -> bool:
     try:
         return place.store.get_or_none(LOCK) == content
@@ -95,15 +131,10 @@ def _is_ours(place: Place, content: bytes) -> bool:
         return False
 
 
-def _refuse(place: Place, error: StorageError, findings: Findings) -> None:
-    if error.kind != "precondition":
-        findings.error("state_lock_error", LOCK, error.message)
-        raise Stop from None
-    holder = read_lock(place)
+def _refuse(holder: Lock | Unreadable, findings: Findings) -> None:
+    """Say who has the lock, and Stop."""
     if isinstance(holder, Unreadable):
         findings.error(holder.code, LOCK, holder.message)
-    elif holder is None:
-        findings.error("state_lock_held", LOCK, "the lock was given back just now; run it again")
     else:
         findings.error(
             "state_lock_held",
@@ -158,7 +189,7 @@ def state_observations(place: Place, read: Read, acquired: str | None, findings:
             "lock_created_at": holder.created_at,
             "lock_pid": holder.pid,
         }
-        with suppress(ValueError):
-            age = datetime.now(UTC) - datetime.fromisoformat(holder.created_at)
-            told["lock_age_seconds"] = max(0, int(age.total_seconds()))
+        age = holder.age_seconds()
+        if age is not None:
+            told["lock_age_seconds"] = age
     return told

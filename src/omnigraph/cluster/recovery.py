@@ -12,6 +12,7 @@ import orjson
 
 from omnigraph import failpoints
 from omnigraph.cluster.approvals import consume_approval
+from omnigraph.cluster.config import is_resource_id
 from omnigraph.cluster.desired import graph_of
 from omnigraph.cluster.diagnostics import Findings
 from omnigraph.cluster.digests import graph_digest
@@ -80,6 +81,9 @@ def pending(place: Place) -> Pending:
     """All records that wait, oldest first."""
     records, unreadable = [], []
     for info in place.store.list(RECOVERIES):
+        if not info.path.endswith(".json"):
+            # Programs that show folders leave files of their own in them.
+            continue
         record = _read(place, info.path)
         if record is None:
             unreadable.append(info.path)
@@ -97,8 +101,9 @@ def _read(place: Place, path: str) -> Record | None:
         record = Record(**told)
     except (ValueError, TypeError, KeyError, AttributeError, StorageError):
         return None
-    known = record.operation in _OPERATIONS and isinstance(record.graph_id, str) and is_ulid(str(record.recovery_id))
-    return record if known else None
+    # The graph becomes a path, which may be removed.
+    is_graph = isinstance(record.graph_id, str) and is_resource_id(record.graph_id)
+    return record if record.operation in _OPERATIONS and is_graph and is_ulid(str(record.recovery_id)) else None
 
 
 def warn_of_pending(place: Place, findings: Findings) -> Pending:

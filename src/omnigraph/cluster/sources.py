@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +52,9 @@ class Folder:
             raise Stop
         path = self.path / FILE
         try:
+            if path.exists() and not path.is_file():
+                # A pipe or a device may have no end.
+                raise OSError(errno.EINVAL, "it is not a file")
             content = path.read_bytes()
             text = content.decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
@@ -28,6 +29,12 @@ _FIELDS = frozenset(
     }
 )
 _ENTRY = frozenset({"digest", "applies_to", "embedding_provider", "embedding_profile", "external_blob_policy"})
+_MOST_REVISIONS = 2**62
+_ID = r"[A-Za-z_][A-Za-z0-9_-]*"
+#: The kinds that this version knows, and what their addresses look like: parts of them become paths. Others are only kept.
+_KINDS = frozenset({"graph", "schema", "query", "policy", "provider"})
+_ADDRESS = re.compile(rf"(graph|schema|policy|provider\.embedding)\.{_ID}|query\.{_ID}\.[^./\\\s]+")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -180,8 +187,8 @@ def _decoded(content: bytes, findings: Findings) -> State:
         told = orjson.loads(content)
         if not isinstance(told, dict):
             raise ValueError("it is no object")
-        if told.get("version") != 1:
-            version = told.get("version")
+        version = told.get("version")
+        if version != 1 or not isinstance(version, int) or isinstance(version, bool):
             findings.error("unsupported_state_version", STATE, f"version {version!r} of the state is not supported")
             raise Stop
         return _state(told)
@@ -199,34 +206,79 @@ def _state(told: dict[str, Any]) -> State:
     applied = _object(told["applied_revision"], "applied_revision")
     _only(applied, frozenset({"config_digest", "resources"}), "applied_revision")
     revision = told["state_revision"]
-    if not isinstance(revision, int) or isinstance(revision, bool) or revision < 0:
+    if not isinstance(revision, int) or isinstance(revision, bool) or not 0 <= revision <= _MOST_REVISIONS:
         raise ValueError("state_revision is no revision")
-    statuses = _object(told.get("resource_statuses", {}), "resource_statuses")
+    observations = _object(told.get("observations", {}), "observations")
+    for address, seen in observations.items():
+        _object(seen, f"the observation of {address}")
+    return State(
+        revision,
+        _text_or_none(applied.get("config_digest"), "config_digest"),
+        {address: _entry(address, entry) for address, entry in _object(applied["resources"], "resources").items()},
+        _statuses(told.get("resource_statuses", {})),
+        _object(told.get("approval_records", {}), "approval_records"),
+        _object(told.get("recovery_records", {}), "recovery_records"),
+        observations,
+    )
+
+
+def _statuses(told: object) -> dict[str, Any]:
+    statuses = _object(told, "resource_statuses")
     for address, status in statuses.items():
         about = _object(status, f"the status of {address}")
         _only(about, frozenset({"status", "conditions", "message"}), f"the status of {address}")
         if about.get("status") not in _STATUSES:
             raise ValueError(f"the status of {address} is unknown")
-    return State(
-        revision,
-        applied.get("config_digest"),
-        {address: _entry(address, entry) for address, entry in _object(applied["resources"], "resources").items()},
-        statuses,
-        _object(told.get("approval_records", {}), "approval_records"),
-        _object(told.get("recovery_records", {}), "recovery_records"),
-        _object(told.get("observations", {}), "observations"),
-    )
+        _text_or_none(about.get("message"), f"the message of {address}")
+        _texts(about.get("conditions", []), f"conditions of {address}")
+    return statuses
 
 
 def _entry(address: str, told: object) -> Entry:
     about = _object(told, address)
     _only(about, _ENTRY, address)
-    if not isinstance(about.get("digest"), str):
+    digest = about.get("digest")
+    if not isinstance(digest, str):
         raise ValueError(f"{address} has no digest")
-    applies_to = about.get("applies_to", [])
-    if not isinstance(applies_to, list) or not all(isinstance(item, str) for item in applies_to):
-        raise ValueError(f"applies_to of {address} is no list")
-    return Entry(**{**about, "applies_to": tuple(applies_to)})
+    if address.partition(".")[0] in _KINDS:
+        if not _ADDRESS.fullmatch(address):
+            raise ValueError(f"'{address}' is no address")
+        if not _DIGEST.fullmatch(digest):
+            raise ValueError(f"the digest of {address} is none")
+    profile = about.get("embedding_profile")
+    if profile is not None:
+        _texts(list(_object(profile, f"embedding_profile of {address}").values()), f"embedding_profile of {address}")
+    return Entry(
+        digest,
+        _texts(about.get("applies_to", []), f"applies_to of {address}"),
+        _text_or_none(about.get("embedding_provider"), f"embedding_provider of {address}"),
+        profile,
+        _blob_policy(about.get("external_blob_policy"), f"external_blob_policy of {address}"),
+    )
+
+
+def _blob_policy(told: object, what: str) -> Mapping[str, Any] | None:
+    if told is None:
+        return None
+    allow = _object(told, what).get("allow")
+    if not isinstance(allow, list):
+        raise ValueError(f"{what} has no list `allow`")
+    for item in allow:
+        about = _object(item, what)
+        _texts([about.get("base"), about.get("scope")], what)
+    return _object(told, what)
+
+
+def _texts(told: object, what: str) -> tuple[str, ...]:
+    if not isinstance(told, list) or not all(isinstance(item, str) for item in told):
+        raise ValueError(f"{what} is no list of texts")
+    return tuple(told)
+
+
+def _text_or_none(told: object, what: str) -> str | None:
+    if told is not None and not isinstance(told, str):
+        raise ValueError(f"{what} is no text")
+    return told
 
 
 def _object(told: object, what: str) -> dict[str, Any]:

@@ -265,11 +265,15 @@ class Handle(Shown):
         """
         if self.mode != "rw":
             raise BadRequest('this handle is read-only; open the graph with mode="rw" to write')
+        self._ask_policy(actor, *needs)
+        settle(self._context, self._watch.original_domain)
+
+    def _ask_policy(self, actor: str | None, *needs: Need) -> None:
+        """Raise `Denied` for the first need that the policy of the graph denies; a handle without a policy has none to ask."""
         guard = self._door.connection().guard
         if guard is not None:
             for need in needs:
                 guard.check(actor or self.actor, need)
-        settle(self._context, self._watch.original_domain)
 
 
 def cache_sizes(handle: Handle) -> tuple[int, int]:

@@ -21,7 +21,7 @@ from omnigraph.graph.handle import Handle
 from omnigraph.graph.schema_watch import SchemaWatch
 from omnigraph.graph.sources import read_source
 from omnigraph.language.schema.ir import SchemaIR
-from omnigraph.policy.actions import BRANCH_DELETE, BRANCH_MERGE, CHANGE, Need
+from omnigraph.policy.actions import BRANCH_DELETE, BRANCH_MERGE, CHANGE, SCHEMA_APPLY, Need
 from omnigraph.spark.options import refuse_unknown_engine
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Merging(Handle):
         self._check(asked, *needs, *([Need(BRANCH_DELETE, None, source)] if delete_branch else []))
 
         def attempt(contract: Contract, schema: SchemaIs) -> MergeResult:
-            options = self._options(asked, schema)
+            options = self._merging(asked, schema, self._named(into))
             return merge(self._context, Accepted(self._watch, contract, schema), source, self._named(into), options)
 
         result = self._under_schema(self._named(into), attempt)
@@ -165,7 +165,7 @@ class Merging(Handle):
         self._check(asked, Need(BRANCH_MERGE, onto, branch))
 
         def attempt(contract: Contract, schema: SchemaIs) -> MergeResult:
-            options = self._options(asked, schema)
+            options = self._merging(asked, schema, branch)
             return rebase(self._context, Accepted(self._watch, contract, schema), branch, onto, options)
 
         return self._under_schema(branch, attempt)
@@ -178,7 +178,7 @@ class Merging(Handle):
         self._check(asked, Need(CHANGE, self._named(branch)))
 
         def attempt(contract: Contract, schema: SchemaIs) -> MergeResult:
-            options = self._options(asked, schema)
+            options = self._picking(asked, schema, self._named(branch))
             return revert(self._context, Accepted(self._watch, contract, schema), commit, self._named(branch), options)
 
         return self._under_schema(self._named(branch), attempt)
@@ -191,7 +191,7 @@ class Merging(Handle):
         self._check(asked, Need(CHANGE, self._named(onto)))
 
         def attempt(contract: Contract, schema: SchemaIs) -> MergeResult:
-            options = self._options(asked, schema)
+            options = self._picking(asked, schema, self._named(onto))
             return cherry_pick(
                 self._context, Accepted(self._watch, contract, schema), commit, self._named(onto), options
             )
@@ -205,6 +205,16 @@ class Merging(Handle):
         if not asked.get("dry_run"):
             self._allow_write(asked.get("actor"), *needs)
         refuse_unknown_engine(asked.get("engine", "auto"))
+
+    def _merging(self, asked: Asked, schema: SchemaIs, target: str) -> Options:
+        """The options of a merge, which takes the schema of its source over like its rows; a text is a change of its own."""
+        options = self._options(asked, schema)
+        return options if options.schema is None else self._picking(asked, schema, target)
+
+    def _picking(self, asked: Asked, schema: SchemaIs, target: str) -> Options:
+        """The options of what may change rows: where it would change the schema too, that has to be allowed as well."""
+        need = Need(SCHEMA_APPLY, None, target)
+        return replace(self._options(asked, schema), allow_schema=lambda: self._ask_policy(asked.get("actor"), need))
 
     def _options(self, asked: Asked, schema: SchemaIs) -> Options:
         from omnigraph.merge.options import Options, read_strategy

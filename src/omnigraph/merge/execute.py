@@ -177,6 +177,8 @@ class _Merging(Writing[MergeResult]):
             return Prepared(None, lambda _: foreseen)
         if foreseen.conflicts:
             raise _conflicts(request, foreseen)
+        if planned.plan.schema.files is not None and request.options.allow_schema is not None:
+            request.options.allow_schema()
         effects, schema = stage(self.context, state, planned.plan), planned.plan.schema
         write = Write(
             kind=self.writer.kind,

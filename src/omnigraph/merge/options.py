@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -41,6 +42,8 @@ class Options:
     actor: str | None = None
     message: str | None = None
     idempotency_key: str | None = None
+    #: Raises when who asks may not change the schema of the target. It is called when the result has another schema than that.
+    allow_schema: Callable[[], None] | None = field(default=None, repr=False, compare=False)
 
     @property
     def level(self) -> str:

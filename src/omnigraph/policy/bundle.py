@@ -49,7 +49,7 @@ def read_bundle(text: str, kind: BundleKind | None = None) -> Bundle:
     """Read a policy file; BadRequest says what is wrong. `kind`: what it is bound to, when that is known."""
     given = mapping_of(read_yaml(text), "policy", ("version", "groups", "protected_branches", "rules"))
     version = given.get("version")
-    if version != 1 or isinstance(version, bool):
+    if version != 1 or not isinstance(version, int) or isinstance(version, bool):
         raise BadRequest("policy version must be 1")
     groups = _groups(given.get("groups"))
     protected = _texts(given.get("protected_branches", []), "policy protected_branches")

@@ -28,7 +28,7 @@ def read_cases(text: str) -> tuple[Case, ...]:
     """Read a file of cases; BadRequest says what is wrong."""
     given = mapping_of(read_yaml(text), "policy tests", ("version", "cases"))
     version = given.get("version")
-    if version != 1 or isinstance(version, bool):
+    if version != 1 or not isinstance(version, int) or isinstance(version, bool):
         raise BadRequest("policy tests version must be 1")
     listed = given.get("cases")
     if not isinstance(listed, list):

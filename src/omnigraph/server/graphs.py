@@ -10,7 +10,7 @@ from functools import partial
 
 from omnigraph.cluster.applied import AppliedCluster, AppliedGraph, ClusterError, StoredFile, read_applied
 from omnigraph.commit.model import MAIN
-from omnigraph.errors import BadRequest, NotFound, OmnigraphError
+from omnigraph.errors import BadRequest, Conflict, NotFound, OmnigraphError
 from omnigraph.graph.entry import open as open_graph
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.stored import StoredQuery, read_stored
@@ -20,7 +20,7 @@ from omnigraph.language.query.parser import find_query, parse_query_file
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.policy.bundle import Bundle
 from omnigraph.policy.decide import Policy
-from omnigraph.server.access import Access, access_of
+from omnigraph.server.access import SCHEMA_APPLY, Access, Need, access_of
 from omnigraph.server.settings import GRAPH_ID, RESERVED_IDS, GraphSource, Settings, checked_source
 
 _log = logging.getLogger("omnigraph.server")
@@ -151,7 +151,7 @@ def _opened_declared(declared: AppliedGraph, settings: Settings) -> ServedGraph:
         storage_options=declared.storage_options or None,
         external_blobs=declared.external_blobs,
         embedding=declared.embedding,
-        guard=None if declared.policy is None else access,
+        guard=_DeclaredSchema(graph_id, None if declared.policy is None else access),
     )
     try:
         catalog = graph.contract().catalog
@@ -160,6 +160,27 @@ def _opened_declared(declared: AppliedGraph, settings: Settings) -> ServedGraph:
         graph.close()
         raise
     return ServedGraph(graph_id, graph, access, stored, is_declared=True)
+
+
+@dataclass(frozen=True)
+class _DeclaredSchema:
+    """What a graph of a cluster asks before it writes: its policy, if it has one; and its schema is not changed, whoever asks."""
+
+    graph_id: str
+    policy: Access | None
+
+    def check(self, actor: str | None, need: Need) -> None:
+        if self.policy is not None:
+            self.policy.check(actor, need)
+        if need.action == SCHEMA_APPLY:
+            raise declared_schema(self.graph_id)
+
+
+def declared_schema(graph_id: str) -> Conflict:
+    """What is said to those who would change the schema of a graph of a cluster."""
+    return Conflict(
+        f"the schema of graph '{graph_id}' is declared in its cluster; change it there and run `omnigraph cluster apply`"
+    )
 
 
 def _declared_query(file: StoredFile, catalog: Catalog) -> StoredQuery:

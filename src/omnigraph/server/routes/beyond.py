@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterable
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.graph.handle import NOW
-from omnigraph.language.schema.build import compile_schema
 from omnigraph.merge.result import MergeResult
 from omnigraph.server import answers, bodies
 from omnigraph.server.access import BRANCH_MERGE, CHANGE, READ, Need
 from omnigraph.server.exploring_models import CompareBody
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.reads import allowed_memory, names_snapshot, read_main, read_target, snapshot_of
-from omnigraph.server.routes.sources import asked_read, named, refuse_both
-from omnigraph.server.routes.writes import WRITE_STATUSES, merge_options
+from omnigraph.server.routes.sources import asked_read, named, refuse_both, schema_text
+from omnigraph.server.routes.writes import WRITE_STATUSES, merge_options, schema_needs
 
 
 def _explain(call: Call) -> Answer:
@@ -95,11 +94,16 @@ def _change_main(call: Call) -> Iterable[Need]:
 
 
 def _pick_needs(call: Call) -> Iterable[Need]:
-    """Changing the branch, and reading the one that the commit was made on: its rows are copied, or its changes shown."""
+    """Changing the branch, and reading the one that the commit was made on: its rows are copied, or its changes shown.
+
+    Where the schema of the branch would change, `schema_apply` is needed too. The graph asks for it where the kind does not tell.
+    """
     body: bodies.PickBody = call.body
-    needs = [Need(CHANGE, named(body.branch))]
+    branch = named(body.branch)
+    needs = [Need(CHANGE, branch)]
     try:
-        return [*needs, Need(READ, call.graph.commit(body.commit).branch)]
+        commit = call.graph.commit(body.commit)
+        return [*needs, *schema_needs(body.options, branch, commit_kind=commit.kind), Need(READ, commit.branch)]
     except (BadRequest, NotFound):
         # A commit that is not there is told by the work, after the change was allowed.
         return needs
@@ -107,7 +111,7 @@ def _pick_needs(call: Call) -> Iterable[Need]:
 
 def _rebase_needs(call: Call) -> Iterable[Need]:
     body: bodies.RebaseBody = call.body
-    return [Need(BRANCH_MERGE, named(body.onto), body.branch)]
+    return [Need(BRANCH_MERGE, named(body.onto), body.branch), *schema_needs(body.options, body.branch)]
 
 
 def _rebase(call: Call) -> Answer:
@@ -163,10 +167,12 @@ def _plan_needs(call: Call) -> Iterable[Need]:
 
 def _plan_schema(call: Call) -> Answer:
     body: bodies.SchemaBody = call.body
-    compile_schema(body.schema_source)
     branch = named(call.parameters.branch)
     planned = call.graph.plan_schema(
-        body.schema_source, branch=branch, allow_data_loss=bool(body.allow_data_loss), backfill=body.backfill
+        schema_text(body.schema_source),
+        branch=branch,
+        allow_data_loss=bool(body.allow_data_loss),
+        backfill=body.backfill,
     )
     return call.json({"uri": call.graph.uri} | planned.to_dict())
 

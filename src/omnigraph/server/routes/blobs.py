@@ -121,8 +121,8 @@ def _span(call: Call, length: int, etag: str) -> Span:
             raise _unsatisfiable(length, length, length)
         return Span(max(0, length - last), length, partial=True)
     first = _position(found["first"])
-    end = min(_position(found["last"]) + 1, models.LARGEST) if found["last"] else length
-    if end <= first < models.LARGEST and found["last"]:
+    end = min(_position(found["last"]) + 1, bodies.LARGEST) if found["last"] else length
+    if end <= first < bodies.LARGEST and found["last"]:
         return whole
     if first >= length:
         raise _unsatisfiable(first, end, length)
@@ -132,7 +132,7 @@ def _span(call: Call, length: int, etag: str) -> Span:
 def _position(digits: str) -> int:
     """The number that digits are; one that no file reaches is the largest that an answer can hold."""
     meant = digits.lstrip("0") or "0"
-    return int(meant) if len(meant) <= _MOST_DIGITS else models.LARGEST
+    return int(meant) if len(meant) <= _MOST_DIGITS else bodies.LARGEST
 
 
 def _unsatisfiable(start: int, end: int, length: int) -> BlobRangeNotSatisfiable:

@@ -12,6 +12,7 @@ from omnigraph.errors import BadRequest
 from omnigraph.language.query.ast import Query, QueryFile
 from omnigraph.language.query.params import bind_params
 from omnigraph.language.query.parser import find_query, parse_query_file
+from omnigraph.language.schema.build import compile_schema
 from omnigraph.server.operation import Call
 
 #: Parsed texts that are kept.
@@ -54,6 +55,14 @@ def asked_mutation(call: Call, source: str, name: str | None, params: Mapping[st
     if not query.is_mutation and not call.whole:
         raise BadRequest(f"{query.title} is a read; send it to POST /query")
     return Asked(source, query, declared(call, query, params))
+
+
+def schema_text(source: str) -> str:
+    """A schema that was sent, checked by itself. A text that the library would take for the name of a file is refused."""
+    compile_schema(source)
+    if "{" not in source and source.strip().endswith(".pg"):
+        raise BadRequest("a schema is sent as its text, not as the name of a file")
+    return source
 
 
 def declared(call: Call, query: Query, params: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

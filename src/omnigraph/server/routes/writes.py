@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from omnigraph.errors import BadRequest, Conflict
-from omnigraph.language.schema.build import compile_schema
+from omnigraph.errors import BadRequest
 from omnigraph.mutation.execute import MutationResult
 from omnigraph.server import answers, bodies
 from omnigraph.server.access import BRANCH_CREATE, BRANCH_DELETE, BRANCH_MERGE, CHANGE, READ, SCHEMA_APPLY, Need
+from omnigraph.server.graphs import declared_schema
 from omnigraph.server.operation import Answer, Call, Operation, Work
-from omnigraph.server.routes.sources import Asked, asked_mutation, named, one_of
+from omnigraph.server.routes.sources import Asked, asked_mutation, named, one_of, schema_text
 from omnigraph.wire.shapes import change_output, merge_output, schema_output
 
 IF_COMMIT = "omnigraph-if-graph-commit"
@@ -135,12 +135,22 @@ def _merge_needs(call: Call) -> Iterable[Need]:
     if body.options is not None and body.options.dry_run:
         # Nothing is written: whoever may read both branches may see what a merge would do.
         return [Need(READ, body.source), Need(READ, named(body.target))]
-    needs = [Need(BRANCH_MERGE, body.source, named(body.target))]
+    needs = [Need(BRANCH_MERGE, body.source, named(body.target)), *schema_needs(body.options, named(body.target))]
     return [*needs, Need(BRANCH_DELETE, None, body.source)] if body.delete_branch else needs
+
+
+def schema_needs(given: bodies.MergeOptions | None, target: str, *, commit_kind: str | None = None) -> list[Need]:
+    """Changing the schema of a branch, where options hold the text of another one, or a picked commit changes schemas."""
+    if given is not None and given.dry_run:
+        return []
+    is_changing = commit_kind == "schema" or (given is not None and given.schema is not None)
+    return [Need(SCHEMA_APPLY, None, target)] if is_changing else []
 
 
 def merge_options(given: bodies.MergeOptions | None) -> dict[str, Any]:
     """The options of a merge as the library takes them."""
+    if given is not None and given.schema is not None:
+        schema_text(given.schema)
     return {} if given is None else msgspec.structs.asdict(given)
 
 
@@ -171,14 +181,9 @@ def _apply_schema(call: Call) -> Answer:
     body: bodies.SchemaBody = call.body
     assert call.served is not None
     if call.served.is_declared:
-        raise Conflict(
-            f"the schema of graph '{call.served.graph_id}' is declared in its cluster; change it there and run "
-            "`omnigraph cluster apply`"
-        )
-    # A text is never the path of a file, so it is compiled before the library looks at it.
-    compile_schema(body.schema_source)
+        raise declared_schema(call.served.graph_id)
     applied = call.graph.apply_schema(
-        body.schema_source,
+        schema_text(body.schema_source),
         branch=named(call.parameters.branch),
         allow_data_loss=bool(body.allow_data_loss),
         backfill=body.backfill,
