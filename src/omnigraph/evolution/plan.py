@@ -58,7 +58,7 @@ def _below(step: type[Step]) -> Iterator[type[Step]]:
         yield from _below(kind)
 
 
-_STEPS: dict[str, type[Step]] = {step.kind: step for step in _below(Step)}
+_STEPS: dict[str, type[Step]] = {step.kind: step for step in _below(Step) if hasattr(step, "kind")}
 
 
 def plan_of(told: Mapping[str, Any]) -> Plan:

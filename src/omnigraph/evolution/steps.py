@@ -32,6 +32,58 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class OfProperty(Step):
+    """A step about one property of a type."""
+
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+
+    @property
+    def place(self) -> str:
+        """The property as texts name it."""
+        return f"'{self.type_name}.{self.property_name}'"
+
+
+@dataclass(frozen=True, slots=True)
+class _OtherType(OfProperty):
+    """A property gets another type; its column is rewritten, every value stays exactly what it is."""
+
+    old: str
+    new: str
+
+    def to_dict(self) -> dict[str, Any]:
+        place = {"kind": self.kind, "type_kind": self.type_kind, "type_name": self.type_name}
+        return place | {"property_name": self.property_name, "from": self.old, "to": self.new}
+
+    def __str__(self) -> str:
+        return f"{self.kind} property {self.place} from {self.old} to {self.new}"
+
+
+@dataclass(frozen=True, slots=True)
+class _OtherValues(OfProperty):
+    """An enum gets or loses values."""
+
+    values: tuple[str, ...]
+
+    @property
+    def listed(self) -> str:
+        return ", ".join(f"'{value}'" for value in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Constraint(Step):
+    """A constraint of a type, as it is declared."""
+
+    type_kind: TypeKind
+    type_name: str
+    constraint: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.replace('_', ' ')} on {self.type_kind} '{self.type_name}': {self.constraint}"
+
+
+@dataclass(frozen=True, slots=True)
 class AddType(Step):
     kind: ClassVar[str] = "add_type"
     type_kind: TypeKind
@@ -68,18 +120,15 @@ class DropType(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class AddProperty(Step):
+class AddProperty(OfProperty):
     kind: ClassVar[str] = "add_property"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
     property_type: str
     #: What the rows that are there get; nothing: null.
     default: str | int | float | bool | None = None
 
     def __str__(self) -> str:
         filled = "" if self.default is None else f", existing rows get {self.default!r}"
-        return f"add property '{self.type_name}.{self.property_name}' ({self.property_type}{filled})"
+        return f"add property {self.place} ({self.property_type}{filled})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,111 +148,70 @@ class RenameProperty(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class DropProperty(Step):
+class DropProperty(OfProperty):
     kind: ClassVar[str] = "drop_property"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
     mode: DropMode
     code: str = DROPPED_PROPERTY
 
     def __str__(self) -> str:
-        return f"drop property '{self.type_name}.{self.property_name}' ({self.mode}){_shown(self.code)}"
+        return f"drop property {self.place} ({self.mode}){_shown(self.code)}"
 
 
 @dataclass(frozen=True, slots=True)
-class ExtendEnum(Step):
+class ExtendEnum(_OtherValues):
     kind: ClassVar[str] = "extend_enum"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
-    values: tuple[str, ...]
 
     def __str__(self) -> str:
-        listed = ", ".join(f"'{value}'" for value in self.values)
-        return f"extend enum '{self.type_name}.{self.property_name}' with {listed}"
+        return f"extend enum {self.place} with {self.listed}"
 
 
 @dataclass(frozen=True, slots=True)
-class NarrowEnum(Step):
+class NarrowEnum(_OtherValues):
     """Values that no row has go from an enum."""
 
     kind: ClassVar[str] = "narrow_enum"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
-    values: tuple[str, ...]
 
     def __str__(self) -> str:
-        listed = ", ".join(f"'{value}'" for value in self.values)
-        return f"narrow enum '{self.type_name}.{self.property_name}' by {listed}"
+        return f"narrow enum {self.place} by {self.listed}"
 
 
 @dataclass(frozen=True, slots=True)
-class Widen(Step):
-    """A property gets a wider type; its column is rewritten, every value stays exactly what it is."""
+class Widen(_OtherType):
+    """A property gets a wider type."""
 
     kind: ClassVar[str] = "widen"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
-    old: str
-    new: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return _with_types(self)
-
-    def __str__(self) -> str:
-        return f"widen property '{self.type_name}.{self.property_name}' from {self.old} to {self.new}"
 
 
 @dataclass(frozen=True, slots=True)
-class Narrow(Step):
+class Narrow(_OtherType):
     """A property gets its narrower type back, when a commit that widened it is reverted and every value fits."""
 
     kind: ClassVar[str] = "narrow"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
-    old: str
-    new: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return _with_types(self)
-
-    def __str__(self) -> str:
-        return f"narrow property '{self.type_name}.{self.property_name}' from {self.old} to {self.new}"
 
 
 @dataclass(frozen=True, slots=True)
-class FillNulls(Step):
+class FillNulls(OfProperty):
     """Rows without a value get the default, because the property becomes required."""
 
     kind: ClassVar[str] = "fill_nulls"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
     default: str | int | float | bool
     rows: int | None = None
 
     def __str__(self) -> str:
         which = "nulls" if self.rows is None else f"{self.rows} null{'' if self.rows == 1 else 's'}"
-        return f"fill {which} of '{self.type_name}.{self.property_name}' with {self.default!r}"
+        return f"fill {which} of {self.place} with {self.default!r}"
 
 
 @dataclass(frozen=True, slots=True)
-class Backfill(Step):
+class Backfill(OfProperty):
     """Rows without a value get what an expression makes of them."""
 
     kind: ClassVar[str] = "backfill"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
     expression: str
     rows: int | None = None
 
     def __str__(self) -> str:
-        return f"backfill '{self.type_name}.{self.property_name}' with {self.expression}"
+        return f"backfill {self.place} with {self.expression}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,25 +228,13 @@ class Rekey(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class AddConstraint(Step):
+class AddConstraint(_Constraint):
     kind: ClassVar[str] = "add_constraint"
-    type_kind: TypeKind
-    type_name: str
-    constraint: str
-
-    def __str__(self) -> str:
-        return f"add constraint on {self.type_kind} '{self.type_name}': {self.constraint}"
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveConstraint(Step):
+class RemoveConstraint(_Constraint):
     kind: ClassVar[str] = "remove_constraint"
-    type_kind: TypeKind
-    type_name: str
-    constraint: str
-
-    def __str__(self) -> str:
-        return f"remove constraint on {self.type_kind} '{self.type_name}': {self.constraint}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,15 +249,12 @@ class UpdateTypeMetadata(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class UpdatePropertyMetadata(Step):
+class UpdatePropertyMetadata(OfProperty):
     kind: ClassVar[str] = "update_property_metadata"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
     annotations: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"update metadata on property '{self.type_name}.{self.property_name}'"
+        return f"update metadata on property {self.place}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,11 +268,6 @@ class UnsupportedChange(Step):
 
     def __str__(self) -> str:
         return f"unsupported change on {self.entity}: {self.reason}{_shown(self.code)}"
-
-
-def _with_types(step: Widen | Narrow) -> dict[str, Any]:
-    place = {"kind": step.kind, "type_kind": step.type_kind, "type_name": step.type_name}
-    return place | {"property_name": step.property_name, "from": step.old, "to": step.new}
 
 
 def _shown(code: str | None) -> str:
