@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,9 +18,18 @@ PROJECT = Path(__file__).resolve().parents[1]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Where PYTHONDONTWRITEBYTECODE is set, as in many containers, each of a thousand processes would compile all that it imports.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     # Spark's workers find the tasks of tests from wherever the test stood that started the session.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))
     config.addinivalue_line("markers", "row(*ids): rows of the behaviour catalogue; they become part of the test's id")
+
+
+def pytest_collection_finish() -> None:
+    # The tests themselves are a million objects that stay; the garbage collector need not look through them again and again.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -96,22 +96,26 @@ def _serve() -> None:
                 self.close_connection = True
                 return self._answer("400 Bad Request", [], b"<Error><Code>IncompleteBody</Code></Error>")
             answered: list[tuple[str, list[tuple[str, str]]]] = []
+            content: list[bytes] = []
 
-            def start_response(status: str, headers: list[tuple[str, str]], *_: object) -> Callable[[bytes], object]:
+            def start_response(
+                status: str, headers: list[tuple[str, str]], _error: object = None, /
+            ) -> Callable[[bytes], object]:
                 answered.append((status, headers))
-                return lambda _: None
+                return content.append
 
             with turn:  # a condition and its write are one step at S3, which moto does not see to
-                content = b"".join(app({**self.make_environ(), "wsgi.input": io.BytesIO(body)}, start_response))
-            return self._answer(*answered[-1], content)
+                content += app({**self.make_environ(), "wsgi.input": io.BytesIO(body)}, start_response)
+            return self._answer(*answered[-1], b"".join(content))
 
         def _answer(self, status: str, headers: list[tuple[str, str]], content: bytes) -> None:
             code, _, reason = status.partition(" ")
             self.send_response_only(int(code), reason)
+            self.send_header("Date", self.date_time_string())
             for name, value in headers:
                 if name.lower() not in ("content-length", "transfer-encoding", "connection") or self.command == "HEAD":
                     self.send_header(name, value)
-            if self.command != "HEAD":
+            if self.command != "HEAD" and code not in ("204", "304"):
                 self.send_header("Content-Length", str(len(content)))
             if self.close_connection:
                 self.send_header("Connection", "close")

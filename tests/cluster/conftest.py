@@ -14,7 +14,7 @@ import pytest
 
 from omnigraph.spark.executors import active_executors
 from omnigraph.spark.session import Session, stop_session
-from tests.cluster.standalone import HOSTS, Cluster, running_cluster
+from tests.cluster.standalone import HOSTS, SHORT_LIVED, Cluster, running_cluster
 from tests.spark.classic import classic_session
 
 CONF = {
@@ -24,6 +24,8 @@ CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "4",
+    "spark.driver.extraJavaOptions": " ".join(SHORT_LIVED),
+    "spark.executor.extraJavaOptions": " ".join(SHORT_LIVED),
     # The first job waits for both executors.
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     # A copy of a task is started as soon as it takes a little longer than the quickest ones.

@@ -26,6 +26,8 @@ HOSTS = ("127.0.0.1", "127.0.0.2")
 #: What the second worker's machine is called, where it can have a name of its own.
 SECOND = "second-worker"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
+#: For JVMs that end with the tests: the optimising compiler takes more time than it gives back.
+SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 @dataclass
@@ -120,6 +122,7 @@ class Cluster:
         whole = [
             str(java.program),
             *JVM_OPTIONS,
+            *SHORT_LIVED,
             "-Xmx256m",
             f"-Djava.io.tmpdir={temporary}",
             "-cp",

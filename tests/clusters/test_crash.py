@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.cluster import commands
+from tests import warm
 from tests.clusters.declaring import (
     QUERIES,
     SCHEMA,
@@ -64,7 +64,7 @@ def killed(folder: Path, failpoint: str) -> None:
     """Run an apply that dies at a failpoint."""
     environment = os.environ | {"OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"}
     command = [sys.executable, "-m", "omnigraph", "cluster", "apply", "--config", str(folder), "--as", "op"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = warm.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, (done.returncode, done.stdout, done.stderr)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from omnigraph.cluster.sources import Folder
 from omnigraph.errors import Denied
 from omnigraph.server.settings import Settings
 from omnigraph.server.state import open_state
+from tests import warm
 from tests.cli.calling import call
 from tests.clusters.declaring import WIDER, codes, declare, without_graph
 from tests.s3 import S3Server
@@ -99,7 +99,7 @@ def _kill(capsys: Capsys, folder: Path) -> None:
     (folder / "team.pg").write_text(WIDER.replace("email: String?", "email: String?  phone: String?"))
     environment = os.environ | {"OMNIGRAPH_FAILPOINTS": "cluster.schema_applied=kill"}
     command = [sys.executable, "-m", "omnigraph", "cluster", "apply", "--config", str(folder), "--as", "op"]
-    dead = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    dead = warm.run(command, env=environment, capture_output=True, text=True, check=False)
     assert dead.returncode == -signal.SIGKILL, dead.stderr
     held = call(capsys, "cluster", "apply", "--config", str(folder))
     assert held.code == 1

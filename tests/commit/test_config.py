@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +18,7 @@ from omnigraph import failpoints
 from omnigraph.commit import config as settings
 from omnigraph.commit.config import CONFIG, Setting
 from omnigraph.errors import BadRequest, FormatTooNew, StorageError
+from tests import warm
 from tests.mutation.org_graph import org_graph
 from tests.s3 import S3Server
 
@@ -117,7 +117,7 @@ def test_a_process_that_dies(graph: og.Graph, before: str | None, point: str, af
         graph.set_config(LEVEL, before)
     program = f"import omnigraph; omnigraph.open({graph.uri!r}).set_config({LEVEL!r}, 'property')"
     environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": f"{point}=kill"}
-    child = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
+    child = warm.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
     assert child.returncode == -signal.SIGKILL, child.stderr.decode()
     assert og.open(graph.uri, mode="ro").config() == after
     assert graph.verify(deep=True).ok

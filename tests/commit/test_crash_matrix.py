@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -43,6 +42,7 @@ from omnigraph.mutation import execute as _declares_its_failpoints  # noqa: F401
 from omnigraph.mutation import transaction as _transactions_declare_theirs  # noqa: F401
 from omnigraph.storage import outputs as _exports_declare_theirs  # noqa: F401
 from omnigraph.storage.tables.staged import stage_delete
+from tests import warm
 from tests.commit.crash_cases import COMPACTING, Case, Death, Outcome, is_representative, matrix
 from tests.commit.healthy import Picture, assert_healthy, assert_open_is_idle, picture
 from tests.commit.org import SCHEMA, STAFF, accepted, effect, ids, insert, lineage, staff
@@ -139,7 +139,7 @@ def kill(uri: str, death: Death, action: str, *names: str) -> dict[str, Any]:
     else:
         environment["CRASH_AT"] = f"{death.failpoint}:{death.passing}"
     command = [sys.executable, str(CHILD), uri, action, *names]
-    child = subprocess.run(command, env=environment, capture_output=True, check=False)
+    child = warm.run(command, env=environment, capture_output=True, check=False)
     assert child.returncode == -signal.SIGKILL, f"it did not die at {death}: {child.stderr.decode()}"
     return dict(orjson.loads(child.stdout or b"{}"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +22,7 @@ from omnigraph.commit.updates import DropTable, ImportCommits
 from omnigraph.errors import Conflict
 from omnigraph.failpoints import FailpointError
 from omnigraph.ids import new_ulid, now_micros
+from tests import warm
 from tests.commit.org import MENTORS, STAFF, TEAM, again, insert, lineage, load_org, mentors, new_graph, staff, team
 
 LIVES = """
@@ -168,7 +168,7 @@ def test_a_failure_on_the_way(old: CommitContext, failpoint: str) -> None:
 @pytest.mark.parametrize("failpoint", FAILPOINTS)
 def test_death_on_the_way(old: CommitContext, failpoint: str) -> None:
     before = known(old)
-    died = subprocess.run(
+    died = warm.run(
         [sys.executable, "-c", LIVES, old.root.uri, "main"],
         env={"OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill", "PATH": ""},
         check=False,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from omnigraph.commit.messages import LONGEST_MESSAGE, checked_message, first_li
 from omnigraph.commit.model import Changed
 from omnigraph.errors import BadRequest
 from omnigraph.load.inputs import Unnamed, title_of
+from tests import warm
 from tests.mutation.org_graph import SCHEMA, call, org_graph
 
 
@@ -119,7 +119,7 @@ def test_a_write_that_is_rolled_forward_has_them_too(graph: og.Graph) -> None:
         """g.mutate('query q() { insert Staff { handle: "eve" } }', message="hire eve", actor="me")"""
     )
     killed = {**os.environ, "OMNIGRAPH_FAILPOINTS": "publisher.before_commit=kill"}
-    done = subprocess.run([sys.executable, "-c", code, graph.uri], env=killed, check=False)
+    done = warm.run([sys.executable, "-c", code, graph.uri], env=killed, check=False)
     assert done.returncode == -signal.SIGKILL
     healed = og.open(graph.uri).head()
     assert (healed.message, healed.changed, healed.recovery_for_actor) == ("hire eve", Changed(1, 0), "me")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +29,7 @@ from omnigraph.errors import ManifestContention, OmnigraphError, StorageError
 from omnigraph.graph.lifecycle import open_for_reading, open_for_writing
 from omnigraph.graph.snapshot import resolve
 from omnigraph.storage.tables.commit import set_schema_metadata
+from tests import warm
 from tests.commit.old_format import OldGraph, old_graph, old_org
 from tests.commit.org import STAFF, again, ids, insert, lineage, staff
 from tests.commit.test_manifest import stamp, tree
@@ -330,7 +330,7 @@ def test_a_process_killed_before_a_bare_stamp_leaves_it_to_the_next(old: OldGrap
 def _open_in_child(old: OldGraph, failpoint: str) -> int:
     child = "import sys, omnigraph; omnigraph.open(sys.argv[1])"
     environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"}
-    return subprocess.run([sys.executable, "-c", child, old.context.root.uri], env=environment).returncode
+    return warm.run([sys.executable, "-c", child, old.context.root.uri], env=environment).returncode
 
 
 class OnceElsewhere:

@@ -29,6 +29,7 @@ from omnigraph.commit.recovery import heal
 from omnigraph.commit.sidecar import list_sidecars
 from omnigraph.errors import ExpectedVersionMismatch
 from omnigraph.graph.lifecycle import connect, open_for_writing
+from tests import warm
 from tests.commit.healthy import assert_healthy
 from tests.commit.old_format import old_graph
 from tests.commit.org import MENTORS, STAFF, TEAM, again, ids, insert, new_graph, staff, table_of, team
@@ -69,7 +70,7 @@ class Race:
         arguments = [scenario, str(self.folder), str(number), str(self.seconds)]
         log = (self.folder / f"log-{number}").open("ab")
         with log:
-            self.processes[number] = subprocess.Popen(
+            self.processes[number] = warm.Popen(
                 [sys.executable, "-m", "tests.commit.race_child", *arguments], cwd=PROJECT, stdout=log, stderr=log
             )
 

@@ -22,6 +22,7 @@ from omnigraph.commit.staging_jobs import list_jobs
 from omnigraph.errors import CommitStateUnknown, ManifestContention, RecoveryRequired
 from omnigraph.graph.lifecycle import connect
 from omnigraph.storage.tables.forks import drop_fork
+from tests import warm
 from tests.commit.failing import WAYS, trials
 from tests.commit.healthy import assert_healthy, published_locations
 from tests.commit.real_writers import (
@@ -74,7 +75,7 @@ def copy(started: Path, target: Path, verb: str, branch: str) -> og.Graph:
 
 
 def run(graph: og.Graph, verb: str, branch: str, crash_at: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm.run(
         [sys.executable, "-m", "tests.commit.real_writers", graph.uri, verb, branch],
         cwd=PROJECT,
         env={**os.environ, "CRASH_AT": crash_at},

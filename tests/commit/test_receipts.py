@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from omnigraph.commit import receipts
 from omnigraph.commit.exactly_once import Once
 from omnigraph.commit.receipts import FOLDER
 from omnigraph.errors import AlreadyExists, BadRequest, BranchNotFound, Conflict, NotFound, StorageError
+from tests import warm
 from tests.s3 import S3Server
 
 SCHEMA = "node P { name: String @key\n age: I32? @index }"
@@ -78,7 +78,7 @@ def killed(graph: og.Graph, verb: str, failpoint: str) -> None:
         f"VERBS[{verb!r}][0](og.open({graph.uri!r}), 'k')"
     )
     environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"}
-    child = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
+    child = warm.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
     assert child.returncode == -signal.SIGKILL, child.stderr.decode()
 
 

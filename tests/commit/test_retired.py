@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 import omnigraph as og
 from omnigraph.commit.retired import RETIRED, read_line, retired_lines
 from omnigraph.errors import BranchNotFound, Conflict, HistoricalVersionReclaimed
+from tests import warm
 from tests.mutation.org_graph import call, commit_of, content, ids, level, org_graph
 
 
@@ -274,7 +274,7 @@ def test_a_cleanup_that_dies(graph: og.Graph) -> None:
 def _killed(graph: og.Graph, failpoint: str, work: str) -> None:
     code = f"import sys, omnigraph as og; g = og.open(sys.argv[1]); {work}"
     killed = {**os.environ, "OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"}
-    done = subprocess.run([sys.executable, "-c", code, graph.uri], env=killed, check=False)
+    done = warm.run([sys.executable, "-c", code, graph.uri], env=killed, check=False)
     assert done.returncode == -signal.SIGKILL
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -15,6 +14,7 @@ import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.commit.publisher import COMPACT_ABOVE_FRAGMENTS
 from omnigraph.errors import AlreadyExists, BadRequest, CommitNotFound, Conflict, HistoricalVersionReclaimed, NotFound
+from tests import warm
 from tests.mutation.org_graph import call, ids, org_graph
 
 
@@ -174,7 +174,7 @@ def test_a_process_that_dies_while_it_publishes_a_tag(graph: og.Graph, point: st
     before = graph.commits()
     program = f"import omnigraph; omnigraph.open({graph.uri!r}).{verb}('v1')"
     environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": f"{point}=kill"}
-    child = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
+    child = warm.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
     assert child.returncode == -signal.SIGKILL, child.stderr.decode()
     assert ("v1" in graph.tags()) is (there if verb == "tag" else not there)
     assert graph.commits() == before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 import omnigraph as og
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.root import Root
+from tests import warm
 from tests.mutation.org_graph import LOAD, SCHEMA, WRITES
 
 #: What a child process runs: open the graph and write once, on a branch.
@@ -90,7 +90,7 @@ def rows(graph: og.Graph, **target: Any) -> list[Any]:
 def write_elsewhere(uri: str, handle: str, branch: str, failpoint: str | None = None, **environment: str) -> int:
     """One write by another process, which may be killed at a failpoint; how it ended."""
     armed = {} if failpoint is None else {"OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"}
-    return subprocess.run(
+    return warm.run(
         [sys.executable, "-c", WRITE, uri, handle, branch],
         env={**os.environ, **environment, **armed},
         cwd=Path(__file__).resolve().parents[2],

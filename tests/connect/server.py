@@ -17,6 +17,7 @@ import pyspark
 
 from omnigraph.spark.gateway import JVM_OPTIONS, worker_environment
 from omnigraph.spark.java import find_java
+from tests.cluster.standalone import SHORT_LIVED
 
 _MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _HOST = "127.0.0.1"
@@ -83,6 +84,7 @@ def running_connect_server(
     command = [
         str(java.program),
         *JVM_OPTIONS,
+        *SHORT_LIVED,
         "-Xmx1g",
         f"-Djava.io.tmpdir={folder}",
         *(f"-D{key}={value}" for key, value in settings.items()),

@@ -11,13 +11,15 @@ from typing import Any
 
 import orjson
 
+from tests import warm
+
 CHILD = Path(__file__).with_name("changing_child.py")
 
 
 def start(uri: str, *arguments: str, failpoints: str = "") -> subprocess.Popen[bytes]:
     environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": failpoints}
     command = [sys.executable, str(CHILD), uri, *arguments]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return warm.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def answer(child: subprocess.Popen[bytes]) -> Any:

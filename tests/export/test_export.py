@@ -7,7 +7,6 @@ import math
 import os
 import resource
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from omnigraph.errors import BadRequest, BranchNotFound, StorageError
 from omnigraph.export import tasks
 from omnigraph.export.sink import CHUNK_BYTES, chunked
 from omnigraph.failpoints import FailpointError, armed
+from tests import warm
 from tests.mutation.org_graph import SCHEMA, call, content, org_graph
 
 
@@ -294,7 +294,7 @@ omnigraph.open(sys.argv[1], "ro").export(sys.argv[2], format=sys.argv[3])
 def test_a_killed_export_leaves_nothing_under_the_name(
     org: og.Graph, tmp_path: Path, format: Literal["jsonl", "parquet"], failpoint: str
 ) -> None:
-    died = subprocess.run(
+    died = warm.run(
         [sys.executable, "-c", DYING, org.uri, str(tmp_path / "out"), format],
         env={**os.environ, "OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"},
         check=False,

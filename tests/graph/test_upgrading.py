@@ -20,6 +20,7 @@ from omnigraph.commit.model import MAIN
 from omnigraph.commit.tags import tagged_commits
 from omnigraph.errors import BadRequest, FormatTooNew, FormatTooOld, GraphNotFound
 from omnigraph.graph.lifecycle import open_for_reading
+from tests import warm
 from tests.commit.old_format import OldGraph, old_org
 from tests.commit.org import STAFF, again, ids, insert, new_graph, staff
 from tests.commit.test_manifest import stamp, tree
@@ -51,7 +52,7 @@ def assert_upgraded(old: OldGraph) -> None:
 def upgrade_in_child(old: OldGraph, failpoint: str | None = None) -> subprocess.Popen[bytes]:
     child = "import sys, omnigraph; omnigraph.upgrade(sys.argv[1])"
     armed = {} if failpoint is None else {"OMNIGRAPH_FAILPOINTS": failpoint}
-    return subprocess.Popen([sys.executable, "-c", child, old.context.root.uri], env={**os.environ, **armed})
+    return warm.Popen([sys.executable, "-c", child, old.context.root.uri], env={**os.environ, **armed})
 
 
 @pytest.mark.parametrize("from_stamp", [2, 3])

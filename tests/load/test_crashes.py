@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -18,6 +17,7 @@ from omnigraph.commit.staging_jobs import list_jobs
 from omnigraph.errors import OmnigraphError, SparkFailed
 from omnigraph.graph.lifecycle import connect
 from omnigraph.storage.tables.forks import drop_fork
+from tests import warm
 from tests.commit.healthy import assert_healthy, published_locations
 from tests.commit.limited import limit
 from tests.load.crash_child import LOADS, MODES
@@ -63,7 +63,7 @@ def kill(graph: og.Graph, failpoint: str, load: str, branch: str, way: str) -> N
     """Run a load in a process that dies at a failpoint."""
     command = [sys.executable, str(CHILD), graph.uri, load, branch, way]
     environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"}
-    child = subprocess.run(command, env=environment, capture_output=True, check=False)
+    child = warm.run(command, env=environment, capture_output=True, check=False)
     assert child.returncode == -signal.SIGKILL, f"it did not die at {failpoint}: {child.stderr.decode()}"
 
 

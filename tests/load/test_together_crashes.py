@@ -14,6 +14,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import LoadRejected
 from omnigraph.graph.lifecycle import connect
+from tests import warm
 from tests.commit.healthy import assert_healthy, assert_linear
 from tests.load.loading import content, ids, org
 from tests.load.together_child import calls
@@ -52,7 +53,7 @@ def graph(filled: Path, tmp_path: Path) -> og.Graph:
 def test_death(graph: og.Graph, filled: Path, tmp_path: Path, failpoint: str, done: bool) -> None:
     before, commits = content(graph), len(graph.commits())
     environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"}
-    child = subprocess.run([sys.executable, str(CHILD), graph.uri], env=environment, capture_output=True, check=False)
+    child = warm.run([sys.executable, str(CHILD), graph.uri], env=environment, capture_output=True, check=False)
     assert child.returncode == -signal.SIGKILL, f"it did not die at {failpoint}: {child.stderr.decode()}"
 
     shutil.copytree(filled, tmp_path / "undisturbed")
@@ -85,9 +86,7 @@ def test_death(graph: og.Graph, filled: Path, tmp_path: Path, failpoint: str, do
 def test_two_processes(graph: og.Graph) -> None:
     """Groups of one process meet those of another; nothing is lost and the history is one chain."""
     before = len(graph.commits())
-    children = [
-        subprocess.Popen([sys.executable, str(CHILD), graph.uri, name], stderr=subprocess.PIPE) for name in "ab"
-    ]
+    children = [warm.Popen([sys.executable, str(CHILD), graph.uri, name], stderr=subprocess.PIPE) for name in "ab"]
     failed = [child.communicate()[1].decode() for child in children if child.wait()]
     assert not failed
     written = {f"{name}{thread}{turn}" for name in "ab" for thread in range(3) for turn in range(5)}

@@ -18,6 +18,7 @@ import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.maintenance.backup_files import INVENTORY, PLAN
 from omnigraph.storage.root import Root
+from tests import warm
 from tests.commit.travelled import Told, answers, rows, travelled_graph
 from tests.mutation.org_graph import SCHEMA, WRITES
 from tests.s3 import S3Server
@@ -55,7 +56,7 @@ def put(graph: og.Graph, handle: str, branch: str = "main") -> str:
 def child(*arguments: object, failpoint: str | None = None) -> subprocess.Popen[str]:
     armed = {} if failpoint is None else {"OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"}
     words = [sys.executable, CHILD, *map(str, arguments)]
-    return subprocess.Popen(words, env=os.environ | armed, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return warm.Popen(words, env=os.environ | armed, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def is_sound(uri: Path) -> bool:

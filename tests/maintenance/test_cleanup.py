@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,6 +33,7 @@ from omnigraph.storage.root import Root
 from omnigraph.storage.tables.dataset_files import DatasetFiles, list_dataset
 from omnigraph.storage.tables.forks import fork
 from omnigraph.storage.tables.staged import stage_append
+from tests import warm
 from tests.commit.healthy import assert_healthy, picture, tree
 from tests.commit.org import (
     MEMBER_OF,
@@ -494,7 +494,7 @@ def test_death(org: og.Graph, failpoint: str, how: str) -> None:
     if how == "dies":
         environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"}
         command = [sys.executable, str(CHILD), org.uri, "1"]
-        child = subprocess.run(command, env=environment, capture_output=True, check=False)
+        child = warm.run(command, env=environment, capture_output=True, check=False)
         assert child.returncode == -signal.SIGKILL, child.stderr.decode()
     else:
         with failpoints.armed(failpoint):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -27,6 +26,7 @@ from omnigraph.spark.options import SparkOptions
 from omnigraph.spark.runner import Inline, OnSpark
 from omnigraph.spark.session import spark_session
 from omnigraph.storage.root import Root
+from tests import warm
 from tests.commit.healthy import assert_healthy, picture, tree
 from tests.maintenance.coverage import published
 
@@ -172,7 +172,7 @@ def test_an_error_before_the_segments_are_merged(papers: og.Graph) -> None:
 def test_death_before_the_segments_are_merged(papers: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     files = tree(connect(papers.uri))
     environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": "index_build.segments_built=kill"}
-    child = subprocess.run(
+    child = warm.run(
         [sys.executable, str(CHILD), papers.uri, "main", "spark"], env=environment, capture_output=True, check=False
     )
     assert child.returncode == -signal.SIGKILL, child.stderr.decode()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.failpoints import FailpointError
 from omnigraph.graph.lifecycle import connect
+from tests import warm
 from tests.commit.healthy import assert_healthy, picture
 from tests.maintenance.coverage import published
 from tests.mutation.org_graph import org_graph
@@ -76,7 +76,7 @@ def test_death(org: og.Graph, branch: str, failpoint: str) -> None:
     before = picture(connect(org.uri))
     environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"}
     command = [sys.executable, str(CHILD), org.uri, branch]
-    child = subprocess.run(command, env=environment, capture_output=True, check=False)
+    child = warm.run(command, env=environment, capture_output=True, check=False)
     assert child.returncode == -signal.SIGKILL, child.stderr.decode()
     report = org.ensure_indices(branch)
     assert (report.commit is None) == (failpoint in AFTER), "all tables had moved, so recovery finished it"

@@ -18,6 +18,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.maintenance.verify_files import place_of
+from tests import warm
 from tests.maintenance import damage_graph
 
 Damage = Callable[[random.Random, Path, list[Path]], None]
@@ -73,7 +74,7 @@ class Patient:
 
     def ask(self, what: str) -> subprocess.CompletedProcess[str]:
         call = [sys.executable, "-m", "tests.maintenance.damage_graph", what, str(self.path)]
-        return subprocess.run(call, capture_output=True, text=True, check=False)
+        return warm.run(call, capture_output=True, text=True, check=False)
 
     def heal(self) -> None:
         shutil.rmtree(self.path)

@@ -17,6 +17,7 @@ import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.graph.lifecycle import connect
 from omnigraph.merge import difference
+from tests import warm
 from tests.commit.healthy import assert_healthy
 from tests.commit.limited import limit
 from tests.merge.graphs import do, everything, ids, named, shown
@@ -150,8 +151,7 @@ def test_several_processes_merge_into_one_branch(graph: og.Graph) -> None:
         graph.create_branch(name)
         do(graph, name, "put", f"p{number}", number)
     children = [
-        subprocess.Popen([sys.executable, str(CHILD), graph.uri, name, "main"], stderr=subprocess.PIPE)
-        for name in names
+        warm.Popen([sys.executable, str(CHILD), graph.uri, name, "main"], stderr=subprocess.PIPE) for name in names
     ]
     failed = [child.communicate()[1].decode() for child in children if child.wait()]
     # They share one idempotency key, so two of them are refused as another request.

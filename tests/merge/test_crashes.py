@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from omnigraph import failpoints
 from omnigraph.commit.model import RECOVERY_ACTOR
 from omnigraph.failpoints import FailpointError
 from omnigraph.graph.lifecycle import connect
+from tests import warm
 from tests.commit.healthy import assert_healthy
 from tests.merge.graphs import do, everything
 
@@ -93,7 +93,7 @@ def kill(graph: og.Graph, death: str, into: str) -> None:
     environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": "" if passing else f"{name}=kill"}
     environment["CRASH_AT"] = death if passing else ""
     command = [sys.executable, str(CHILD), graph.uri, "feature", into]
-    child = subprocess.run(command, env=environment, capture_output=True, check=False)
+    child = warm.run(command, env=environment, capture_output=True, check=False)
     assert child.returncode == -signal.SIGKILL, f"it did not die at {death}: {child.stderr.decode()}"
 
 

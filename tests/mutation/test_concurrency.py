@@ -18,6 +18,7 @@ import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.errors import Conflict, ExpectedVersionMismatch, PreconditionFailed, ReadSetChanged, ValidationError
 from omnigraph.graph.lifecycle import connect
+from tests import warm
 from tests.commit.healthy import Picture, assert_healthy, assert_linear, picture
 from tests.commit.limited import limit
 from tests.mutation.org_graph import call, commit_of, content, ids, known_level, level, org_graph, pairs
@@ -311,7 +312,7 @@ def test_four_processes_and_four_threads_count_in_one_row(graph: og.Graph, tmp_p
     for number in range(4):
         call(graph, "put", f"own{number}", 0)
     children = [
-        subprocess.Popen(
+        warm.Popen(
             [sys.executable, str(COUNTING), graph.uri, str(start), f"own{n}", str(rounds)], stdout=subprocess.PIPE
         )
         for n in range(4)
@@ -412,7 +413,7 @@ def test_eight_inserts_of_different_keys_all_land(graph: og.Graph, shared: bool,
 def test_sixteen_threads_and_four_processes_insert_one_key(graph: og.Graph, tmp_path: Path) -> None:
     start = tmp_path / "start"
     children = [
-        subprocess.Popen(
+        warm.Popen(
             [sys.executable, str(CHILD), graph.uri, str(start), "eve", str(100 + 2 * number), str(101 + 2 * number)],
             stdout=subprocess.PIPE,
         )

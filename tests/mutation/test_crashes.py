@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.graph.lifecycle import connect
+from tests import warm
 from tests.commit.healthy import assert_healthy
 from tests.mutation.crash_child import MUTATIONS
 from tests.mutation.org_graph import call, content, org_graph
@@ -48,7 +48,7 @@ def kill(graph: og.Graph, failpoint: str, mutation: str, branch: str) -> None:
     """Run a mutation in a process that dies at a failpoint."""
     command = [sys.executable, str(CHILD), graph.uri, mutation, branch]
     environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"}
-    child = subprocess.run(command, env=environment, capture_output=True, check=False)
+    child = warm.run(command, env=environment, capture_output=True, check=False)
     assert child.returncode == -signal.SIGKILL, f"it did not die at {failpoint}: {child.stderr.decode()}"
 
 

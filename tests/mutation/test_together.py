@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.errors import BadRequest, PreconditionFailed, ValidationError
 from omnigraph.graph.lifecycle import connect
+from tests import warm
 from tests.commit.healthy import assert_healthy, assert_linear
 from tests.mutation.org_graph import call, content, ids, level, org_graph
 from tests.mutation.waiting import publish_together
@@ -333,7 +333,7 @@ def test_eight_threads_share_publishes_and_lose_nothing(graph: og.Graph) -> None
 
 def test_threads_of_two_processes_share_a_branch(graph: og.Graph) -> None:
     command = [sys.executable, str(Path(__file__).with_name("together_child.py")), graph.uri, "main"]
-    children = [subprocess.Popen([*command, name]) for name in ("left", "right")]
+    children = [warm.Popen([*command, name]) for name in ("left", "right")]
     assert [child.wait() for child in children] == [0, 0]
     fresh = og.open(graph.uri)
     made = [commit for commit in fresh.commits() if commit.actor in ("left", "right")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import ValidationError
 from omnigraph.graph.lifecycle import connect
+from tests import warm
 from tests.commit.healthy import assert_healthy, assert_linear
 from tests.mutation.org_graph import content, org_graph
 from tests.mutation.together_child import MUTATIONS
@@ -69,7 +69,7 @@ def test_death(graph: og.Graph, tmp_path: Path, branch: str, failpoint: str) -> 
     before, commits = content(graph, branch), len(own_commits(graph, branch))
     command = [sys.executable, str(CHILD), graph.uri, branch]
     environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"}
-    child = subprocess.run(command, env=environment, capture_output=True, check=False)
+    child = warm.run(command, env=environment, capture_output=True, check=False)
     assert child.returncode == -signal.SIGKILL, f"it did not die at {failpoint}: {child.stderr.decode()}"
 
     undisturbed = org_graph(tmp_path / "undisturbed")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.graph.lifecycle import connect
+from tests import warm
 from tests.commit.healthy import assert_healthy
 from tests.mutation.org_graph import content, org_graph
 from tests.mutation.test_crashes import DEATHS
@@ -48,9 +48,7 @@ def after(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 def test_death(graph: og.Graph, after: dict[str, object], failpoint: str, branch: str) -> None:
     before = {name: content(graph, name) for name in graph.branches()}
     environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"}
-    child = subprocess.run(
-        [sys.executable, str(CHILD), graph.uri, branch], env=environment, capture_output=True, check=False
-    )
+    child = warm.run([sys.executable, str(CHILD), graph.uri, branch], env=environment, capture_output=True, check=False)
     assert child.returncode == -signal.SIGKILL, f"it did not die at {failpoint}: {child.stderr.decode()}"
     done = DEATHS.get(failpoint, False)
     survivor = og.open(graph.uri)
@@ -74,9 +72,9 @@ def test_what_a_dead_one_left_in_temporary_files_goes_with_the_next(graph: og.Gr
     environment = {**os.environ, "TMPDIR": str(temporary)}
     command = [sys.executable, str(CHILD), graph.uri, "main"]
     dying = {**environment, "OMNIGRAPH_FAILPOINTS": "mutation.prepared=kill"}
-    assert subprocess.run(command, env=dying, check=False).returncode == -signal.SIGKILL
+    assert warm.run(command, env=dying, check=False).returncode == -signal.SIGKILL
     assert len(list(temporary.iterdir())) == 1
-    assert subprocess.run(command, env=environment, check=False).returncode == 0
+    assert warm.run(command, env=environment, check=False).returncode == 0
     assert list(temporary.iterdir()) == []
 
 
@@ -88,7 +86,7 @@ def test_killed_at_any_moment(filled: Path, tmp_path: Path, after: dict[str, obj
         place = tmp_path / str(number)
         shutil.copytree(filled, place)
         before = content(og.open(place, "ro"))
-        child = subprocess.Popen([sys.executable, str(CHILD), str(place), "main"])
+        child = warm.Popen([sys.executable, str(CHILD), str(place), "main"])
         time.sleep(0.05 * number)
         child.kill()
         child.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -117,18 +118,28 @@ def settings_of(path: Path, **changes: Any) -> Settings:
     return replace(base, **changes)
 
 
+class Prompt(uvicorn.Server):
+    """Ends soon after it was told to: it looks a hundred times a second instead of ten."""
+
+    async def main_loop(self) -> None:
+        tick = 0
+        while not await self.on_tick(tick):
+            await asyncio.sleep(0.01)
+            tick += 1
+
+
 @contextmanager
 def serving(settings: Settings) -> Iterator[Served]:
     """Serve while the block runs."""
     listening = listen(settings)
     state = open_state(settings)
-    server = uvicorn.Server(server_config(build_app(state), settings))
+    server = Prompt(server_config(build_app(state), settings))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     address = f"http://{address_of(listening)}"
     thread.start()
     headers = {} if settings.rights == "open" else {"Authorization": f"Bearer {TOKEN}"}
     try:
-        with httpx.Client(base_url=address, headers=headers, timeout=60) as http:
+        with httpx.Client(base_url=address, headers=headers, timeout=60, verify=False) as http:
             http.get("/healthz")
             yield Served(address, http, state, Path(settings.graphs[0].uri))
     finally:

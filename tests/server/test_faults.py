@@ -70,7 +70,7 @@ class Clients:
     def _ask(self, body: Any, key: str) -> httpx.Response | str:
         """The answer, or why the request must be repeated."""
         try:
-            with httpx.Client(base_url=self.url, headers=HEADERS, timeout=120) as http:
+            with httpx.Client(base_url=self.url, headers=HEADERS, timeout=120, verify=False) as http:
                 answer = http.post("/graphs/people/mutate", json=body, headers={"Idempotency-Key": key})
         except httpx.TransportError as error:
             return type(error).__name__
@@ -206,13 +206,16 @@ def test_storage_that_fails_and_comes_back(tmp_path: Path) -> None:
             clients = Clients(server.url, 3)
             clients.wait_for(3)
             for _ in range(3):
-                with switch.interrupted(), httpx.Client(base_url=server.url, headers=HEADERS, timeout=120) as http:
+                with (
+                    switch.interrupted(),
+                    httpx.Client(base_url=server.url, headers=HEADERS, timeout=120, verify=False) as http,
+                ):
                     assert http.get("/healthz").status_code == 200
                     assert http.get("/readyz").status_code == 503
                     assert http.post("/graphs/people/query", json={"query": ALL}).status_code in (200, 500, 503)
                 clients.wait_for(3)
             clients.finish()
-            with httpx.Client(base_url=server.url, headers=HEADERS, timeout=60) as http:
+            with httpx.Client(base_url=server.url, headers=HEADERS, timeout=60, verify=False) as http:
                 assert http.get("/readyz").status_code == 200
         with og.open(uri, storage_options=s3.options) as graph:
             check(graph, clients)
@@ -226,7 +229,7 @@ def test_many_connections_that_say_nothing(graph_path: Path, tmp_path: Path, cou
         try:
             for _ in range(count):
                 silent.append(socket.create_connection((host, int(port))))
-            with httpx.Client(base_url=server.url, headers=HEADERS, timeout=60) as http:
+            with httpx.Client(base_url=server.url, headers=HEADERS, timeout=60, verify=False) as http:
                 body = {"query": ADD, "params": {"name": "eve"}}
                 assert http.post("/graphs/people/mutate", json=body).status_code == 200
                 assert http.post("/graphs/people/query", json={"query": ALL}).json()["row_count"] == 3

@@ -20,6 +20,7 @@ import httpx
 import pytest
 
 import omnigraph as og
+from tests import warm
 from tests.cli.calling import call, spawn
 from tests.server.serving import ADD, ALL, assert_error
 
@@ -36,7 +37,7 @@ class Process:
 
     def client(self, token: str | None = None, **options: Any) -> httpx.Client:
         headers = {"Authorization": f"Bearer {token or self.token()}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=60, **options)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60, **{"verify": False, **options})
 
     def token(self) -> str:
         """The token that was printed."""
@@ -56,7 +57,7 @@ def started(tmp_path: Path, *arguments: str, **variables: str) -> Iterator[Proce
     """`omnigraph serve` with arguments, on a free port, until the block ends."""
     err = tmp_path / "serve.err"
     with err.open("w") as log:
-        process = subprocess.Popen(
+        process = warm.Popen(
             [sys.executable, "-m", "omnigraph", "serve", "--bind", "127.0.0.1:0", *arguments],
             stdout=subprocess.PIPE,
             stderr=log,

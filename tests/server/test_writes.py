@@ -139,7 +139,7 @@ def test_keys_of_verbs_that_make_no_commit(served: Served) -> None:
 
 def test_parallel_inserts_all_succeed(served: Served) -> None:
     def add(number: int) -> int:
-        with httpx.Client(base_url=served.url, headers=served.http.headers, timeout=60) as http:
+        with httpx.Client(base_url=served.url, headers=served.http.headers, timeout=60, verify=False) as http:
             body = {"query": ADD, "params": {"name": f"p{number}"}}
             return http.post("/graphs/people/mutate", json=body).status_code
 
@@ -153,7 +153,7 @@ def test_parallel_updates_of_one_key_are_never_lost(served: Served) -> None:
     start = threading.Barrier(4)
 
     def update(number: int) -> httpx.Response:
-        with httpx.Client(base_url=served.url, headers=served.http.headers, timeout=60) as http:
+        with httpx.Client(base_url=served.url, headers=served.http.headers, timeout=60, verify=False) as http:
             start.wait()
             return http.post("/graphs/people/mutate", json={"query": add_one, "params": {"name": "ada", "age": number}})
 

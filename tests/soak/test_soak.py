@@ -20,6 +20,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.graph.lifecycle import connect
+from tests import warm
 from tests.commit.healthy import assert_healthy, tree
 from tests.maintenance.referenced import all_readable, unreferenced
 from tests.soak.schema import SCHEMA, append, chains, length
@@ -38,7 +39,7 @@ def test_soak(tmp_path: Path, seconds: int, monkeypatch: pytest.MonkeyPatch) -> 
 
     def start(role: str, name: str, for_seconds: float) -> subprocess.Popen[str]:
         command = [sys.executable, str(CHILD), uri, role, name, str(for_seconds), str(folder)]
-        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return warm.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     roles = [("write", "a"), ("merge", "m"), ("read", "r"), ("maintain", "x")]
     steady = [start(role, name, seconds) for role, name in roles]

@@ -17,6 +17,7 @@ from pyspark.errors import StreamingQueryException
 import omnigraph as og
 from omnigraph.errors import BadRequest
 from omnigraph.spark.session import spark_session
+from tests import warm
 
 SCHEMA = "node Person {\n  name: String @key\n  age: I32?\n}"
 ROWS = "name string, age int"
@@ -101,7 +102,7 @@ def killed_runs(child_module: str, arguments: list[str], written: og.Graph, kill
     chance = random.Random(7)
     left = kills
     while True:
-        child = subprocess.Popen([sys.executable, "-m", child_module, *arguments], stdout=subprocess.PIPE, text=True)
+        child = warm.Popen([sys.executable, "-m", child_module, *arguments], stdout=subprocess.PIPE, text=True)
         assert child.stdout is not None
         assert child.stdout.readline() == "started\n"
         if left:
