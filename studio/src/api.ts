@@ -1,6 +1,7 @@
 // The HTTP API as Studio uses it: requests with the tab's token, errors as one line, and whether the server is reached.
 import { signal } from "@preact/signals";
 import { parse, stringify } from "./json";
+import type { Step } from "./parts/steps";
 
 const LIBRARY = "application/vnd.omnigraph+json";
 const TOKEN = "omnigraph.token";
@@ -65,6 +66,8 @@ export async function request(method: string, path: string, asked: Asked = {}): 
   } else if (asked.type) headers["Content-Type"] = asked.type;
   const body = asked.body as { dry_run?: boolean; options?: { dry_run?: boolean } } | undefined;
   const isReading = method === "GET" || READING.test(path) || !!body?.dry_run || !!body?.options?.dry_run;
+  // Whatever changes a graph has a key: when the answer is lost, it is sent again and done once.
+  if (!isReading && path.startsWith("/graphs/")) headers["Idempotency-Key"] ??= newKey();
   const isRepeatable = isReading || "Idempotency-Key" in headers;
   const answer = await reach(address, { method, headers, body: content, cache: "no-store" }, isRepeatable, asked.signal);
   if (answer.ok) {
@@ -244,6 +247,8 @@ export interface Change {
 export interface Compared {
   before: string;
   after: string;
+  /** What differs between the schemas, on the first page. */
+  schema?: Step[];
   counts?: { kind: string; type: string; inserts: number; updates: number; deletes: number }[];
   changes: Change[];
   next_page_token?: string;

@@ -1,7 +1,7 @@
 // Data of a view: asked when what it depends on changes, cancelled when the view goes, asked again after a lost connection.
 import { signal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, ask, cameBack, isOffline, token, type BranchStanding, type Catalog, type Permissions } from "./api";
+import { ApiError, ask, cameBack, isOffline, token, type BranchStanding, type Catalog, type Commit, type Permissions } from "./api";
 import { base, branch, route } from "./route";
 
 export interface Data<T> {
@@ -38,7 +38,9 @@ export function useData<T>(load: (signal: AbortSignal) => Promise<T>, depends: u
       (error) => {
         if (stop.signal.aborted || error.name === "AbortError") return;
         failed.current = error instanceof ApiError && error.status === 0;
-        set((was) => ({ data: failed.current ? was.data : null, error, isLoading: false }));
+        // What was shown stays while the connection is lost, and while another token is asked for.
+        const isKept = failed.current || (error instanceof ApiError && error.status === 401);
+        set((was) => ({ data: isKept ? was.data : null, error, isLoading: false }));
       },
     );
     return () => stop.abort();
@@ -65,8 +67,8 @@ export function useGraph(): Data<boolean> {
     async (signal) => {
       if (!graph) return false;
       const [about, standing, named] = await Promise.all([
-        ask<Catalog>("GET", `${base.value}/catalog`, { query: { branch: on === "main" ? null : on }, signal }),
-        ask<{ branches: BranchStanding[] }>("GET", `${base.value}/branches/status`, { signal }),
+        ask<Catalog>("GET", `${base.value}/catalog`, { query: { branch: on }, signal }),
+        ask<{ branches: BranchStanding[] }>("GET", `${base.value}/branches/status`, { signal }).catch((problem) => alone(problem, on, signal)),
         ask<{ tags: Record<string, string> }>("GET", `${base.value}/tags`, { signal }).catch(() => ({ tags: {} })),
       ]);
       catalog.value = about;
@@ -78,6 +80,13 @@ export function useGraph(): Data<boolean> {
     },
     [graph, on],
   );
+}
+
+/** For who may read a branch and not the list of them: this one alone. */
+async function alone(problem: unknown, name: string, signal: AbortSignal): Promise<{ branches: BranchStanding[] }> {
+  if (!(problem instanceof ApiError) || problem.status !== 403) throw problem;
+  const told = await ask<{ library: Commit[] }>("GET", `${base.value}/commits`, { query: { branch: name, limit: 1 }, signal });
+  return { branches: told.library.map((head) => ({ name, head, ahead: 0, behind: 0 })) };
 }
 
 export function usePermissions(): void {

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.server.serving import TOKEN, Served
+from tests.server.serving import TOKEN, Served, serving
 from tests.studio.browser import AXE, ROOT
-from tests.studio.conftest import NewTab, Studio
+from tests.studio.conftest import NewTab, Studio, make_graph, settings_of
 
 VIEWS = {
     "overview": "overview",
@@ -57,6 +57,26 @@ def test_the_one_time_key_opens_one_tab(own: Served, new_tab: NewTab) -> None:
     again.allowed.append("401")
     again.page.goto(f"{own.url}/#key=ogt_key")
     expect(again.page.get_by_label("Token")).to_be_visible()
+
+
+def test_what_was_typed_outlives_a_token_that_is_refused(tmp_path: Path, new_tab: NewTab) -> None:
+    """The server is started anew with other tokens while somebody writes a query."""
+    make_graph(tmp_path / "team.omni")
+    with serving(settings_of(tmp_path / "team.omni")) as served:
+        tab = new_tab(served)
+        tab.allowed += ["401", "ERR_|Failed to load"]
+        page = tab.open("query")
+        page.get_by_role("textbox", name="Query").fill("query q() { match { $c: City } return { $c.name } }")
+    port = int(served.url.rpartition(":")[2])
+    with serving(settings_of(tmp_path / "team.omni", one_time_token="ogt_other", port=port)):
+        # Found out by the look at what others do.
+        expect(page.locator("input[type=password]")).to_be_visible()
+        expect(page.get_by_role("textbox", name="Query")).to_have_count(0)
+        page.locator("input[type=password]").fill("ogt_other")
+        page.get_by_role("button", name="Continue").click()
+        expect(page.get_by_role("textbox", name="Query")).to_contain_text("$c: City")
+        page.get_by_role("button", name="Run", exact=True).click()
+        expect(page.get_by_role("table", name="Result").get_by_text("Oslo")).to_be_visible()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -95,7 +95,7 @@ def test_a_search_of_several_types_stands_for_a_query_of_each(reader: Studio) ->
 
 def test_one_starts_with_a_type_and_chooses_what_it_is_called_by(reader: Studio) -> None:
     page = reader.open("explore?type=City")
-    page.get_by_role("button", name="Draw 2 City and how they connect").click()
+    page.get_by_role("button", name="Draw these 2 and how they connect").click()
     expect(page.get_by_text("10 nodes, 8 edges")).to_be_visible()
     page.get_by_label("What nodes of City are called by").select_option("country")
     page.get_by_role("list", name="Found nodes").get_by_text("Oslo").click()
@@ -238,6 +238,57 @@ def test_every_address_works_after_a_reload(reader: Studio, address: str) -> Non
     page.reload()
     expect(page.locator("main h1")).to_have_text(title)
     assert page.url.endswith(address)
+
+
+def test_one_goes_back_and_forth_within_a_view(reader: Studio) -> None:
+    """A node that was opened, a commit that was looked at, words that were searched: each is a step back."""
+    page = reader.open("explore?type=City&id=Oslo")
+    expect(page.get_by_role("heading", name="Oslo")).to_be_visible()
+    page.get_by_role("list", name="Found nodes").get_by_text("Paris").click()
+    expect(page.get_by_role("heading", name="Paris")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Oslo")).to_be_visible()
+    page.go_forward()
+    expect(page.get_by_role("heading", name="Paris")).to_be_visible()
+    page.get_by_role("link", name="History", exact=True).click()
+    page.get_by_text("Ada had a birthday").click()
+    expect(page.get_by_role("heading", name="Commit", exact=True)).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Commit", exact=True)).to_have_count(0)
+    page.get_by_role("link", name="Search", exact=True).click()
+    words = page.get_by_label("Words", exact=True).first
+    for given in ("maths", "music"):
+        words.fill(given)
+        page.get_by_role("button", name="Search").click()
+        expect(page.locator("mark").first).to_have_text(given)
+    page.go_back()
+    expect(words).to_have_value("maths")
+    expect(page.locator("mark").first).to_have_text("maths")
+
+
+def test_an_address_that_names_nothing_leads_on(reader: Studio) -> None:
+    reader.allowed.append("404|400")
+    page = reader.page
+    page.goto(f"{reader.url}/g/team/schema?branch=gone")
+    expect(page.get_by_role("alert")).to_contain_text("branch 'gone' not found")
+    page.get_by_role("link", name="Go to main").click()
+    expect(page.get_by_role("heading", name="Schema")).to_be_visible()
+    page.goto(f"{reader.url}/g/team/overview?at=nothing")
+    expect(page.get_by_role("alert")).to_contain_text("'nothing' names no snapshot")
+    page.get_by_role("link", name="Go to main").click()
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    page.goto(f"{reader.url}/g/%E0%A4%A/overview")
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_role("link", name="team").click()
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+
+
+def test_a_state_in_an_address_becomes_its_commit(reader: Studio) -> None:
+    page = reader.open("overview?at=main~1")
+    expect(page.get_by_text("You look at the graph as it was")).to_be_visible()
+    assert "main~1" not in page.url
+    page.get_by_role("link", name="Load", exact=True).click()
+    expect(page.get_by_text("An old commit can not be changed")).to_be_visible()
 
 
 def test_an_unknown_view_and_graph(reader: Studio) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from pathlib import Path
 
 import httpx
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.server.serving import Served
 from tests.server.test_process import Process, started
@@ -83,6 +84,34 @@ def test_a_merge_goes_on_when_a_killed_server_is_back(tmp_path: Path, new_tab: N
         assert age_of_ada(process.url) == 41
         with httpx.Client(base_url=process.url) as http:
             assert messages(http).count("Merge agent/1 into main") == 1
+
+
+def test_a_change_whose_answer_is_lost_is_done_once(writer: Studio, own: Served) -> None:
+    """Whatever it is: a branch is made, a commit is taken back; the server has done it, and the answer does not arrive."""
+    writer.allowed.append("ERR_|Failed to load")
+    lost: list[str] = []
+
+    def lose(route: Route) -> None:
+        if route.request.method != "POST" or "dry_run" in (route.request.post_data or "") or route.request.url in lost:
+            route.fallback()
+            return
+        lost.append(route.request.url)
+        assert route.fetch().ok
+        route.abort()
+
+    page = writer.open("branches")
+    page.route(re.compile("/branches$|/revert$"), lose)
+    page.get_by_role("button", name="New branch").click()
+    page.get_by_label("Name").fill("draft")
+    page.get_by_role("button", name="Make the branch").click()
+    expect(page.get_by_text("Branch draft was made")).to_be_visible()
+    page = writer.open("history")
+    page.get_by_role("list", name="Commits, newest first").get_by_text("Ada had a birthday").click()
+    page.get_by_role("button", name="Revert").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revert").click()
+    expect(page.get_by_text("Done in commit")).to_be_visible()
+    assert len(lost) == 2
+    assert len([text for text in messages(own.http) if text and text.startswith("Revert")]) == 1
 
 
 def test_a_server_that_is_silent_is_told(tmp_path: Path, new_tab: NewTab) -> None:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from playwright.sync_api import Page, expect
 
+from omnigraph.policy.bundle import read_bundle
 from tests.server.serving import Served, serving
 from tests.studio.conftest import NewTab, Studio, settings_of
 
+#: Everybody of the group reads main, and nothing else.
+READS_MAIN = """
+version: 1
+groups: { some: [ann] }
+protected_branches: [main]
+rules:
+  - { id: main, allow: { actors: { group: some }, actions: [read], branch_scope: protected } }
+"""
 BAD = """\
 {"type":"Person","data":{"name":"Vera","age":900}}
 {"type":"Person","data":{"name":"Ada","age":99}}
@@ -72,6 +83,10 @@ def test_load_with_mistakes_mend_compare_decide_merge_and_revert(writer: Studio,
 
 def test_a_value_of_ones_own_decides(writer: Studio, own: Served) -> None:
     page = writer.open("merge?source=agent%2F1&target=main")
+    page.get_by_label("age: another value").fill("40")
+    expect(page.get_by_text("1 conflict, all decided")).to_be_visible()
+    page.get_by_label("age: another value").fill("")
+    expect(page.get_by_text("1 conflict, 1 to decide")).to_be_visible()
     page.get_by_label("age: another value").fill("40")
     page.get_by_role("button", name="Merge agent/1 into main").click()
     expect(page.get_by_text("agent/1 was merged into main")).to_be_visible()
@@ -202,6 +217,11 @@ def test_each_branch_has_a_schema_of_its_own(writer: Studio, own: Served) -> Non
     page.get_by_role("button", name="Merge fix into main").click()
     expect(page.get_by_text("fix was merged into main")).to_be_visible()
     assert "River" in own.http.get("/graphs/team/schema").json()["schema_source"]
+    page = writer.open("history")
+    page.get_by_text("Ada had a birthday").click()
+    page.get_by_role("link", name="Compare with now").click()
+    expect(page.get_by_role("heading", name="The schemas differ")).to_be_visible()
+    expect(page.locator(".steps")).to_contain_text("add node type 'River'")
 
 
 def test_a_conflict_of_schemas_is_settled(writer: Studio, own: Served) -> None:
@@ -349,6 +369,29 @@ def test_a_reader_without_rights_is_offered_nothing_that_changes(own: Served, ne
         page.wait_for_load_state("networkidle")
         expect(page.get_by_role("button", name="Merge agent/1 into main")).to_have_count(0)
         expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_who_may_read_main_alone_is_shown_main_alone(
+    own: Served, new_tab: NewTab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under a policy; what is refused is told in one line, and nothing else breaks."""
+    monkeypatch.setenv("OMNIGRAPH_SERVER_BEARER_TOKENS_JSON", '{"ann":"ogt_ann"}')
+    settings = settings_of(own.path, rights="default-deny", one_time_token=None)
+    source = replace(settings.graphs[0], policy=read_bundle(READS_MAIN, "graph"))
+    with serving(replace(settings, graphs=(source,))) as served:
+        tab = new_tab(served, token="ogt_ann")
+        tab.allowed.append("403")
+        page = tab.open("overview")
+        expect(page.get_by_role("link", name="Ada had a birthday")).to_be_visible()
+        expect(page.get_by_text("agent/1")).to_have_count(0)
+        for name in ("Merge", "Load"):
+            expect(page.get_by_role("navigation").get_by_role("link", name=name)).to_have_count(0)
+        page = tab.open("explore?type=Person&id=Ada")
+        expect(page.get_by_role("cell", name="36", exact=True)).to_be_visible()
+        page = tab.open("compare?before=main&after=agent%2F1")
+        expect(page.get_by_role("alert")).to_contain_text("policy denied action 'read' on branch 'agent/1'")
+        page = tab.open("upkeep")
+        expect(page.get_by_text("Your token may not do this").first).to_be_visible()
 
 
 def test_a_lost_connection_is_told_and_goes_on(writer: Studio) -> None:

@@ -57,8 +57,9 @@ function Compared({ value, other }: { value: unknown; other: unknown }) {
   let end = 0;
   while (end < words.length - start && end < others.length - start && words.at(-1 - end) === others.at(-1 - end)) end++;
   const marked = words.slice(start, words.length - end).join("");
-  // Texts that have little in common are not clearer for a mark over most of them.
-  if (marked.length > value.length * 0.6) return <Value value={value} />;
+  const otherMarked = others.slice(start, others.length - end).join("");
+  // Texts that have little in common are not clearer for a mark over most of them; both sides are marked, or none.
+  if (marked.length > value.length * 0.75 || otherMarked.length > other.length * 0.75) return <Value value={value} />;
   return <span class="value" dir="auto">{words.slice(0, start).join("")}{marked && <b class="differs">{marked}</b>}{words.slice(words.length - end).join("")}</span>;
 }
 

@@ -3,7 +3,7 @@ import Graph from "graphology";
 import forceAtlas2 from "graphology-layout-forceatlas2";
 import noverlap from "graphology-layout-noverlap";
 import Sigma from "sigma";
-import { createEdgeArrowProgram } from "sigma/rendering";
+import { createEdgeArrowProgram, drawStraightEdgeLabel } from "sigma/rendering";
 import { useEffect, useRef } from "preact/hooks";
 import { short } from "../format";
 
@@ -39,6 +39,37 @@ interface Given {
   ready?: (handle: Handle) => void;
 }
 
+interface Box {
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+}
+interface Kept extends Box {
+  key: string;
+}
+interface Labelled {
+  key: string;
+  x: number;
+  y: number;
+  size: number;
+  label: string | null;
+}
+
+function overlap(one: Box, other: Box): boolean {
+  return one.left < other.right && one.right > other.left && one.top < other.bottom && one.bottom > other.top;
+}
+
+/** A label that is no wider than there is room. */
+function fitting(context: CanvasRenderingContext2D, label: string, most: number): string {
+  if (context.measureText(label).width <= most) return label;
+  let length = label.length - 1;
+  while (length > 1 && context.measureText(`${label.slice(0, length)}…`).width > most) length -= Math.max(1, Math.floor(length / 12));
+  return `${label.slice(0, Math.max(1, length))}…`;
+}
+
+/** In pictures of at most so many nodes every label keeps off all nodes, and as many are shown as find room. */
+const APART = 400;
 /** Pictures of more nodes are left as the forces lay them out. */
 const PACKED = 600;
 
@@ -156,27 +187,97 @@ export default function GraphView({ marks, lines, chosen, pinned, pick, expand, 
       }),
     });
     sigma.current = renderer;
+    // Where labels of this frame stand, and what they must not cover.
+    let written: Kept[] = [];
+    let discs: Kept[] = [];
+    let threads: Kept[] = [];
+    let placed = new Map<string, number>();
+    let isLaidOut = false;
+    renderer.on("beforeRender", () => {
+      isLaidOut = false;
+    });
+    const boxesOf = (about: { x: number; y: number; size: number }, width: number, height: number): Box[] => {
+      const beside = about.size + 5;
+      const box = (left: number, base: number) => ({ left: left - 2, right: left + width + 2, top: base - height, bottom: base + 4 });
+      return [
+        box(about.x + beside, about.y + height / 3),
+        box(about.x - beside - width, about.y + height / 3),
+        box(about.x - width / 2, about.y + beside + height),
+        box(about.x - width / 2, about.y - beside),
+      ];
+    };
+    const placeFor = (key: string, boxes: Box[], isWanted: boolean): number => {
+      const room = renderer.getDimensions();
+      const isInside = (box: Box) => box.left >= 1 && box.right <= room.width - 1 && box.top >= 1 && box.bottom <= room.height - 1;
+      const isFree = (box: Box, ...all: Kept[][]) => !all.some((kept) => kept.some((other) => other.key !== key && overlap(box, other)));
+      const best = boxes.findIndex((box) => isInside(box) && isFree(box, written, discs, threads));
+      if (best >= 0) return best;
+      const good = boxes.findIndex((box) => isInside(box) && isFree(box, written, discs));
+      return good >= 0 || !isWanted ? good : Math.max(0, boxes.findIndex(isInside));
+    };
+    const where = (key: string): Labelled | null => {
+      const about = renderer.getNodeDisplayData(key);
+      return about ? { key, label: about.label, ...renderer.framedGraphToViewport(about), size: renderer.scaleSize(about.size) } : null;
+    };
+    /** What a frame holds before its first label: nodes, the names of edges, and the label of the chosen node, which has its place first. */
+    const lookAround = (context: CanvasRenderingContext2D, font: string, height: number) => {
+      isLaidOut = true;
+      [written, discs, threads, placed] = [[], [], [], new Map()];
+      const own = graph.current;
+      if (own.order <= APART) discs = own.nodes().map(where).flatMap((about) => (about ? [{ key: about.key, left: about.x - about.size, right: about.x + about.size, top: about.y - about.size, bottom: about.y + about.size }] : []));
+      if (renderer.getSetting("renderEdgeLabels"))
+        threads = own.mapEdges((key, about, source, target) => {
+          const [from, to] = [where(source)!, where(target)!];
+          const long = Math.hypot(to.x - from.x, to.y - from.y) || 1;
+          const half = String(about.label ?? "").length * 2.6;
+          const [x, y] = [(from.x + to.x) / 2, (from.y + to.y) / 2];
+          const [wide, tall] = [(half * Math.abs(to.x - from.x)) / long + 4, (half * Math.abs(to.y - from.y)) / long + 4];
+          return { key, left: x - wide, right: x + wide, top: y - tall, bottom: y + tall };
+        });
+      const chosen = now.current.chosen ? where(now.current.chosen) : null;
+      if (chosen?.label) {
+        context.font = `600 ${font}`;
+        const boxes = boxesOf(chosen, context.measureText(fitting(context, chosen.label, Math.max(60, renderer.getDimensions().width / 2 - 24))).width, height);
+        const place = placeFor(chosen.key, boxes, true);
+        placed.set(chosen.key, place);
+        written.push({ ...boxes[place], key: chosen.key });
+      }
+    };
+    // The name of an edge gives way to the labels of nodes.
+    renderer.setSetting("defaultDrawEdgeLabel", (context, edge, source, target, settings) => {
+      const own = threads.find((thread) => thread.key === edge.key);
+      if (!own || !written.some((other) => overlap(own, other))) drawStraightEdgeLabel(context, edge, source, target, settings);
+    });
     const colours = () => {
       const [paper, text, accent] = [ink("--card"), ink("--ink"), ink("--accent")];
       renderer.setSetting("labelColor", { color: text });
       renderer.setSetting("edgeLabelColor", { color: ink("--dim") });
       renderer.setSetting("defaultEdgeColor", ink("--thread"));
-      // A rim in the colour of the page keeps a label readable where a line runs below it; one that would be cut off at the right
-      // stands at the left of its node.
-      const write = (context: CanvasRenderingContext2D, about: { x: number; y: number; size: number; label: string | null }, font: string, height: number) => {
+      // A rim in the colour of the page keeps a label readable where a line runs below it. A label stands where it covers neither
+      // another one nor a node: at the right, the left, below or above; one that finds no such place waits until there is room.
+      const write = (context: CanvasRenderingContext2D, about: Labelled, font: string, height: number, isWanted: boolean) => {
         if (!about.label) return;
         context.font = font;
-        const width = context.measureText(about.label).width;
-        const beside = about.x + about.size + 5;
-        const x = beside + width > renderer.getDimensions().width ? about.x - about.size - 5 - width : beside;
+        const label = fitting(context, about.label, Math.max(60, renderer.getDimensions().width / 2 - 24));
+        const boxes = boxesOf(about, context.measureText(label).width, height);
+        const place = placed.get(about.key) ?? placeFor(about.key, boxes, isWanted);
+        if (place < 0) return;
+        placed.set(about.key, place);
+        written.push({ ...boxes[place], key: about.key });
+        const [x, y] = [boxes[place].left + 2, boxes[place].bottom - 4];
         context.lineWidth = 4;
         context.lineJoin = "round";
         context.strokeStyle = paper;
-        context.strokeText(about.label, x, about.y + height / 3);
+        context.strokeText(label, x, y);
         context.fillStyle = text;
-        context.fillText(about.label, x, about.y + height / 3);
+        context.fillText(label, x, y);
       };
-      renderer.setSetting("defaultDrawNodeLabel", (context, about, settings) => write(context, about as any, `${settings.labelSize}px ${settings.labelFont}`, settings.labelSize));
+      renderer.setSetting("defaultDrawNodeLabel", (context, about, settings) => {
+        const font = `${settings.labelSize}px ${settings.labelFont}`;
+        if (!isLaidOut) lookAround(context, font, settings.labelSize);
+        // The chosen node has its label with its ring.
+        if ((about as any).key !== now.current.chosen) write(context, about as any, font, settings.labelSize, false);
+      });
       renderer.setSetting("defaultDrawNodeHover", (context, about, settings) => {
         // The ring around the chosen node.
         context.beginPath();
@@ -184,7 +285,7 @@ export default function GraphView({ marks, lines, chosen, pinned, pick, expand, 
         context.lineWidth = 2;
         context.strokeStyle = accent;
         context.stroke();
-        write(context, about as any, `600 ${settings.labelSize}px ${settings.labelFont}`, settings.labelSize);
+        write(context, about as any, `600 ${settings.labelSize}px ${settings.labelFont}`, settings.labelSize, true);
       });
       renderer.refresh();
     };
@@ -278,6 +379,7 @@ export default function GraphView({ marks, lines, chosen, pinned, pick, expand, 
       if (!own.hasEdge(line.key) && own.hasNode(line.from) && own.hasNode(line.to))
         own.addEdgeWithKey(line.key, line.from, line.to, { label: line.label, size: lines.length > 2000 ? 1 : 2 });
     sigma.current?.setSetting("renderEdgeLabels", lines.length <= 24);
+    sigma.current?.setSetting("labelDensity", marks.length <= APART ? 40 : 0.8);
     // While a large picture is moved, its nodes alone are drawn: the edges are most of the work.
     sigma.current?.setSetting("hideEdgesOnMove", lines.length > 2000);
     sigma.current?.setSetting("hideLabelsOnMove", marks.length > 1000);

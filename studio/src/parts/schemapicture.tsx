@@ -10,6 +10,8 @@ const LETTER = 8.2;
 /** The height of a box, and of a loop below it: an edge from a type to itself. */
 const BOX = 46;
 const LOOP = 30;
+/** How much smaller a picture may become; letters are hard to read below. */
+const SMALLEST = 0.75;
 
 export function SchemaPicture({ counts }: { counts: Record<string, number> }) {
   const types = catalog.value?.types ?? [];
@@ -17,7 +19,7 @@ export function SchemaPicture({ counts }: { counts: Record<string, number> }) {
   const isNarrow = innerWidth < 600;
   const drawn = useMemo(() => {
     const graph = new dagre.graphlib.Graph({ multigraph: true });
-    graph.setGraph({ rankdir: isNarrow ? "TB" : "LR", nodesep: 30, ranksep: isNarrow ? 40 : 70, edgesep: 18, marginx: 14, marginy: 14 });
+    graph.setGraph({ rankdir: isNarrow ? "TB" : "LR", nodesep: isNarrow ? 14 : 30, ranksep: isNarrow ? 40 : 70, edgesep: isNarrow ? 8 : 18, marginx: 14, marginy: 14 });
     graph.setDefaultEdgeLabel(() => ({}));
     const loops = (name: string) => types.filter((each) => each.kind === "edge" && each.from === name && each.to === name);
     for (const type of types.filter((each) => each.kind === "node"))
@@ -31,9 +33,11 @@ export function SchemaPicture({ counts }: { counts: Record<string, number> }) {
   const size = drawn.graph() as { width?: number; height?: number };
   const width = Math.max(200, size.width ?? 0);
   const height = Math.max(80, size.height ?? 0);
+  // A little smaller where that is enough to see all of it; else it is moved sideways.
+  const scale = Math.min(1, Math.max(SMALLEST, (innerWidth - 56) / width));
   return (
     <div class="schema-picture" tabIndex={0} role="group" aria-label="The schema as a picture">
-      <svg viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="group" aria-label={`${types.length} types and how they connect`}>
+      <svg viewBox={`0 0 ${width} ${height}`} width={width * scale} height={height * scale} role="group" aria-label={`${types.length} types and how they connect`}>
         <defs>
           <marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto-start-reverse">
             <path d="M0 0L10 5L0 10z" class="arrow" />
@@ -43,12 +47,11 @@ export function SchemaPicture({ counts }: { counts: Record<string, number> }) {
           const about = drawn.edge(edge) as { points: { x: number; y: number }[]; x: number; y: number };
           const points = about.points.map((point) => ({ ...point }));
           // A box with loops below it is lower than the room it has: lines begin and end at the box itself.
-          if (!isNarrow) {
-            for (const [point, name] of [[points[0], edge.v], [points[points.length - 1], edge.w]] as const) {
-              const box = drawn.node(name) as { y: number; height: number };
-              const top = box.y - box.height / 2;
-              point.y = Math.min(Math.max(point.y, top + 9), top + BOX - 9);
-            }
+          const rim = isNarrow ? 0 : 9;
+          for (const [point, name] of [[points[0], edge.v], [points[points.length - 1], edge.w]] as const) {
+            const box = drawn.node(name) as { y: number; height: number };
+            const top = box.y - box.height / 2;
+            point.y = Math.min(Math.max(point.y, top + rim), top + BOX - rim);
           }
           const middle = points.slice(1, -1);
           let path = `M${points[0].x} ${points[0].y}`;

@@ -1,10 +1,10 @@
 // The frame of all views: which graph, which state of it, the views, and what is wrong with the connection.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import { ask, isOffline, needsToken, setToken, token, type Commit } from "../api";
+import { ApiError, ask, isOffline, needsToken, setToken, token, type Commit } from "../api";
 import { branches, useData, graphs, lookAgain, may, news, permissions, tags } from "../data";
 import { ago, brief, moment, short, titleOf } from "../format";
-import { address, addressOf, at, base, branch, open, route } from "../route";
+import { address, addressOf, at, base, branch, isCommit, open, route } from "../route";
 import { TimeDialog } from "./past";
 import { Button, Field, Link, Notes } from "./ui";
 
@@ -194,9 +194,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
             <Button onClick={lookAgain}>Show the newest</Button>
           </div>
         )}
-        {at.value && (
-          <Past />
-        )}
+        {at.value && isCommit(at.value) && <Past />}
         {children}
       </main>
       <Notes />
@@ -209,13 +207,16 @@ function Past() {
   const here = route.value;
   const commit = useData((signal) => ask<{ library: Commit }>("GET", `${base.value}/commits/${encodeURIComponent(at.value!)}`, { signal }), [base.value, at.value]);
   const about = commit.data?.library;
+  const back = <Link class="button" to={addressOf(here.graph ?? "", here.view, { ...Object.fromEntries(here.params), at: null })}>Back to main</Link>;
+  if (commit.error instanceof ApiError && commit.error.status === 404)
+    return <div class="banner bad news" role="alert"><span>{commit.error.message}</span>{back}</div>;
   return (
     <div class="banner news" role="note">
       <span>
         You look at the graph as it was at commit <code title={at.value!}>{brief(at.value!)}</code>
         {about && <>, “<bdi>{short(titleOf(about), 60)}</bdi>” of {moment(about.created_at)} ({ago(about.created_at)})</>}. Nothing here can be changed.
       </span>
-      <Link class="button" to={addressOf(here.graph ?? "", here.view, { ...Object.fromEntries(here.params), at: null })}>Back to main</Link>
+      {back}
     </div>
   );
 }

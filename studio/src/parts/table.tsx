@@ -84,14 +84,16 @@ export function DataTable<Row>({
     virtual.current!._willUpdate();
   });
 
-  const widths = useMemo(() => columns.map((column) => column.width ?? Math.round(letters(column, rows) * 8.2 + 24)), [rows, columns.map((column) => column.name).join("\n")]);
-  const template = widths.map((width, at) => (columns[at].width ? `${width}px` : `minmax(${Math.min(width, NARROW)}px, ${width}fr)`)).join(" ");
-  const least = widths.reduce((sum, width, at) => sum + (columns[at].width ? width : Math.min(width, NARROW)), 0);
+  const widths = useMemo(() => columns.map((column) => column.width ?? Math.round(letters(column, rows) * (column.align === "right" ? 9.2 : 8.2) + 24)), [rows, columns.map((column) => column.name).join("\n")]);
+  // Half a text is still of use, half a number is not.
+  const least = (at: number) => (columns[at].align === "right" ? widths[at] : Math.min(widths[at], NARROW));
+  const template = widths.map((width, at) => (columns[at].width ? `${width}px` : `minmax(${least(at)}px, ${width}fr)`)).join(" ");
+  const leastWidth = widths.reduce((sum, width, at) => sum + (columns[at].width ? width : least(at)), 0);
   const items = virtual.current.getVirtualItems();
   const tall = Math.min(height, (sorted.length + 1) * ROW + 8);
   return (
     <div class="grid" ref={place} style={{ height: `${tall}px` }} role="table" aria-label={label} aria-rowcount={sorted.length + 1} tabIndex={0}>
-      <div class="grid-wide" role="presentation" style={{ minWidth: `${least}px` }}>
+      <div class="grid-wide" role="presentation" style={{ minWidth: `${leastWidth}px` }}>
         <div class="grid-head" role="rowgroup">
           <div class="grid-row" role="row" aria-rowindex={1} style={{ gridTemplateColumns: template }}>
             {columns.map((column) => {

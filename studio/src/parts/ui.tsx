@@ -39,6 +39,11 @@ export function Button({
   );
 }
 
+/** Saves what is shown as a file of some kind. */
+export function SaveButton({ kind, save, disabled = false }: { kind: string; save: () => unknown; disabled?: boolean }) {
+  return <Button kind="quiet" title={`Save as a file: ${kind}`} disabled={disabled} onClick={() => void save()}><span class="down" aria-hidden="true">↓</span>{kind}</Button>;
+}
+
 export function Problem({ error, again }: { error: Error | string; again?: () => void }) {
   return (
     <div class="problem" role="alert">
@@ -157,9 +162,9 @@ export function Tabs<T extends string>({ of, now, pick, label }: { of: [T, strin
   );
 }
 
-export function Field({ label, hint, children }: { label: string; hint?: ComponentChildren } & Children) {
+export function Field({ label, hint, children, class: kind = "" }: { label: string; hint?: ComponentChildren; class?: string } & Children) {
   return (
-    <label class="field">
+    <label class={`field ${kind}`}>
       <span class="field-label">{label}</span>
       {children}
       {hint && <span class="hint">{hint}</span>}

@@ -2,12 +2,12 @@
 import { useState } from "preact/hooks";
 import { ask, type BranchStanding } from "../api";
 import { branches, changed, may } from "../data";
-import { ago, moment, titleOf } from "../format";
+import { ago, moment, short, titleOf } from "../format";
 import { Button, Card, Dialog, Empty, Field, Link, Problem, say, useAction } from "../parts/ui";
 import { address, base, branch, go } from "../route";
 
 export function Standing({ each }: { each: BranchStanding }) {
-  if (each.name === "main") return <span class="dim">the others are compared with it</span>;
+  if (each.name === "main") return <span class="dim" title="The others are compared with main">–</span>;
   return (
     <span class="standing">
       <span class={each.ahead ? "ahead" : "dim"} title="Commits that main lacks">{each.ahead} ahead</span>
@@ -20,7 +20,7 @@ export function BranchRow({ each }: { each: BranchStanding }) {
   return (
     <li>
       <Link to={address("overview", { branch: each.name === "main" ? null : each.name, at: null })}>{each.name}</Link>
-      <Standing each={each} />
+      {each.name !== "main" && <Standing each={each} />}
     </li>
   );
 }
@@ -101,9 +101,9 @@ export default function Branches() {
                 <tr key={each.name}>
                   <td><Link to={address("overview", { branch: each.name === "main" ? null : each.name, at: null })}>{each.name}</Link></td>
                   <td><Standing each={each} /></td>
-                  <td><Link to={address("history", { branch: each.name, commit: each.head.id })} title={each.head.id}>{titleOf(each.head)}</Link></td>
-                  <td>{each.head.actor ?? <span class="dim">–</span>}</td>
-                  <td><time title={moment(each.head.created_at)}>{ago(each.head.created_at)}</time></td>
+                  <td><Link to={address("history", { branch: each.name, commit: each.head.id })} title={each.head.id}>{short(titleOf(each.head), 90)}</Link></td>
+                  <td class="by" title={each.head.actor ?? undefined}>{each.head.actor ?? <span class="dim">–</span>}</td>
+                  <td class="when"><time title={moment(each.head.created_at)}>{ago(each.head.created_at)}</time></td>
                   <td class="row-actions">
                     {each.name !== "main" && (
                       <>

@@ -4,9 +4,9 @@ import { ask, type Change, type Compared } from "../api";
 import { branches, may, tags, useData } from "../data";
 import { brief, number, plural } from "../format";
 import { ChangeList } from "../parts/changes";
-import { StepList, type Planned } from "../parts/steps";
+import { StepList } from "../parts/steps";
 import { Badge, Button, Card, Empty, Field, Link, Problem, Shown, TypeName, useAction } from "../parts/ui";
-import { address, adjust, base, branch, route } from "../route";
+import { address, adjust, base, branch, route, visit } from "../route";
 
 const PAGE = 50;
 const OPS = [["insert", "new"], ["update", "changed"], ["delete", "gone"]] as const;
@@ -63,9 +63,9 @@ export default function Compare() {
       <h1>Compare</h1>
       <Card>
         <div class="row-fields">
-          <TargetField label="Before" value={before} pick={(value) => adjust({ before: value, after, only: null })} />
-          <Button kind="quiet" aria-label="Swap the two states" onClick={() => adjust({ before: after, after: before, only: null })}>⇄ Swap</Button>
-          <TargetField label="After" value={after} pick={(value) => adjust({ before, after: value, only: null })} />
+          <TargetField label="Before" value={before} pick={(value) => visit({ before: value, after, only: null })} />
+          <Button kind="quiet" aria-label="Swap the two states" onClick={() => visit({ before: after, after: before, only: null })}>⇄ Swap</Button>
+          <TargetField label="After" value={after} pick={(value) => visit({ before, after: value, only: null })} />
           <span class="grow" />
           {may("branch_merge") && before !== after && branches.value.some((each) => each.name === after) && branches.value.some((each) => each.name === before) && (
             <Link class="button main" to={address("merge", { source: after, target: before })}>Merge {after} into {before}</Link>
@@ -75,15 +75,16 @@ export default function Compare() {
       <Shown of={counted}>
         {(told) => {
           const counts = told.counts ?? [];
-          if (!counts.length) return <><SchemaSteps before={before} after={after} /><Card><Empty title="No entity differs">{shownAs(before)} and {shownAs(after)} hold the same nodes and edges.</Empty></Card></>;
+          const schema = told.schema?.length ? <Card title="The schemas differ"><StepList steps={told.schema} /></Card> : null;
+          if (!counts.length) return <>{schema}<Card><Empty title="No entity differs">{shownAs(before)} and {shownAs(after)} hold the same nodes and edges.</Empty></Card></>;
           // An address can be typed: a type that does not differ filters nothing.
           const type = counts.map((each) => `${each.kind}:${each.type}`).find((name) => name === params.get("only")) ?? null;
           const all = counts.reduce((sum, each) => sum + each.inserts + each.updates + each.deletes, 0);
           return (
             <>
-              <SchemaSteps before={before} after={after} />
+              {schema}
               <Card title={`${plural(all, "entity differs", "entities differ")}`}>
-                <Counts counts={counts} chosen={type} pick={(name) => adjust({ only: name, before, after })} />
+                <Counts counts={counts} chosen={type} pick={(name) => visit({ only: name, before, after })} />
               </Card>
               <Card
                 title={type ? `Changes of ${type.split(":")[1]}` : "All changes"}
@@ -112,24 +113,6 @@ export default function Compare() {
 /** A branch or tag by its name, a commit in short. */
 function shownAs(state: string): string {
   return /^[0-9A-Z]{26}$/.test(state) ? `commit ${brief(state)}` : state;
-}
-
-/** How the schemas of two branches differ, when they do. */
-function SchemaSteps({ before, after }: { before: string; after: string }) {
-  const isBranch = (name: string) => branches.value.some((each) => each.name === name);
-  const steps = useData(
-    async (signal) => {
-      if (!isBranch(before) || !isBranch(after) || before === after) return [];
-      const source = (name: string) => ask<{ schema_source: string }>("GET", `${base.value}/schema`, { query: { branch: name }, signal });
-      const [old, fresh] = await Promise.all([source(before), source(after)]);
-      if (old.schema_source === fresh.schema_source) return [];
-      const told = await ask<Planned>("POST", `${base.value}/schema/plan?branch=${encodeURIComponent(before)}`, { body: { schema_source: fresh.schema_source, allow_data_loss: true }, signal });
-      return told.steps;
-    },
-    [base.value, before, after],
-  );
-  if (!steps.data?.length) return null;
-  return <Card title="The schemas differ"><StepList steps={steps.data} /></Card>;
 }
 
 function Pages({ before, after, type, ops }: { before: string; after: string; type: string | null; ops: string[] }) {

@@ -9,8 +9,8 @@ import { stringify } from "../json";
 import type { Handle } from "../parts/graphview";
 import { GraphView } from "../parts/lazy";
 import { DataTable } from "../parts/table";
-import { Button, Card, Empty, Link, Loading, Problem, say, Tabs, TypeName, useAction, Value } from "../parts/ui";
-import { adjust, address, base, route, target } from "../route";
+import { Button, Card, Empty, Link, Loading, Problem, SaveButton, say, Tabs, TypeName, useAction, Value } from "../parts/ui";
+import { adjust, address, base, route, target, visit } from "../route";
 
 const STEP = 15;
 const FOUND = 40;
@@ -69,6 +69,8 @@ export default function Explore() {
   // How many edges of each group of a node were asked for; those that came by way of other nodes do not count.
   const asked = useRef(new Map<string, number>());
 
+  const asWritten = params.get("words") ?? "";
+  useEffect(() => setWords(asWritten), [asWritten]);
   const where = JSON.stringify(target.value);
   useEffect(() => {
     setScene({ nodes: new Map(), edges: new Map() });
@@ -101,8 +103,9 @@ export default function Explore() {
   });
 
   useEffect(() => {
-    if (wantedType && wantedId && !scene.nodes.has(keyOf(wantedType, wantedId)))
-      void around({ type: wantedType, id: wantedId, label: wantedId, properties: {} });
+    if (!wantedType || !wantedId) return;
+    if (scene.nodes.has(keyOf(wantedType, wantedId))) setChosen(keyOf(wantedType, wantedId));
+    else void around({ type: wantedType, id: wantedId, label: wantedId, properties: {} });
   }, [wantedType, wantedId, where, scene.nodes.size === 0]);
 
   const [several] = useAction(async () => {
@@ -125,7 +128,7 @@ export default function Explore() {
   const choose = (key: Key | null) => {
     setChosen(key);
     const node = key ? scene.nodes.get(key) : undefined;
-    if (node) adjust({ of: type.name, type: node.type, id: node.id });
+    if (node) visit({ of: type.name, type: node.type, id: node.id });
   };
   const hide = (key: Key) => {
     setScene((was) => {
@@ -152,7 +155,7 @@ export default function Explore() {
             role="search"
             onSubmit={(event) => {
               event.preventDefault();
-              adjust({ words: words.trim() || null });
+              visit({ words: words.trim() || null });
             }}
           >
             <label class="visually-hidden" for="find-type">Type</label>
@@ -168,7 +171,7 @@ export default function Explore() {
           <ul class="found" aria-label="Found nodes">
             {(found.data ?? []).map((node) => (
               <li key={node.id}>
-                <button type="button" aria-pressed={chosen === keyOf(node.type, node.id)} onClick={() => { adjust({ of: type.name, type: node.type, id: node.id }); void around(node); }}>
+                <button type="button" aria-pressed={chosen === keyOf(node.type, node.id)} onClick={() => { visit({ of: type.name, type: node.type, id: node.id }); void around(node); }}>
                   <TypeName name={node.type} />
                   <bdi class="found-label">{short(node.label, 60)}</bdi>
                 </button>
@@ -183,17 +186,17 @@ export default function Explore() {
           actions={
             tab === "graph" ? (
               <>
-                <Button kind="quiet" title="Zoom in" aria-label="Zoom in" onClick={() => handle.current?.zoom(1)}>+</Button>
-                <Button kind="quiet" title="Zoom out" aria-label="Zoom out" onClick={() => handle.current?.zoom(-1)}>−</Button>
-                <Button kind="quiet" onClick={() => handle.current?.fit()}>Fit</Button>
-                <Button kind="quiet" onClick={() => handle.current?.layout()}>Lay out again</Button>
-                <Button kind="quiet" disabled={!marks.length} onClick={async () => { const picture = await handle.current?.picture(); if (picture) save("graph.png", "image/png", picture); }}>PNG</Button>
+                <Button kind="quiet" title="Zoom in" aria-label="Zoom in" disabled={!marks.length} onClick={() => handle.current?.zoom(1)}>+</Button>
+                <Button kind="quiet" title="Zoom out" aria-label="Zoom out" disabled={!marks.length} onClick={() => handle.current?.zoom(-1)}>−</Button>
+                <Button kind="quiet" disabled={!marks.length} onClick={() => handle.current?.fit()}>Fit</Button>
+                <Button kind="quiet" disabled={!marks.length} onClick={() => handle.current?.layout()}>Lay out again</Button>
+                <SaveButton kind="PNG" disabled={!marks.length} save={async () => { const picture = await handle.current?.picture(); if (picture) save("graph.png", "image/png", picture); }} />
                 <Button kind="quiet" disabled={!marks.length} onClick={() => { setScene({ nodes: new Map(), edges: new Map() }); setChosen(null); asked.current.clear(); adjust({ id: null }); }}>Clear</Button>
               </>
             ) : tab === "table" ? (
-              <Button kind="quiet" disabled={!rows.length} onClick={() => save("nodes.csv", "text/csv", tableCsv(rows))}>CSV</Button>
+              <SaveButton kind="CSV" disabled={!rows.length} save={() => save("nodes.csv", "text/csv", tableCsv(rows))} />
             ) : (
-              <Button kind="quiet" disabled={!rows.length} onClick={() => save("graph.json", "application/json", stringify(data, 2))}>JSON</Button>
+              <SaveButton kind="JSON" disabled={!rows.length} save={() => save("graph.json", "application/json", stringify(data, 2))} />
             )
           }
         >
@@ -202,7 +205,7 @@ export default function Explore() {
             isAdding ? <Loading /> : (
               <Empty title="Nothing is shown yet">
                 <p>Choose a node in the list, or start with several. A double click on a node in the picture adds its neighbours.</p>
-                {found.data && found.data.length > 0 && <Button onClick={() => void several()}>Draw {plural(Math.min(SEVERAL, found.data.length), type.name, type.name)} and how they connect</Button>}
+                {found.data && found.data.length > 0 && <Button onClick={() => void several()}>{found.data.length === 1 ? "Draw it and how it connects" : `Draw ${found.data.length > SEVERAL ? `the first ${SEVERAL}` : `these ${found.data.length}`} and how they connect`}</Button>}
               </Empty>
             )
           ) : tab === "graph" ? (
@@ -221,7 +224,7 @@ export default function Explore() {
               columns={[
                 { name: "type", value: (node) => node.type, show: (node) => <TypeName name={node.type} />, width: 130 },
                 { name: "id", value: (node) => node.id },
-                ...[...new Set(rows.flatMap((node) => Object.keys(node.properties)))].map((name) => ({ name, value: (node: Seen) => node.properties[name] })),
+                ...[...new Set(rows.flatMap((node) => Object.keys(node.properties)))].map((name) => ({ name, value: (node: Seen) => (name in node.properties ? node.properties[name] : "") })),
               ]}
               pick={(node) => choose(keyOf(node.type, node.id))}
             />
@@ -335,7 +338,7 @@ function NodePanel({
     : "";
   return (
     <Card class="aside node-panel" title={<TypeName name={node.type} />} actions={<span class="actions"><Button kind="quiet" aria-pressed={isPinned} onClick={pin}>{isPinned ? "Unpin" : "Pin"}</Button><Button kind="quiet" onClick={hide}>Hide</Button></span>}>
-      <h3 class="node-title"><bdi>{short(captionOf(node), 200)}</bdi></h3>
+      <h3 class="node-title"><bdi>{short(captionOf(node), 120)}</bdi></h3>
       {captionOf(node) !== node.label && <p class="dim"><bdi>{short(node.label, 100)}</bdi></p>}
       <h4>Neighbours</h4>
       {groups.error && <Problem error={groups.error} />}

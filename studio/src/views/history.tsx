@@ -2,15 +2,19 @@
 import { useMemo, useState } from "preact/hooks";
 import { ask, type Change, type Commit, type MergeAnswer } from "../api";
 import { branches, changed, may, tags, useData } from "../data";
-import { ago, brief, kindOf, moment, plural, titleOf } from "../format";
+import { ago, brief, kindOf, moment, number, plural, short, titleOf } from "../format";
 import { ChangeList } from "../parts/changes";
 import { Badge, Button, Card, Dialog, Empty, Field, Link, Problem, say, Shown, useAction } from "../parts/ui";
 import { TimeDialog } from "../parts/past";
-import { address, adjust, base, branch, go, route } from "../route";
+import { address, adjust, base, branch, go, route, visit } from "../route";
 
 const LANE = 16;
 const LINE = 44;
 const SHOWN = 200;
+/** Branches that are drawn at once, besides main. */
+const MOST_BRANCHES = 15;
+/** Names of branches or tags beside a commit; the others are counted. */
+const NAMES = 2;
 const LANE_COLOURS = ["#4477aa", "#aa3377", "#228833", "#dd8833", "#7766bb", "#44aa99", "#ee6677", "#999933"];
 
 interface Placed {
@@ -77,7 +81,7 @@ export default function History() {
   const all = useData(
     async (signal) => {
       const on = branch.value;
-      const wanted = on && on !== "main" ? [on, "main"] : branches.value.map((each) => each.name).slice(0, 12);
+      const wanted = on && on !== "main" ? [on, "main"] : drawnBranches();
       const lists = await Promise.all(
         wanted.map((name) => ask<{ library: Commit[] }>("GET", `${base.value}/commits`, { query: { branch: name, limit }, signal }).catch(() => ({ library: [] as Commit[] }))),
       );
@@ -106,6 +110,13 @@ export default function History() {
   );
 }
 
+/** The branches that are drawn beside main: first those that have something of their own, then those that changed last. */
+function drawnBranches(): string[] {
+  const others = branches.value.filter((each) => each.name !== "main");
+  others.sort((one, other) => Number(other.ahead > 0) - Number(one.ahead > 0) || other.head.created_at - one.head.created_at);
+  return ["main", ...others.slice(0, MOST_BRANCHES).map((each) => each.name)];
+}
+
 function Log({ commits, chosen, more }: { commits: Commit[]; chosen: string | null; more?: () => void }) {
   const rows = useMemo(() => placed(commits), [commits]);
   const heads = new Map<string, string[]>();
@@ -119,11 +130,11 @@ function Log({ commits, chosen, more }: { commits: Commit[]; chosen: string | nu
         <ol class="log-lines" aria-label="Commits, newest first">
           {rows.map(({ commit }) => (
             <li key={commit.id} class={commit.id === chosen ? "chosen" : ""}>
-              <button type="button" onClick={() => adjust({ commit: commit.id })} aria-pressed={commit.id === chosen} title={commit.id}>
+              <button type="button" onClick={() => visit({ commit: commit.id })} aria-pressed={commit.id === chosen} title={commit.id}>
                 <span class="log-title">
-                  {titleOf(commit)}
-                  {heads.get(commit.id)?.map((name) => <Badge kind="head">{name}</Badge>)}
-                  {named.get(commit.id)?.map((name) => <Badge kind="tag">{name}</Badge>)}
+                  <span class="log-words">{short(titleOf(commit), 200)}</span>
+                  <Names kind="head" names={heads.get(commit.id) ?? []} />
+                  <Names kind="tag" names={named.get(commit.id) ?? []} />
                 </span>
                 <span class="dim">{kindOf(commit)} · {commit.actor ?? "nobody named"} · <time title={moment(commit.created_at)}>{ago(commit.created_at)}</time></span>
               </button>
@@ -132,6 +143,18 @@ function Log({ commits, chosen, more }: { commits: Commit[]; chosen: string | nu
         </ol>
       </div>
       {more && <Button kind="quiet" onClick={more}>Older commits</Button>}
+      {branch.value === "main" && branches.value.length > MOST_BRANCHES + 1 && <p class="dim more">{MOST_BRANCHES} of {number(branches.value.length - 1)} branches are drawn beside main. Choose a branch above to see its commits.</p>}
+    </>
+  );
+}
+
+/** The branches or tags of a commit: the first ones by name, how many others. */
+function Names({ names, kind }: { names: string[]; kind: string }) {
+  const others = names.slice(NAMES);
+  return (
+    <>
+      {names.slice(0, NAMES).map((name) => <Badge kind={kind}>{short(name, 40)}</Badge>)}
+      {others.length > 0 && <span class={`badge ${kind}`} title={others.join(", ")}>+{others.length}</span>}
     </>
   );
 }
@@ -181,8 +204,8 @@ function CommitCard({ id }: { id: string }) {
           </>
         )}
       </Shown>
-      <h3>Changes</h3>
-      {first.error ? (
+      {!about.error && <h3>Changes</h3>}
+      {about.error ? null : first.error ? (
         <p class="dim">{first.error.message}</p>
       ) : (
         <Shown of={first}>

@@ -1,11 +1,11 @@
 // Load a file: drop it, map its columns, see the rows, load it into a new branch; every problem with its line, to be mended.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, ask, newKey, type TypeInfo } from "../api";
-import { integer, stringify } from "../json";
+import { integer, parse, stringify } from "../json";
 import { branches, catalog, changed, may } from "../data";
 import { brief, bytes, number, plural, short, text } from "../format";
 import { Badge, Button, Card, Empty, Field, Link, Problem, TypeName, useAction } from "../parts/ui";
-import { address, base, branch } from "../route";
+import { address, at, base, branch } from "../route";
 
 interface Source {
   name: string;
@@ -70,7 +70,7 @@ function convert(value: unknown, property: { kind: string; is_list: boolean } | 
   const text = value.trim();
   if (property.is_list || property.kind === "Vector") {
     try {
-      return JSON.parse(text);
+      return parse(text);
     } catch {
       return text.split(";").map((item) => convert(item.trim(), { ...property, is_list: false, kind: property.kind === "Vector" ? "F32" : property.kind }));
     }
@@ -198,9 +198,11 @@ export default function Load() {
       stop.current = null;
     }
   });
+  if (at.value) return <><h1>Load</h1><Card><Empty title="An old commit can not be changed">Choose a branch at the top, then load into it or into a new branch.</Empty></Card></>;
   if (!may("change") && !may("change_new_branch")) return <><h1>Load</h1><Card><Empty title="Your token may not load anything here" /></Card></>;
   const preview = source ? (source.lines ? source.lines.filter((line) => line.trim()).slice(0, 5) : null) : null;
   const isMended = Object.keys(edits).length + Object.keys(cells).length > 0;
+  const unused = source && !source.lines ? source.columns.filter((name) => !Object.values(mapping).includes(name)) : [];
   const lacking = source && !source.lines && type ? wanted(type).filter((each) => each.needed && !mapping[each.name]) : [];
   return (
     <>
@@ -244,13 +246,14 @@ export default function Load() {
                           <tr key={each.name}>
                             <td>{each.name} <span class="dim">{each.hint}</span></td>
                             <td><select aria-label={`Column of ${each.name}`} value={mapping[each.name] ?? ""} onChange={(event) => setMapping({ ...mapping, [each.name]: event.currentTarget.value })}><option value="">–</option>{source.columns.map((column) => <option>{column}</option>)}</select></td>
-                            <td class="dim">{at >= 0 ? source.rows.slice(0, 3).map((row) => short(row[at], 30)).join(" · ") : ""}</td>
+                            <td class="dim">{at >= 0 ? source.rows.slice(0, 20).map((row) => row[at]).filter((value) => value !== null && value !== undefined && value !== "").slice(0, 3).map((value) => short(value, 30)).join(" · ") : ""}</td>
                           </tr>
                         );
                       })}
                     </tbody>
                   </table>
                 </div>
+                {unused.length > 0 && <p class="dim wrap">Not loaded: {plural(unused.length, "column")} that no property takes ({unused.slice(0, 8).map((name) => short(name, 40)).join(", ")}{unused.length > 8 ? ", …" : ""}).</p>}
                 {lacking.length > 0 && <p class="wrap"><Badge kind="warn">choose a column for {lacking.map((each) => each.name).join(", ")}</Badge></p>}
               </>
             )}
@@ -261,7 +264,7 @@ export default function Load() {
               <label class="check"><input type="radio" name="where" checked={!isNew} onChange={() => setNew(false)} disabled={!may("change")} /> directly on {branch.value ?? "main"}</label>
             </fieldset>
             <div class="row-fields">
-              {isNew && <Field label="Name of the branch"><input value={name} onInput={(event) => setName(event.currentTarget.value)} /></Field>}
+              {isNew && <Field label="Name of the branch" class="branch-field"><input value={name} onInput={(event) => setName(event.currentTarget.value)} /></Field>}
               <Field label="Rows that are there already">
                 <select value={mode} onChange={(event) => setMode(event.currentTarget.value)}><option value="merge">are changed</option><option value="append">are a mistake</option><option value="overwrite">are replaced with all others of the type</option></select>
               </Field>

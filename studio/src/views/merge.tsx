@@ -7,7 +7,7 @@ import { integer, parse, stringify } from "../json";
 import { Editor } from "../parts/lazy";
 import { StepList, type Step } from "../parts/steps";
 import { Badge, Button, Card, Empty, Field, Link, Problem, say, Shown, TypeName, useAction, Value } from "../parts/ui";
-import { address, adjust, base, branch, route } from "../route";
+import { address, base, branch, route, visit } from "../route";
 import { Counts } from "./compare";
 import { PickDialog } from "./history";
 
@@ -48,7 +48,7 @@ function isDecided(conflict: Conflict, decided: Decided | undefined): boolean {
   if (!conflict.entity_id) return false;
   if (decided?.whole) return true;
   const names = differing(conflict);
-  return names.length > 0 && names.every((name) => decided?.each?.[name] !== undefined || implied(conflict, name) !== undefined) && decided?.each !== undefined;
+  return names.length > 0 && names.every((name) => decided?.each?.[name] !== undefined || implied(conflict, name) !== undefined) && Object.keys(decided?.each ?? {}).length > 0;
 }
 
 /** A value that somebody typed, as the kind of value that stands on either side. */
@@ -86,13 +86,13 @@ export default function Merge() {
       <Card>
         <div class="row-fields">
           <Field label="Merge">
-            <select value={source} onChange={(event) => adjust({ source: event.currentTarget.value, target: into })}>
+            <select value={source} onChange={(event) => visit({ source: event.currentTarget.value, target: into })}>
               {!names.includes(source) && <option value={source}>{source || "choose a branch"}</option>}
               {names.filter((name) => name !== into).map((name) => <option>{name}</option>)}
             </select>
           </Field>
           <Field label="Into">
-            <select value={into} onChange={(event) => adjust({ source, target: event.currentTarget.value })}>{names.map((name) => <option>{name}</option>)}</select>
+            <select value={into} onChange={(event) => visit({ source, target: event.currentTarget.value })}>{names.map((name) => <option>{name}</option>)}</select>
           </Field>
         </div>
       </Card>
@@ -118,7 +118,13 @@ function Plan({ source, into }: { source: string; into: string }) {
   const [message, setMessage] = useState(`Merge ${source} into ${into}`);
   /** The schema that the merge is to lead to, where both sides have declared something differently. */
   const [schema, setSchema] = useState<string | undefined>(undefined);
-  useEffect(() => sessionStorage.setItem(KEPT(source, into), stringify(decisions)), [decisions]);
+  useEffect(() => {
+    try {
+      sessionStorage.setItem(KEPT(source, into), stringify(decisions));
+    } catch {
+      // A full store keeps nothing over a reload; the decisions of this page are there all the same.
+    }
+  }, [decisions]);
   const dry = useData(
     async (signal) => {
       const standing = await ask<{ branches: BranchStanding[] }>("GET", `${base.value}/branches/status`, { signal });
@@ -257,7 +263,9 @@ function ConflictItem({ conflict, decided, decide, source, into }: { conflict: C
   };
   const pick = (name: string, choice: Side | { value: string }) => {
     const before = decided?.whole ? Object.fromEntries(names.map((each) => [each, decided.whole!])) : decided?.each;
-    decide({ each: { ...before, [name]: choice } });
+    const { [name]: _, ...others } = before ?? {};
+    // A value of one's own that is deleted again is no decision.
+    decide({ each: typeof choice === "object" && choice.value === "" ? others : { ...others, [name]: choice } });
   };
   const title = conflict.entity_id ?? conflict.type_name;
   return (

@@ -82,6 +82,7 @@ export default function Overview() {
           <ul class="branch-list">
             {branches.value.slice(0, 6).map((each) => <BranchRow key={each.name} each={each} />)}
           </ul>
+          {branches.value.length > 6 && <p class="more"><Link to={address("branches")}>{plural(branches.value.length - 6, "other branch", "other branches")}</Link></p>}
         </Card>
         <Card title="Storage" actions={<Link to={address("upkeep")}>Upkeep</Link>}>
           <Shown of={stats}>

@@ -2,7 +2,7 @@
 import type { Diagnostic } from "@codemirror/lint";
 import { useMemo, useRef, useState } from "preact/hooks";
 import { ask, newKey, request, type Rows } from "../api";
-import { integer, stringify } from "../json";
+import { integer, parse, stringify } from "../json";
 import { catalog, changed, may, pastQueries, remember, useData } from "../data";
 import { colourOf } from "../colours";
 import { ago, brief, csv, number, plural, save, short } from "../format";
@@ -10,7 +10,7 @@ import { steps, variableTypes } from "../gq";
 import type { Handle } from "../parts/graphview";
 import { Editor, GraphView } from "../parts/lazy";
 import { DataTable } from "../parts/table";
-import { Badge, Button, Card, Dialog, Empty, Field, Problem, say, Tabs, TypeName, Value, Link } from "../parts/ui";
+import { Badge, Button, Card, Dialog, Empty, Field, Problem, SaveButton, say, Tabs, TypeName, Value, Link } from "../parts/ui";
 import { address, adjust, base, branch, route, target } from "../route";
 import { nodeTypes } from "./explore";
 
@@ -63,7 +63,7 @@ function toValue(param: Param, given: string): unknown {
     case "list":
     case "vector":
       try {
-        return JSON.parse(given);
+        return parse(given);
       } catch {
         return given;
       }
@@ -225,7 +225,7 @@ export default function Query() {
           {error && <Problem error={error} />}
           {answer && !error && <AnswerCard answer={answer} tab={tab} setTab={setTab} parquet={chosenStored ? undefined : parquet} />}
         </div>
-        <Card class="aside" title="Queries">
+        <Card class="aside narrow" title="Queries">
           <h3>Stored</h3>
           {stored.data?.queries.length ? (
             <ul class="pick-list">
@@ -269,9 +269,9 @@ function AnswerCard({ answer, tab, setTab, parquet }: { answer: Answer; tab: "ta
       actions={
         <>
           <span class="dim">{plural(told.row_count, "row")}, {answer.seconds.toFixed(2)} s</span>
-          <Button kind="quiet" onClick={() => save("result.csv", "text/csv", csv(told.columns, told.rows))}>CSV</Button>
-          <Button kind="quiet" onClick={() => save("result.json", "application/json", stringify(told.rows, 1))}>JSON</Button>
-          {parquet && <Button kind="quiet" onClick={() => void parquet().catch((problem) => say(problem.message, "bad"))}>Parquet</Button>}
+          <SaveButton kind="CSV" save={() => save("result.csv", "text/csv", csv(told.columns, told.rows))} />
+          <SaveButton kind="JSON" save={() => save("result.json", "application/json", stringify(told.rows, 1))} />
+          {parquet && <SaveButton kind="Parquet" save={() => void parquet().catch((problem) => say(problem.message, "bad"))} />}
         </>
       }
     >
@@ -280,14 +280,35 @@ function AnswerCard({ answer, tab, setTab, parquet }: { answer: Answer; tab: "ta
       ) : tab === "table" ? (
         <ResultTable told={told} />
       ) : tab === "json" ? (
-        <>
-          <pre class="json" tabIndex={0}>{stringify(told.rows.slice(0, 1000), 1)}</pre>
-          {told.row_count > 1000 && <p class="dim">The first 1,000 rows; the file has all {number(told.row_count)}.</p>}
-        </>
+        <RowsAsJson rows={told.rows} />
       ) : (
         <ResultGraph told={told} text={answer.text} />
       )}
     </Card>
+  );
+}
+
+/** Rows and letters that are shown as JSON at most; a browser stands still over more. */
+const JSON_ROWS = 1000;
+const JSON_LETTERS = 400_000;
+
+function RowsAsJson({ rows }: { rows: Record<string, unknown>[] }) {
+  const [shown, count] = useMemo(() => {
+    const parts: string[] = [];
+    let letters = 0;
+    for (const row of rows.slice(0, JSON_ROWS)) {
+      const part = stringify(row, 1);
+      if (parts.length && letters + part.length > JSON_LETTERS) break;
+      parts.push(part);
+      letters += part.length;
+    }
+    return [`[\n${parts.join(",\n")}\n]`.slice(0, 2 * JSON_LETTERS), parts.length];
+  }, [rows]);
+  return (
+    <>
+      <pre class="json" tabIndex={0}>{shown}</pre>
+      {rows.length > count && <p class="dim">The first {plural(count, "row")}; the file has all {number(rows.length)}.</p>}
+    </>
   );
 }
 

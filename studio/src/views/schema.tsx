@@ -73,7 +73,7 @@ function Edit({ source }: { source: string }) {
               <p><b>{plural(planned.step_count, "step")}</b>{planned.supported ? "" : "; some of them can not be done"}</p>
               <StepList steps={planned.steps} />
               {applyError && <Problem error={applyError} />}
-              <Button kind="main" busy={isApplying} disabled={!planned.supported} onClick={() => void apply()}>Apply the schema to {name}</Button>
+              <Button class="below" kind="main" busy={isApplying} disabled={!planned.supported} onClick={() => void apply()}>Apply the schema to {name}</Button>
             </>
           )}
         </div>

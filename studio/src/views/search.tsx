@@ -1,10 +1,10 @@
 // Search by words, by meaning, or both: over chosen types, with the rank that each way gave, and the query it stands for.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ask, type Rows, type TypeInfo } from "../api";
 import { useData } from "../data";
 import { short } from "../format";
 import { Badge, Button, Card, Empty, Field, Link, Problem, Shown, TypeName } from "../parts/ui";
-import { address, adjust, base, route, target } from "../route";
+import { address, adjust, base, route, target, visit } from "../route";
 import { nodeTypes, textProperties } from "./explore";
 
 type Way = "words" | "meaning" | "both";
@@ -46,7 +46,7 @@ export function searchQuery(type: TypeInfo, way: Way, filter: string): string | 
 
 function Marked({ text, words }: { text: string; words: string }) {
   const wanted = words.toLowerCase().split(/\s+/).filter((word) => word.length > 1).map((word) => word.slice(0, Math.max(3, word.length - 2)));
-  const parts = short(text, 320).split(/(\s+)/);
+  const parts = short(text, 320).split(/([^\p{L}\p{N}]+)/u);
   return <bdi>{parts.map((part) => (wanted.some((word) => part.toLowerCase().includes(word)) ? <mark>{part}</mark> : part))}</bdi>;
 }
 
@@ -57,6 +57,9 @@ export default function Search() {
   const way = (params.get("way") ?? "words") as Way;
   const filter = params.get("filter") ?? "";
   const [typed, setTyped] = useState(filter);
+  // Also when one goes back to what was searched before.
+  useEffect(() => setGiven(words), [words]);
+  useEffect(() => setTyped(filter), [filter]);
   const all = nodeTypes().filter((type) => textOf(type));
   const chosen = (params.get("types") ?? "").split(",").filter(Boolean);
   const searched = all.filter((type) => (chosen.length ? chosen.includes(type.name) : true) && searchQuery(type, way, filter));
@@ -96,7 +99,7 @@ export default function Search() {
           role="search"
           onSubmit={(event) => {
             event.preventDefault();
-            adjust({ words: given.trim() || null, filter: typed.trim() || null });
+            visit({ words: given.trim() || null, filter: typed.trim() || null });
           }}
         >
           <div class="row-fields">
@@ -111,7 +114,7 @@ export default function Search() {
             </fieldset>
             <fieldset class="plain-set"><legend class="visually-hidden">Types</legend>
               {all.map((type) => (
-                <label class="check"><input type="checkbox" checked={!chosen.length || chosen.includes(type.name)} onChange={() => {
+                <label class={`check ${searchQuery(type, way, filter) ? "" : "dim"}`} title={searchQuery(type, way, filter) ? undefined : `${type.name} has no Vector property to search by meaning`}><input type="checkbox" disabled={!searchQuery(type, way, filter)} checked={!!searchQuery(type, way, filter) && (!chosen.length || chosen.includes(type.name))} onChange={() => {
                   const now = chosen.length ? chosen : all.map((each) => each.name);
                   const next = now.includes(type.name) ? now.filter((name) => name !== type.name) : [...now, type.name];
                   adjust({ types: next.length === all.length || !next.length ? null : next.join(",") });
@@ -145,7 +148,7 @@ export default function Search() {
                   ))}
                 </ol>
               ) : (
-                <Empty title="Nothing was found">Try fewer words, another type, or search by meaning.</Empty>
+                <Empty title="Nothing was found">{hasVectors && way === "words" ? "Try fewer words, another type, or search by meaning." : "Try fewer words or another type."}</Empty>
               )
             }
           </Shown>

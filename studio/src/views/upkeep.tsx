@@ -35,7 +35,7 @@ export default function Upkeep() {
         <Shown of={stats}>
           {(told) => (
             <div class="scroll-x" tabIndex={0} role="group" aria-label="Tables">
-              <table class="list">
+              <table class="list one-line">
                 <thead><tr><th>Type</th><th class="number">Rows</th><th class="number">Data</th><th class="number">On disk</th><th class="number">Versions</th><th class="number">Fragments</th><th>Indexes</th></tr></thead>
                 <tbody>
                   {told.tables.map((table: any) => {
@@ -48,7 +48,7 @@ export default function Upkeep() {
                         <td class="number">{bytes(table.bytes)}</td>
                         <td class="number">{bytes(table.stored_bytes)}</td>
                         <td class="number">{number(table.versions)}</td>
-                        <td class="number">{number(table.fragments)}{table.fragments_to_compact ? ` (${table.fragments_to_compact} to compact)` : ""}</td>
+                        <td class="number">{table.fragments_to_compact ? <Badge kind="warn">{number(table.fragments_to_compact)} to compact</Badge> : ""} {number(table.fragments)}</td>
                         <td>{table.indexes.length ? <span>{table.indexes.length} </span> : ""}{wanting ? <Badge kind="warn">{wanting} to build</Badge> : <Badge kind="good">complete</Badge>}</td>
                       </tr>
                     );
@@ -59,7 +59,8 @@ export default function Upkeep() {
           )}
         </Shown>
       </Card>
-      <div class="columns">
+      <div class="columns wide-columns">
+        <div>
         <Optimize on={on} />
         <Cleanup />
         <Card title="Recoveries">
@@ -73,6 +74,7 @@ export default function Upkeep() {
             }
           </Shown>
         </Card>
+        </div>
         <Rights on={on} />
       </div>
     </>
