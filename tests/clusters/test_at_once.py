@@ -188,6 +188,9 @@ def _assert_one_counts(folder: Path, first: Outcome, second: Outcome) -> None:
     refused = {"state_cas_mismatch", "graph_create_failed", "schema_apply_failed", "graph_delete_failed"}
     assert {*codes(first), *codes(second)} <= refused
     assert first.ok or second.ok
+    # No state was written over another one that its writer had not seen.
+    done = [outcome.data for outcome in (first, second) if outcome.ok and outcome.data["state_written"]]
+    assert sorted({data["state_observations"]["state_revision"] for data in done}) == list(range(3, 3 + len(done)))
     assert applied(folder)["converged"]
     assert_applied_once(folder, _state(place_of(folder))["state_revision"])
 

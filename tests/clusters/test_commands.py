@@ -112,6 +112,16 @@ def test_a_plan_names_the_stored_queries_that_a_schema_change_would_break(cluste
         assert graph.schema() == SCHEMA
 
 
+def test_a_schema_that_is_a_comment_is_no_path(cluster: Path) -> None:
+    """`//home/…/other.pg` is a comment in a schema, and the name of a file for the system."""
+    (cluster / "other.pg").write_text("node Secret { code: String @key }\n")
+    (cluster / "tasks.pg").write_text(f"/{cluster / 'other.pg'}")
+    assert commands.plan(cluster).ok
+    assert applied(cluster)["converged"]
+    with og.open(cluster / "graphs" / "tasks.omni", "ro") as graph:
+        assert graph.schema() == f"/{cluster / 'other.pg'}"
+
+
 def test_an_unsupported_schema_change_blocks_what_needs_it(cluster: Path) -> None:
     with og.open(cluster / "graphs" / "team.omni") as graph:
         graph.load(b'{"type":"Person","data":{"name":"ada","age":1}}\n')

@@ -26,8 +26,8 @@ _Key: TypeAlias = tuple[str, str | None, str, tuple[tuple[str, Given], ...]]
 
 
 def read_source(source: str | Path, suffix: str = ".gq") -> tuple[str, str | None]:
-    """A text, or the text of a file and the name of the file. A text without a brace that ends in `suffix` is a path."""
-    if isinstance(source, str) and ("{" in source or not source.strip().endswith(suffix)):
+    """A text, or the text of a file and the name of the file. One line without a brace that ends in `suffix` is a path."""
+    if isinstance(source, str) and _is_text(source.strip(), suffix):
         return source, None
     if not isinstance(source, str | os.PathLike):
         raise BadRequest(f"a source is a text or the path of a {suffix} file, not {source!r}")
@@ -38,6 +38,11 @@ def read_source(source: str | Path, suffix: str = ".gq") -> tuple[str, str | Non
         raise BadRequest(f"cannot read '{path}': {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise BadRequest(f"cannot read '{path}': it is not UTF-8 text (byte {error.start})") from None
+
+
+def _is_text(source: str, suffix: str) -> bool:
+    """Whether a source is no path. A comment is none, whatever it ends in: `//other.pg` would be one for the system."""
+    return not source.endswith(suffix) or "{" in source or "\n" in source or source.startswith("//")
 
 
 class CompiledQueries:
