@@ -27,6 +27,7 @@ from lance.optimize import Compaction
 from omnigraph import failpoints
 from omnigraph.errors import AlreadyExists, BadRequest, ExpectedVersionMismatch, OmnigraphError, StorageError
 from omnigraph.storage.digests import forget, forget_missing
+from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.bases import has_foreign_bases
 from omnigraph.storage.tables.blobs import blob_columns
@@ -45,10 +46,12 @@ from omnigraph.storage.tables.lance_errors import (
 from omnigraph.storage.tables.location import Location, branch_path
 from omnigraph.storage.tables.recording import (
     forget_branch,
+    forget_line,
     forget_versions,
     record_branch,
     record_commit,
     recording_versions,
+    ref_file,
     transaction_file,
 )
 from omnigraph.storage.tables.staged import (
@@ -384,6 +387,23 @@ def drop_fork(tables: Tables, location: Location) -> None:
         return
     finally:
         tables.forget(location)
+
+
+def remove_branch(tables: Tables, store: ObjectStore, location: Location) -> None:
+    """Remove a Lance branch that no other was made from: its ref, which is the authority, then its files.
+
+    Lance reads the refs of all branches of a dataset before it deletes one; here the caller knows that nobody needs it. Files
+    that can not be removed now are left for cleanup.
+    """
+    if location.branch is None:
+        raise BadRequest(f"{location} is the main line of a table, not a branch")
+    forget_line(tables.root, location)
+    store.delete(ref_file(location))
+    tables.forget(location)
+    try:
+        store.delete_prefix(location.dataset_path)
+    except StorageError as error:
+        _log.warning("the files of %s are left for cleanup: %s", location, error)
 
 
 def drop_table(tables: Tables, path: str, delete_prefix: Callable[[str], object]) -> None:
