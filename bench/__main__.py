@@ -13,6 +13,7 @@ from bench.table import render
 #: Importing a module registers its benchmarks.
 MODULES = (
     "bench.algorithms",
+    "bench.branches",
     "bench.changes",
     "bench.cli",
     "bench.languages",

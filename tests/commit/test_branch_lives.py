@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph import failpoints
+from omnigraph.commit.branch_refs import list_refs
 from omnigraph.commit.branches import branch_names, create_branch, delete_branch
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.history import history
@@ -294,8 +295,12 @@ def test_a_first_write_that_dies_after_forking_leaves_no_fork(graph: CommitConte
 def test_an_unreadable_ref_is_loud(graph: CommitContext) -> None:
     create_branch(graph, "feature", MAIN)
     Path(graph.root.uri, "__manifest/_refs/branches/feature.json").write_text("{not json")
+    # Its name is known all the same: one damaged ref does not hide the other branches.
+    assert branch_names(again(graph)) == [MAIN, "feature"]
     with pytest.raises(StorageError, match="ref of branch 'feature' is unreadable"):
-        branch_names(again(graph))
+        list_refs(graph.store)
+    with pytest.raises(StorageError, match="ref of branch 'feature' is unreadable"):
+        delete_branch(again(graph), "feature")
     with pytest.raises(StorageError, match="feature"):
         again(graph).manifest.load("feature")
     assert ids(again(graph), STAFF) == []

@@ -117,6 +117,30 @@ def test_the_tag_of_a_listing_fits_or_is_absent(store: ObjectStore) -> None:
     assert info.tag in (None, store.get_tagged("a")[1])
 
 
+def test_more_objects_than_so_many(store: ObjectStore) -> None:
+    assert not store.has_more_than(0, "a")
+    for path in ("a/b/c", "a/d", "ab/e"):
+        store.put(path, b"x")
+    assert [store.has_more_than(count, "a") for count in range(3)] == [True, True, False]
+    assert not store.has_more_than(0, "a/d")
+
+
+def test_several_objects_at_once_come_in_order(store: ObjectStore) -> None:
+    paths = [f"m/{number}" for number in range(40)]
+    for path in paths[::2]:
+        store.put(path, path.encode())
+    found = list(store.get_many(paths))
+    assert found == [path.encode() if at % 2 == 0 else None for at, path in enumerate(paths)]
+
+
+def test_a_name_with_escapes_is_deleted(store: ObjectStore) -> None:
+    path = "refs/b%C3%BCro%2Fx.json"
+    store.put(path, b"x")
+    store.delete(path)
+    assert store.get_or_none(path) is None
+    store.delete(path)
+
+
 def test_exists_means_an_object_or_something_below(store: ObjectStore) -> None:
     assert not store.exists("")
     store.put("a/b/c", b"")

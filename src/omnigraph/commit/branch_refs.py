@@ -12,6 +12,7 @@ import orjson
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, StorageError
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.tables.location import branch_path
 
 MANIFEST_PATH = "__manifest"
 _REFS = f"{MANIFEST_PATH}/_refs/branches"
@@ -48,8 +49,14 @@ def read_ref(store: ObjectStore, name: str) -> BranchRef | None:
 
 def list_refs(store: ObjectStore) -> list[BranchRef]:
     """The refs of all branches but main, by name. A ref that vanishes while it is listed is left out."""
-    refs = (read_ref(store, name) for name in list_names(store))
-    return [ref for ref in refs if ref is not None]
+    names = list_names(store)
+    found = zip(names, store.get_many([_ref_path(name) for name in names]), strict=True)
+    return [_decode(name, data) for name, data in found if data is not None]
+
+
+def has_more_branches_than(store: ObjectStore, count: int) -> bool:
+    """Whether there are more than so many branches beside main, also where there are far more."""
+    return store.has_more_than(count, _REFS)
 
 
 def list_names(store: ObjectStore) -> list[str]:
@@ -62,11 +69,6 @@ def list_names(store: ObjectStore) -> list[str]:
 def _ref_path(name: str) -> str:
     # Lance writes one file per branch and escapes the slash.
     return f"{_REFS}/{quote(name, safe='')}.json"
-
-
-def remove_ref_file(store: ObjectStore, name: str) -> None:
-    """Remove only the ref of a branch; its files stay."""
-    store.delete(_ref_path(name))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -117,9 +119,25 @@ def check_name(name: str) -> None:
         raise BadRequest(f"cannot create branch '{name}': the name is reserved")
 
 
-def prefix_clash(name: str, existing: list[str]) -> str | None:
-    """A live branch that is a path-prefix of this name, or the other way round. Main is always live."""
-    return next(
-        (other for other in [MAIN, *existing] if name.startswith(f"{other}/") or other.startswith(f"{name}/")),
-        None,
-    )
+def overlapping(store: ObjectStore, name: str) -> str | None:
+    """The live branch of this name, or else one that is a path-prefix of it or lies below it. Main is always live.
+
+    Other branches are not looked at: Lance makes the files of a branch before its ref and removes them after it, and those
+    of a branch below another lie in its folder.
+    """
+    parts = name.split("/")
+    above = ["/".join(parts[:length]) for length in range(1, len(parts))]
+    found = next((other for other in above if other == MAIN or read_ref(store, other) is not None), None)
+    if found is not None or not store.has_more_than(0, branch_path(MANIFEST_PATH, name)):
+        return found
+    names = list_names(store)
+    return name if name in names else next((other for other in names if other.startswith(f"{name}/")), None)
+
+
+def nested_below(store: ObjectStore, name: str) -> str | None:
+    """A branch whose files lie inside those of this one; a graph that only OmniGraph writes has none."""
+    folder = branch_path(MANIFEST_PATH, name)
+    paths = (info.path.removeprefix(f"{folder}/").split("/") for info in store.list(folder))
+    if not any("_versions" in parts[1:] for parts in paths):
+        return None
+    return next((other for other in list_names(store) if other.startswith(f"{name}/")), None)

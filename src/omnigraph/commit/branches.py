@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from omnigraph import failpoints
@@ -15,19 +15,20 @@ from omnigraph.commit.branch_refs import (
     check_name,
     is_name,
     list_names,
-    list_refs,
-    prefix_clash,
+    nested_below,
+    overlapping,
     read_ref,
 )
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.exactly_once import Once
-from omnigraph.commit.history import made_on, state_of
+from omnigraph.commit.forked import Offspring, forget_parent, note_parent, offspring
+from omnigraph.commit.history import state_of
 from omnigraph.commit.manifest import Warm, branch_not_found
-from omnigraph.commit.model import MAIN, ManifestState
+from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.commit.receipts import Told, answered_once, one_step, settle_begun
 from omnigraph.commit.recovery import heal, pending
 from omnigraph.commit.retired import RetiredLine, write_line
-from omnigraph.commit.retiring import drop_own_forks, remove_ref, retired_line
+from omnigraph.commit.retiring import drop_own_forks, own_commits, remove_ref, retired_line
 from omnigraph.commit.sidecar import list_sidecars
 from omnigraph.errors import AlreadyExists, BadRequest, Conflict, OmnigraphError, RecoveryRequired
 from omnigraph.storage.locks import HeldLocks
@@ -45,8 +46,8 @@ _DELETES: Told = {"exists": False}
 
 
 def branch_names(context: CommitContext) -> list[str]:
-    """Main first, then the others by name."""
-    return [MAIN, *(ref.name for ref in list_refs(context.store))]
+    """Main first, then the others by name: one listing, no ref is read."""
+    return [MAIN, *list_names(context.store)]
 
 
 def create_branch(context: CommitContext, name: str, base: str, asked: Once | None = None) -> ManifestState:
@@ -69,7 +70,7 @@ def create_branch(context: CommitContext, name: str, base: str, asked: Once | No
 
 def _first_state(context: CommitContext, name: str, head: str) -> ManifestState:
     """The state that a branch began with: its own while it has no commit, else that of its fork point."""
-    if name in list_names(context.store):
+    if read_ref(context.store, name) is not None:
         state = context.manifest.load(name)
         if state.head == head:
             return state
@@ -85,14 +86,13 @@ def creating(context: CommitContext, name: str, base: str) -> Iterator[tuple[Hel
     involved = _involved(name, base)
     # A hard drop holds the last one: no branch comes into being with data that it takes away.
     with context.locks.hold_all([*involved, SCHEMA_APPLY_LOCK]) as locks:
-        existing = list_names(context.store)
-        _settle_begun(context, name, name in existing)
-        if name in existing:
+        taken = overlapping(context.store, name)
+        _settle_begun(context, name, taken == name)
+        if taken == name:
             raise AlreadyExists(f"branch '{name}' already exists", name=name)
-        clash = prefix_clash(name, existing)
-        if clash is not None:
+        if taken is not None:
             raise AlreadyExists(
-                f"cannot create branch '{name}': its name overlaps with the path of branch '{clash}'", name=clash
+                f"cannot create branch '{name}': its name overlaps with the path of branch '{taken}'", name=taken
             )
         if list_sidecars(context.store):
             # A record that an earlier branch of this name left must not be judged on the new one.
@@ -102,7 +102,8 @@ def creating(context: CommitContext, name: str, base: str) -> Iterator[tuple[Hel
 
 
 def make_branch(context: CommitContext, base: Warm, name: str) -> ManifestState:
-    """The one step that brings a branch into being."""
+    """The one step that brings a branch into being; its parent is noted before."""
+    note_parent(context, base.state.branch)
     failpoints.hit("branch_create.before_ref")
     create_lance_branch(base.dataset, name, base.state.version)
     context.make_durable(MANIFEST_PATH)
@@ -148,13 +149,16 @@ def _delete_branch(context: CommitContext, name: str, only_at: str | None, asked
         _settle_begun(context, name, ref is not None)
         if ref is None:
             raise branch_not_found(name)
-        _refuse_dependents(context, name)
-        state = context.manifest.load(name)
-        if only_at is not None and state.head != only_at:
+        made_from_it = _refuse_dependents(context, ref)
+        warm = context.manifest.warm(name)
+        if only_at is not None and warm.state.head != only_at:
             raise Conflict(f"cannot delete branch '{name}': it has moved on since it was merged")
-        line = retired_line(context, ref)
-        _refuse_tagged(context, ref, line)
-        inherited = context.manifest.inherited(name)
+        # Nobody writes to it: what it is now is looked at once. A version of its own is the first sign of a commit.
+        has_own = warm.state.version != ref.parent_version
+        own = own_commits(context.manifest, warm, ref) if has_own else []
+        line = retired_line(context, ref, own)
+        _refuse_tagged(context, ref, own, line)
+        inherited = context.manifest.inherited(name) if has_own else frozenset()
         failpoints.hit("branch_delete.before_retiring")
         if line is not None:
             write_line(context.store, context.root, line)
@@ -163,7 +167,11 @@ def _delete_branch(context: CommitContext, name: str, only_at: str | None, asked
             failpoints.hit("branch_delete.before_ref")
             remove_ref(context, name)
             failpoints.hit("branch_delete.after_ref")
-        drop_own_forks(context, state, inherited | (set() if line is None else line.locations))
+        if has_own:
+            kept = inherited | (set() if line is None else line.locations)
+            drop_own_forks(context, warm.state, kept, alone=made_from_it.never)
+        if not made_from_it.never:
+            forget_parent(context, name)
         _settle_pending(context, name)
     return {}
 
@@ -181,26 +189,26 @@ def _settle_pending(context: CommitContext, name: str) -> None:
         _log.warning("pending work on branch '%s' goes with it: %s", name, error)
 
 
-def _refuse_tagged(context: CommitContext, ref: BranchRef, line: RetiredLine | None) -> None:
+def _refuse_tagged(context: CommitContext, ref: BranchRef, own: Sequence[Commit], line: RetiredLine | None) -> None:
     """What is tagged can be read for good, and the states of a branch that are not written down go with it."""
+    if not own:
+        return
     kept = {commit for publish in (() if line is None else line.publishes) for commit in publish.commits}
     tags = {tag: commit for tag, commit in context.manifest.load(MAIN).tags.items() if commit not in kept}
-    if not tags:
-        return
-    known = context.manifest.commits(ref.name, newer_than=ref.parent_version)
-    own = {commit.id for commit in made_on(known, context.manifest.load(ref.name), ref)}
+    made_here = {commit.id for commit in own}
     for tag, commit in sorted(tags.items()):
-        if commit in own:
+        if commit in made_here:
             raise Conflict(
                 f"cannot delete branch '{ref.name}': tag '{tag}' names a commit that was made on it; delete the tag first"
             )
 
 
-def _refuse_dependents(context: CommitContext, name: str) -> None:
-    others = [ref for ref in list_refs(context.store) if ref.name != name]
-    child = next((ref for ref in others if ref.name.startswith(f"{name}/")), None)
+def _refuse_dependents(context: CommitContext, ref: BranchRef) -> Offspring:
+    """Refuse to delete what another branch needs; what was ever made from this one."""
+    child = nested_below(context.store, ref.name)
     if child is not None:
-        raise Conflict(f"cannot delete branch '{name}': '{child.name}' lies under it, delete the child branch first")
-    dependent = next((ref for ref in others if ref.parent == name), None)
-    if dependent is not None:
-        raise Conflict(f"cannot delete branch '{name}': branch '{dependent.name}' still depends on it")
+        raise Conflict(f"cannot delete branch '{ref.name}': '{child}' lies under it, delete the child branch first")
+    made_from_it = offspring(context, ref)
+    if made_from_it.alive is not None:
+        raise Conflict(f"cannot delete branch '{ref.name}': branch '{made_from_it.alive.name}' still depends on it")
+    return made_from_it

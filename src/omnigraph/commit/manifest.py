@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 
 import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.commit import rows
-from omnigraph.commit.branch_refs import MANIFEST_PATH, list_refs, read_ref
+from omnigraph.commit.branch_refs import MANIFEST_PATH, list_names, read_ref
 from omnigraph.commit.format import HISTORY_IN_MANIFEST, refuse_if_unsupported
 from omnigraph.commit.legacy import legacy_commits, legacy_head
 from omnigraph.commit.model import MAIN, Commit, ManifestState, Touched
@@ -227,12 +227,17 @@ class Manifest:
         """Every commit this branch's manifest knows, by id, or only those that came to it after one of its versions."""
         return {commit.id: commit for commit in self._read_commits(branch, None, newer_than)}
 
+    def commits_in(self, warm: Warm, newer_than: int | None = None) -> dict[str, Commit]:
+        """The same of a branch as it was last read. In the current format: an older one keeps its history elsewhere."""
+        if warm.state.stamp < HISTORY_IN_MANIFEST:
+            return self.commits(warm.state.branch, newer_than)
+        return {commit.id: commit for commit in _scanned_commits(warm, None, newer_than)}
+
     def commit_near(self, commit_id: str, branch: str = MAIN) -> Commit:
         """A commit by id, looked for on a branch first and then on all others."""
         if not isinstance(commit_id, str) or not commit_id.isprintable():
             raise _no_such_commit(commit_id)
-        others = (name for name in [MAIN, *(ref.name for ref in list_refs(self.store))] if name != branch)
-        for name in chain([branch], others):
+        for name in self._all_names(branch):
             try:
                 found = self.find_commit(name, commit_id)
             except BranchNotFound:
@@ -242,6 +247,13 @@ class Manifest:
             if found is not None:
                 return found
         raise _no_such_commit(commit_id)
+
+    def _all_names(self, first: str) -> Iterator[str]:
+        """One branch, then main, then the others; these are listed only when somebody asks so far."""
+        yield first
+        if first != MAIN:
+            yield MAIN
+        yield from (name for name in list_names(self.store) if name != first)
 
     def parent_of(self, commit: Commit) -> Commit:
         """The first parent of a commit that has one; the branch it was made on may be gone."""
@@ -259,16 +271,8 @@ class Manifest:
         if warm.state.stamp < HISTORY_IN_MANIFEST:
             # The history of an old format is read whole.
             return [commit for commit in self._legacy(branch) if only is None or commit.id == only]
-        wanted: Filter = pc.field("object_type") == rows.GRAPH_COMMIT
-        if only is not None:
-            wanted &= pc.field("object_id") == only
-        if newer_than is not None:
-            # As text: expressions know no unsigned integers.
-            wanted = f"object_type = '{rows.GRAPH_COMMIT}' and _row_created_at_version > {newer_than}"
         try:
-            with translated(MANIFEST_PATH, "read"):
-                columns = ["object_id", "metadata", "_row_created_at_version"]
-                return rows.decode_commits(warm.dataset.to_table(columns=columns, filter=wanted))
+            return _scanned_commits(warm, only, newer_than)
         except StorageError:
             if self._incarnation(branch) == warm.state.incarnation:
                 raise
@@ -286,6 +290,18 @@ class Manifest:
     def receipt(self, branch: str, key: str) -> rows.Receipt | None:
         """The receipt stored under an idempotency key on a branch."""
         return receipt_in(self.warm(branch), key)
+
+
+def _scanned_commits(warm: Warm, only: str | None, newer_than: int | None) -> list[Commit]:
+    wanted: Filter = pc.field("object_type") == rows.GRAPH_COMMIT
+    if only is not None:
+        wanted &= pc.field("object_id") == only
+    if newer_than is not None:
+        # As text: expressions know no unsigned integers.
+        wanted = f"object_type = '{rows.GRAPH_COMMIT}' and _row_created_at_version > {newer_than}"
+    with translated(MANIFEST_PATH, "read"):
+        columns = ["object_id", "metadata", "_row_created_at_version"]
+        return rows.decode_commits(warm.dataset.to_table(columns=columns, filter=wanted))
 
 
 def receipt_in(warm: Warm, key: str) -> rows.Receipt | None:

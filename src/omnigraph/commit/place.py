@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from omnigraph import failpoints
-from omnigraph.commit.branch_refs import SCHEMA_APPLY_LOCK, list_refs
+from omnigraph.commit.branch_refs import SCHEMA_APPLY_LOCK, list_names
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, ManifestContention, StorageError
 from omnigraph.ids import new_ulid
@@ -164,9 +164,9 @@ def settle(context: CommitContext, identity: str) -> None:
 def _everybody_still(context: CommitContext) -> Iterator[None]:
     """The locks of all branches: none is written, made or deleted."""
     for _ in range(_LOCK_ATTEMPTS):
-        names = [MAIN, *(ref.name for ref in list_refs(context.store))]
+        names = [MAIN, *list_names(context.store)]
         with context.locks.hold_all([*names, SCHEMA_APPLY_LOCK]):
-            if names == [MAIN, *(ref.name for ref in list_refs(context.store))]:
+            if names == [MAIN, *list_names(context.store)]:
                 yield
                 return
     raise ManifestContention("branches are made and deleted all the time; try again")

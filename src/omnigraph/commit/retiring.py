@@ -6,25 +6,28 @@ import logging
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 
-from omnigraph.commit.branch_refs import BranchRef, list_refs, remove_ref_file
+from omnigraph.commit.branch_refs import MANIFEST_PATH, BranchRef, has_more_branches_than, list_names
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.history import made_on, state_of, states_along
-from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.manifest import Manifest, Warm
 from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.commit.retired import Publish, RetiredLine, line_path
 from omnigraph.errors import BranchNotFound, HistoricalVersionReclaimed, OmnigraphError
-from omnigraph.storage.tables.forks import delete_lance_branch, drop_fork
+from omnigraph.storage.tables.forks import drop_fork, remove_branch
 from omnigraph.storage.tables.location import Location
 
 #: With more branches than this nobody looks at each of them; what no branch reaches goes with the next cleanup.
 BRANCHES_LOOKED_AT = 32
 
 
-def retired_line(context: CommitContext, ref: BranchRef) -> RetiredLine | None:
-    """What is to be kept of a branch; None when nobody can ask for a commit that was made on it."""
+def own_commits(manifest: Manifest, warm: Warm, ref: BranchRef) -> list[Commit]:
+    """The commits that were made on a branch, oldest first."""
+    return made_on(manifest.commits_in(warm, newer_than=ref.parent_version), warm.state, ref)[::-1]
+
+
+def retired_line(context: CommitContext, ref: BranchRef, own: Sequence[Commit]) -> RetiredLine | None:
+    """What is to be kept of a branch with commits of its own; None when nobody can ask for one of them."""
     manifest = context.manifest
-    known = manifest.commits(ref.name, newer_than=ref.parent_version)
-    own = made_on(known, manifest.load(ref.name), ref)[::-1]
     # A merge takes all commits of a branch up to its head: who knows any of them knows the first.
     if not own or not _is_reached(context, ref.name, own[0].id):
         return None
@@ -38,8 +41,9 @@ def _is_reached(context: CommitContext, branch: str, commit: str) -> bool:
     """Whether another branch's history has a commit, or may have it."""
     if context.manifest.find_commit(MAIN, commit) is not None:
         return True
-    others = [ref.name for ref in list_refs(context.store) if ref.name != branch]
-    return len(others) > BRANCHES_LOOKED_AT or any(_knows(context.manifest, other, commit) for other in others)
+    if has_more_branches_than(context.store, BRANCHES_LOOKED_AT + 1):
+        return True
+    return any(_knows(context.manifest, other, commit) for other in list_names(context.store) if other != branch)
 
 
 def _knows(manifest: Manifest, branch: str, commit: str) -> bool:
@@ -83,20 +87,25 @@ _log = logging.getLogger(__name__)
 
 
 def remove_ref(context: CommitContext, name: str) -> None:
-    """Remove the ref of a branch, which is the authority for its existence, and its manifest files."""
-    if name.startswith(f"{MAIN}/"):
-        # Such a name is refused today. Lance tidies up the folder above a branch, and that of `main` is the manifest itself.
-        remove_ref_file(context.store, name)
-    delete_lance_branch(context.manifest.warm(MAIN).dataset, name)
+    """Remove the ref of a branch that no other was made from, which is the authority for its existence, and its files."""
+    remove_branch(context.tables, context.store, Location(MANIFEST_PATH, name))
     context.manifest.forget(name)
 
 
-def drop_own_forks(context: CommitContext, state: ManifestState, inherited: Collection[Location]) -> None:
-    """The forks a branch made, best effort; those it inherited belong to a branch above it. Cleanup is the backstop."""
+def drop_own_forks(
+    context: CommitContext, state: ManifestState, inherited: Collection[Location], *, alone: bool
+) -> None:
+    """The forks a branch made, best effort; those it inherited belong to a branch above it. Cleanup is the backstop.
+
+    `alone`: no branch was ever made from it, so nobody has forked its forks, and the forks of others need not be looked at.
+    """
     for entry in state.tables.values():
         if entry.branch is None or entry.location in inherited:
             continue
         try:
-            drop_fork(context.tables, entry.location)
+            if alone:
+                remove_branch(context.tables, context.store, entry.location)
+            else:
+                drop_fork(context.tables, entry.location)
         except OmnigraphError as error:
             _log.warning("fork %s of %s is left for cleanup: %s", entry.branch, entry.key, error)

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from omnigraph import failpoints
 from omnigraph.commit import schema_files
-from omnigraph.commit.branch_refs import list_refs, read_ref
+from omnigraph.commit.branch_refs import read_ref
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.forked import offspring
 from omnigraph.commit.judge import Judged
 from omnigraph.commit.model import MAIN, RECOVERY_ACTOR, Lineage, ManifestState
 from omnigraph.commit.publisher import publish
@@ -110,7 +111,7 @@ def _drop_unused_branch(context: CommitContext, sidecar: Sidecar) -> None:
     """A branch that was made together with this write goes with it, unless somebody uses it by now."""
     name = sidecar.branch
     ref = read_ref(context.store, name)
-    if ref is None or any(other.parent == name for other in list_refs(context.store)):
+    if ref is None or offspring(context, ref).alive is not None:
         return
     if context.manifest.load(name).head == context.manifest.load_at(name, ref.parent_version).head:
         remove_ref(context, name)

@@ -31,7 +31,7 @@ NEXT = f"{FOLDER}/next"
 PLAN = f"{FOLDER}/next.json"
 
 #: Of the process, of the place, or made anew by whoever needs them.
-_LEFT_OUT = ("__locks/", "__recovery/", "__staging/", "__reclaim/", "__receipts/", f"{FOLDER}/")
+_LEFT_OUT = ("__locks/", "__recovery/", "__staging/", "__reclaim/", "__receipts/", "__forked/", f"{FOLDER}/")
 _NOT_COPIED = frozenset({"__init_claim.json", "__root.json", "__digests.log"})
 #: Names of files in these folders hold a number that is never used twice.
 _NAMED_ONCE = ("/data/", "/_deletions/", "/_indices/", "/_transactions/")

@@ -119,6 +119,9 @@ class FaultyStore(ObjectStore):
     def exists(self, path: str) -> bool:
         return self._call("exists", path, lambda: self.inner.exists(path))
 
+    def has_more_than(self, count: int, prefix: str) -> bool:
+        return self._call("list", prefix, lambda: self.inner.has_more_than(count, prefix))
+
     def delete(self, path: str) -> None:
         self._call("delete", path, lambda: self.inner.delete(path))
 

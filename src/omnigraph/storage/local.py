@@ -11,6 +11,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
 import obstore
@@ -32,6 +33,8 @@ WRITE_LOCK = "__locks/.objects"
 _LOCK_SECONDS = 30.0
 # Other characters obstore may escape.
 _SAME_NAME = re.compile(r"[A-Za-z0-9_./-]+")
+# What obstore writes before it renames it.
+_BEING_WRITTEN = re.compile(r"#\d+$")
 # Two writes within one tick of the file system's clock look alike, so a file that was just written is read instead.
 _AT_REST_NS = 1_000_000_000
 
@@ -94,8 +97,15 @@ class LocalObjects(ObstoreObjects):
             obstore.put(self._client, key, data, use_multipart=False)
         return self._tag(data, None)
 
+    def has_more_than(self, count: int, prefix: str) -> bool:
+        """Without obstore, which looks at a thousand files at least."""
+        with self._files("list", "list", prefix, writes=False):
+            return next(islice(_files_below(self._place(prefix)), count, None), None) is not None
+
     def delete(self, path: str) -> None:
-        if self._look(self._root.local_path(path).is_file, "delete", path):
+        # obstore may have another name for other characters, and takes a missing file for a deleted one.
+        is_there = self._root.local_path(path).is_file
+        if not _SAME_NAME.fullmatch(path) or self._look(is_there, "delete", path):
             with self._writing(path):
                 super().delete(path)
 
@@ -221,6 +231,17 @@ def _remove(entry: Path) -> None:
         shutil.rmtree(entry)
     else:
         entry.unlink()
+
+
+def _files_below(folder: Path) -> Iterator[str]:
+    """The files below a folder at any depth, in no order; those that obstore is writing are not yet there."""
+
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise error
+
+    for at, _, names in os.walk(folder, onerror=refuse):
+        yield from (f"{at}/{name}" for name in names if not _BEING_WRITTEN.search(name))
 
 
 def _stamp(place: Path) -> int:

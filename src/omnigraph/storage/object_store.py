@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -73,6 +73,10 @@ class ObjectStore(ABC):
         """Whether there is an object at this path or any below it; a failure to look is an error, not a no."""
 
     @abstractmethod
+    def has_more_than(self, count: int, prefix: str) -> bool:
+        """Whether there are more than so many objects below a prefix; no more are looked at than one page of a listing."""
+
+    @abstractmethod
     def delete(self, path: str) -> None:
         """Remove an object; it is fine when there is none."""
 
@@ -97,6 +101,10 @@ class ObjectStore(ABC):
         """The content of an object, or None when there is none."""
         found = self.get_tagged_or_none(path)
         return None if found is None else found[0]
+
+    def get_many(self, paths: Sequence[str]) -> Iterable[bytes | None]:
+        """The contents of objects in their order, None for those that are not there; where it helps several at once."""
+        return (self.get_or_none(path) for path in paths)
 
     def get_tagged_or_none(self, path: str) -> tuple[bytes, str] | None:
         """The content and the tag of an object, or None when there is none."""

@@ -7,7 +7,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import islice
 
 import obstore
 from obstore.store import ObjectStore as Client
@@ -18,6 +20,7 @@ from omnigraph.storage.object_store import ObjectInfo, ObjectStore
 from omnigraph.storage.root import Root, relative
 
 _CONDITIONAL_TRIES = 5
+_GETS_AT_ONCE = 32
 _DELETE_BATCH = 1000  # what one S3 request removes
 
 
@@ -48,6 +51,12 @@ class ObstoreObjects(ObjectStore):
             result = obstore.get(self._client, self._key(path))
             data = bytes(result.bytes())
             return data, self._tag(data, result.meta["e_tag"])
+
+    def get_many(self, paths: Sequence[str]) -> Iterable[bytes | None]:
+        if self._root.scheme != "s3":
+            return super().get_many(paths)
+        with ThreadPoolExecutor(_GETS_AT_ONCE, thread_name_prefix="get") as requests:
+            return list(requests.map(self.get_or_none, paths))
 
     def stamp(self, path: str) -> str | None:
         try:
@@ -82,6 +91,9 @@ class ObstoreObjects(ObjectStore):
 
     def exists(self, path: str) -> bool:
         return (path != "" and self._has_object(path)) or next(self._below(path), None) is not None
+
+    def has_more_than(self, count: int, prefix: str) -> bool:
+        return next(islice(self._below(prefix), count, None), None) is not None
 
     def delete(self, path: str) -> None:
         try:

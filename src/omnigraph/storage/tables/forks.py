@@ -5,6 +5,7 @@ Beside `commit` the only module that calls an API of Lance which changes what a 
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -13,13 +14,14 @@ from typing import Any, TypeVar
 import lance
 from lance import LanceDataset
 
-from omnigraph.errors import AlreadyExists, BadRequest
+from omnigraph.errors import AlreadyExists, BadRequest, StorageError
 from omnigraph.storage.digests import forget, forget_missing
+from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables.commit import require_version
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, Missing, translate, translated
 from omnigraph.storage.tables.location import Location, branch_path
-from omnigraph.storage.tables.recording import forget_branch, record_branch
+from omnigraph.storage.tables.recording import forget_branch, forget_line, record_branch, ref_file
 from omnigraph.storage.tables.written import ShortFile
 
 #: How many branches may be deleted by others while one process reads the refs of a dataset.
@@ -27,6 +29,7 @@ REFS_RETRY_BUDGET = 20
 _REF_GONE = re.compile(r"[Nn]ot found.*/_refs/branches/|/_refs/branches/.*[Nn]ot found")
 
 Value = TypeVar("Value")
+_log = logging.getLogger(__name__)
 
 
 def fork(tables: Tables, source: Location, version: int, branch_name: str) -> Location:
@@ -51,6 +54,23 @@ def drop_fork(tables: Tables, location: Location) -> None:
         return
     finally:
         tables.forget(location)
+
+
+def remove_branch(tables: Tables, store: ObjectStore, location: Location) -> None:
+    """Remove a Lance branch that no other was made from: its ref, which is the authority, then its files.
+
+    Lance reads the refs of all branches of a dataset before it deletes one; here the caller knows that nobody needs it. Files
+    that can not be removed now are left for cleanup.
+    """
+    if location.branch is None:
+        raise BadRequest(f"{location} is the main line of a table, not a branch")
+    forget_line(tables.root, location)
+    store.delete(ref_file(location))
+    tables.forget(location)
+    try:
+        store.delete_prefix(location.dataset_path)
+    except StorageError as error:
+        _log.warning("the files of %s are left for cleanup: %s", location, error)
 
 
 def drop_table(tables: Tables, path: str, delete_prefix: Callable[[str], object]) -> None:

@@ -107,7 +107,12 @@ def forget_branch(dataset: LanceDataset, name: str) -> None:
     """Say that the files of a Lance branch go."""
     place = _place(dataset.uri)
     if place is not None:
-        forget(place[0], *_prefixes(Location(place[1].path, name)))
+        forget_line(place[0], Location(place[1].path, name))
+
+
+def forget_line(root: Root, branch: Location) -> None:
+    """Say that the files of a Lance branch go, and its ref."""
+    forget(root, *_prefixes(branch))
 
 
 def forget_versions(uri: str, versions: Iterable[int]) -> None:
