@@ -42,6 +42,10 @@ def main(venv: str, extra: str | None = None) -> None:
         lines = [line for line in result.stderr.splitlines() if line.strip()]
         reason = next((line for line in lines if line.startswith("ERROR")), lines[-1] if lines else "pip failed")
         fail(f"pip could not install the packages: {reason}")
+    if extra is not None and "test" in extra.split(","):
+        fetched = subprocess.run([python, "-m", "omnigraph", "embed", "--fetch-local"], capture_output=True, text=True)
+        if fetched.returncode != 0:
+            print(f"setup: tests of the local embedding model will be skipped: {fetched.stderr.strip()}")
 
 
 if __name__ == "__main__":

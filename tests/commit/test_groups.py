@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.commit.groups import MOST_MEMBERS, Outcome, Queue, Queues, Writer
+from omnigraph.commit.groups import MOST_MEMBERS, Joinable, Outcome, Queue, Queues
 from omnigraph.errors import Conflict, OmnigraphError
 
 
@@ -23,7 +23,7 @@ class Named:
         return f"{self.name} alone"
 
 
-Lead = Callable[[Sequence[Writer[str]]], Sequence[Outcome[str]]]
+Lead = Callable[[Sequence[Joinable[str]]], Sequence[Outcome[str]]]
 
 
 def together(queue: Queue[str], names: Sequence[str]) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def together(queue: Queue[str], names: Sequence[str]) -> dict[str, Any]:
     return told
 
 
-def names_of(writers: Sequence[Writer[str]]) -> list[str]:
+def names_of(writers: Sequence[Joinable[str]]) -> list[str]:
     return [writer.name for writer in writers if isinstance(writer, Named)]
 
 
@@ -62,7 +62,7 @@ class Leader:
         self.groups: list[list[str]] = []
         self._most = most
 
-    def __call__(self, writers: Sequence[Writer[str]]) -> list[Outcome[str]]:
+    def __call__(self, writers: Sequence[Joinable[str]]) -> list[Outcome[str]]:
         names = names_of(writers)[: self._most]
         self.groups.append(names)
         return [Outcome(f"{name} of {len(names)}") for name in names]
@@ -87,7 +87,7 @@ def test_a_group_has_a_largest_size() -> None:
 
 
 def test_an_error_of_one_is_told_to_it_alone() -> None:
-    def lead(writers: Sequence[Writer[str]]) -> list[Outcome[str]]:
+    def lead(writers: Sequence[Joinable[str]]) -> list[Outcome[str]]:
         return [Outcome(error=Conflict("no")) if name == "b" else Outcome(name) for name in names_of(writers)]
 
     told = together(Queue(lead), "abc")
@@ -96,14 +96,14 @@ def test_an_error_of_one_is_told_to_it_alone() -> None:
 
 
 def test_after_an_error_of_the_group_everybody_goes_on_alone() -> None:
-    def lead(writers: Sequence[Writer[str]]) -> list[Outcome[str]]:
+    def lead(writers: Sequence[Joinable[str]]) -> list[Outcome[str]]:
         raise Conflict("nobody")
 
     assert together(Queue(lead), "abc") == {"a": "a alone", "b": "b alone", "c": "c alone"}
 
 
 def test_an_error_of_one_that_leads_nobody_is_its_own() -> None:
-    def lead(writers: Sequence[Writer[str]]) -> list[Outcome[str]]:
+    def lead(writers: Sequence[Joinable[str]]) -> list[Outcome[str]]:
         raise Conflict("mine")
 
     with pytest.raises(Conflict, match="mine"):
@@ -112,7 +112,7 @@ def test_an_error_of_one_that_leads_nobody_is_its_own() -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError])
 def test_a_leader_that_is_gone_leaves_nobody_waiting(error: type[BaseException]) -> None:
-    def lead(writers: Sequence[Writer[str]]) -> list[Outcome[str]]:
+    def lead(writers: Sequence[Joinable[str]]) -> list[Outcome[str]]:
         raise error
 
     told = together(Queue(lead), "abc")
@@ -154,7 +154,7 @@ def test_one_that_was_to_lead_when_it_was_interrupted_lets_the_next_lead(monkeyp
 def test_what_a_leader_calls_does_not_wait_for_it() -> None:
     inner: list[str] = []
 
-    def lead(writers: Sequence[Writer[str]]) -> list[Outcome[str]]:
+    def lead(writers: Sequence[Joinable[str]]) -> list[Outcome[str]]:
         inner.append(queue.write(Named("inner")))
         return [Outcome(name) for name in names_of(writers)]
 

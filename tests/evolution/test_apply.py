@@ -9,6 +9,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph import failpoints
+from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN
 from omnigraph.commit.schema_files import ARCHIVE
 from omnigraph.errors import (
@@ -474,3 +475,30 @@ def test_a_property_that_an_interface_renames(tmp_path: Path) -> None:
     applied = graph.apply_schema(wanted)
     assert [step.kind for step in applied.plan.steps] == ["update_type_metadata", "rename_property"]
     assert graph.entity("node", "A", "a") == {"id": "a", "k": "a", "y": 1}
+
+
+# --- one request, sent twice at once ----------------------------------------------------------------------------------
+
+
+def test_a_sending_that_an_earlier_one_overtook_gets_its_answer(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one is published after this one has looked for a receipt, so this one finds nothing to change."""
+    wanted, other = person("nick: String?"), og.open(graph.uri)
+    done: list[Any] = []
+    receipt = Manifest.receipt
+
+    def overtaken(manifest: Manifest, branch: str, key: str) -> Any:
+        found = receipt(manifest, branch, key)
+        if not done:
+            done.append(None)
+            done[0] = other.apply_schema(wanted, idempotency_key="once")
+        return found
+
+    monkeypatch.setattr(Manifest, "receipt", overtaken)
+    told = graph.apply_schema(wanted, idempotency_key="once")
+    assert told == done[0]
+    assert told.commit is not None
+    assert [commit.kind for commit in graph.commits()].count("schema") == 1
+    with pytest.raises(BadRequest, match="was used for another request"):
+        graph.apply_schema(person("nick: String?", "name2: String?"), idempotency_key="once")

@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
 
 
-class Writer(Protocol[Result_co]):
+class Joinable(Protocol[Result_co]):
     """A write that can be published with others."""
 
     def go_on_alone(self) -> Result_co:
@@ -57,7 +57,7 @@ class Outcome(Generic[Result]):
 class _Ticket(Generic[Result]):
     """A writer that waits. `role` says what it does when it is woken: lead, take its outcome, or go on alone."""
 
-    writer: Writer[Result]
+    writer: Joinable[Result]
     role: Literal["lead", "done", "alone"] | None = None
     outcome: Outcome[Result] | None = None
     woken: threading.Event = field(default_factory=threading.Event)
@@ -74,7 +74,7 @@ class Queue(Generic[Result]):
     order; those behind them are given again to the next leader. When it raises, each of them goes on alone.
     """
 
-    def __init__(self, lead: Callable[[Sequence[Writer[Result]]], Sequence[Outcome[Result]]]) -> None:
+    def __init__(self, lead: Callable[[Sequence[Joinable[Result]]], Sequence[Outcome[Result]]]) -> None:
         self._lead = lead
         self._lock = threading.Lock()
         self._waiting: deque[_Ticket[Result]] = deque()
@@ -88,7 +88,7 @@ class Queue(Generic[Result]):
         self._wanted = 0
         self._complete = threading.Event()
 
-    def write(self, writer: Writer[Result]) -> Result:
+    def write(self, writer: Joinable[Result]) -> Result:
         """Carry out a write, alone or with others that wait; returns or raises what it would alone."""
         if self._leader == threading.get_ident():
             # Something that the leader calls writes too; it can not wait for itself.
@@ -201,7 +201,7 @@ class Queues(Generic[Result]):
         self._process_id = os.getpid()
         self._queues: dict[str, Queue[Result]] = {}
 
-    def of(self, branch: str, lead: Callable[[Sequence[Writer[Result]]], Sequence[Outcome[Result]]]) -> Queue[Result]:
+    def of(self, branch: str, lead: Callable[[Sequence[Joinable[Result]]], Sequence[Outcome[Result]]]) -> Queue[Result]:
         """The queue of a branch. A forked child starts anew: the threads that wait in its parent are not there."""
         if self._process_id != os.getpid():
             self._lock, self._process_id, self._queues = threading.Lock(), os.getpid(), {}

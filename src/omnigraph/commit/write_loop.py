@@ -4,8 +4,8 @@ A first attempt is prepared while others write. One that follows a lost attempt,
 inside the effect window of the branch, where nothing moves: nobody loses again and again. What differs between writers is in
 their `Writer` record, and what a write stages is in its `Writing`.
 
-A conflict before the first effect means that nothing has happened. What came in between may have been an earlier sending of
-the same request, so the receipt is looked for before anything else is decided.
+An error before the first effect means that nothing has happened. What came in between may have been an earlier sending of
+the same request, on whose rows this one fails, so the receipt is looked for before anything else is decided.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from omnigraph.commit.rows import Receipt
 from omnigraph.commit.sidecar import list_sidecars
 from omnigraph.commit.updates import HeadIs, SchemaIs, check
 from omnigraph.commit.writers import Writer
-from omnigraph.errors import AlreadyExists, Conflict, OmnigraphError
+from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.storage.locks import HeldLock, HeldLocks
 
 Result = TypeVar("Result")
@@ -80,7 +80,7 @@ class Writing(ABC, Generic[Result]):
         """Judge and stage it on a captured state; nothing of that is visible to others."""
 
     def may_restart(self, conflict: OmnigraphError) -> bool:
-        """Whether starting over keeps the meaning of the request, after a conflict of those that its writer restarts on."""
+        """Whether starting over keeps the meaning of the request, after a conflict that its writer restarts on."""
         return self.if_commit is None
 
     def lost(self, conflict: OmnigraphError) -> None:
@@ -101,14 +101,16 @@ def carry_out(writing: Writing[Result]) -> Result:
                     return writing.repeated(known)
                 prepared = writing.prepare(_captured(writing))
                 after = _executed(writing, prepared, locks, held)
-        except (Conflict, AlreadyExists) as conflict:
+        except StorageError:
+            raise
+        except OmnigraphError as error:
             known = writing.earlier()
             if known is not None:
                 return writing.repeated(known)
-            may = isinstance(conflict, writer.restarts_on) and writing.may_restart(conflict)
+            may = isinstance(error, writer.restarts_on) and writing.may_restart(error)
             if not may or restarts >= most:
                 raise
-            writing.lost(conflict)
+            writing.lost(error)
             restarts += 1
         else:
             return prepared.answer(after)

@@ -40,7 +40,7 @@ class Writer:
     checked_by_commits: bool = False
     #: The conflicts that say "the base moved, nothing was written": an attempt that meets one may start over.
     restarts_on: tuple[type[OmnigraphError], ...] = (ReadSetChanged, ExpectedVersionMismatch)
-    #: How often it starts over; `commit.limits.Limits.restarts` is the limit for all.
+    #: How often it starts over; `commit.context.Limits.restarts` is the limit for all.
     restarts: int = 5
     #: How many attempts are prepared while others write. Later ones are prepared inside the effect window.
     unlocked_attempts: int = 1

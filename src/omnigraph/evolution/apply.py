@@ -13,7 +13,7 @@ notices; a hard drop takes older versions away, so it is refused while another b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from omnigraph import failpoints
 from omnigraph.commit.branch_refs import SCHEMA_APPLY_LOCK
 from omnigraph.commit.branches import branch_names
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.exactly_once import Once, commit_made
+from omnigraph.commit.exactly_once import Once, commit_made, refuse_other_request
 from omnigraph.commit.history import state_of
 from omnigraph.commit.model import Commit, Lineage, ManifestState, TableEntry
 from omnigraph.commit.protocol import Step, TableEffect, Write
@@ -61,9 +61,11 @@ class Applied(Shown):
 
     @property
     def applied(self) -> bool:
+        """Whether a commit was made; False when the schema was the wanted one already."""
         return self.commit is not None
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         about = {"applied": self.applied, "graph_manifest_version": self.graph_manifest_version}
         return self.plan.to_dict() | about | {"commit": None if self.commit is None else self.commit.id}
 
@@ -114,12 +116,22 @@ def _judged(context: CommitContext, change: Change, state: ManifestState) -> Ite
             yield old[id_], entity, context.tables.open(entry.location, entry.version)
 
 
-def apply(context: CommitContext, change: Change, lineage: Lineage, asked: Once | None = None) -> Applied:
+def apply(
+    context: CommitContext,
+    branch: str,
+    change: Callable[[], Change],
+    lineage: Lineage,
+    *,
+    drops_data: bool = False,
+    asked: Once | None = None,
+) -> Applied:
     """Carry a schema change out as one commit; none when there is nothing to change.
 
-    `asked`: its receipt is published with the commit.
+    `change`: called once, when what dead writers left on the branch is settled; it compares the wanted schema with the accepted
+    one. `drops_data`: it may be a hard drop. `asked`: a repeat of the call returns the first answer, from the receipt that is
+    published with the commit.
     """
-    return carry_out(_Applying(context, change, lineage, asked))
+    return carry_out(_Applying(context, branch, change, lineage, drops_data, asked))
 
 
 class _Applying(Writing[Applied]):
@@ -127,18 +139,46 @@ class _Applying(Writing[Applied]):
 
     writer = SCHEMA_APPLY
 
-    def __init__(self, context: CommitContext, change: Change, lineage: Lineage, asked: Once | None) -> None:
-        self.context, self.branch = context, change.branch
-        self._change, self._lineage, self._asked = change, lineage, asked
+    def __init__(
+        self,
+        context: CommitContext,
+        branch: str,
+        change: Callable[[], Change],
+        lineage: Lineage,
+        drops_data: bool,
+        asked: Once | None,
+    ) -> None:
+        self.context, self.branch = context, branch
+        self.idempotency_key = None if asked is None else asked.key
+        self._make_change, self._lineage, self._drops_data, self._asked = change, lineage, drops_data, asked
+        self._change: Change | None = None
 
     def locks(self) -> tuple[str, ...]:
         """For a hard drop no branch may be made meanwhile."""
-        return (self.branch, SCHEMA_APPLY_LOCK) if _purged(self._change) else (self.branch,)
+        return (self.branch, SCHEMA_APPLY_LOCK) if self._drops_data else (self.branch,)
+
+    def capture(self) -> ManifestState:
+        """A second attempt keeps the change of the first: it was meant for the schema that was accepted then."""
+        if self._change is None:
+            self._change = self._make_change()
+        return super().capture()
+
+    def repeated(self, known: Receipt) -> Applied:
+        assert self._asked is not None, "without a key there is no receipt"
+        refuse_other_request(known, self._asked.request, self.branch, self._asked.key)
+        commit = self.context.manifest.find_commit(self.branch, known.commit_id)
+        assert commit is not None, "a receipt lies in the manifest beside its commit"
+        return Applied(plan_of(known.receipt), commit, commit.manifest_version)
 
     def prepare(self, state: ManifestState) -> Prepared[Applied]:
         change, lineage = self._change, self._lineage
+        assert change is not None, "the change is made when the state is captured"
         planned, write = _prepare(self.context, state, change, lineage, self._asked)
         if write is None:
+            # An earlier sending of this request may have made the schema what it is.
+            known = self.earlier()
+            if known is not None:
+                return Prepared(None, lambda _: self.repeated(known))
             return Prepared(None, lambda _: Applied(planned, None, state.commit_version))
         keep_replaced(self.context, change.files_before)
         failpoints.hit("schema_apply.prepared")
@@ -154,13 +194,6 @@ class _Applying(Writing[Applied]):
 
 def _receipt(asked: Once | None, planned: Plan) -> tuple[RecordReceipt, ...]:
     return () if asked is None else (RecordReceipt(asked.key, asked.request, planned.to_dict()),)
-
-
-def applied_before(context: CommitContext, branch: str, known: Receipt) -> Applied:
-    """What a call did, from the receipt of it."""
-    commit = context.manifest.find_commit(branch, known.commit_id)
-    assert commit is not None, "a receipt lies in the manifest beside its commit"
-    return Applied(plan_of(known.receipt), commit, commit.manifest_version)
 
 
 def keep_replaced(context: CommitContext, accepted: SchemaFiles) -> None:

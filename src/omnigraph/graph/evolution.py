@@ -6,11 +6,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnigraph.commit.exactly_once import once, published_once
+from omnigraph.commit.exactly_once import once
 from omnigraph.commit.messages import new_lineage
 from omnigraph.commit.model import MAIN
-from omnigraph.commit.recovery import heal
-from omnigraph.commit.sidecar import list_sidecars
 from omnigraph.graph.contract import accept
 from omnigraph.graph.handle import Handle
 from omnigraph.graph.sources import read_source
@@ -63,18 +61,13 @@ class Evolution(Handle):
         `{"Person.slug": "lower(name)"}` or texts `"Person.slug = lower(name)"`. `message`: kept with the commit.
         `idempotency_key`: a repeat of the call returns the first answer and changes nothing.
         """
-        from omnigraph.evolution.apply import applied_before, apply
+        from omnigraph.evolution.apply import apply
         from omnigraph.evolution.backfill import texts_of
 
         name = self._named(branch)
         self._allow_write(actor, Need(SCHEMA_APPLY, None, name))
         source, _ = read_source(schema, ".pg")
         compile_schema(source)
-        self._context.manifest.load(name)
-        if list_sidecars(self._context.store):
-            # What a dead writer left is settled before anything is planned on it, or taken for undone.
-            with self._context.locks.hold(name):
-                heal(self._context, holding={name})
         lineage = new_lineage("schema", actor or self.actor, message)
         asked = once(
             idempotency_key,
@@ -84,13 +77,13 @@ class Evolution(Handle):
             allow_data_loss=allow_data_loss,
             backfill=texts_of(backfill),
         )
-        return published_once(
+        return apply(
             self._context,
             name,
-            asked,
-            lambda: apply(self._context, self._change(source, name, allow_data_loss, backfill), lineage, asked),
-            lambda known: applied_before(self._context, name, known),
-            lambda done: done.applied,
+            lambda: self._change(source, name, allow_data_loss, backfill),
+            lineage,
+            drops_data=allow_data_loss,
+            asked=asked,
         )
 
     def _change(self, schema: str, branch: str, allow_data_loss: bool, backfill: GivenBackfill) -> Change:

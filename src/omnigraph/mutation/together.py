@@ -20,7 +20,7 @@ import pyarrow as pa
 from omnigraph import failpoints
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.exactly_once import commits_made, refuse_no_text
-from omnigraph.commit.groups import Outcome, Writer
+from omnigraph.commit.groups import Joinable, Outcome
 from omnigraph.commit.manifest import Warm, receipts_in
 from omnigraph.commit.model import Changed, Commit, Group, Lineage, ManifestState, Touched, identity_text
 from omnigraph.commit.protocol import Write
@@ -53,7 +53,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Judged(Generic[Result]):
-    """What a member does on the graph as those before it leave it. Nothing of it is settled yet."""
+    """What a member of a group does to the graph that the members before it leave. Nothing of it is settled yet."""
 
     #: The rows that it puts and removes, in order.
     pending: Sequence[Pending]
@@ -107,7 +107,7 @@ def join(member: Member[Result]) -> Result:
 
 
 def mutate(context: CommitContext, request: Request, mutation: Mutation) -> MutationResult:
-    """Carry one mutation out as one commit; none when it changes nothing. Those that wait for the branch share a publish."""
+    """Carry one mutation out as one commit; none when it changes nothing. Mutations that wait for one branch share a publish."""
     work = Work(context, request, [mutation])
     try:
         if request.since is not None:
@@ -169,7 +169,7 @@ def judged(work: Work, pending: Sequence[Pending], result: MutationResult) -> Ju
 # --- several as one publish -------------------------------------------------------------------------------------------
 
 
-def _write_together(writers: Sequence[Writer[Any]]) -> Sequence[Outcome[Any]]:
+def _write_together(writers: Sequence[Joinable[Any]]) -> Sequence[Outcome[Any]]:
     """Carry out the first of some writes that wait for one branch; see `commit.groups.Queue`."""
     members = [writer for writer in writers if isinstance(writer, Member)]
     if len(members) == 1:
@@ -208,7 +208,7 @@ class _Together(Writing[Sequence[Outcome[Any]]]):
         return self._warm.state
 
     def prepare(self, state: ManifestState) -> Prepared[Sequence[Outcome[Any]]]:
-        """Judge them in order and stage those that change something; an outcome for each that was not left for later."""
+        """Judge the writes in order and stage what they change; an outcome for each write that was not left for later."""
         outcomes = self._judged()
         changes = [change_of(settled, self._base) for settled in self._base.settled]
         present = [change for change in changes if change is not None]
@@ -274,7 +274,7 @@ class _Together(Writing[Sequence[Outcome[Any]]]):
         return receipts_in(self._warm, {key for key in keys if isinstance(key, str)})
 
     def _outcome(self, place: int, member: Member[Any], known: Mapping[str, Receipt]) -> Outcome[Any] | None:
-        """What a write is told when it is carried out behind those that were admitted; None when it must wait."""
+        """The outcome of a write carried out after the admitted writes; None when it must wait."""
         writing, key = member.writing, member.writing.idempotency_key
         if key is not None:
             refuse_no_text(key)
