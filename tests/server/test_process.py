@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -297,6 +297,47 @@ def test_a_killed_worker_is_replaced(graph_path: Path, tmp_path: Path) -> None:
                 body = {"query": ADD, "params": {"name": f"p{number}"}}
                 assert http.post("/graphs/people/mutate", json=body).status_code == 200
         _eventually(lambda: len(children(server.process.pid)) >= len(workers))
+
+
+def _gauges(server: Process) -> dict[str, float]:
+    """What is under way in all workers, as one of them tells it on a connection of its own."""
+    with server.client() as http:
+        lines = http.get("/metrics").text.splitlines()
+    names = ("omnigraph_requests_in_flight", "omnigraph_pool_running", "omnigraph_pool_waiting")
+    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line.startswith(names)}
+
+
+def test_metrics_of_all_workers(graph_path: Path, tmp_path: Path) -> None:
+    """Whichever worker is asked, it tells what the others do now, and not what those did that are dead."""
+    idle = {
+        "omnigraph_requests_in_flight": 1.0,
+        'omnigraph_pool_running{pool="reader"}': 1.0,
+        'omnigraph_pool_running{pool="writer"}': 0.0,
+        'omnigraph_pool_waiting{pool="reader"}': 0.0,
+        'omnigraph_pool_waiting{pool="writer"}': 0.0,
+    }
+    with started(tmp_path, str(graph_path), "--workers", "2") as server:
+        _eventually(lambda: len(children(server.process.pid)) == 2)
+        for _ in range(20):
+            assert _gauges(server) == idle
+        with server.client() as http, http.stream("GET", "/graphs/people/changes/stream") as stream:
+            # Kept: the response is closed with the iterator.
+            pieces = stream.iter_bytes()
+            next(pieces)
+            assert {_gauges(server)["omnigraph_requests_in_flight"] for _ in range(10)} == {2.0}
+            for worker in children(server.process.pid):
+                os.kill(worker, signal.SIGKILL)
+            with suppress(httpx.HTTPError):
+                for _ in pieces:
+                    pass
+        _eventually(lambda: _tells(server, idle))
+
+
+def _tells(server: Process, expected: dict[str, float]) -> bool:
+    try:
+        return _gauges(server) == expected
+    except httpx.HTTPError:
+        return False
 
 
 @pytest.mark.long

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
@@ -151,8 +151,10 @@ def _no_slot(limit: int, whose: str) -> ResourceLimit:
 class FairSlots:
     """A number of slots that waiting actors get in turn, so that many requests of one do not hold up those of others."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, changed: Callable[[], None] = lambda: None) -> None:
+        """`changed`: called when more or fewer wait."""
         self._free = count
+        self._changed = changed
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @property
@@ -167,6 +169,7 @@ class FairSlots:
             return True
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(actor, deque()).append(turn)
+        self._changed()
         try:
             async with asyncio.timeout(seconds):
                 await turn
@@ -185,6 +188,7 @@ class FairSlots:
             turn = queue.popleft()
             if queue:
                 self._waiting[actor] = queue
+            self._changed()
             if not turn.done():
                 turn.set_result(None)
                 return
@@ -198,4 +202,5 @@ class FairSlots:
             self._waiting[actor].remove(turn)
             if not self._waiting[actor]:
                 del self._waiting[actor]
+        self._changed()
         return False

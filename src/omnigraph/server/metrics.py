@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -54,7 +55,6 @@ class Metrics:
             ("graph",),
             registry=self._registry,
         )
-        self._pools = (readers, writers)
         self._running = Gauge(
             "omnigraph_pool_running",
             "Threads at work, by pool.",
@@ -69,6 +69,10 @@ class Metrics:
             registry=self._registry,
             multiprocess_mode="livesum",
         )
+        # Told when it changes: another process may be the one that is asked.
+        for pool in (readers, writers):
+            pool.changed = partial(self._look_at, pool)
+            pool.changed()
 
         self._events = {
             event: Counter(f"omnigraph_{name}", about, registry=self._registry)
@@ -88,6 +92,10 @@ class Metrics:
             )
             for what in ("entries", "bytes")
         )
+
+    def _look_at(self, pool: Pool) -> None:
+        self._running.labels(pool.name).set(pool.running)
+        self._waiting.labels(pool.name).set(pool.waiting)
 
     def _happened(self, event: str) -> None:
         self._events[event].inc()
@@ -116,9 +124,6 @@ class Metrics:
 
     def text(self) -> bytes:
         """All numbers in Prometheus' text format."""
-        for pool in self._pools:
-            self._running.labels(pool.name).set(pool.running)
-            self._waiting.labels(pool.name).set(pool.waiting)
         for graph_id, (entries, size) in self._cached().items():
             self._cache_entries.labels(graph_id).set(entries)
             self._cache_bytes.labels(graph_id).set(size)

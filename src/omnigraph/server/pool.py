@@ -21,8 +21,10 @@ class Pool:
         self.name = name
         self.threads = threads
         self.running = 0
+        #: Called when more or fewer calls run or wait.
+        self.changed: Callable[[], None] = lambda: None
         self._seconds = queue_seconds
-        self._slots = FairSlots(threads)
+        self._slots = FairSlots(threads, lambda: self.changed())
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=f"omnigraph-{name}")
 
     @property
@@ -41,6 +43,7 @@ class Pool:
                 f"the server is busy: no thread was free within {wait:g} s; try again in a moment", seconds=1
             )
         self.running += 1
+        self.changed()
         loop = asyncio.get_running_loop()
         # The thread knows which request it works for, as the event loop does.
         context = contextvars.copy_context()
@@ -51,6 +54,7 @@ class Pool:
     def _ended(self, future: asyncio.Future[Value]) -> None:
         self.running -= 1
         self._slots.release()
+        self.changed()
         if not future.cancelled():
             # An error that nobody waits for any more is no news.
             future.exception()

@@ -15,6 +15,7 @@ from types import FrameType
 import h11
 import orjson
 import uvicorn
+from prometheus_client.multiprocess import mark_process_dead
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -277,6 +278,8 @@ class Workers(Multiprocess):
                 self.should_exit.set()
                 return
             _log.error("worker %s has ended with code %s; starting another one", worker.pid, worker.exitcode)
+            # What it had under way is under way no more.
+            mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
             replacement = Worker(self.config, self.sockets)
             replacement.start()
             self.processes[place] = replacement
