@@ -140,6 +140,7 @@ def test_hostile_values_are_text_in_every_view(hostile: Served, new_tab: NewTab,
         page.get_by_role("button", name="Find", exact=True).click()
         found = page.get_by_role("list", name="Found nodes").get_by_role("button")
         expect(found).to_have_count(1)
+        expect(found).to_contain_text(f"{number} ")
         found.click()
         expect(page.locator(".node-title")).to_contain_text(f"{number} ")
         _only_text(page)

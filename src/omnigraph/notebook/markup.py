@@ -23,6 +23,7 @@ _STYLE = """<style>
 .og th{white-space:nowrap}
 .og th{font-weight:600;border-bottom-width:2px}
 .og .n{text-align:right!important}
+.og .w{white-space:nowrap}
 .og .head{font-weight:600;margin:.2em 0}
 .og .dim{opacity:.65}
 .og .tag{display:inline-block;padding:0 .5em;border-radius:1em;background:rgba(128,128,128,.18);margin-right:.4em}
@@ -60,6 +61,11 @@ def text(value: object) -> Html:
     if len(plain) > _LONGEST_TEXT:
         plain = f"{plain[:_LONGEST_TEXT]}… ({len(plain):,} characters)"
     return Html(escape(showable(plain)))
+
+
+def unbroken(value: object) -> Html:
+    """A short value that stays on one line, such as a time or a size."""
+    return Html(f'<span class="w">{text(value)}</span>')
 
 
 def showable(content: str) -> str:

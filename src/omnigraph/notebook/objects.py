@@ -46,6 +46,7 @@ from omnigraph.notebook.markup import (
     size,
     table,
     text,
+    unbroken,
 )
 from omnigraph.query.result import Explanation, Result
 from omnigraph.shown import Listing
@@ -118,7 +119,7 @@ _COMMIT_COLUMNS = ("time (UTC)", "kind", "actor", "message", "branch", "commit")
 
 
 def _commit_row(commit: Commit) -> tuple[object, ...]:
-    return _when(commit.created_at), commit.kind, commit.actor, commit.message, commit.branch, commit.id
+    return unbroken(_when(commit.created_at)), commit.kind, commit.actor, commit.message, commit.branch, commit.id
 
 
 @html.register
@@ -141,7 +142,8 @@ def _branch(state: BranchState) -> str:
 
 def _branch_table(states: Iterable[BranchState]) -> Html:
     rows = [
-        (one.name, one.ahead, one.behind, _when(one.head.created_at), one.head.kind, one.head.message) for one in states
+        (one.name, one.ahead, one.behind, unbroken(_when(one.head.created_at)), one.head.kind, one.head.message)
+        for one in states
     ]
     return table(("branch", "ahead", "behind", "last commit (UTC)", "kind", "message"), rows)
 
@@ -156,7 +158,8 @@ def _listing(items: Listing[Any]) -> str:
         return card("", _branch_table(shown))
     if isinstance(first, Recovery):
         rows = [
-            (_when(one.created_at), one.recovery_kind, one.writer_kind, one.branch, one.operation_id) for one in shown
+            (unbroken(_when(one.created_at)), one.recovery_kind, one.writer_kind, one.branch, one.operation_id)
+            for one in shown
         ]
         return card("", table(("time (UTC)", "outcome", "writer", "branch", "operation"), rows, total=len(items)))
     return card("", lines("\n".join(map(str, shown)) or "nothing"))
@@ -359,7 +362,7 @@ def _stats(stats: GraphStats) -> str:
             one.deleted_rows,
             one.fragments,
             one.fragments_to_compact,
-            size(one.bytes),
+            unbroken(size(one.bytes)),
             ", ".join(f"{index.column} ({index.kind})" for index in one.indexes),
             ", ".join(index.property for index in one.pending_indexes),
         )
@@ -393,9 +396,12 @@ def _optimized(report: OptimizeReport) -> str:
 
 @html.register
 def _cleaned(report: CleanupReport) -> str:
-    rows = [(one.type_key, one.old_versions_removed, size(one.bytes_removed), one.error) for one in report.datasets]
+    rows = [
+        (one.type_key, one.old_versions_removed, unbroken(size(one.bytes_removed)), one.error)
+        for one in report.datasets
+    ]
     kept = [tuple(map(str, one.to_dict().values())) for one in report.kept]
-    parts = [table(("type", "versions removed", "bytes", "error"), rows)]
+    parts = [table(("type", "versions removed", "bytes", "error"), rows)] if rows else []
     if kept:
         parts.append(folded("kept although old", table(tuple(report.kept[0].to_dict()), kept)))
     return card("Cleanup", *parts, tags=(size(report.bytes_removed), *_dry(report.dry_run)))

@@ -72,7 +72,7 @@ export default function Compare() {
           )}
         </div>
       </Card>
-      <Shown of={counted}>
+      {before === after ? <Card><Empty title="Choose two different states">{branches.value.length < 2 ? <>There is only main. <Link to={address("branches")}>Make a branch</Link>, or compare with a commit from the <Link to={address("history")}>history</Link>.</> : null}</Empty></Card> : <Shown of={counted}>
         {(told) => {
           const counts = told.counts ?? [];
           const schema = told.schema?.length ? <Card title="The schemas differ"><StepList steps={told.schema} /></Card> : null;
@@ -105,7 +105,7 @@ export default function Compare() {
             </>
           );
         }}
-      </Shown>
+      </Shown>}
     </>
   );
 }

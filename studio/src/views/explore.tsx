@@ -130,6 +130,11 @@ export default function Explore() {
     const node = key ? scene.nodes.get(key) : undefined;
     if (node) visit({ of: type.name, type: node.type, id: node.id });
   };
+  /** A node of the list: the address brings one that is not there yet; of one that is, the neighbours are added. */
+  const openFound = (node: Seen) => {
+    if (scene.nodes.has(keyOf(node.type, node.id))) void around(node);
+    visit({ of: type.name, type: node.type, id: node.id });
+  };
   const hide = (key: Key) => {
     setScene((was) => {
       const nodes = new Map(was.nodes);
@@ -167,11 +172,11 @@ export default function Explore() {
             <Button type="submit">Find</Button>
           </form>
           {found.error && <Problem error={found.error} again={found.reload} />}
-          {found.data && !found.data.length && <Empty title={`No ${type.name} fits`} />}
+          {found.data && !found.data.length && <Empty title={params.get("words") ? `No ${type.name} fits` : `There is no ${type.name} yet`} />}
           <ul class="found" aria-label="Found nodes">
             {(found.data ?? []).map((node) => (
               <li key={node.id}>
-                <button type="button" aria-pressed={chosen === keyOf(node.type, node.id)} onClick={() => { visit({ of: type.name, type: node.type, id: node.id }); void around(node); }}>
+                <button type="button" aria-pressed={chosen === keyOf(node.type, node.id)} onClick={() => openFound(node)}>
                   <TypeName name={node.type} />
                   <bdi class="found-label">{short(node.label, 60)}</bdi>
                 </button>
@@ -204,7 +209,7 @@ export default function Explore() {
           {!marks.length ? (
             isAdding ? <Loading /> : (
               <Empty title="Nothing is shown yet">
-                <p>Choose a node in the list, or start with several. A double click on a node in the picture adds its neighbours.</p>
+                <p>{found.data && !found.data.length ? "The list beside this is empty: choose another type, or look for other words." : "Choose a node in the list, or start with several. A double click on a node in the picture adds its neighbours."}</p>
                 {found.data && found.data.length > 0 && <Button onClick={() => void several()}>{found.data.length === 1 ? "Draw it and how it connects" : `Draw ${found.data.length > SEVERAL ? `the first ${SEVERAL}` : `these ${found.data.length}`} and how they connect`}</Button>}
               </Empty>
             )

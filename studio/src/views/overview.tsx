@@ -1,6 +1,6 @@
 // What this graph is: its types and how they connect, its newest commits, its branches, the state of its storage.
 import { ask, type Commit } from "../api";
-import { branches, useData } from "../data";
+import { branches, may, useData } from "../data";
 import { bytes, number, plural } from "../format";
 import { CommitLine } from "../parts/commits";
 import { SchemaPicture } from "../parts/schemapicture";
@@ -52,6 +52,7 @@ export default function Overview() {
                   <span><b>{number(sum(nodes))}</b> nodes of {plural(nodes.length, "type")}</span>
                   <span><b>{number(sum(edges))}</b> edges of {plural(edges.length, "type")}</span>
                 </p>
+                {sum(nodes) === 0 && !at.value && (may("change") || may("change_new_branch")) && <p>There is no data yet. <Link to={address("load")}>Load a file</Link>, or write an insert under <Link to={address("query")}>Query</Link>.</p>}
                 <div class="types">
                 <SchemaPicture counts={counts} />
                 <div class="two">
