@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from omnigraph.language.query.parser import find_query, parse_query_file
+from omnigraph.wire.shapes import stored_query_output
 from tests.server.serving import Served, assert_error
 
 IF = "Omnigraph-If-Graph-Commit"
@@ -112,3 +114,29 @@ def test_if_graph_commit(served: Served) -> None:
     assert_error(served.post("/queries/add_person/if-graph-commit", body), 400, "bad_request", "exactly once")
     unknown = served.post("/queries/none/if-graph-commit", {}, headers={IF: now})
     assert_error(unknown, 404, "not_found", "stored query not found")
+
+
+@pytest.mark.parametrize("name", ["people", "add_person"])
+def test_a_condition_on_the_plain_route_is_refused(served: Served, name: str) -> None:
+    """It must not be taken as if it had been checked."""
+    head = served.head()
+    answer = served.post(f"/queries/{name}", {"params": {"name": "eve"}}, headers={IF: head})
+    assert_error(answer, 400, "bad_request", "is for the route that ends in /if-graph-commit")
+    assert served.head() == head
+
+
+def test_every_kind_of_parameter() -> None:
+    """The kinds that clients know, and no other."""
+    types = {
+        "string": "String", "bool": "Bool", "int": "I32", "bigint": "I64", "float": "F64", "date": "Date",
+        "datetime": "DateTime", "blob": "Blob", "vector": "Vector(3)", "list": "[String]",
+    }  # fmt: skip
+    params = ", ".join(f"$p{at}: {name}" for at, name in enumerate(types.values()))
+    text = f"query every({params}) {{ match {{ $p: Person }} return {{ $p.name }} }}"
+    shown = stored_query_output(find_query(parse_query_file(text), "every"))
+    assert [param["kind"] for param in shown["params"]] == list(types)
+    assert [param for param in shown["params"] if "item_kind" in param or "vector_dim" in param] == [
+        {"name": "p8", "kind": "vector", "vector_dim": 3, "nullable": False},
+        {"name": "p9", "kind": "list", "item_kind": "string", "nullable": False},
+    ]
+    assert {param["nullable"] for param in shown["params"]} == {False}
