@@ -22,10 +22,12 @@ from omnigraph.errors import (
     OmnigraphError,
     ParseError,
     RecoveryRequired,
+    SchemaChanged,
     SchemaContractError,
     TypecheckError,
     ValidationError,
 )
+from omnigraph.graph.evolution import Evolution
 from omnigraph.storage.tables.commit import commit_staged
 from omnigraph.storage.tables.staged import stage_append
 from tests.evolution.people import BEFORE, PEOPLE, ROWS, person
@@ -502,3 +504,23 @@ def test_a_sending_that_an_earlier_one_overtook_gets_its_answer(
     assert [commit.kind for commit in graph.commits()].count("schema") == 1
     with pytest.raises(BadRequest, match="was used for another request"):
         graph.apply_schema(person("nick: String?", "name2: String?"), idempotency_key="once")
+
+
+def test_a_change_that_another_one_overtook(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at the accepted schema and the look at the tables another process renames a column."""
+    other, planned = og.open(graph.uri), Evolution._change
+    added = BEFORE.replace("name: String @key", "name: String @key\n  added: I64?", 1)
+    renamed = BEFORE.replace("age: I32?", 'years: I32? @rename_from("age")', 1)
+    assert BEFORE not in (added, renamed)
+
+    def overtaken(self: og.Graph, *arguments: Any) -> Any:
+        monkeypatch.undo()
+        change = planned(self, *arguments)
+        other.apply_schema(renamed)
+        return change
+
+    monkeypatch.setattr(Evolution, "_change", overtaken)
+    with pytest.raises(SchemaChanged):
+        graph.apply_schema(added)
+    assert other.schema() == renamed
+    assert graph.apply_schema(renamed.replace("name: String @key", "name: String @key\n  added: I64?", 1)).applied

@@ -158,9 +158,10 @@ class _Applying(Writing[Applied]):
         return (self.branch, SCHEMA_APPLY_LOCK) if self._drops_data else (self.branch,)
 
     def capture(self) -> ManifestState:
-        """A second attempt keeps the change of the first: it was meant for the schema that was accepted then."""
+        """A second attempt keeps the change of the first: it was meant for the schema that was accepted then, and no other."""
         if self._change is None:
             self._change = self._make_change()
+            self.requires = SchemaIs(self._change.base)
         return super().capture()
 
     def repeated(self, known: Receipt) -> Applied:
