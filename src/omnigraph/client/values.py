@@ -11,8 +11,8 @@ import orjson
 
 from omnigraph.changes.commits import CommitChanges
 from omnigraph.client.requests import Ask
-from omnigraph.errors import BadRequest, BlobRangeNotSatisfiable, ResourceLimit, Unavailable
-from omnigraph.graph.blobs import LONGEST_RANGE
+from omnigraph.errors import Unavailable
+from omnigraph.graph.blobs import LONGEST_RANGE, end_of_range
 from omnigraph.storage.outputs import Output
 from omnigraph.wire.failures import LIBRARY
 
@@ -87,23 +87,8 @@ class BlobPlace:
 
     def part(self, start: int, end: int | None) -> Ask[bytes]:
         """Ask for the bytes from start to end (exclusive); at most 4 MiB at once."""
-        if self.length is None or self._fetch is None:
-            raise BadRequest(f"this blob is external; fetch it from {self.uri}")
-        stop = self.length if end is None else end
-        if start < 0 or stop < start or stop > self.length:
-            raise BlobRangeNotSatisfiable(
-                f"bytes {start} to {stop} are not within the {self.length} bytes of this blob",
-                start=start,
-                end=stop,
-                length=self.length,
-            )
-        if stop - start > LONGEST_RANGE:
-            raise ResourceLimit(
-                f"one range has at most {LONGEST_RANGE} bytes, not {stop - start}; read the blob in parts",
-                resource="Blob read range bytes",
-                limit=LONGEST_RANGE,
-                actual=stop - start,
-            )
+        stop = end_of_range(self.length, self.uri, start, end)
+        assert self._fetch is not None, "a blob with a length is managed"
         return (yield from self._fetch(start, stop)) if stop > start else b""
 
     def ranges(self) -> Iterator[tuple[int, int]]:

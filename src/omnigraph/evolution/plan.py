@@ -28,13 +28,16 @@ class Plan(Shown):
 
     @property
     def refusals(self) -> tuple[UnsupportedChange, ...]:
+        """The steps that can not be carried out, each with the reason."""
         return tuple(step for step in self.steps if isinstance(step, UnsupportedChange))
 
     @property
     def supported(self) -> bool:
+        """Whether every step can be carried out."""
         return not self.refusals
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         hints = {"hints": [hint.to_dict() for hint in self.hints]} if self.hints else {}
         return {
             "supported": self.supported,
@@ -58,7 +61,7 @@ def _below(step: type[Step]) -> Iterator[type[Step]]:
         yield from _below(kind)
 
 
-_STEPS: dict[str, type[Step]] = {step.kind: step for step in _below(Step)}
+_STEPS: dict[str, type[Step]] = {step.kind: step for step in _below(Step) if "kind" in vars(step)}
 
 
 def plan_of(told: Mapping[str, Any]) -> Plan:

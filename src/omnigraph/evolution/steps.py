@@ -140,10 +140,9 @@ class NarrowEnum(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Widen(Step):
-    """A property gets a wider type; its column is rewritten, every value stays exactly what it is."""
+class Retype(Step):
+    """A property gets another type of the same family; its column is rewritten."""
 
-    kind: ClassVar[str] = "widen"
     type_kind: TypeKind
     type_name: str
     property_name: str
@@ -152,24 +151,23 @@ class Widen(Step):
 
     def to_dict(self) -> dict[str, Any]:
         return _with_types(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Widen(Retype):
+    """A property gets a wider type; its column is rewritten, every value stays exactly what it is."""
+
+    kind: ClassVar[str] = "widen"
 
     def __str__(self) -> str:
         return f"widen property '{self.type_name}.{self.property_name}' from {self.old} to {self.new}"
 
 
 @dataclass(frozen=True, slots=True)
-class Narrow(Step):
+class Narrow(Retype):
     """A property gets its narrower type back, when a commit that widened it is reverted and every value fits."""
 
     kind: ClassVar[str] = "narrow"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
-    old: str
-    new: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return _with_types(self)
 
     def __str__(self) -> str:
         return f"narrow property '{self.type_name}.{self.property_name}' from {self.old} to {self.new}"
@@ -277,7 +275,7 @@ class UnsupportedChange(Step):
         return f"unsupported change on {self.entity}: {self.reason}{_shown(self.code)}"
 
 
-def _with_types(step: Widen | Narrow) -> dict[str, Any]:
+def _with_types(step: Retype) -> dict[str, Any]:
     place = {"kind": step.kind, "type_kind": step.type_kind, "type_name": step.type_name}
     return place | {"property_name": step.property_name, "from": step.old, "to": step.new}
 

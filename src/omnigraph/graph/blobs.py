@@ -69,6 +69,31 @@ def read_entity(
 LONGEST_RANGE = 4 * 1024 * 1024
 
 
+def end_of_range(length: int | None, uri: str | None, start: int, end: int | None) -> int:
+    """Where a range of a blob ends (exclusive); raises when the blob has no such range, or it is more than 4 MiB.
+
+    `length`: the bytes of the blob; None for an external one, which lies at `uri`.
+    """
+    if length is None:
+        raise BadRequest(f"this blob is external; fetch it from {uri}")
+    stop = length if end is None else end
+    if start < 0 or stop < start or stop > length:
+        raise BlobRangeNotSatisfiable(
+            f"bytes {start} to {stop} are not within the {length} bytes of this blob",
+            start=start,
+            end=stop,
+            length=length,
+        )
+    if stop - start > LONGEST_RANGE:
+        raise ResourceLimit(
+            f"one range has at most {LONGEST_RANGE} bytes, not {stop - start}; read the blob in parts",
+            resource="Blob read range bytes",
+            limit=LONGEST_RANGE,
+            actual=stop - start,
+        )
+    return stop
+
+
 @dataclass(frozen=True)
 class BlobValue(Shown):
     """One blob cell at one snapshot. Managed bytes are read here; an external value is only a reference."""
@@ -84,23 +109,7 @@ class BlobValue(Shown):
 
     def read(self, start: int = 0, end: int | None = None) -> bytes:
         """The bytes from start to end (exclusive); at most 4 MiB at once."""
-        if self.length is None:
-            raise BadRequest(f"this blob is external; fetch it from {self.uri}")
-        stop = self.length if end is None else end
-        if start < 0 or stop < start or stop > self.length:
-            raise BlobRangeNotSatisfiable(
-                f"bytes {start} to {stop} are not within the {self.length} bytes of this blob",
-                start=start,
-                end=stop,
-                length=self.length,
-            )
-        if stop - start > LONGEST_RANGE:
-            raise ResourceLimit(
-                f"one range has at most {LONGEST_RANGE} bytes, not {stop - start}; read the blob in parts",
-                resource="Blob read range bytes",
-                limit=LONGEST_RANGE,
-                actual=stop - start,
-            )
+        stop = end_of_range(self.length, self.uri, start, end)
         return read_blob_range(self._table.dataset, self._property, self._address, start, stop)
 
     def __iter__(self) -> Iterator[bytes]:
