@@ -55,6 +55,7 @@ class Comparison(Shown):
     next_page_token: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         told: dict[str, Any] = {"before": self.before, "after": self.after}
         if self.counts is not None:
             told["counts"] = [count.to_dict() for count in self.counts]

@@ -141,4 +141,5 @@ class ChangeSet(Shown):
         return len(self.changes)
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return {"changes": [change.to_dict() for change in self.changes], "stats": self.stats.to_dict()}
