@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -203,7 +204,7 @@ def _arguments(error: type[Any]) -> set[str]:
 
 
 def public(owner: object) -> list[str]:
-    return sorted(name for name in dir(owner) if not name.startswith("_"))
+    return sorted(name for name in dir(owner) if not name.startswith("_") and name not in dir(Exception))
 
 
 @pytest.mark.parametrize("name", public(og.Graph))
@@ -217,6 +218,46 @@ def test_every_verb_is_on_the_page(name: str) -> None:
 )
 def test_every_error_is_on_the_page(name: str) -> None:
     assert f"`{name}`" in PAGE
+
+
+EXPORTED = [name for name in og.__all__ if name != "__version__"]
+#: Objects of the storage that verbs for looking inside hand out. They are no part of the promise.
+INTERNAL = {"Contract", "Sidecar", "Table", "TableEntry"}
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_every_exported_name_is_on_the_page(name: str) -> None:
+    assert re.search(rf"`(og\.|await og\.)?{name}\b", PAGE)
+
+
+@pytest.mark.parametrize("name", [name for name in EXPORTED if name != "AnyGraph"])  # a union of two of the others
+def test_help_tells_what_every_exported_name_is(name: str) -> None:
+    """A sentence for the name itself, and one for each public method and property of a class."""
+    found = getattr(og, name)
+    told = {name: inspect.getdoc(found)}
+    if inspect.isclass(found):
+        members = inspect.getmembers(found, lambda member: inspect.isroutine(member) or isinstance(member, property))
+        told |= {member: inspect.getdoc(value) for member, value in members if member in public(found)}
+    # A sentence, which may go on in the next line or end in an example.
+    wrong = {member: text for member, text in told.items() if not text or not re.search(r"[.:`)…]$", text.strip())}
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("kind", [og.Graph, og.Transaction, og.Snapshot])
+def test_what_a_verb_returns_is_exported(kind: type) -> None:
+    returned = set()
+    for name in public(kind):
+        member: Any = getattr(kind, name)
+        function: Any = inspect.unwrap(getattr(member, "fget", None) or member)
+        annotation = str(getattr(function, "__annotations__", {}).get("return", ""))
+        returned |= {word for word in re.findall(r"\b[A-Z]\w+", annotation) if _is_ours(function, word)}
+    assert sorted(returned - set(og.__all__) - INTERNAL) == []
+
+
+def _is_ours(function: Any, word: str) -> bool:
+    """Whether a name of an annotation is a class of this package, told by the imports of the module it is written in."""
+    text = Path(inspect.getsourcefile(function) or "").read_text()
+    return bool(re.search(rf"from omnigraph\.[\w.]+ import [^\n]*\b{word}\b|^class {word}\b", text, re.M))
 
 
 def test_the_package_is_typed() -> None:

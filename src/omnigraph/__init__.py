@@ -10,13 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omnigraph import errors
+    from omnigraph.changes.baseline import Baseline
+    from omnigraph.changes.commits import CommitChanges
+    from omnigraph.changes.comparison import Comparison
+    from omnigraph.changes.feed import FeedPage
     from omnigraph.changes.model import Change, ChangeSet
     from omnigraph.client.aio import AsyncGraph, connect_async
     from omnigraph.client.graph import AnyGraph, RemoteGraph, connect
+    from omnigraph.commit.audit import Recovery
     from omnigraph.commit.model import Commit
+    from omnigraph.drawing.picture import Picture
     from omnigraph.errors import OmnigraphError
+    from omnigraph.evolution.apply import Applied
+    from omnigraph.evolution.plan import Plan
+    from omnigraph.graph.algorithms import Algorithms
     from omnigraph.graph.backups import restore
+    from omnigraph.graph.blobs import BlobValue
+    from omnigraph.graph.branching import BranchState
     from omnigraph.graph.entry import init, open
+    from omnigraph.graph.exploring import Neighbours
     from omnigraph.graph.graph import Graph
     from omnigraph.graph.snapshot import Snapshot
     from omnigraph.graph.upgrading import upgrade
@@ -25,28 +37,56 @@ if TYPE_CHECKING:
     from omnigraph.integrations.from_networkx import from_networkx
     from omnigraph.integrations.neo4j.run import import_neo4j, propose_neo4j
     from omnigraph.load.model import LoadResult
+    from omnigraph.maintenance.backup import BackupReport
+    from omnigraph.maintenance.cleanup import CleanupReport
+    from omnigraph.maintenance.indexes import IndexReport
+    from omnigraph.maintenance.optimize import OptimizeReport
+    from omnigraph.maintenance.repair import RepairReport
+    from omnigraph.maintenance.stats import GraphStats
     from omnigraph.maintenance.verify_report import Damage, Restored, VerifyReport
-    from omnigraph.merge.result import MergeResult
+    from omnigraph.merge.result import Conflict, MergeResult
     from omnigraph.mutation.execute import MutationResult
     from omnigraph.query.limits import Cancel
+    from omnigraph.query.result import Explanation, Result
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Algorithms",
     "AnyGraph",
+    "Applied",
     "AsyncGraph",
+    "BackupReport",
+    "Baseline",
+    "BlobValue",
+    "BranchState",
     "Cancel",
     "Change",
     "ChangeSet",
+    "CleanupReport",
     "Commit",
+    "CommitChanges",
+    "Comparison",
+    "Conflict",
     "Damage",
+    "Explanation",
+    "FeedPage",
     "Graph",
+    "GraphStats",
+    "IndexReport",
     "LoadResult",
     "MergeResult",
     "MutationResult",
+    "Neighbours",
     "OmnigraphError",
+    "OptimizeReport",
+    "Picture",
+    "Plan",
+    "Recovery",
     "RemoteGraph",
+    "RepairReport",
     "Restored",
+    "Result",
     "Snapshot",
     "Transaction",
     "VerifyReport",
@@ -65,20 +105,41 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Algorithms": "omnigraph.graph.algorithms",
     "AnyGraph": "omnigraph.client.graph",
+    "Applied": "omnigraph.evolution.apply",
     "AsyncGraph": "omnigraph.client.aio",
+    "BackupReport": "omnigraph.maintenance.backup",
+    "Baseline": "omnigraph.changes.baseline",
+    "BlobValue": "omnigraph.graph.blobs",
+    "BranchState": "omnigraph.graph.branching",
     "Cancel": "omnigraph.query.limits",
     "Change": "omnigraph.changes.model",
     "ChangeSet": "omnigraph.changes.model",
+    "CleanupReport": "omnigraph.maintenance.cleanup",
     "Commit": "omnigraph.commit.model",
+    "CommitChanges": "omnigraph.changes.commits",
+    "Comparison": "omnigraph.changes.comparison",
+    "Conflict": "omnigraph.merge.result",
     "Damage": "omnigraph.maintenance.verify_report",
+    "Explanation": "omnigraph.query.result",
+    "FeedPage": "omnigraph.changes.feed",
     "Graph": "omnigraph.graph.graph",
+    "GraphStats": "omnigraph.maintenance.stats",
+    "IndexReport": "omnigraph.maintenance.indexes",
     "LoadResult": "omnigraph.load.model",
     "MergeResult": "omnigraph.merge.result",
     "MutationResult": "omnigraph.mutation.execute",
+    "Neighbours": "omnigraph.graph.exploring",
     "OmnigraphError": "omnigraph.errors",
+    "OptimizeReport": "omnigraph.maintenance.optimize",
+    "Picture": "omnigraph.drawing.picture",
+    "Plan": "omnigraph.evolution.plan",
+    "Recovery": "omnigraph.commit.audit",
     "RemoteGraph": "omnigraph.client.graph",
+    "RepairReport": "omnigraph.maintenance.repair",
     "Restored": "omnigraph.maintenance.verify_report",
+    "Result": "omnigraph.query.result",
     "Snapshot": "omnigraph.graph.snapshot",
     "Transaction": "omnigraph.graph.writing",
     "VerifyReport": "omnigraph.maintenance.verify_report",

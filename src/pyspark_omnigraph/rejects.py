@@ -24,11 +24,11 @@ MOST_ROUNDS = 100
 
 @dataclass
 class _File:
-    """The rows of one task that are still to be loaded, and those that were refused with the reasons."""
+    """The rows of one task: the rows that are still to be loaded, and the refused rows with the reasons."""
 
     part: Part
     rows: pa.Table
-    #: The numbers of the refused rows among those that were loaded last, each with its reasons.
+    #: The numbers of the refused rows in the last attempt to load, each with its reasons.
     now: dict[int, list[str]] = field(default_factory=dict)
     refused: list[tuple[dict[str, object], list[str]]] = field(default_factory=list)
 

@@ -169,9 +169,7 @@ def test_rows_that_exist_name_the_mode_that_updates_them(capsys: pytest.CaptureF
     outcome = call(capsys, *load, "append")
     assert (outcome.code, outcome.out) == (1, "")
     assert "more.jsonl:1: node:Team 'core' exists already\n" in outcome.err
-    assert outcome.err.endswith(
-        "pass --mode update to change those that exist, or --mode merge to replace whole rows\n"
-    )
+    assert outcome.err.endswith("pass --mode update to change existing rows, or --mode merge to replace whole rows\n")
     assert "append adds" not in call(capsys, *load, "merge").err
     (org / "more.jsonl").write_text(known)
     assert "load with mode=merge" in call(capsys, *load, "append").err

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.wire.failures import CODES
+from tests.clusters.test_diagnostics import EITHER, ERRORS, WARNINGS
 from tests.docs.page import FILES, RUN, Block, Reader, blocks, pieces, table_lines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,6 +60,33 @@ def test_every_code_of_an_error_is_documented() -> None:
     sections = dict(re.findall(r"^## (T[0-9]+)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
     assert sections.keys() == codes - old
     assert [code for code, text in sections.items() if f"type error: {code}: " not in text or "^" not in text] == []
+
+
+def test_every_other_code_has_an_entry() -> None:
+    """Codes of the linter and of HTTP on the page of errors; those of schema changes on the page of the command line."""
+    sources = {path: path.read_text() for path in (ROOT / "src" / "omnigraph").rglob("*.py")}
+    page = (ROOT / "docs" / "errors.md").read_text()
+    lint = {code for text in sources.values() for code in re.findall(r'"([LQ][0-9]{3})"', text)}
+    assert len(lint) == 4
+    assert [code for code in sorted(lint) if f"| {code} |" not in page] == []
+    for status, code in CODES.items():
+        [entry] = [line for line in page.splitlines() if line.startswith(f"| `{code}` |")]
+        assert str(status) in entry
+    steps = {code for text in sources.values() for code in re.findall(r'"(OG-[A-Z]+-[0-9]+)"', text)}
+    assert steps
+    commands = (ROOT / "docs" / "cli.md").read_text()
+    assert [code for code in sorted(steps) if code not in commands] == []
+
+
+def test_every_diagnostic_of_a_cluster_has_an_entry() -> None:
+    section = (ROOT / "docs" / "clusters.md").read_text().partition("## Diagnostics\n")[2]
+    listed = [
+        code
+        for line in section.splitlines()
+        if line.startswith("| `")
+        for code in re.findall(r"`([a-z_]+)`", line.partition(" | ")[0])
+    ]
+    assert sorted(listed) == sorted({*ERRORS, *WARNINGS, *EITHER})
 
 
 def test_every_fence_is_seen() -> None:

@@ -195,7 +195,7 @@ class _Ahead:
         return None if None in parts else pa.concat_tables(part for part in parts if part is not None)
 
     def _read_from(self, first: int) -> None:
-        """Read a fragment and those that follow it."""
+        """Read a fragment and the fragments that follow it."""
         chosen: list[int] = []
         rows = 0
         for fragment in sorted(known for known in self.sizes if known >= first):

@@ -48,6 +48,7 @@ class Baseline(Generic[Captured], Shown):
     entities: int
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return {"snapshot_commit_id": self.commit, "resume_cursor": self.cursor}
 
 

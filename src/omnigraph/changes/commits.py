@@ -57,6 +57,7 @@ class CommitChanges(ChangeSet):
     next_page_token: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         told: dict[str, Any] = {"cause": cause(self.commit), "changes": [change.to_dict() for change in self.changes]}
         return told if self.next_page_token is None else told | {"next_page_token": self.next_page_token}
 

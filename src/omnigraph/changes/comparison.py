@@ -59,6 +59,7 @@ class Comparison(Shown):
     schema: tuple[SchemaStep, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         told: dict[str, Any] = {"before": self.before, "after": self.after, **told_steps(self.schema)}
         if self.counts is not None:
             told["counts"] = [count.to_dict() for count in self.counts]

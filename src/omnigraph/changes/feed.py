@@ -50,6 +50,7 @@ class FeedPage(Shown):
     next_page_token: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         told: dict[str, Any] = {"blocks": [block.to_dict() for block in self.blocks]}
         for name in ("cursor", "caught_up", "next_page_token"):
             if getattr(self, name) is not None:

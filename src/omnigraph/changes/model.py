@@ -159,5 +159,6 @@ class ChangeSet(Shown):
         return len(self.changes)
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         changes = [change.to_dict() for change in self.changes]
         return {**told_steps(self.schema), "changes": changes, "stats": self.stats.to_dict()}

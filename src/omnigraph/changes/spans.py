@@ -30,7 +30,7 @@ EVERYTHING = Span()
 
 
 def spans(ids: Iterable[pa.Array], count: int, wanted: int) -> list[Span]:
-    """So many spans of about as many ids each, or fewer; `count`: how many ids there are, those that come twice as two."""
+    """At most so many spans of about equally many ids; `count`: how many ids there are; an id that occurs twice counts twice."""
     sample = _sample(ids, max(1, count // SAMPLED_IDS))
     parts = max(1, min(len(sample), wanted))
     ends = [sample[len(sample) * number // parts - 1].as_py() for number in range(1, parts)]
@@ -38,7 +38,7 @@ def spans(ids: Iterable[pa.Array], count: int, wanted: int) -> list[Span]:
 
 
 def _sample(batches: Iterable[pa.Array], step: int) -> pa.Array:
-    """Every so-manieth id, each once and in order; all of them where the step is 1."""
+    """Every `step`-th id, sorted and without repeats; all ids when `step` is 1."""
     taken = [_NO_IDS]
     first = 0
     for ids in batches:

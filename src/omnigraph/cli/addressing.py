@@ -1,7 +1,7 @@
 """Which graph a command works on: an explicit address, else the active profile, else the defaults of the configuration.
 
-Commands take a graph through `resolve` and `open_graph`, whether it is stored or served; those that work on storage itself
-through `resolve_storage`.
+Commands take a graph through `resolve` and `open_graph`, whether it is stored or served; commands that work on storage
+itself use `resolve_storage`.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def _remember_switch(context: click.Context, parameter: click.Parameter, given: 
 
 
 def global_flags(is_shown: Callable[[str], bool], taken: frozenset[str] = frozenset()) -> list[click.Option]:
-    """The global flags; those that mean nothing to a command are understood, so that they can be refused, but not shown.
+    """The global flags. A flag that means nothing to a command is parsed, so that it can be refused, but not shown in the help.
 
     `--uri` is another name of `--store`, unless it is `taken` by an option of the command itself.
     """
@@ -107,7 +107,7 @@ class Command(click.Command):
         self.scope = scope
         own = frozenset(name for parameter in self.params for name in parameter.opts)
         self.params += global_flags(scope.takes.__contains__, own)
-        #: Whether a graph may stand before the arguments that the command declares.
+        #: Whether a graph may be given before the arguments that the command declares.
         self._takes_graph_first = "store" in scope.takes and not any(map(_names_graph, self.params))
         #: Whether files of queries may stand among the arguments.
         self._takes_query_files = {"--query", "--query-string"} <= own

@@ -160,7 +160,7 @@ def changes(
 @json_option
 @click.pass_context
 def graph(context: click.Context, uri: str | None, branch: str | None, as_json: bool) -> None:
-    """Draw the commits of all branches and how they hang together."""
+    """Draw the commits of all branches and their parents."""
     opened = open_graph(resolve(context, uri), "ro")
     from omnigraph.cli.log import draw
     from omnigraph.commit.history import children_first

@@ -183,7 +183,7 @@ def _with_a_way_on(mode: str, branch: str | None, base: str | None) -> Iterator[
         yield
     except LoadRejected as error:
         if mode == "append" and "exists already" in error.message:
-            ways = "pass --mode update to change those that exist, or --mode merge to replace whole rows"
+            ways = "pass --mode update to change existing rows, or --mode merge to replace whole rows"
             error.message += f"\nappend adds new rows only; {ways}"
         raise
     except BranchNotFound as error:

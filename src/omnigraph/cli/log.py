@@ -29,7 +29,7 @@ _Lanes = list[str]
 
 
 def draw(commits: Sequence[Commit], describe: Callable[[Commit], str]) -> Iterator[str]:
-    """The rows of the drawing; every commit stands before its parents."""
+    """The rows of the drawing; every commit comes before its parents."""
     shown = {commit.id for commit in commits}
     lanes: _Lanes = []
     for commit in commits:

@@ -160,7 +160,7 @@ RENAMED = {
     sections=SECTIONS,
     renamed=RENAMED,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Global flags stand before or after the command. `omnigraph COMMAND --help` shows the flags of a command.",
+    epilog="Global flags may come before or after the command. `omnigraph COMMAND --help` shows the flags of a command.",
 )
 def root() -> None:
     """A typed property graph over Lance tables, with branches, commits and merges."""
@@ -216,5 +216,5 @@ def _carried_out(arguments: Sequence[str], settings: Settings) -> int:
 
 
 def _forget_stdout() -> None:
-    """What is left of the result has nowhere to go; without this the interpreter complains once more at its exit."""
+    """The reader has closed standard output: drop buffered output, or the interpreter reports the closed pipe again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

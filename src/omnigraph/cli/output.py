@@ -111,7 +111,7 @@ def _send(content: bytes) -> None:
 
 
 def _say(text: str) -> None:
-    """Text to standard error. Where both streams end in one place, the result so far stands before it."""
+    """Text to standard error. Standard output is flushed first, which keeps the order where both go to one terminal."""
     # A result that can not be handed over is found out by who hands it over last.
     with suppress(OSError):
         flush()

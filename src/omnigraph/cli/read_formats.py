@@ -36,7 +36,8 @@ class ReadOutput:
         """The line above a table."""
         place = f"branch {self.branch}" if self.snapshot is None else f"snapshot {self.snapshot}"
         via = f" via {self.query_name}" if self.query_name else ""
-        return f"{len(self.result)} rows from {place}{via}"
+        count = len(self.result)
+        return f"{count} {'row' if count == 1 else 'rows'} from {place}{via}"
 
     def cells(self) -> Iterator[list[str]]:
         """The rows as texts, in the order of the columns."""

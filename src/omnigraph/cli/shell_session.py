@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 EXPLAIN = ":explain"
-#: Words that are commands of the shell although no colon stands before them.
+#: Words that are commands of the shell without a leading colon.
 TRANSACTION_WORDS = ("begin", "commit", "rollback")
 
 _PIECES = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|(?P<open>"|/\*)|(?P<mark>[{};])', re.DOTALL)

@@ -44,6 +44,7 @@ class Handle(Shown):
 
     @property
     def is_closed(self) -> bool:
+        """Whether the connections are closed."""
         return self._server.is_closed
 
     def __repr__(self) -> str:

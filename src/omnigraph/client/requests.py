@@ -92,7 +92,7 @@ def segment(text: str) -> str:
 
 
 def judged(request: Request, outcome: Answer | Exception, number: int, url: str) -> Answer | float:
-    """What a try came to: the answer, or the seconds to wait before the next try. Raises the error that it ends with.
+    """The outcome of a try: the answer, or the seconds to wait before the next try. Raises the error that it ends with.
 
     `number`: how many tries there were before.
     """

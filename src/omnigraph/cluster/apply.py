@@ -80,7 +80,7 @@ class Applied:
 def apply_changes(
     place: Place, desired: Desired, read: Read, swept: Swept, actor: str | None, findings: Findings
 ) -> Applied:
-    """Carry out what differs between the declaration and the ledger; `swept` is what recovery came to before."""
+    """Carry out what differs between the declaration and the ledger; `swept`: the outcome of the recovery before it."""
     changes = changes_between(desired, swept.state)
     gates = gates_of(place, desired, changes, findings)
     run = _Run(place, desired, swept, gates, actor, findings, swept.state, list(swept.settled))

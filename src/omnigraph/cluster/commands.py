@@ -36,7 +36,7 @@ _Given = ParamSpec("_Given")
 
 @dataclass
 class Outcome:
-    """What a command came to. `data` holds its fields besides those that every command has."""
+    """The outcome of a command. `data`: the fields that not every command has."""
 
     source: Source
     findings: Findings = field(default_factory=Findings)

@@ -14,7 +14,7 @@ from omnigraph.errors import OmnigraphError, StorageError
 
 
 def observed(place: Place, desired: Desired, swept: Swept, findings: Findings) -> State:
-    """The state with what was seen. A graph or content that is gone or another one is drifted, so that an apply mends it."""
+    """The state with what was seen. A graph or content that is gone or another one is drifted, so that an apply repairs it."""
     state = swept.state
     declared = {f"graph.{graph_id}" for graph_id in desired.config.graphs}
     known = {address for address in state.resources if address.startswith("graph.")}

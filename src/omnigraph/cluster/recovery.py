@@ -45,7 +45,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Pending:
-    """The records that wait. `unreadable`: paths of those that say nothing usable, so that they may be about any graph."""
+    """The pending records. `unreadable`: paths of records that can not be read, and so may be about any graph."""
 
     records: tuple[Record, ...] = ()
     unreadable: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ def _warn_of_unreadable(found: Pending, findings: Findings) -> None:
 
 @dataclass(frozen=True)
 class Swept:
-    """What a sweep came to: the state with every outcome, the records that may go once it is written, the graphs that wait."""
+    """The outcome of a sweep: the state with every outcome, the records that may go once it is written, the graphs that wait."""
 
     state: State
     settled: tuple[Record, ...] = ()

@@ -63,6 +63,7 @@ class Recovery(Shown):
     tables: tuple[AuditedTable, ...]
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return asdict(self)
 
 

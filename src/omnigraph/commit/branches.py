@@ -182,7 +182,7 @@ def _settle_begun(context: CommitContext, name: str, exists: bool) -> None:
 
 
 def _settle_pending(context: CommitContext, name: str) -> None:
-    """Half-done writes on a branch are settled before it goes where they can be; those that can not go with it."""
+    """Settle half-done writes on a branch before it is deleted; writes that can not be settled are deleted with it."""
     try:
         heal(context, holding={name})
     except OmnigraphError as error:

@@ -47,7 +47,7 @@ failpoints.declare("config.before_put", "config.after_put")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting: the values it takes, of which the first holds while none is set, and what it is about."""
+    """A setting: the values it takes (the first is the default), and what it is about."""
 
     values: tuple[str, ...]
     about: str

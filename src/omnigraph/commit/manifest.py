@@ -95,7 +95,7 @@ class Manifest:
             self._warm[warm.state.branch] = warm
 
     def _probe(self, known: Warm | None, branch: str) -> tuple[Callable[[], bool], str]:
-        """Whether a branch has moved, and which of its name it is now: two requests at once."""
+        """Whether a branch has moved, and its current incarnation; two requests, sent at once."""
         if branch == MAIN:  # there is only ever one
             return lambda: self._moved(known, branch), self._incarnation(branch)
         with at_once(self.tables.root) as requests:
@@ -224,7 +224,7 @@ class Manifest:
     # --- history ----------------------------------------------------------------------------------------------------
 
     def commits(self, branch: str = MAIN, newer_than: int | None = None) -> dict[str, Commit]:
-        """Every commit this branch's manifest knows, by id, or only those that came to it after one of its versions."""
+        """Every commit this branch's manifest knows, by id, or only the commits that were added after one of its versions."""
         return {commit.id: commit for commit in self._read_commits(branch, None, newer_than)}
 
     def commits_in(self, warm: Warm, newer_than: int | None = None) -> dict[str, Commit]:

@@ -95,6 +95,7 @@ class Commit(Shown):
     changed: Changed | None = None
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         told = asdict(self)
         for name in ("group", "changed"):
             if told[name] is None:

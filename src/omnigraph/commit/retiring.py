@@ -54,7 +54,7 @@ def _knows(manifest: Manifest, branch: str, commit: str) -> bool:
 
 
 def _publishes(manifest: Manifest, ref: BranchRef, own: Sequence[Commit]) -> Iterator[Publish]:
-    """The publishes of a branch, oldest first, without those that cleanup has taken."""
+    """The publishes of a branch, oldest first, except the publishes that cleanup has removed."""
     groups: dict[int, list[Commit]] = {}
     for commit in own:
         groups.setdefault(commit.manifest_version, []).append(commit)

@@ -30,7 +30,7 @@ Points = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Placed:
-    """A picture with a place for every mark, and its size; `groups` are those that occur, in the order of the legend."""
+    """A picture with a place for every mark, and its size; `groups`: the groups that occur, in the order of the legend."""
 
     picture: Picture
     places: dict[str, tuple[float, float]]

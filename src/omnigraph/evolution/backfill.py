@@ -1,6 +1,6 @@
 """Backfills: expressions of the query language that give the rows of a type what they do not have in a property.
 
-A backfill gives a value to rows that have none: all rows of a property that is new, those that are null of one that is there.
+A backfill gives a value to rows that have none: every row for a new property, the rows with null for an existing one.
 What a row has is kept. It reads the row as the wanted schema has it, before any backfill: new names, wider types, defaults; what
 the change drops is read by its old name. A row that gets null from it gets the default, if there is one.
 """

@@ -207,7 +207,7 @@ def _other_values(
 
 
 def needs_other_ids(was: Entity, entity: Entity) -> bool:
-    """Whether the ids of rows are not those that the key of the type makes: it has a key now, or other digits in it."""
+    """Whether the key makes other ids than the rows have: the type has a key now, or its numbers are written differently."""
     if not entity.key:
         return False
     return not was.key or any(

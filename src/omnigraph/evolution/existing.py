@@ -191,7 +191,7 @@ def _of_shared_values(entity: Entity, table: Table, columns: Sequence[Column], l
 
 
 def _of_key(entity: Entity, table: Table, key: Sequence[Column], left: pa.Array) -> Iterator[Violation]:
-    """Rows that would have one id, and, of numbers, those that make none."""
+    """Rows that would share an id, and rows whose number makes no id."""
     if any(pa.types.is_floating(column.field.type) for column in key):
         for batch in table.scan(reads_of(key)):
             derive_ids(entity, {column.field.name: values_of(column, batch) for column in key})

@@ -17,7 +17,7 @@ NO_VALUES: Mapping[str, Values] = {}
 
 
 def wanted_columns(was: Entity, entity: Entity, made: Mapping[str, Values] = NO_VALUES) -> tuple[Column, ...]:
-    """The columns of the table: those that stay by the name they have, and new ones with what existing rows get.
+    """The columns of the table: kept columns by their present name, and new columns with what existing rows get.
 
     `made`: what makes the values of some columns, by their new names.
     """

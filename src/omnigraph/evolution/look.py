@@ -86,7 +86,7 @@ class Counts:
         return True
 
     def outside(self, was: Entity, entity: Entity, declared: Property) -> Outside:
-        """The rows whose text in a property is none of the values of its enum."""
+        """The rows whose text in a property is no value of its enum."""
         return Outside()
 
     def unfit(self, was: Entity, entity: Entity, declared: Property) -> Found:

@@ -28,13 +28,16 @@ class Plan(Shown):
 
     @property
     def refusals(self) -> tuple[UnsupportedChange, ...]:
+        """The steps that can not be carried out, each with the reason."""
         return tuple(step for step in self.steps if isinstance(step, UnsupportedChange))
 
     @property
     def supported(self) -> bool:
+        """Whether every step can be carried out."""
         return not self.refusals
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         hints = {"hints": [hint.to_dict() for hint in self.hints]} if self.hints else {}
         return {
             "supported": self.supported,

@@ -70,7 +70,7 @@ def restore(
     """Make a graph at `target`, an empty place, of the backup at `source`.
 
     `at`: an earlier moment: a commit id, a tag, or a time (ISO text, datetime, µs since the epoch). Every branch is then as it
-    was at that moment, and those that were made later are not there. `storage_options`: of whichever of the two is on S3.
+    was at that moment; branches that were made later are left out. `storage_options`: of whichever of the two is on S3.
     The other options are those of `Graph.backup`.
     """
     from omnigraph.maintenance.restore import backup_record, moment_of, restore

@@ -26,6 +26,7 @@ class BranchState(Shown):
     behind: int
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return {"name": self.name, "head": self.head.to_dict(), "ahead": self.ahead, "behind": self.behind}
 
 

@@ -140,7 +140,7 @@ def read_archived(store: ObjectStore, ir_hash: str, identity_domain: str) -> Con
 
 
 def read_first(store: ObjectStore, state: ManifestState, identity_domain: str) -> Contract:
-    """The schema of a state that does not name it: the first that was accepted of those that have its tables."""
+    """The schema of a state that names none: the first accepted schema that has the tables of the state."""
     wanted = {entry.key: entry.identity for entry in state.tables.values()}
     hashes = [info.path.removeprefix(f"{ARCHIVE}/").removesuffix(".ir.json") for info in store.list(ARCHIVE)]
     archived = (read_archived(store, ir_hash, identity_domain) for ir_hash in hashes)

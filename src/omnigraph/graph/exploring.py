@@ -66,6 +66,7 @@ class Neighbours(Shown):
     edges: tuple[Seen, ...]
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return {
             "graph_commit_id": self.commit,
             "node": self.node.to_dict(),
@@ -171,7 +172,7 @@ def _edges(entities: Entities, condition: pc.Expression, skip: int, limit: int) 
 
 
 def seen_nodes(catalog: Catalog, view: Snapshot, wanted: dict[str, list[str]]) -> list[Seen]:
-    """Nodes by type and id, those that are there, with their values."""
+    """The existing nodes among these types and ids, with their values."""
     found: list[Seen] = []
     for name, ids in wanted.items():
         entities = open_nodes(view, catalog, name)

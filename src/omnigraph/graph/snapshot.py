@@ -96,10 +96,12 @@ class Snapshot(Shown):
 
     @property
     def id(self) -> str:
+        """The id of the snapshot, which `snapshot=` of the reading verbs takes."""
         return self.state.snapshot_id
 
     @property
     def branch(self) -> str:
+        """The branch that the commit was read on."""
         return self.state.branch
 
     @property
@@ -142,6 +144,7 @@ class Snapshot(Shown):
             ) from error
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return {
             "id": self.id,
             "branch": self.branch,

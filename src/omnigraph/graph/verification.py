@@ -60,7 +60,7 @@ def verify_graph(
     progress: UpkeepProgress | None,
     options: SparkOptions,
 ) -> VerifyReport:
-    """Verify through a context that nobody else uses; with `repair` mend what can be mended and look again."""
+    """Verify through a context that nobody else uses; with `repair` repair what can be repaired, then verify again."""
     from omnigraph.maintenance import verify as verification
     from omnigraph.maintenance.verify_repair import plan_repair, restore, shown
     from omnigraph.maintenance.workplace import Workplace

@@ -178,7 +178,7 @@ def rows_of(graph: AnyGraph, source: str, params: Mapping[str, Any], branch: str
 
 
 def by_ids(graph: AnyGraph, layout: Layout, ids: Iterable[str], branch: str | None) -> dict[str, dict[str, Any]]:
-    """Documents as rows by their ids, those that are there."""
+    """The stored documents among these ids, as rows by id."""
     wanted = list(dict.fromkeys(str(one) for one in ids))
     if not wanted:
         return {}

@@ -17,7 +17,7 @@ from uuid import UUID
 from omnigraph.language.literals import round_to_f32
 from omnigraph.language.types import PropType
 
-#: What stands before the bytes of a blob that is written as text.
+#: The prefix of a blob that is written as text.
 BASE64 = "base64:"
 
 _LONGEST_SHOWN = 40

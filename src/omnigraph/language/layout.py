@@ -111,7 +111,7 @@ class _Renderer:
         self._out: list[str] = []
         self._column = 0
         self._break: int | None = None  # the indentation of the line that is to be begun
-        self._blank = False  # whether an empty line stands before it
+        self._blank = False  # whether an empty line precedes it
         self._opened = True  # whether nothing stands in the block yet
 
     def render(self, doc: Doc) -> str:
@@ -185,7 +185,7 @@ class _Renderer:
     # --- comments and empty lines -------------------------------------------------------------------------------------
 
     def _due(self, offset: int) -> bool:
-        """Whether a comment of the text stands before this offset and is not printed yet."""
+        """Whether a comment of the text lies before this offset and is not printed yet."""
         return self._next_comment < len(self._comments) and self._comments[self._next_comment].start < offset
 
     def _mark(self, mark: Mark, indent: int) -> None:

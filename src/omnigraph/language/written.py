@@ -19,7 +19,7 @@ _BEHIND_ITEMS = (",", ")", ";")
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment with its line ends as `\\n`; `ends_a_line`: something stands before it on its line."""
+    """A comment with its line ends as `\\n`; `ends_a_line`: other text precedes it on its line."""
 
     start: int
     text: str
@@ -79,7 +79,7 @@ class Written:
         return self._text[start:offset]
 
     def follows_empty_line(self, offset: int) -> bool:
-        """Whether an empty line stands before what stands at this offset."""
+        """Whether an empty line precedes the token at this offset."""
         return self._gap(offset).count("\n") > 1
 
     # --- tokens -------------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ class Written:
         return self.tokens[index].start if index < len(self.tokens) else len(self._text)
 
     def before(self, offset: int, word: str) -> int:
-        """Where the last token begins that is this word and stands before an offset; the offset when there is none."""
+        """The offset of the last token before `offset` that is this word; `offset` itself when there is none."""
         for index in range(self.index(offset) - 1, -1, -1):
             if self.tokens[index].text == word:
                 return self.tokens[index].start

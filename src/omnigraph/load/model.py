@@ -63,6 +63,7 @@ class LoadResult(Shown):
     report: LoadReport = field(default_factory=LoadReport)
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return asdict(self)
 
 

@@ -1,6 +1,6 @@
 """`backup`: one point of a graph, with all branches, history and tags, as an openable graph at another place.
 
-1. Under the locks of all branches, with everything settled, the files are listed, and those that may be replaced are read. From
+1. Under the locks of all branches, with everything settled, the files are listed, and files that may be replaced are read. From
    then on everybody goes on writing: what is listed is never changed, and a record in `__staging` keeps cleanup away.
 2. Files whose names are never used again go to their place in the backup, all others below `__backup/next`. An earlier backup at
    that place is as it was, and can be read.
@@ -84,12 +84,13 @@ class BackupReport(Shown):
     dry_run: bool = False
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class _Point:
-    """A graph at one moment: its files as they were listed, and the content of those that may be replaced at any time."""
+    """A graph at one moment: the listed files, and the content of the files that may be replaced at any time."""
 
     files: dict[str, ObjectInfo]
     contents: dict[str, bytes]
@@ -171,7 +172,7 @@ def _known(store: ObjectStore, target: Root, identities: tuple[str, ...]) -> dic
 
 
 def _captured(context: CommitContext, known: Mapping[str, KnownFile]) -> _Point:
-    """Inside the locks of all branches: every file, and those that others may replace as they are now."""
+    """Called inside the locks of all branches: the list of all files, and the content of the files that others may replace."""
     store = context.store
     record = read_record(store) or PlaceRecord(context.root.uri)
     files = {info.path: info for info in store.list() if is_copied(info.path)}

@@ -150,7 +150,7 @@ def copy_files(spec: CopySpec) -> CopyResult:
                 # It was written anew under its name since the point was captured.
                 return path, None
             raise OmnigraphError(
-                f"{path} of {spec.source.uri} is damaged: its bytes are not those that were written; "
+                f"{path} of {spec.source.uri} is damaged: its bytes differ from what was written; "
                 "see `omnigraph verify --deep`"
             )
         failpoints.hit("backup.file_copied")

@@ -87,9 +87,11 @@ class CleanupReport(Shown):
 
     @property
     def bytes_removed(self) -> int:
+        """The sizes of all removed files together, in bytes."""
         return sum(dataset.bytes_removed for dataset in self.datasets)
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return {
             "keep_versions": self.keep,
             "older_than_secs": None if self.older_than is None else int(self.older_than.total_seconds()),

@@ -53,6 +53,7 @@ class IndexReport(Shown):
     dry_run: bool = False
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         said = asdict(self)
         return said if self.dry_run else {name: value for name, value in said.items() if name != "dry_run"}
 

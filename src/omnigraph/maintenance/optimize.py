@@ -66,7 +66,7 @@ class OptimizedTable:
     published_dataset_version: int
     lance_head_version: int | None
     pending_indexes: tuple[PendingIndex, ...]
-    #: Names of the indexes that are built, and of those that new rows are folded into.
+    #: The names of the indexes that are built, and of the indexes that new rows are folded into.
     built_indexes: tuple[str, ...] = ()
     folded_indexes: tuple[str, ...] = ()
 
@@ -101,6 +101,7 @@ class OptimizeReport(Shown):
     dry_run: bool = False
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         if self.dry_run:
             return {"datasets": [table.to_plan() for table in self.datasets], "commit": None, "dry_run": True}
         return {"datasets": [table.to_dict() for table in self.datasets], "commit": self.commit}

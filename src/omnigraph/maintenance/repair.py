@@ -70,9 +70,11 @@ class RepairReport(Shown):
 
     @property
     def refused(self) -> bool:
+        """Whether a drifted table was left as it is although `confirm` was given."""
         return any(table.action == Action.REFUSED for table in self.datasets)
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return {
             "confirm": self.confirm,
             "force": self.force,

@@ -125,7 +125,7 @@ def _newest_before(context: CommitContext, name: str, ref: BranchRef | None, tim
 
 
 def kept_files(files: Mapping[str, KnownFile], moment: Moment) -> dict[str, KnownFile]:
-    """The files of a backup without those that came after the moment."""
+    """The files of a backup, except files that were made after the moment."""
     limits: dict[str, int] = {}
     for name, version in moment.newest.items():
         if version is not None:

@@ -69,6 +69,7 @@ class GraphStats(Shown):
     config: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return asdict(self)
 
 

@@ -105,7 +105,7 @@ def read_files(spec: ReadSpec) -> ReadResult:
         if not known:
             digests[path] = found
         elif found not in known:
-            wrong[path] = "its bytes are not those that were written"
+            wrong[path] = "its bytes differ from what was written"
     return ReadResult(wrong, digests, total)
 
 

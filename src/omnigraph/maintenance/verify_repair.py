@@ -67,7 +67,7 @@ class Plan:
 
 
 def plan_repair(context: CommitContext, found: Found) -> list[Plan]:
-    """What `restore` would do: one plan for each damaged table of each branch that can be mended."""
+    """What `restore` would do: one plan for each damaged table that can be repaired, per branch."""
     planned = (
         attempted(partial(_plan_table, context, found, state, entry))
         for state in found.needed.states_of_branches()
@@ -101,7 +101,7 @@ def shown(context: CommitContext, plans: Iterable[Plan]) -> tuple[Restored, ...]
 
 
 def _commits_after(found: Found, entry: TableEntry, target: int) -> tuple[str, ...]:
-    """The commits whose changes of a table are lost, newest first: of those that name a version the oldest made it."""
+    """The commits whose changes of a table are lost, newest first; the oldest commit that names a version has made it."""
     versions = range(target + 1, entry.version + 1)
     users = (found.needed.versions.get((entry.location, version)) for version in versions)
     return tuple(sorted({min(user.commits) for user in users if user is not None and user.commits}, reverse=True))

@@ -23,7 +23,7 @@ class DamageKind(StrEnum):
     MISSING = "missing"
     #: A file has another size than it was written with.
     SIZE = "size"
-    #: The bytes of a file are not those that were written.
+    #: The bytes of a file differ from what was written.
     CONTENT = "content"
     #: A file has the right name and size, as far as known, and can not be read.
     UNREADABLE = "unreadable"
@@ -60,6 +60,7 @@ class Damage:
     entities: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return {**asdict(self), "kind": self.kind.value}
 
 
@@ -81,6 +82,7 @@ class Restored:
     removed_edges: int = 0
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return asdict(self)
 
 
@@ -108,9 +110,11 @@ class VerifyReport(Shown):
 
     @property
     def ok(self) -> bool:
+        """Whether nothing is damaged."""
         return not self.damages
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return {
             "ok": self.ok,
             "deep": self.deep,

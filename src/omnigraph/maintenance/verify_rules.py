@@ -49,7 +49,7 @@ class JudgeSpec:
     version: int
     expected_rows: int | None
     ends: tuple[tuple[str, tuple[Location, int]], ...] = ()
-    #: Read every column, also those that no rule is about, because no digest says that they are whole.
+    #: Read every column, also columns without a rule, because no digest says that they are whole.
     decode: bool = False
 
 

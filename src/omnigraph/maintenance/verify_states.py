@@ -239,7 +239,7 @@ def _last_of_group(commit: Commit | None, commits: dict[str, Commit]) -> str | N
 
 
 def without_purged(there: Inventory, needed: Needed) -> list[Version]:
-    """The versions that are needed, without those that a hard drop of a property or a type has taken from old commits.
+    """The versions that are needed, except versions that a hard drop of a property or a type has taken from old commits.
 
     Such a version is not there, its digest is forgotten, and on its line nothing as old is left.
     """

@@ -132,7 +132,7 @@ _ADVICE: tuple[tuple[type[OmnigraphError], str], ...] = (
     (errors.BranchNotFound, "Call branches_list for the branches there are, or branches_create to make one."),
     (errors.CommitNotFound, "Call commits_list for the commits of a branch."),
     (errors.EntityNotFound, "Call find to look for the entity by its words, or query for the ids of its type."),
-    (errors.ParseError, "Mend the text and check it with lint; omnigraph://best-practices/queries shows the forms."),
+    (errors.ParseError, "Correct the text and check it with lint; omnigraph://best-practices/queries shows the forms."),
     (
         errors.LanguageError,
         "Call describe_type for the types and properties there are, functions for what can be called, then lint.",

@@ -90,7 +90,7 @@ class Session:
     stored: Callable[[], Mapping[str, Stored]] = field(default=dict)
     #: The graphs beside this one, as `GET /graphs` lists them.
     graphs: Callable[[], list[dict[str, str]]] = field(default=list)
-    #: Stands before idempotency keys, so that equal keys of two actors are two keys.
+    #: The prefix of idempotency keys, so that equal keys of two actors are different keys.
     key_prefix: str = ""
     timeout: float | None = None
     cancel: Cancel | None = None

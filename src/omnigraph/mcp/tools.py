@@ -25,14 +25,14 @@ TOOLS: dict[str, Tool] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call came to: the text of the answer, and whether it is an error."""
+    """The outcome of a call: the text of the answer, and whether it is an error."""
 
     text: str
     is_error: bool = False
 
 
 def tools_of(session: Session) -> dict[str, Tool]:
-    """The tools of a session by name: those that every graph has, then its stored queries. Without those it may not use."""
+    """The tools that a session may use, by name: the tools of every graph, then the stored queries of this graph."""
     known = {name: tool for name, tool in TOOLS.items() if not (tool.writes and session.read_only)}
     return known | stored_tools(session, TOOLS)
 

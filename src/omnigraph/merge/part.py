@@ -50,7 +50,7 @@ class Part:
 
     @property
     def written_rows(self) -> int:
-        """How many rows it writes: those of theirs as they are, and those that are mixed."""
+        """How many rows it writes: unchanged rows of theirs, and rows that mix both sides."""
         return self.new_rows + self.changed_rows + (0 if self.combined is None else self.combined.num_rows)
 
 

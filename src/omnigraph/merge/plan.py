@@ -192,7 +192,7 @@ class _Specs:
 
     @cached_property
     def decisions(self) -> Resolutions:
-        """The caller's decisions, and those that follow from them; the caller's come first."""
+        """The caller's decisions, then the decisions that follow from them."""
         return {key: {**self.implied.get(key, {}), **self.given.get(key, {})} for key in {**self.implied, **self.given}}
 
     @cached_property
@@ -213,7 +213,7 @@ class _Specs:
         return base, ours, theirs
 
     def to_look_at(self, kind: Literal["node", "edge"]) -> Iterator[TableSpec]:
-        """Those that theirs has moved and ours does not have just so, those decided about, and those ours does not have."""
+        """Tables that theirs has moved and ours has not moved to the same place, that a decision is about, or that ours lacks."""
         for key in sorted(self.by_key):
             if not key.startswith(f"{kind}:"):
                 continue

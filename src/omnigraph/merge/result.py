@@ -45,10 +45,12 @@ class Conflict(Shown):
 
     @property
     def entity_kind(self) -> str:
+        """ "node" or "edge"."""
         return self.type_key.partition(":")[0]
 
     @property
     def type_name(self) -> str:
+        """The name of the type, without its kind."""
         return self.type_key.partition(":")[2]
 
     @property
@@ -64,6 +66,7 @@ class Conflict(Shown):
         )
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         images = {name: getattr(self, name) for name in ("base", "ours", "theirs") if getattr(self, name) is not None}
         return {
             "kind": self.kind,
@@ -145,6 +148,7 @@ class MergeResult(Shown):
             yield f"decided: and {left_out} more"
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return {
             "outcome": self.outcome,
             "level": self.level,

@@ -56,7 +56,7 @@ def written(context: CommitContext, table: Table, plan: TablePlan) -> list[Fragm
 
 
 def changed_rows(plan: TablePlan) -> Iterator[pa.RecordBatch]:
-    """Rows that take the place of others, and those that were decided on."""
+    """Rows that replace others, and rows that a decision of the caller gives."""
     yield from rows_of(plan.difference, plan.judged, ["update"])
     yield from _mixed(plan.difference, plan.judged)
     if plan.decided_rows is not None:

@@ -95,7 +95,7 @@ class Base:
         *,
         with_row_address: bool = False,
     ) -> pa.Table:
-        """The rows whose column has one of these values; those that are not committed yet have no row address."""
+        """The rows whose column has one of these values; rows that are not committed yet have no row address."""
         earlier = self.settled.of(type_key)
         if earlier is None:
             return self.table(type_key).take_by(column, values, columns, with_row_address=with_row_address)

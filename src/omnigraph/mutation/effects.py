@@ -17,7 +17,7 @@ from omnigraph.values.columns import whole
 
 
 def stage(context: CommitContext, settled: SettledRows, base: Base) -> TableEffect | None:
-    """The effect on one table; None when nothing of it is left. A table that the branch still shares must be forked
+    """The effect on one table; None when the changes cancel out. A table that the branch still shares must be forked
     first, so its transaction is staged only then.
     """
     change = change_of(settled, base)

@@ -73,6 +73,7 @@ class MutationResult(Shown):
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return {**asdict(self), "ids": list(self.ids)}
 
 

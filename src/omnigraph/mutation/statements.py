@@ -155,7 +155,7 @@ class Run:
     matched: Rows = field(default_factory=list)
 
     def rows(self, *, written: bool) -> Rows:
-        """The committed rows that updates matched; with `written` also those that the mutation replaces or deletes."""
+        """The committed rows that updates matched; with `written` also the rows that the mutation replaces or deletes."""
         if not written:
             return self.matched
         found = list(self.matched)

@@ -96,7 +96,7 @@ class Transaction:
 
 
 class _TransactionMember(Member[MutationResult]):
-    """A transaction that waits for its branch. With others it is carried out again, behind those that came before it."""
+    """A transaction that waits for its branch. In a group it is carried out again, after the writes that came before it."""
 
     def __init__(self, work: Work, first: Attempt) -> None:
         self.writing: Work = work

@@ -118,7 +118,7 @@ def _cell(tag: str, value: Cell, number: bool) -> str:
 
 
 def facts(pairs: Mapping[str, object]) -> Html:
-    """Names with their values; those that have none are left out."""
+    """Names with their values; names without a value are left out."""
     known = [(name, value) for name, value in pairs.items() if value not in (None, "", (), [], {})]
     if not known:
         return Html("")

@@ -291,7 +291,7 @@ def _conflict(conflict: Conflict) -> str:
 
 
 def _conflict_table(conflict: Conflict) -> Html:
-    """The three images side by side, property by property; those that differ are marked."""
+    """The three images side by side, property by property; different values are marked."""
     title = f"{conflict.kind}: {conflict.type_name} {conflict.entity_id or ''}"
     images = [dict(image or {}) for image in (conflict.base, conflict.ours, conflict.theirs)]
     names = list(dict.fromkeys(name for image in images for name in image))

@@ -107,7 +107,7 @@ class Caches:
         return kept.get_or_make(table.identity, lambda: budget.patiently(make, steps))
 
     def table_columns(self, table: Table, names: Sequence[str], rows: int, budget: Budget) -> list[TableColumn]:
-        """Columns of a node table; those that are not there yet are read together."""
+        """Columns of a node table; columns that are not in memory yet are read together."""
         key = table.identity
         known = {name: column for name in names if (column := self.columns.get((*key, name))) is not None}
         missing = [name for name in dict.fromkeys(names) if name not in known]

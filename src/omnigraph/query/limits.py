@@ -96,7 +96,7 @@ def _seconds(value: float) -> float:
 class Cancel:
     """Stops queries from another thread: give it to `query(…, cancel=…)` and call `cancel()`.
 
-    It stops every query it is given to, also those that start later, and can not be reset.
+    It stops every query it is given to, also queries that start later, and can not be reset.
     """
 
     def __init__(self) -> None:

@@ -152,7 +152,7 @@ def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], style: Ta
 
 
 def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], count: int) -> str:
-    """Header, rule and rows; `count` is how many rows there are, of which these are the first."""
+    """Header, rule and rows; `rows` are the first of `count` rows."""
     lines = list(table_lines(columns, rows, TableStyle()))
     if count > len(rows):
         lines.append(f"… {count} rows in all")
@@ -222,6 +222,7 @@ class Explanation(Shown):
         return f"Plan\n{_indented(self.plan)}\n\nRewritten\n{_indented(self.rewritten)}\n\n{title}\n{_indented(self.steps)}"
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
         return {"plan": self.plan, "rewritten": self.rewritten, "steps": self.steps, "analyzed": self.analyzed}
 
 

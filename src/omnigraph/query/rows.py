@@ -281,7 +281,7 @@ class Gathered:
 
 
 def gathered(batches: Iterator[Rows], budget: Budget) -> Rows:
-    """All rows of some batches, of which there is at least one. They are charged while they are read, not afterwards."""
+    """All rows of at least one batch. Their memory is charged while they are read, not afterwards."""
     first = next(batches)
     second = next(batches, None)
     if second is None:

@@ -35,7 +35,7 @@ from omnigraph.language.query.ir import (
 from omnigraph.query.execute import read_plan
 from omnigraph.query.run import Run
 
-#: Of the rows of a scan, those that one more condition keeps.
+#: The share of the rows of a scan that one more condition keeps.
 _KEPT = 0.1
 #: Bytes of a value, and of an edge in adjacency: its two positions and its share of the ids.
 _PER_VALUE = 32

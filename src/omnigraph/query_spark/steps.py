@@ -309,14 +309,14 @@ class Grouped:
 
 
 def _real(rows: Rows) -> Rows:
-    """The rows without those that only make sure that there is a task."""
+    """The rows without the filler rows, which only make sure that there is a task."""
     if SEED not in rows.columns:
         return rows
     return rows.filter(as_mask(pc.is_null(whole(rows.columns[SEED])))).without((SEED,))
 
 
 def _some(batches: Iterable[Rows], empty: Rows) -> Iterator[Rows]:
-    """Batches, of which there is at least one."""
+    """The batches; an empty one when there are none."""
     found = False
     for rows in batches:
         found = True

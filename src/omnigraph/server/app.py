@@ -81,7 +81,7 @@ def build_app(state: ServerState) -> ASGIApp:
 
 
 class Application:
-    """The outermost layer: everything that every request has in common, also those that no route takes."""
+    """The outermost layer: what every request has in common, also a request that no route takes."""
 
     def __init__(self, state: ServerState, served: Sequence[Operation]) -> None:
         self._state = state

@@ -179,7 +179,7 @@ class Operation:
     large_body: bool = False
     #: The shape of a 200 answer; a text names a media type that is no JSON.
     answers: type[msgspec.Struct] | str | tuple[type[msgspec.Struct], ...] = BYTES
-    #: The other statuses that the operation gives, besides those that every operation can give.
+    #: The statuses of this operation that not every operation can answer.
     statuses: tuple[int, ...] = ()
     #: Needs admission, and a thread of the writers.
     writes: bool = False

@@ -60,5 +60,5 @@ class Pool:
             future.exception()
 
     def close(self) -> None:
-        """Take no more calls; those that run end by themselves."""
+        """Take no more calls; running calls end by themselves."""
         self._executor.shutdown(wait=False, cancel_futures=True)

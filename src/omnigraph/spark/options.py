@@ -18,7 +18,7 @@ ENGINES = ("auto", "local", "spark")
 class SparkOptions:
     """A session of the caller's own, or where and how to start one.
 
-    `ship_package`: send this package to executors, for those that lack it.
+    `ship_package`: send this package to executors that lack it.
     """
 
     given: Any = None

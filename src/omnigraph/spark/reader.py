@@ -37,7 +37,7 @@ class TableReader(DataSourceReader):
         setattr(self, "pushFilters", PushFilters(self.push))  # noqa: B010 — mypy takes it for a method
 
     def push(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take filters for the scan; returns those that Spark has to ask again."""
+        """Take filters for the scan; returns the filters that Spark has to apply again."""
         self._filters = list(filters)
         return [filter_ for filter_ in filters if not is_exact(filter_, self._table.columns)]
 

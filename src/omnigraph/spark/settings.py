@@ -81,7 +81,7 @@ def read_settings(given: Iterable[str]) -> dict[str, str]:
 
 
 def checked_settings(settings: Mapping[str, object]) -> dict[str, str]:
-    """The settings as Spark takes them; a name that is none of Spark's is a mistake."""
+    """The settings as Spark takes them; a name that Spark does not know is refused."""
     for key in settings:
         if not key.startswith("spark."):
             raise BadRequest(f"'{key}' is no Spark setting: their names begin with `spark.`")

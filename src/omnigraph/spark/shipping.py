@@ -36,7 +36,7 @@ class Shippable(Running, Protocol):
 
 
 def ship_package(session: Shippable) -> None:
-    """Send this package to the executors of a session, once; those that have it installed take the one that is sent."""
+    """Send this package to the executors of a session, once; it is used instead of an installed one."""
     with _lock:
         if session.identity in _shipped:
             return

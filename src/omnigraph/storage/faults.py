@@ -64,7 +64,7 @@ def unconditional(verb: Literal["create", "swap"], path: str = "*", *, nth: int 
 
 
 class FaultyStore(ObjectStore):
-    """Another store, with faults. `fired` lists those that took place, so that a test sees that they did."""
+    """Another store, with faults. `fired` lists the faults that took place, so that a test can check it."""
 
     def __init__(self, inner: ObjectStore, faults: Iterable[Fault] = ()) -> None:
         self.inner = inner

@@ -34,7 +34,7 @@ def python_values(column: Column, kind: PropType) -> list[Any]:
     return _taken(column, kind, _PYTHON)
 
 
-#: How values are shown, by their scalar; those that are not in it stay as Arrow gives them.
+#: How values are shown, by their scalar; values of other scalars stay as Arrow gives them.
 _Form: TypeAlias = Mapping[Scalar, Callable[[Any], Any]]
 
 

@@ -97,7 +97,7 @@ class Column:
     parse: Callable[[str], Any] = str
 
     def value(self, text: str, array_delimiter: str) -> Any:
-        """The value of a field; ValueError when it is none of its type."""
+        """The value of a field; ValueError when its text is no value of the declared type."""
         if not self.is_list:
             return self._one(text)
         return [self._one(one.strip()) for one in text.split(array_delimiter)]

@@ -129,7 +129,9 @@ def _planned(
     """An export that was read once, and the plan for it."""
     paths = [os.fspath(source)] if isinstance(source, str | os.PathLike) else [os.fspath(path) for path in source]
     if not paths:
-        raise BadRequest("no file to import; give those that apoc.export.json.all wrote, or a folder for neo4j-admin")
+        raise BadRequest(
+            "no file to import; give the files that apoc.export.json.all wrote, or a folder for neo4j-admin"
+        )
     format = format or ("csv-admin" if _holds_csv(paths[0]) else "neo4j-dump")
     if format not in FORMATS:
         raise BadRequest(f"unknown format {format!r}; the formats are {', '.join(FORMATS)}")

@@ -72,7 +72,7 @@ def _seen(where: dict[_Key, Seen], key: _Key, what: str) -> Seen:
 
 @dataclass(frozen=True)
 class Primaries:
-    """Which label of a node names its type: the one that most nodes have, of those that may."""
+    """The label that names the type of a node: of the labels that may, the one that most nodes have."""
 
     counts: Mapping[str, int]
     ignored: frozenset[str]
@@ -84,7 +84,7 @@ class Primaries:
 
 
 def primaries(found: Survey, ignored: Iterable[str]) -> tuple[Primaries, list[str]]:
-    """The choice of labels, and those that are passed over because every node has them beside another."""
+    """The chosen labels, and the labels that are ignored because every node has them beside another."""
     counts: Counter[str] = Counter()
     total = 0
     for (_, labels), seen in found.nodes.items():

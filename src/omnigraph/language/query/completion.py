@@ -27,7 +27,7 @@ _FILTERED = re.compile(r"\b(?:update|delete)\s+([A-Z]\w*)\b[^{}]*(?:\{[^{}]*\}\s
 
 
 def word_before(text: str) -> str:
-    """The part of a word that stands before the cursor; a `$`, `.` or `:` in front belongs to it."""
+    """The part of a word before the cursor, with a leading `$`, `.` or `:`."""
     found = _WORD.search(text)
     return found.group() if found else ""
 

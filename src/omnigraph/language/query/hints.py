@@ -24,7 +24,7 @@ _OPTIONAL = "an optional pattern is a block inside `match`: `optional { $a knows
 _SET = "values are set with `update Person set { age: 37 } where …`"
 _NULL = "nulls are found with `is null` and `is not null`"
 
-#: (what stands before the failure, what stands at it, the tail of the message)
+#: (the text before the failure, the text at it, the tail of the message)
 _HINTS = tuple(
     (re.compile(rf"(?:{before})\Z", re.DOTALL), re.compile(at, re.DOTALL), hint)
     for before, at, hint in (
@@ -209,7 +209,7 @@ def bare_word(name: str) -> str:
 
 
 def misspelt_block_word(text: str, at: int) -> str | None:
-    """The keyword that was meant when an unknown bare word stands before a `{`."""
+    """The keyword that was meant by an unknown bare word in front of a `{`."""
     word = _BARE_WORD.search(_before(text, at))
     if word is None or not text.startswith("{", at) or word.group(1) in _BLOCK_WORDS:
         return None

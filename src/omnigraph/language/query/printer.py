@@ -380,7 +380,7 @@ class _Printer:
         return self._at(clauses[0].span.start, "match", block, first=first)
 
     def _order_and_bounds(self, read: Read | Union, end: int | None) -> Iterator[Doc]:
-        """`end` is where the last token of what stands before stood, None when that is not known."""
+        """`end`: the offset behind the last token printed before this one in the source; None when it is not known."""
         if read.orderings:
             items = [(ordering.span.start, self._ordering(ordering)) for ordering in read.orderings]
             end = self._after(read.orderings[-1].span.end)

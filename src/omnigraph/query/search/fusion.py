@@ -43,7 +43,7 @@ _HEAD = 4
 
 @dataclass(frozen=True)
 class Fusion:
-    """The best nodes of two rankings, as rows without the columns that are read only of those that are left."""
+    """The best nodes of two rankings, as rows without the columns that are read only for the final rows."""
 
     plan: FusedScan
     k: int

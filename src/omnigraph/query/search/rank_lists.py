@@ -219,7 +219,7 @@ def contenders(least: Numbers, largest: Numbers, limit: int) -> npt.NDArray[np.b
 
 
 def settled(least: Numbers, largest: Numbers, unseen: float, limit: int) -> npt.NDArray[np.bool_] | None:
-    """The first nodes by their least score, those that tie with the last of them included; None when not settled.
+    """The first nodes by their least score, including ties with the last one; None when they are not settled yet.
 
     Nodes whose scores are known exactly may be equal; any others must be told apart.
     """

@@ -38,7 +38,7 @@ class Best:
     fusion: Fusion | None = None
 
     def enough(self, found: Rows, limit: int, run: Run) -> Rows | None:
-        """Of what steps have left of these rows, those among which the first are; None when there may be others."""
+        """The surviving rows if they must contain the top `limit`, else None."""
         if self.fusion is not None:
             settled = self.fusion.settle(found, run)
             return None if settled is None else _with_ranks(settled, self.fusion.plan.node.distances, run)
@@ -121,7 +121,7 @@ def _columns(node: NodePattern, run: Run, *ranks: Nearest | Bm25) -> tuple[str, 
 
 
 def _best(parts: Iterator[Rows] | list[Rows], plan: RankedScan, run: Run) -> Rows:
-    """The nearest of a stream: after each batch only those that can still be among them are kept."""
+    """The nearest rows of a stream: after each batch only the rows that can still be among the nearest are kept."""
     kept: Rows | None = None
     for part in parts:
         scored = _scored(part, plan, run)

@@ -64,7 +64,7 @@ def best_by_index(plan: RankedScan, ranking: Bm25, columns: tuple[str, ...], run
 
 
 def text_matches(ranking: Bm25, entities: Entities, filter_: Filter | None, count: int, run: Run) -> TextMatches | None:
-    """The best rows of those that pass a filter; None without an index, or a token to look for."""
+    """The best rows that pass a filter; None without an index, or without a token to look for."""
     index, text = inverted_index(entities, ranking.field.property, run), run.value(ranking.query)
     if index is None or not isinstance(text, str) or not tokens(text):
         return None

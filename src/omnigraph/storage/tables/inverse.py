@@ -1,7 +1,7 @@
 """How to take an effect back: the inverse of what happened to a table between two of its versions.
 
 The inverse is an ordinary transaction on the fragments: those the effect added go, those it changed get their old
-metadata, those that vanished come back. It keeps row ids and indexes, and a commit made meanwhile by someone else.
+metadata, fragments that vanished come back. It keeps row ids and indexes, and a commit made meanwhile by someone else.
 Three things have no such inverse and need Lance's restore: a changed schema, lost indexes (every overwrite drops them),
 and a vanished fragment 0 with deletion marks (Lance gives a returning fragment 0 a new id and then looks for its
 deletion file under that).

@@ -181,7 +181,7 @@ def stage_delete(
     ids: pa.Array | pa.ChunkedArray | None = None,
     row_addresses: RowPlaces | pa.Array | pa.ChunkedArray | None = None,
 ) -> Staged:
-    """Rows deleted: those that pass a filter, or have these ids, or lie at these addresses; give exactly one."""
+    """Delete the rows that pass a filter, or have these ids, or lie at these addresses; give exactly one of the three."""
     if filter is not None and ids is None and row_addresses is None:
         marks = mark_deleted(table, _addresses(table, filter))
     elif ids is not None and filter is None and row_addresses is None:

@@ -366,7 +366,7 @@ def _among(column: str, values: pa.Array) -> Filter:
 
 
 def _distinct(values: pa.Array) -> pa.Array:
-    """Values without those that are equal to another one: of both zeros one, of all NaNs one."""
+    """The distinct values; -0.0 and 0.0 are one value, and all NaNs are one value."""
     if not pa.types.is_floating(values.type):
         return values
     # Adding zero turns −0 into 0.

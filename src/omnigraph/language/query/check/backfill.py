@@ -38,7 +38,7 @@ Dropped = Callable[[Entity], Mapping[str, Property]]
 def check_backfill(text: str, catalog: Catalog, dropped: Dropped) -> Backfill:
     """Parse and check a backfill against the wanted schema; errors point at their place in the text.
 
-    The expression reads the properties of the row by their new names, and by their old ones those that are dropped.
+    The expression reads the properties of the row by their new names, and dropped properties by their old names.
     """
     source = Source(text, NAME)
     scope = Scope(source, catalog, params={})

@@ -83,7 +83,7 @@ class _Part:
                 self.filters += conjuncts(condition(with_blocks(scope, self.attached), _as_condition(clause)))
 
     def checked(self) -> Block:
-        """All of them; those that waited for a variable are checked now."""
+        """All clauses; clauses that waited for a variable are checked now."""
         scope = self.scope
         self.negations += [_check_negation(scope, clause) for clause in self.waiting]
         return Block(

@@ -43,7 +43,7 @@ def check_binding(scope: Scope, clause: Binding) -> tuple[str, tuple[Predicate, 
 
 
 def _node_types(scope: Scope, clause: Binding) -> list[NodeType]:
-    """The types that a binding names: node types, those that implement an interface, or all."""
+    """The types that a binding names: node types, the types that implement an interface, or all types."""
     nodes, interfaces = scope.catalog.nodes, scope.catalog.interfaces
     found: dict[str, NodeType] = {}
     for name in (clause.type_name, *clause.others):

@@ -168,7 +168,7 @@ class CheckedRead:
 
 @dataclass(frozen=True, slots=True)
 class CheckedWith:
-    """The part of a query up to a `with`. `nodes` are the variables that live on as nodes, `values` those that hold a value."""
+    """The part of a query up to a `with`. `nodes`: the variables that stay nodes; `values`: the variables that hold a value."""
 
     read: CheckedRead
     nodes: Mapping[str, NodeType]

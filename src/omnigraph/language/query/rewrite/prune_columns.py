@@ -55,7 +55,7 @@ Ranks = frozenset[Ranking]
 
 
 def prune_columns(plan: Plan) -> Plan:
-    """Going down, each operator adds the columns it reads to those that are needed above it.
+    """Going down, each operator adds the columns it reads to the columns that are needed above it.
 
     Conditions inside a pattern are answered where it is matched, so their columns are not counted. A rank that a scan
     computes is handed up with its rows, so its vector or text is not read for it.

@@ -1,4 +1,4 @@
-"""Rule: `not` moves inwards until it stands before something that has no opposite, and nested `and` and `or` become one."""
+"""Rule: `not` moves inwards until its operand has no opposite; nested `and` and nested `or` are flattened."""
 
 from __future__ import annotations
 

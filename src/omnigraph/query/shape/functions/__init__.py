@@ -16,7 +16,7 @@ from omnigraph.query.shape.functions.lists import LISTS
 from omnigraph.query.shape.functions.numbers import NUMBERS
 from omnigraph.query.shape.functions.texts import TEXTS
 
-#: By name: the operators, and every function of the registry but those that are part of the plan (`if`, `id`, `type`).
+#: By name: the operators, and every function of the registry except `if`, `id` and `type`, which are part of the plan.
 KERNELS: dict[str, Kernel] = {**NUMBERS, **TEXTS, **DATES, **LISTS, **CHOICES}
 
 __all__ = ["KERNELS", "Arguments", "Kernel"]

@@ -22,7 +22,7 @@ MS_PER_DAY = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of one call for some rows: their columns and types; `constants` by place, for those that are one."""
+    """The arguments of one call for some rows: their columns and types; `constants`: the constant arguments by place."""
 
     columns: Sequence[pa.Array]
     types: Sequence[PropType]
