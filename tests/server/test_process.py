@@ -135,6 +135,22 @@ def test_tokens_of_the_environment_and_their_reload(graph_path: Path, tmp_path: 
     assert "token-c" not in server.err.read_text()
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_reload_while_processes_start(graph_path: Path, tmp_path: Path, workers: str) -> None:
+    """Who is told to reload before it can do so does it later, and does not die of it."""
+    file = tmp_path / "tokens.json"
+    file.write_text(json.dumps({"act-a": "token-a"}))
+    variables = {"OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": str(file)}
+    with started(tmp_path, str(graph_path), "--workers", workers, **variables) as server:
+        for _ in range(20):
+            server.process.send_signal(signal.SIGHUP)
+            time.sleep(0.05)
+        with server.client("token-a") as http:
+            assert http.get("/graphs/people/snapshot").status_code == 200
+        _eventually(lambda: any(line["event"] == "the tokens were reloaded" for line in server.log()))
+        assert not [line for line in server.log() if "has ended" in line["event"]]
+
+
 def _eventually(holds: Any) -> None:
     """Wait until something holds; the limit of the suite ends a wait that is in vain."""
     while not holds():

@@ -21,6 +21,7 @@ from omnigraph.ids import new_ulid
 from omnigraph.server.dispatch import Endpoint, error_response
 from omnigraph.server.logs import log_request
 from omnigraph.server.operation import Call, Operation
+from omnigraph.server.reloads import take_reload
 from omnigraph.server.routes import (
     agents,
     beyond,
@@ -239,6 +240,8 @@ async def _lifespan(state: ServerState) -> AsyncIterator[None]:
     # A server in a thread of a larger process has no signals of its own.
     with suppress(ValueError, RuntimeError, NotImplementedError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, state.reload)
+        if take_reload():
+            state.reload()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _stopping(state, signal.getsignal(number)))
     yield

@@ -25,6 +25,7 @@ from omnigraph.errors import BadRequest, OmnigraphError
 from omnigraph.ids import new_ulid
 from omnigraph.server.logs import log_to_stderr
 from omnigraph.server.metrics import SHARED_FOLDER
+from omnigraph.server.reloads import held_reloads, remember_reloads
 from omnigraph.server.settings import HEAD_TOO_LARGE, Settings
 from omnigraph.storage.scratch import make_scratch
 
@@ -63,6 +64,7 @@ def run(settings: Settings, announce: Callable[[str], None]) -> None:
     # Uvicorn raises the signal that ended it once more when it is done; by then everything has been finished.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _ignored)
+    remember_reloads()
     if settings.workers > 1:
         _run_workers(settings, announce)
         return
@@ -254,8 +256,13 @@ class Workers(Multiprocess):
     def init_processes(self) -> None:
         """Start the workers."""
         for _ in range(self.processes_num):
-            self.processes.append(Worker(self.config, self.sockets))
-            self.processes[-1].start()
+            self.processes.append(self._started())
+
+    def _started(self) -> Worker:
+        worker = Worker(self.config, self.sockets)
+        with held_reloads():
+            worker.start()
+        return worker
 
     def handle_hup(self) -> None:
         """Let the workers read their tokens anew; they stay."""
@@ -280,6 +287,4 @@ class Workers(Multiprocess):
             _log.error("worker %s has ended with code %s; starting another one", worker.pid, worker.exitcode)
             # What it had under way is under way no more.
             mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
-            replacement = Worker(self.config, self.sockets)
-            replacement.start()
-            self.processes[place] = replacement
+            self.processes[place] = self._started()
