@@ -70,6 +70,16 @@ def test_commit_changes_as_json(graph: og.Graph, capsys: pytest.CaptureFixture[s
     assert [change["kind"] for change in orjson.loads(edges.out)["changes"]] == ["edge"]
 
 
+def test_a_diff_tells_the_schema_first(graph: og.Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    graph.create_branch("wider")
+    graph.apply_schema(graph.schema() + "\nnode River { name: String @key }\n", branch="wider")
+    graph.mutate('insert River { name: "Rhine" }', branch="wider")
+    out = ran(capsys, "diff", "--uri", "org.omni", "main", "wider").out.splitlines()
+    assert out[:2] == ["schema: add node type 'River'", "insert node River Rhine"]
+    told = orjson.loads(ran(capsys, "diff", "--uri", "org.omni", "main", "wider", "--json").out)
+    assert [(step["kind"], step["text"]) for step in told["schema"]] == [("add_type", "add node type 'River'")]
+
+
 def test_diff(graph: og.Graph, capsys: pytest.CaptureFixture[str]) -> None:
     graph.create_branch("b")
     graph.tag("v1")
@@ -98,6 +108,7 @@ def test_a_property_that_did_not_exist(graph: og.Graph, capsys: pytest.CaptureFi
     )
     out = ran(capsys, "diff", "--uri", "org.omni", "v1").out.splitlines()
     assert out == [
+        "schema: add property 'Staff.nick' (String?)",
         "update node Staff ben",
         "  level: 25 -> <null>",
         "  nick: <absent> -> b",

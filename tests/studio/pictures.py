@@ -6,6 +6,7 @@ A real server on a graph of its own, a real Chromium. The pictures are made agai
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -38,6 +39,7 @@ QUERY = "match { $p: Person  $p worksAt $c }\nreturn { $p.name, $p.age, $c.name 
 
 def make_graph(path: Path) -> None:
     """A small team; `agent/1` and main have changed Ada differently."""
+    os.environ["OMNIGRAPH_EMBED_PROVIDER"] = "mock"
     with og.init(path, SCHEMA, actor="mia") as graph:
         graph.load([*_rows()], actor="mia")
         graph.create_branch("agent/1")

@@ -1,5 +1,5 @@
 // The commits as a drawn graph with branches and merges; one commit with what it changed, and what can be done with it.
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { ask, type Change, type Commit, type MergeAnswer } from "../api";
 import { branches, changed, may, tags, useData } from "../data";
 import { ago, brief, kindOf, moment, number, plural, short, titleOf } from "../format";
@@ -176,6 +176,10 @@ function CommitCard({ id }: { id: string }) {
     setChanges([...changes, ...told.changes]);
     setToken(told.next_page_token ?? null);
   });
+  useEffect(() => {
+    // Where there is no room beside the list, the commit stands below it: bring it to where it is seen.
+    if (about.data && innerWidth <= 1100) document.querySelector(".split > .aside")?.scrollIntoView({ block: "start" });
+  }, [about.data === null]);
   const [doing, setDoing] = useState<"revert" | "cherry-pick" | "tag" | null>(null);
   return (
     <Card class="aside" title="Commit" actions={<button type="button" class="icon" aria-label="Close the commit" onClick={() => adjust({ commit: null })}>×</button>}>
