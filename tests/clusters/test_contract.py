@@ -98,7 +98,8 @@ def test_the_fields_of_every_command(cluster: Path, capsys: Capsys, tmp_path: Pa
     }  # fmt: skip
     assert told(capsys, cluster, "status").keys() == observing
     imported = told(capsys, declare(tmp_path / "new"), "import")
-    assert (imported.keys(), imported["operation"]) == (observing | {"operation"}, "import")
+    assert imported.keys() == observing | {"operation"}
+    assert imported["operation"] == "import"
     assert imported["state_observations"]["state_revision"] == 1
     without_graph(cluster, "tasks")
     gates = told(capsys, cluster, "plan")["approvals_required"]
