@@ -15,79 +15,51 @@ from dataclasses import fields, is_dataclass
 import orjson
 
 from omnigraph.language.literals import TypedValue
-from omnigraph.language.query.ir import (
-    And,
-    Assign,
-    Call,
-    Column,
-    Compare,
-    Conditional,
-    DeleteEdges,
-    DeleteMatched,
-    DeleteNodes,
-    InsertEdge,
-    InsertMatched,
-    InsertNode,
-    IsNull,
-    Matches,
-    Member,
-    MutationPlan,
-    Not,
-    Now,
-    Or,
-    Parameter,
-    Prefix,
-    Substring,
-    Suffix,
-    UpdateEdges,
-    UpdateMatched,
-    UpdateNodes,
-    UpsertNode,
-)
+from omnigraph.language.query import ir
 from omnigraph.language.types import PropType, Scalar
 
 #: What each class is called in the text, and the fields that are always part of it.
 _WRITTEN: Mapping[type, tuple[str, tuple[str, ...]]] = {
-    MutationPlan: ("MutationPlan", ("statements",)),
-    InsertNode: ("InsertNode", ("node_type", "assignments")),
-    InsertEdge: ("InsertEdge", ("edge_type", "source", "target", "assignments")),
-    UpdateNodes: ("UpdateNodes", ("node_type", "assignments", "predicate")),
-    DeleteNodes: ("DeleteNodes", ("node_type", "predicate")),
-    DeleteEdges: ("DeleteEdges", ("edge_type", "predicate")),
-    UpsertNode: ("UpsertNode", ("node_type", "assignments")),
-    UpdateEdges: ("UpdateEdges", ("edge_type", "assignments", "predicate")),
+    ir.MutationPlan: ("MutationPlan", ("statements",)),
+    ir.InsertNode: ("InsertNode", ("node_type", "assignments")),
+    ir.InsertEdge: ("InsertEdge", ("edge_type", "source", "target", "assignments")),
+    ir.UpdateNodes: ("UpdateNodes", ("node_type", "assignments", "predicate")),
+    ir.DeleteNodes: ("DeleteNodes", ("node_type", "predicate")),
+    ir.DeleteEdges: ("DeleteEdges", ("edge_type", "predicate")),
+    ir.UpsertNode: ("UpsertNode", ("node_type", "assignments")),
+    ir.UpdateEdges: ("UpdateEdges", ("edge_type", "assignments", "predicate")),
     # What is matched is told by its text: plans change with the rules that make them.
-    Matches: ("Matches", ("text",)),
-    InsertMatched: ("InsertMatched", ("matches",)),
-    UpdateMatched: ("UpdateMatched", ("matches",)),
-    DeleteMatched: ("DeleteMatched", ("matches",)),
-    Assign: ("Assign", ("property", "value", "type")),
-    Compare: ("Compare", ("left", "operator", "right")),
-    Member: ("Member", ("items", "item")),
-    Substring: ("Substring", ("text", "part")),
-    Prefix: ("Prefix", ("text", "prefix")),
-    Suffix: ("Suffix", ("text", "suffix")),
-    IsNull: ("IsNull", ("operand",)),
-    And: ("And", ("operands",)),
-    Or: ("Or", ("operands",)),
-    Not: ("Not", ("operand",)),
-    Call: ("Call", ("function", "arguments", "type")),
-    Conditional: ("Conditional", ("conditions", "values", "otherwise", "type")),
-    Column: ("Column", ("variable", "property", "type")),
-    Parameter: ("Parameter", ("name", "type")),
-    Now: ("Now", ()),
+    ir.Matches: ("Matches", ("text",)),
+    ir.InsertMatched: ("InsertMatched", ("matches",)),
+    ir.UpdateMatched: ("UpdateMatched", ("matches",)),
+    ir.DeleteMatched: ("DeleteMatched", ("matches",)),
+    ir.Assign: ("Assign", ("property", "value", "type")),
+    ir.Compare: ("Compare", ("left", "operator", "right")),
+    ir.Member: ("Member", ("items", "item")),
+    ir.Substring: ("Substring", ("text", "part")),
+    ir.Prefix: ("Prefix", ("text", "prefix")),
+    ir.Suffix: ("Suffix", ("text", "suffix")),
+    ir.IsNull: ("IsNull", ("operand",)),
+    ir.And: ("And", ("operands",)),
+    ir.Or: ("Or", ("operands",)),
+    ir.Not: ("Not", ("operand",)),
+    ir.Call: ("Call", ("function", "arguments", "type")),
+    ir.Conditional: ("Conditional", ("conditions", "values", "otherwise", "type")),
+    ir.Column: ("Column", ("variable", "property", "type")),
+    ir.Parameter: ("Parameter", ("name", "type")),
+    ir.Now: ("Now", ()),
     TypedValue: ("TypedValue", ("value", "type")),
     PropType: ("PropType", ("scalar", "is_list", "nullable", "enum", "dimension")),
 }
 
 
-def fingerprint(plan: MutationPlan, params: Mapping[str, TypedValue], branch: str, if_commit: str | None) -> str:
+def fingerprint(plan: ir.MutationPlan, params: Mapping[str, TypedValue], branch: str, if_commit: str | None) -> str:
     """The SHA-256 of what a mutation asks for."""
     return _digest([*_asked(plan, params), branch, if_commit])
 
 
 def fingerprint_of_all(
-    mutations: Sequence[tuple[MutationPlan, Mapping[str, TypedValue]]], branch: str, if_commit: str | None
+    mutations: Sequence[tuple[ir.MutationPlan, Mapping[str, TypedValue]]], branch: str, if_commit: str | None
 ) -> str:
     """The SHA-256 of what the mutations of a transaction ask for, in order; of a single one it is that of the mutation."""
     if len(mutations) == 1:
@@ -95,7 +67,7 @@ def fingerprint_of_all(
     return _digest([[_asked(plan, params) for plan, params in mutations], branch, if_commit])
 
 
-def _asked(plan: MutationPlan, params: Mapping[str, TypedValue]) -> list[object]:
+def _asked(plan: ir.MutationPlan, params: Mapping[str, TypedValue]) -> list[object]:
     return [stable_text(plan), sorted((name, stable_text(value.value)) for name, value in params.items())]
 
 
@@ -113,7 +85,7 @@ def stable_text(part: object) -> str:
         return repr(part)
     assert type(part) in _WRITTEN, f"{type(part).__name__} needs a written form"
     name, written = _WRITTEN[type(part)]
-    if isinstance(part, Matches | InsertMatched | UpdateMatched | DeleteMatched):
+    if isinstance(part, ir.Matches | ir.InsertMatched | ir.UpdateMatched | ir.DeleteMatched):
         return f"{name}({written[0]}={stable_text(getattr(part, written[0]))})"
     # A field that is not compared, such as a place in the text, says nothing about what is asked for.
     others = [one for one in fields(part) if one.compare and one.name not in written]

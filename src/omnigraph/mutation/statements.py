@@ -12,29 +12,8 @@ import pyarrow.compute as pc
 from omnigraph.changes.compare import Mask, differing
 from omnigraph.errors import BadRequest
 from omnigraph.language.literals import PlainValue, TypedValue
+from omnigraph.language.query import ir
 from omnigraph.language.query.check.mutations import MATCHED_ID
-from omnigraph.language.query.ir import (
-    ROW,
-    Assign,
-    Column,
-    Compare,
-    DeleteEdges,
-    DeleteMatched,
-    DeleteNodes,
-    Expr,
-    InsertEdge,
-    InsertMatched,
-    InsertNode,
-    Matches,
-    ResultColumn,
-    Statement,
-    UpdateEdges,
-    UpdateMatched,
-    UpdateNodes,
-    UpsertNode,
-    columns_of,
-    conjuncts,
-)
 from omnigraph.language.query.rewrite.push_nots import simplified
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.mutation.base import Base, layered
@@ -57,32 +36,34 @@ from omnigraph.values.identity import derive_ids
 
 __all__ = ["MATCHED_ID", "inserts_of", "one_row_each"]
 
-Insert = InsertNode | InsertEdge | UpsertNode
+Insert = ir.InsertNode | ir.InsertEdge | ir.UpsertNode
 
 
 def inserts_of(statement: Insert, found: pa.Table) -> Iterator[Insert]:
     """The statement once for each row, with the values of that row."""
     read = [assign.value for assign in statement.assignments]
-    if isinstance(statement, InsertEdge):
+    if isinstance(statement, ir.InsertEdge):
         read += [statement.source, statement.target]
     columns: dict[str, list[PlainValue]] = {
-        expr.name: plain_values(whole(found[expr.name]), expr.type) for expr in read if isinstance(expr, ResultColumn)
+        expr.name: plain_values(whole(found[expr.name]), expr.type)
+        for expr in read
+        if isinstance(expr, ir.ResultColumn)
     }
     for row in range(found.num_rows):
         given = tuple(_with_value(assign, columns, row) for assign in statement.assignments)
-        if isinstance(statement, InsertEdge):
+        if isinstance(statement, ir.InsertEdge):
             source, target = _value(statement.source, columns, row), _value(statement.target, columns, row)
             yield replace(statement, source=source, target=target, assignments=given)
         else:
             yield replace(statement, assignments=given)
 
 
-def _with_value(assign: Assign, columns: dict[str, list[PlainValue]], row: int) -> Assign:
+def _with_value(assign: ir.Assign, columns: dict[str, list[PlainValue]], row: int) -> ir.Assign:
     return replace(assign, value=_value(assign.value, columns, row))
 
 
-def _value(expr: Expr, columns: dict[str, list[PlainValue]], row: int) -> Expr:
-    return TypedValue(columns[expr.name][row], expr.type) if isinstance(expr, ResultColumn) else expr
+def _value(expr: ir.Expr, columns: dict[str, list[PlainValue]], row: int) -> ir.Expr:
+    return TypedValue(columns[expr.name][row], expr.type) if isinstance(expr, ir.ResultColumn) else expr
 
 
 def one_row_each(entity: Entity, found: pa.Table) -> pa.Table:
@@ -169,46 +150,46 @@ class Run:
         """The state before the next statement, for a query that runs at once: all that was done so far is in it."""
         return Overlay(self.base, self.copies, self.base.settled.with_staged(self.staging))
 
-    def carry_out(self, statement: Statement) -> None:
+    def carry_out(self, statement: ir.Statement) -> None:
         """Carry out one statement."""
         count = self.affected.count
         match statement:
-            case InsertNode(node_type, assignments):
+            case ir.InsertNode(node_type, assignments):
                 node = self.catalog.nodes[node_type]
                 self._insert(node, assignments, {})
                 count(node, 1)
-            case InsertEdge(edge_type, source, target, assignments):
+            case ir.InsertEdge(edge_type, source, target, assignments):
                 edge = self.catalog.edges[edge_type]
                 self._insert(edge, assignments, {"src": self._value(source), "dst": self._value(target)})
                 count(edge, 1)
-            case UpsertNode(node_type, assignments):
+            case ir.UpsertNode(node_type, assignments):
                 node = self.catalog.nodes[node_type]
                 self._upsert(node, assignments)
                 count(node, 1)
-            case UpdateNodes(node_type, assignments, predicate):
+            case ir.UpdateNodes(node_type, assignments, predicate):
                 node = self.catalog.nodes[node_type]
                 count(node, self._update(node, assignments, predicate))
-            case UpdateEdges(edge_type, assignments, predicate):
+            case ir.UpdateEdges(edge_type, assignments, predicate):
                 edge = self.catalog.edges[edge_type]
                 count(edge, self._update(edge, assignments, predicate))
-            case DeleteNodes(node_type, predicate):
+            case ir.DeleteNodes(node_type, predicate):
                 node = self.catalog.nodes[node_type]
                 self._delete_nodes(node, self._committed(node, predicate, ["id"]))
-            case DeleteEdges(edge_type, predicate):
+            case ir.DeleteEdges(edge_type, predicate):
                 edge = self.catalog.edges[edge_type]
                 count(edge, len(self.staging.of(edge).remove(self._committed(edge, predicate, ["id"]))))
-            case InsertMatched(matches, inner):
+            case ir.InsertMatched(matches, inner):
                 for one in inserts_of(inner, self._found(matches)):
                     self.carry_out(one)
-            case UpdateMatched(matches, type_key, assignments):
+            case ir.UpdateMatched(matches, type_key, assignments):
                 entity = self._entity(type_key)
                 count(entity, self._update_matched(entity, assignments, self._found(matches)))
-            case DeleteMatched(matches, type_key):
+            case ir.DeleteMatched(matches, type_key):
                 self._delete_matched(self._entity(type_key), self._found(matches))
 
     # --- what a pattern matches -------------------------------------------------------------------------------------
 
-    def _found(self, matches: Matches) -> pa.Table:
+    def _found(self, matches: ir.Matches) -> pa.Table:
         """The rows of a pattern on the state before the statement."""
         return execute(matches.rows, self.reading.on(self.view()))
 
@@ -216,7 +197,7 @@ class Run:
         kind, name = type_key.split(":", 1)
         return self.catalog.nodes[name] if kind == "node" else self.catalog.edges[name]
 
-    def _update_matched(self, entity: Entity, assignments: tuple[Assign, ...], found: pa.Table) -> int:
+    def _update_matched(self, entity: Entity, assignments: tuple[ir.Assign, ...], found: pa.Table) -> int:
         """Give each matched entity its values; returns how many there are."""
         found = one_row_each(entity, found)
         ids = whole(found[MATCHED_ID])
@@ -225,7 +206,7 @@ class Run:
         stored = self.base.rows(entity.type_key, ids.filter(pc.invert(pc.is_in(ids, value_set=whole(staged["id"])))))
         self.matched.append((entity.type_key, stored))
 
-        def values(assign: Assign, before: pa.Table) -> pa.Array:
+        def values(assign: ir.Assign, before: pa.Table) -> pa.Array:
             given = whole(found[assign.property]).take(pc.index_in(before["id"], value_set=ids))
             return _fitting(entity, assign, given)
 
@@ -242,7 +223,7 @@ class Run:
 
     # --- insert -----------------------------------------------------------------------------------------------------
 
-    def _insert(self, entity: Entity, assignments: tuple[Assign, ...], ends: Mapping[str, object]) -> None:
+    def _insert(self, entity: Entity, assignments: tuple[ir.Assign, ...], ends: Mapping[str, object]) -> None:
         """A whole row: what is not given is the default, or null. A keyed entity replaces the one with its key."""
         # A vector that is not given stays out of the row, which tells it from one that is given as null.
         row: dict[str, object] = {
@@ -254,19 +235,19 @@ class Run:
         self.base.entry(entity.type_key)
         self.staging.of(entity).put(row)
 
-    def _assigned(self, entity: Entity, assign: Assign) -> object:
+    def _assigned(self, entity: Entity, assign: ir.Assign) -> object:
         """The value of an assignment that is the same for every row."""
         if assign.type.is_blob:
             return blob_value(entity, assign.property, self._value(assign.value), self.external_blobs)
         value = TypedValue(self._value(assign.value), assign.value.type)
         return self.constants.fitted(value, assign.type, f"{entity.name}.{assign.property}")
 
-    def _value(self, expr: Expr) -> PlainValue:
+    def _value(self, expr: ir.Expr) -> PlainValue:
         return constant_value(expr, self.reading)
 
     # --- upsert -----------------------------------------------------------------------------------------------------
 
-    def _upsert(self, entity: NodeType, assignments: tuple[Assign, ...]) -> None:
+    def _upsert(self, entity: NodeType, assignments: tuple[ir.Assign, ...]) -> None:
         """The node with the assigned key, pending or committed, keeps what is not assigned; else it is inserted."""
         given = {assign.property: self._assigned(entity, assign) for assign in assignments}
         assert entity.key is not None, "the checker refuses an upsert without a key"
@@ -287,7 +268,7 @@ class Run:
 
     # --- update -----------------------------------------------------------------------------------------------------
 
-    def _update(self, entity: Entity, assignments: tuple[Assign, ...], predicate: Expr) -> int:
+    def _update(self, entity: Entity, assignments: tuple[ir.Assign, ...], predicate: ir.Expr) -> int:
         image = self.staging.of(entity).image()
         stored = self._committed(entity, predicate, None)
         # A row that an earlier statement changed is judged by what it is now.
@@ -300,10 +281,10 @@ class Run:
     def _change(
         self,
         entity: Entity,
-        assignments: tuple[Assign, ...],
+        assignments: tuple[ir.Assign, ...],
         stored: pa.Table,
         staged: pa.Table,
-        values: Callable[[Assign, pa.Table], pa.Array] | None = None,
+        values: Callable[[ir.Assign, pa.Table], pa.Array] | None = None,
     ) -> None:
         """Assign to committed rows, given with their addresses, and to pending ones.
 
@@ -325,13 +306,13 @@ class Run:
         if rows.num_rows:
             pending.put_changed(rows, stored)
 
-    def _new_values(self, entity: Entity, assign: Assign, before: pa.Table) -> pa.Array:
+    def _new_values(self, entity: Entity, assign: ir.Assign, before: pa.Table) -> pa.Array:
         """What an assignment makes of these rows."""
         if is_constant(assign.value):
             return self._repeated(entity, assign, before.num_rows)
         return _fitting(entity, assign, evaluate(assign.value, _as_rows(before), self.reading))
 
-    def _repeated(self, entity: Entity, assign: Assign, count: int) -> pa.Array:
+    def _repeated(self, entity: Entity, assign: ir.Assign, count: int) -> pa.Array:
         value = self._assigned(entity, assign)
         if assign.type.is_blob:
             one = table_of(entity, [{assign.property: value}]).column(assign.property).combine_chunks()
@@ -357,9 +338,9 @@ class Run:
 
     # --- predicates -------------------------------------------------------------------------------------------------
 
-    def _committed(self, entity: Entity, predicate: Expr, columns: list[str] | None) -> pa.Table:
+    def _committed(self, entity: Entity, predicate: ir.Expr, columns: list[str] | None) -> pa.Table:
         """The rows before this query that satisfy a predicate, with their addresses; `columns` None means all of them."""
-        conditions = tuple(conjuncts(simplified(predicate)))
+        conditions = tuple(ir.conjuncts(simplified(predicate)))
         entities = self.reading.nodes(entity.name) if isinstance(entity, NodeType) else self.reading.edges(entity.name)
         all_conditions = conditions
         id_, conditions = self._by_key(entity, conditions)
@@ -369,7 +350,7 @@ class Run:
             wanted = NEVER
         elif pushed.filter is not None:
             wanted = pushed.filter if wanted is None else wanted & pushed.filter
-        asked = {column.property for condition in pushed.rest for column in columns_of(condition)}
+        asked = {column.property for condition in pushed.rest for column in ir.columns_of(condition)}
         read = columns if columns is None else [*columns, *sorted(asked - set(columns))]
         found = self.base.table(entity.type_key).read(read, wanted, with_row_address=True, blobs="values")
         found = self._satisfying(pushed.rest, found)
@@ -379,16 +360,16 @@ class Run:
         put = earlier.image() if id_ is None else earlier.with_ids(pa.array([id_], pa.string()))
         return layered(earlier, found, self._satisfying(all_conditions, put))
 
-    def _satisfying(self, conditions: tuple[Expr, ...], rows: pa.Table) -> pa.Table:
+    def _satisfying(self, conditions: tuple[ir.Expr, ...], rows: pa.Table) -> pa.Table:
         for condition in conditions:
             rows = rows.filter(pa.array(holds(condition, _as_rows(rows), self.reading)))
         return rows
 
-    def _by_key(self, entity: Entity, conditions: tuple[Expr, ...]) -> tuple[str | None, tuple[Expr, ...]]:
+    def _by_key(self, entity: Entity, conditions: tuple[ir.Expr, ...]) -> tuple[str | None, tuple[ir.Expr, ...]]:
         """The id that a condition on the whole key asks for, which an index finds; and the other conditions."""
         for condition in conditions:
             match condition:
-                case Compare(left=Column(property=name) as column, operator="=", right=value) if entity.key == (
+                case ir.Compare(left=ir.Column(property=name) as column, operator="=", right=value) if entity.key == (
                     name,
                 ) and is_constant(value):
                     given = self._value(value)
@@ -402,13 +383,13 @@ class Run:
         return None, conditions
 
 
-def _fitting(entity: Entity, assign: Assign, values: pa.Array) -> pa.Array:
+def _fitting(entity: Entity, assign: ir.Assign, values: pa.Array) -> pa.Array:
     return fitting(f"{entity.name}.{assign.property}", assign.value, assign.type, values)
 
 
 def _as_rows(table: pa.Table) -> RowSet:
     """Rows of a table as expressions of a statement read them."""
-    return RowSet(table.num_rows, {column_name(ROW, name): table[name] for name in table.column_names})
+    return RowSet(table.num_rows, {column_name(ir.ROW, name): table[name] for name in table.column_names})
 
 
 def first_difference(before: Rows, after: Rows) -> str | None:
@@ -433,7 +414,7 @@ def _same_rows(one: pa.Table, other: pa.Table) -> bool:
     return not differing(one, other, names, lambda name, _: (one[name], other[name])).any()
 
 
-def _differ(before: pa.Table, after: pa.Table, assignments: tuple[Assign, ...]) -> Mask:
+def _differ(before: pa.Table, after: pa.Table, assignments: tuple[ir.Assign, ...]) -> Mask:
     """Which of some aligned rows an update changes; a blob that is given counts as another one."""
     if any(assign.type.is_blob for assign in assignments):
         return np.ones(before.num_rows, np.bool_)

@@ -30,16 +30,7 @@ from omnigraph.commit.write_loop import Prepared, Writing, carry_out, effect_win
 from omnigraph.commit.writers import LOAD, MUTATION
 from omnigraph.errors import ManifestContention
 from omnigraph.ids import new_ulid, now_micros
-from omnigraph.language.query.ir import (
-    DeleteEdges,
-    DeleteNodes,
-    InsertEdge,
-    InsertNode,
-    MutationPlan,
-    UpdateEdges,
-    UpdateNodes,
-    UpsertNode,
-)
+from omnigraph.language.query import ir
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.mutation.base import Base
 from omnigraph.mutation.effects import Change, change_of, effect_of
@@ -119,13 +110,13 @@ def mutate(context: CommitContext, request: Request, mutation: Mutation) -> Muta
         work.copies.close()
 
 
-def can_join(plan: MutationPlan, catalog: Catalog) -> bool:
+def can_join(plan: ir.MutationPlan, catalog: Catalog) -> bool:
     """Whether a mutation is quick to judge: nothing is embedded, no blob is read, and no pattern is matched."""
     for statement in plan.statements:
         match statement:
-            case InsertNode(name) | UpsertNode(name) | UpdateNodes(name) | DeleteNodes(name):
+            case ir.InsertNode(name) | ir.UpsertNode(name) | ir.UpdateNodes(name) | ir.DeleteNodes(name):
                 entity: Entity = catalog.nodes[name]
-            case InsertEdge(name) | UpdateEdges(name) | DeleteEdges(name):
+            case ir.InsertEdge(name) | ir.UpdateEdges(name) | ir.DeleteEdges(name):
                 entity = catalog.edges[name]
             case _:
                 return False

@@ -8,34 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.language.query.ir import (
-    STRING,
-    Aggregate,
-    AntiJoin,
-    Attach,
-    CountPaths,
-    CountRows,
-    CrossJoin,
-    Empty,
-    Expand,
-    Fetch,
-    Filter,
-    FusedScan,
-    Limit,
-    NodeScan,
-    OptionalJoin,
-    Order,
-    Outer,
-    Parameter,
-    Plan,
-    Project,
-    RankedScan,
-    SemiJoin,
-    ShortestPaths,
-    Tag,
-    Union,
-    With,
-)
+from omnigraph.language.query import ir
 from omnigraph.language.query.lower import MOST_ROWS
 from omnigraph.query.rows import Rows, Values, column_name, gathered, variable_type
 from omnigraph.query.run import Run
@@ -54,13 +27,13 @@ from omnigraph.values.columns import arrow_type, repeated
 from omnigraph.watching import End, begun
 
 #: Operators that are spans of a trace, by what they do.
-_WATCHED: dict[type[Plan], str] = {
-    NodeScan: "scan",
-    RankedScan: "scan",
-    FusedScan: "scan",
-    Expand: "traverse",
-    ShortestPaths: "traverse",
-    CountPaths: "traverse",
+_WATCHED: dict[type[ir.Plan], str] = {
+    ir.NodeScan: "scan",
+    ir.RankedScan: "scan",
+    ir.FusedScan: "scan",
+    ir.Expand: "traverse",
+    ir.ShortestPaths: "traverse",
+    ir.CountPaths: "traverse",
 }
 #: How many times as many rows are asked for when too few were left.
 _WIDER = 16
@@ -68,7 +41,7 @@ _WIDER = 16
 _FIRST_OF_EACH = 4
 
 
-def execute(plan: Plan, run: Run) -> pa.Table:
+def execute(plan: ir.Plan, run: Run) -> pa.Table:
     """The result of a plan."""
     columns = gathered(_Walk(run.of(run.caches.facts(plan))).batches(plan), run.budget).columns
     return pa.Table.from_arrays(list(columns.values()), names=list(columns))
@@ -88,7 +61,7 @@ class _Walk:
     #: What a best-first scan has found so far.
     best: Rows | None = None
 
-    def batches(self, plan: Plan, limit: int | None = None, first: int | None = None) -> Iterator[Rows]:
+    def batches(self, plan: ir.Plan, limit: int | None = None, first: int | None = None) -> Iterator[Rows]:
         """The rows of an operator in batches.
 
         `limit`: the first so many rows are wanted and no others. `first`: so many rows may be enough, because an operator
@@ -101,7 +74,7 @@ class _Walk:
             found = _watched(found, end)
         return self._traced(plan, found) if self.run.explaining else found
 
-    def _traced(self, plan: Plan, batches: Iterator[Rows]) -> Iterator[Rows]:
+    def _traced(self, plan: ir.Plan, batches: Iterator[Rows]) -> Iterator[Rows]:
         while True:
             with self.run.tracing(plan) as trace:
                 rows = next(batches, None)
@@ -110,61 +83,61 @@ class _Walk:
                 trace.rows = (trace.rows or 0) + rows.count
             yield rows
 
-    def _batches(self, plan: Plan, limit: int | None, first: int | None) -> Iterator[Rows]:
+    def _batches(self, plan: ir.Plan, limit: int | None, first: int | None) -> Iterator[Rows]:
         run = self.run
         match plan:
-            case NodeScan():
+            case ir.NodeScan():
                 return scan_batches(plan.node, run, limit, first)
-            case RankedScan() | FusedScan():
+            case ir.RankedScan() | ir.FusedScan():
                 assert self.best is not None, "the order above asks a best-first scan"
                 return sliced(self.best, run.budget)
-            case Outer():
+            case ir.Outer():
                 return sliced(outer_rows(plan, self.outer), run.budget)
-            case Empty():
+            case ir.Empty():
                 return iter((self._nothing(plan),))
-            case CrossJoin():
+            case ir.CrossJoin():
                 return self._product(plan, limit, first)
-            case CountRows():
+            case ir.CountRows():
                 return self._counted(plan)
-            case Expand():
+            case ir.Expand():
                 return expand(plan, self.batches(plan.input, first=first), run, first)
-            case Filter():
+            case ir.Filter():
                 return (satisfying(plan.predicates, rows, run) for rows in self.batches(plan.input, first=first))
-            case AntiJoin() | SemiJoin():
+            case ir.AntiJoin() | ir.SemiJoin():
                 outer = self.batches(plan.input, first=first)
                 return (semi_join(plan, rows, self.depth, lambda some: self._first_of(plan, some)) for rows in outer)
-            case Attach():
+            case ir.Attach():
                 return self._attached(plan, first)
-            case OptionalJoin():
+            case ir.OptionalJoin():
                 return self._optional(plan, first)
-            case ShortestPaths():
+            case ir.ShortestPaths():
                 return (some for rows in self.batches(plan.input, first=first) for some in shortest(plan, rows, run))
-            case Fetch():
+            case ir.Fetch():
                 return (fetch(rows, plan.node, run) for rows in self.batches(plan.input, first=first))
-            case With():
+            case ir.With():
                 return self._result_of(plan.input).batches(plan.input)
-            case Tag():
+            case ir.Tag():
                 return (tagged(plan, rows) for rows in self.batches(plan.input, first=first))
-            case Union():
+            case ir.Union():
                 return self._united(plan, limit, first)
-            case CountPaths():
+            case ir.CountPaths():
                 return (count_paths(plan, rows, run) for rows in self.batches(plan.input))
-            case Aggregate():
+            case ir.Aggregate():
                 return iter((aggregate(plan, self.batches(plan.input), run),))
-            case Order():
+            case ir.Order():
                 return sliced(self._ordered(plan), run.budget)
-            case Limit():
+            case ir.Limit():
                 return self._limited(plan, limit)
-            case Project():
+            case ir.Project():
                 return self._projected(plan, self.batches(plan.input, limit, first))
 
-    def _limited(self, plan: Limit, limit: int | None) -> Iterator[Rows]:
+    def _limited(self, plan: ir.Limit, limit: int | None) -> Iterator[Rows]:
         """The rows behind the offset, up to the limit; nothing is asked for once they are there."""
         assert isinstance(plan.offset, int), "the plan of a run has its row counts bound"
-        assert not isinstance(plan.count, Parameter)
+        assert not isinstance(plan.count, ir.Parameter)
         skipped = plan.offset
         wanted = min((bound for bound in (plan.count, limit) if bound is not None), default=MOST_ROWS)
-        if self.run.compared and not isinstance(plan.input, Order):
+        if self.run.compared and not isinstance(plan.input, ir.Order):
             rows = self._compared(gathered(self.batches(plan.input), self.run.budget))
             yield from sliced(rows.slice(skipped, wanted), self.run.budget)
             return
@@ -177,13 +150,13 @@ class _Walk:
             if wanted <= 0:
                 return
 
-    def _ordered(self, plan: Order) -> Rows:
+    def _ordered(self, plan: ir.Order) -> Rows:
         """What an order needs to see. Steps above a best-first scan may drop rows; then it is asked for more."""
         scan, steps = plan.input, []
-        while isinstance(scan, Expand | Filter | AntiJoin):
+        while isinstance(scan, ir.Expand | ir.Filter | ir.AntiJoin):
             steps.append(scan)
             scan = scan.input
-        if not isinstance(scan, RankedScan | FusedScan):
+        if not isinstance(scan, ir.RankedScan | ir.FusedScan):
             if not self.run.compared:
                 return ordered(plan, self.batches(plan.input), self.run)
             rows = gathered(self.batches(plan.input), self.run.budget)
@@ -205,44 +178,44 @@ class _Walk:
                 rows = rows.with_columns({score_name(rank): scores(rank, rows, self.run)})
         return rows
 
-    def _first_of(self, plan: AntiJoin | SemiJoin | Attach, outer: Rows) -> Iterator[Rows]:
+    def _first_of(self, plan: ir.AntiJoin | ir.SemiJoin | ir.Attach, outer: Rows) -> Iterator[Rows]:
         """The rows of a nested plan of which the first tell enough."""
         return _Walk(self.run, outer, self.depth + 1).batches(plan.inner, first=_FIRST_OF_EACH * outer.count)
 
-    def _inner(self, plan: Attach | OptionalJoin, outer: Rows) -> Iterator[Rows]:
+    def _inner(self, plan: ir.Attach | ir.OptionalJoin, outer: Rows) -> Iterator[Rows]:
         """All rows of a nested plan."""
         return _Walk(self.run, outer, self.depth + 1).batches(plan.inner)
 
-    def _attached(self, plan: Attach, first: int | None) -> Iterator[Rows]:
+    def _attached(self, plan: ir.Attach, first: int | None) -> Iterator[Rows]:
         inner = self._first_of if plan.call.function == "exists" else self._inner
         for rows in self.batches(plan.input, first=first):
             yield attached(plan, rows, self.depth, lambda some: inner(plan, some), self.run)
 
-    def _optional(self, plan: OptionalJoin, first: int | None) -> Iterator[Rows]:
+    def _optional(self, plan: ir.OptionalJoin, first: int | None) -> Iterator[Rows]:
         for rows in self.batches(plan.input, first=first):
             yield from optional_join(plan, rows, self.depth, lambda some: self._inner(plan, some), self.run)
 
-    def _united(self, plan: Union, limit: int | None, first: int | None) -> Iterator[Rows]:
+    def _united(self, plan: ir.Union, limit: int | None, first: int | None) -> Iterator[Rows]:
         """The rows of several plans with the same columns, whatever else each of them knows."""
         for below in plan.inputs:
             walk = self if plan.columns is not None else self._result_of(below)
             for rows in walk.batches(below, limit if plan.columns is None else None, first):
                 yield alike(plan, rows)
 
-    def _result_of(self, plan: Plan) -> _Walk:
+    def _result_of(self, plan: ir.Plan) -> _Walk:
         """A walk over a plan that makes results of its own: scores and fused ranks in it compare its own rows."""
         return replace(self, run=replace(self.run, compared=self.run.caches.facts(plan).compared))
 
-    def _nothing(self, plan: Empty) -> Rows:
+    def _nothing(self, plan: ir.Empty) -> Rows:
         """No rows; below a nested plan they still have numbers of combinations."""
         columns = {
             column_name(column.variable, column.property): pa.nulls(0, arrow_type(column.type))
             for column in plan.columns
         }
-        numbers = {} if self.outer is None else outer_rows(Outer(()), self.outer).slice(0, 0).numbers
+        numbers = {} if self.outer is None else outer_rows(ir.Outer(()), self.outer).slice(0, 0).numbers
         return Rows(0, columns, numbers)
 
-    def _product(self, plan: CrossJoin, limit: int | None, first: int | None) -> Iterator[Rows]:
+    def _product(self, plan: ir.CrossJoin, limit: int | None, first: int | None) -> Iterator[Rows]:
         """Every row of the left with every row of the right, batch by batch; only the right is held as a whole.
 
         The right changes fastest. Below a negation the left does: each row that is asked about meets something early.
@@ -268,7 +241,7 @@ class _Walk:
         finally:
             budget.release(held)
 
-    def _counted(self, plan: CountRows) -> Iterator[Rows]:
+    def _counted(self, plan: ir.CountRows) -> Iterator[Rows]:
         """The rows of a plan, each as often as the other plans have rows together."""
         others = 1
         for counted in plan.counted:
@@ -278,7 +251,7 @@ class _Walk:
         for rows in self.batches(plan.input):
             yield weighted(rows, others)
 
-    def _projected(self, plan: Project, batches: Iterator[Rows]) -> Iterator[Rows]:
+    def _projected(self, plan: ir.Project, batches: Iterator[Rows]) -> Iterator[Rows]:
         """The columns of the result. A wide value that was held once is now held for every row: batches are cut for that."""
         budget = self.run.budget
         read = self.run.shown[id(plan)]
@@ -297,7 +270,7 @@ class _Walk:
                 finally:
                     budget.release(held)
 
-    def _project(self, plan: Project, rows: Rows) -> Rows:
+    def _project(self, plan: ir.Project, rows: Rows) -> Rows:
         return Rows(rows.count, {column.name: evaluated(column.expr, rows, self.run) for column in plan.columns})
 
 
@@ -316,13 +289,13 @@ def _watched(batches: Iterator[Rows], end: End) -> Iterator[Rows]:
         end(rows=rows)
 
 
-def tagged(plan: Tag, rows: Rows) -> Rows:
+def tagged(plan: ir.Tag, rows: Rows) -> Rows:
     """Rows with the types of some variables."""
-    columns = {variable_type(name): repeated(kind, STRING, rows.count) for name, kind in plan.types}
+    columns = {variable_type(name): repeated(kind, ir.STRING, rows.count) for name, kind in plan.types}
     return rows.with_columns(columns)
 
 
-def alike(plan: Union, rows: Rows) -> Rows:
+def alike(plan: ir.Union, rows: Rows) -> Rows:
     """Rows with the columns of a union; null where a plan does not know a variable."""
     if plan.columns is None:
         columns = zip(rows.columns.items(), plan.types, strict=True)

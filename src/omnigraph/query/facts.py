@@ -5,62 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from omnigraph.language.query.ir import (
-    Bm25,
-    Column,
-    Expand,
-    Expr,
-    Fetch,
-    FusedScan,
-    Limit,
-    NodeScan,
-    Order,
-    Plan,
-    Project,
-    RankedScan,
-    Rrf,
-    UnknownAlias,
-    children,
-    columns_of,
-    expressions_in,
-    operands,
-)
+from omnigraph.language.query import ir
 
 
 @dataclass(frozen=True)
 class Facts:
     """What the operators of a run need to know of the others; see `Run` for what each of them is."""
 
-    plan: Plan
+    plan: ir.Plan
     ranked: frozenset[str]
-    scored: frozenset[Bm25]
-    compared: tuple[Bm25 | Rrf, ...]
+    scored: frozenset[ir.Bm25]
+    compared: tuple[ir.Bm25 | ir.Rrf, ...]
     node_types: Mapping[str, str]
     #: The columns that each projection reads, by the identity of the operator.
-    shown: Mapping[int, tuple[Column, ...]]
+    shown: Mapping[int, tuple[ir.Column, ...]]
 
 
-def facts_of(plan: Plan) -> Facts:
+def facts_of(plan: ir.Plan) -> Facts:
     """The facts of a plan."""
     return Facts(
         plan,
-        ranked=frozenset(variable for expr in expressions_in(plan) for variable in _ranked(expr)),
-        scored=frozenset(score for expr in expressions_in(plan) for score in _scored(expr)),
+        ranked=frozenset(variable for expr in ir.expressions_in(plan) for variable in _ranked(expr)),
+        scored=frozenset(score for expr in ir.expressions_in(plan) for score in _scored(expr)),
         compared=tuple(dict.fromkeys(rank for expr in _of_result(plan) for rank in _relative(expr))),
         node_types=_node_types(plan),
         shown=dict(_shown(plan)),
     )
 
 
-def _shown(plan: Plan) -> Iterator[tuple[int, tuple[Column, ...]]]:
+def _shown(plan: ir.Plan) -> Iterator[tuple[int, tuple[ir.Column, ...]]]:
     """The columns that the projections of a plan read, one for each time it is read."""
-    if isinstance(plan, Project):
-        yield id(plan), tuple(column for output in plan.columns for column in columns_of(output.expr))
-    for child in children(plan):
+    if isinstance(plan, ir.Project):
+        yield id(plan), tuple(column for output in plan.columns for column in ir.columns_of(output.expr))
+    for child in ir.children(plan):
         yield from _shown(child)
 
 
-def _node_types(plan: Plan) -> dict[str, str]:
+def _node_types(plan: ir.Plan) -> dict[str, str]:
     """The variables that stand for nodes of one type wherever they stand."""
     found: dict[str, set[str]] = {}
     for variable, kind in _bound(plan):
@@ -68,50 +49,50 @@ def _node_types(plan: Plan) -> dict[str, str]:
     return {variable: kinds.pop() for variable, kinds in found.items() if len(kinds) == 1}
 
 
-def _bound(plan: Plan) -> Iterator[tuple[str, str]]:
+def _bound(plan: ir.Plan) -> Iterator[tuple[str, str]]:
     """The variables of nodes, with their types."""
-    if isinstance(plan, NodeScan | RankedScan | FusedScan):
+    if isinstance(plan, ir.NodeScan | ir.RankedScan | ir.FusedScan):
         yield plan.node.variable, plan.node.node_type
-    elif isinstance(plan, Expand):
+    elif isinstance(plan, ir.Expand):
         yield plan.target.variable, plan.target.node_type
-    elif isinstance(plan, Fetch):
+    elif isinstance(plan, ir.Fetch):
         yield plan.node.variable, plan.node.node_type
-    for child in children(plan):
+    for child in ir.children(plan):
         yield from _bound(child)
 
 
-def _ranked(expr: Expr | UnknownAlias) -> frozenset[str]:
+def _ranked(expr: ir.Expr | ir.UnknownAlias) -> frozenset[str]:
     """The variables whose nodes are compared with each other: the id of each is needed, or where it lies."""
-    if isinstance(expr, Bm25):
+    if isinstance(expr, ir.Bm25):
         return frozenset((expr.field.variable,))
-    if isinstance(expr, Rrf):
+    if isinstance(expr, ir.Rrf):
         return frozenset((expr.left.field.variable, expr.right.field.variable))
-    return frozenset().union(*(_ranked(operand) for operand in operands(expr)))
+    return frozenset().union(*(_ranked(operand) for operand in ir.operands(expr)))
 
 
-def _relative(expr: Expr | UnknownAlias) -> Iterator[Bm25 | Rrf]:
+def _relative(expr: ir.Expr | ir.UnknownAlias) -> Iterator[ir.Bm25 | ir.Rrf]:
     """The ranks inside an expression whose value depends on which other rows there are."""
-    if isinstance(expr, Bm25 | Rrf):
+    if isinstance(expr, ir.Bm25 | ir.Rrf):
         yield expr
     else:
-        for operand in operands(expr):
+        for operand in ir.operands(expr):
             yield from _relative(operand)
 
 
-def _scored(expr: Expr | UnknownAlias) -> Iterator[Bm25]:
+def _scored(expr: ir.Expr | ir.UnknownAlias) -> Iterator[ir.Bm25]:
     """The scores of texts inside an expression."""
-    if isinstance(expr, Bm25):
+    if isinstance(expr, ir.Bm25):
         yield expr
-    for operand in operands(expr):
+    for operand in ir.operands(expr):
         yield from _scored(operand)
 
 
-def _of_result(plan: Plan) -> Iterator[Expr | UnknownAlias]:
+def _of_result(plan: ir.Plan) -> Iterator[ir.Expr | ir.UnknownAlias]:
     """What the result shows, and what it is ordered by."""
-    while isinstance(plan, Project | Order | Limit):
+    while isinstance(plan, ir.Project | ir.Order | ir.Limit):
         match plan:
-            case Project():
+            case ir.Project():
                 yield from (column.expr for column in plan.columns)
-            case Order():
+            case ir.Order():
                 yield from (key.expr for key in plan.keys)
         plan = plan.input

@@ -6,32 +6,8 @@ operator needs whole: rows that are sorted or returned, groups, and the adjacenc
 
 from __future__ import annotations
 
+from omnigraph.language.query import ir
 from omnigraph.language.query.compile import CompiledQuery
-from omnigraph.language.query.ir import (
-    Aggregate,
-    AntiJoin,
-    Attach,
-    CountPaths,
-    CountRows,
-    CrossJoin,
-    Empty,
-    Expand,
-    FusedScan,
-    Hop,
-    Limit,
-    NodePattern,
-    NodeScan,
-    OptionalJoin,
-    Order,
-    Outer,
-    Plan,
-    Project,
-    RankedScan,
-    SemiJoin,
-    ShortestPaths,
-    Union,
-    children,
-)
 from omnigraph.query.execute import read_plan
 from omnigraph.query.run import Run
 
@@ -50,26 +26,26 @@ def exceeds_memory(compiled: CompiledQuery, run: Run) -> bool:
     return held_bytes(plan, run) > run.budget.limits.memory
 
 
-def held_bytes(plan: Plan, run: Run) -> float:
+def held_bytes(plan: ir.Plan, run: Run) -> float:
     """Bytes that the plan is expected to hold at the same time."""
     own = 0.0
     match plan:
-        case Project():
+        case ir.Project():
             own = _PER_VALUE * len(plan.columns) * _rows(plan, run)
-        case Order():
+        case ir.Order():
             own = _PER_VALUE * (len(plan.keys) + len(plan.ties)) * _rows(plan, run)
-        case Aggregate() if plan.keys:
+        case ir.Aggregate() if plan.keys:
             own = _PER_VALUE * (len(plan.keys) + len(plan.aggregates)) * _rows(plan, run)
-        case Expand():
+        case ir.Expand():
             own = _PER_EDGE * _edges(plan.edge.alternatives or ((plan.edge.edge_type, None),), run)
-        case ShortestPaths():
+        case ir.ShortestPaths():
             own = _PER_EDGE * _edges(((plan.edge.edge_type, None),), run)
-        case CountPaths():
+        case ir.CountPaths():
             own = sum(_hop_bytes(hop, run) for hop in plan.hops)
-    return min(own + sum(held_bytes(child, run) for child in children(plan)), _MOST)
+    return min(own + sum(held_bytes(child, run) for child in ir.children(plan)), _MOST)
 
 
-def _hop_bytes(hop: Hop, run: Run) -> float:
+def _hop_bytes(hop: ir.Hop, run: Run) -> float:
     return _PER_EDGE * run.edges(hop.edge.edge_type).rows + sum(_hop_bytes(then, run) for then in hop.then)
 
 
@@ -77,45 +53,45 @@ def _edges(alternatives: tuple[tuple[str, object], ...], run: Run) -> float:
     return float(sum(run.edges(name).rows for name, _ in alternatives))
 
 
-def _rows(plan: Plan, run: Run) -> float:
+def _rows(plan: ir.Plan, run: Run) -> float:
     """About how many rows an operator makes."""
     match plan:
-        case NodeScan() | RankedScan() | FusedScan():
+        case ir.NodeScan() | ir.RankedScan() | ir.FusedScan():
             found = _fitting(plan.node, run)
-            return found if isinstance(plan, NodeScan) else min(found, plan.limit)
-        case Outer():
+            return found if isinstance(plan, ir.NodeScan) else min(found, plan.limit)
+        case ir.Outer():
             return 1.0
-        case Empty():
+        case ir.Empty():
             return 0.0
-        case CrossJoin():
+        case ir.CrossJoin():
             return min(_rows(plan.left, run) * _rows(plan.right, run), _MOST)
-        case Expand():
+        case ir.Expand():
             return _expanded(plan, run)
-        case Union():
+        case ir.Union():
             return sum(_rows(child, run) for child in plan.inputs)
-        case Aggregate():
+        case ir.Aggregate():
             return _rows(plan.input, run) if plan.keys else 1.0
-        case Order():
+        case ir.Order():
             found = _rows(plan.input, run)
             return found if plan.limit is None else min(found, plan.limit)
-        case Limit():
+        case ir.Limit():
             found = _rows(plan.input, run)
             return min(found, plan.count) if isinstance(plan.count, int) else found
-        case OptionalJoin():
+        case ir.OptionalJoin():
             return min(_rows(plan.input, run) * max(1.0, _rows(plan.inner, run)), _MOST)
-        case AntiJoin() | SemiJoin() | Attach() | CountRows():
+        case ir.AntiJoin() | ir.SemiJoin() | ir.Attach() | ir.CountRows():
             return _rows(plan.input, run)
         case _:
             return _rows(plan.input, run)
 
 
-def _fitting(node: NodePattern, run: Run) -> float:
+def _fitting(node: ir.NodePattern, run: Run) -> float:
     if node.lookup is not None:
         return 1.0
     return run.nodes(node.node_type).rows * float(_KEPT ** len(node.predicates))
 
 
-def _expanded(plan: Expand, run: Run) -> float:
+def _expanded(plan: ir.Expand, run: Run) -> float:
     """The rows below times the neighbours that a node has on average, for each hop; at most all nodes for each row."""
     below = _rows(plan.input, run)
     nodes = run.nodes(plan.target.node_type).rows

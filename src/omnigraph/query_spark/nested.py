@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from omnigraph.language.query.ir import (
-    STRING,
-    VALUE,
-    Aggregate,
-    AggregateColumn,
-    AntiJoin,
-    Attach,
-    OptionalJoin,
-    OutputColumn,
-    Plan,
-    ResultColumn,
-    SemiJoin,
-    bound_variables,
-)
+from omnigraph.language.query import ir
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.query.rows import column_name
 from omnigraph.query_spark.frame import Frame, new_name, of
@@ -29,7 +16,7 @@ from omnigraph.values.columns import arrow_type
 COMBINATION = "#combination"
 
 #: The rows of a block for some combinations.
-Inner = Callable[[Plan, Frame], Frame]
+Inner = Callable[[ir.Plan, Frame], Frame]
 
 
 def _asked(on: tuple[str, ...], rows: Frame, depth: int) -> tuple[Frame, Frame, str]:
@@ -41,18 +28,18 @@ def _asked(on: tuple[str, ...], rows: Frame, depth: int) -> tuple[Frame, Frame, 
     return shared, combinations.with_df(combinations.df.dropDuplicates([key])), name
 
 
-def semi_join(plan: AntiJoin | SemiJoin, rows: Frame, depth: int, inner: Inner) -> Frame:
+def semi_join(plan: ir.AntiJoin | ir.SemiJoin, rows: Frame, depth: int, inner: Inner) -> Frame:
     """The rows whose combination the block holds; with an AntiJoin those whose it does not hold."""
     shared, outer, name = _asked(plan.on, rows, depth)
     found = inner(plan.inner, outer).made().select({name: name})
-    how = "left_anti" if isinstance(plan, AntiJoin) else "left_semi"
+    how = "left_anti" if isinstance(plan, ir.AntiJoin) else "left_semi"
     return shared.with_df(shared.df.join(found.df, shared[name] == found[name], how)).without(name)
 
 
-def optional_join(plan: OptionalJoin, rows: Frame, depth: int, inner: Inner) -> Frame:
+def optional_join(plan: ir.OptionalJoin, rows: Frame, depth: int, inner: Inner) -> Frame:
     """Each row with each row that the block has for its combination, or alone with nulls."""
     shared, outer, name = _asked(plan.on, rows, depth)
-    own = tuple(f"{variable}." for variable in bound_variables(plan.inner) - frozenset(plan.on))
+    own = tuple(f"{variable}." for variable in ir.bound_variables(plan.inner) - frozenset(plan.on))
     found = inner(plan.inner, outer).made()
     wanted = {column: column for column in found.columns if column.startswith(own) and not column.endswith("#address")}
     found = found.select({"#found": name, **wanted})
@@ -60,12 +47,12 @@ def optional_join(plan: OptionalJoin, rows: Frame, depth: int, inner: Inner) -> 
     return joined.without(name, "#found")
 
 
-def attach(plan: Attach, rows: Frame, depth: int, inner: Inner) -> Frame:
+def attach(plan: ir.Attach, rows: Frame, depth: int, inner: Inner) -> Frame:
     """The rows with what is found over the matches that the block has for each of them."""
     from pyspark.sql import functions
 
     shared, outer, name = _asked(plan.on, rows, depth)
-    value = column_name(plan.column.variable, VALUE)
+    value = column_name(plan.column.variable, ir.VALUE)
     matches = inner(plan.inner, outer)
     exists = plan.call.function == "exists"
     if exists:
@@ -74,8 +61,8 @@ def attach(plan: Attach, rows: Frame, depth: int, inner: Inner) -> Frame:
         df = found.df.distinct().withColumn(flag, functions.lit(True))
         found = of(found.context, df, {"#found": found.columns["#found"], value: _BOOL}, (*found.names, flag))
     else:
-        key = OutputColumn("#found", ResultColumn(name, STRING))
-        grouping = Aggregate(plan.inner, (key,), (AggregateColumn(value, plan.call),), plan.weighted)
+        key = ir.OutputColumn("#found", ir.ResultColumn(name, ir.STRING))
+        grouping = ir.Aggregate(plan.inner, (key,), (ir.AggregateColumn(value, plan.call),), plan.weighted)
         found = grouped(grouping, matches).made()
     joined = shared.beside(shared.df.join(found.df, shared[name] == found["#found"], "left"), found)
     if exists or plan.call.function == "count":

@@ -9,26 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.language.query.ir import (
-    STRING,
-    VALUE,
-    Aggregate,
-    Bm25,
-    Direction,
-    EdgePattern,
-    Expr,
-    NodePattern,
-    Order,
-    Predicate,
-    Project,
-    Rrf,
-    ShortestPaths,
-    Tag,
-    Union,
-    UnknownAlias,
-    is_value,
-    operands,
-)
+from omnigraph.language.query import ir
 from omnigraph.language.schema.catalog import EdgeType
 from omnigraph.query.engine import alike, tagged
 from omnigraph.query.rows import Rows, Values, column_name, gathered, variable_type
@@ -71,7 +52,7 @@ def combination_texts(rows: Rows, variables: Sequence[str]) -> pa.Array:
     """One text for each row: the nodes, edges and values that these variables stand for."""
     columns = []
     for variable in variables:
-        columns.append(whole(rows.column(variable, VALUE if is_value(variable) else "id")))
+        columns.append(whole(rows.column(variable, ir.VALUE if ir.is_value(variable) else "id")))
         if variable_type(variable) in rows.columns:
             columns.append(whole(rows.columns[variable_type(variable)]))
     return key_texts(columns, rows.count)
@@ -98,7 +79,7 @@ def _shares(batches: Iterator[Rows], shares: Shares) -> Iterator[tuple[int, ...]
 class ScanNodes:
     """The nodes that fit a pattern."""
 
-    node: NodePattern
+    node: ir.NodePattern
     shares: Shares
 
     def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
@@ -110,9 +91,9 @@ class ScanNodes:
 class ScanEdges:
     """Edges of one type with their two ends as a step follows them; both ways where it may."""
 
-    edge: EdgePattern
+    edge: ir.EdgePattern
     name: str
-    direction: Direction
+    direction: ir.Direction
     shares: Shares
 
     def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
@@ -133,20 +114,20 @@ class ScanEdges:
             column_name(variable, name): rows.column(variable, name) for name in columns if name != "@type"
         }
         if "@type" in columns:
-            own[variable_type(variable)] = repeated(self.name, STRING, rows.count)
-        types = [repeated(name, STRING, rows.count) for name in (declared.from_type, declared.to_type)]
+            own[variable_type(variable)] = repeated(self.name, ir.STRING, rows.count)
+        types = [repeated(name, ir.STRING, rows.count) for name in (declared.from_type, declared.to_type)]
         out = Rows(rows.count, {FROM: src, TO: dst, FROM_TYPE: types[0], TO_TYPE: types[1], **own})
-        if self.direction is not Direction.IN:
+        if self.direction is not ir.Direction.IN:
             yield out
-        if self.direction is not Direction.OUT:
+        if self.direction is not ir.Direction.OUT:
             turned = Rows(rows.count, {FROM: dst, TO: src, FROM_TYPE: types[1], TO_TYPE: types[0], **own})
-            if self.direction is Direction.BOTH and self.edge.variable is not None:
+            if self.direction is ir.Direction.BOTH and self.edge.variable is not None:
                 # An edge from a node to itself looks the same from both ends and is one edge.
                 turned = turned.filter(~as_mask(pc.equal(src, dst)))
             yield turned
 
 
-def edge_columns(edge: EdgePattern, name: str, run: Run) -> tuple[str, ...]:
+def edge_columns(edge: ir.EdgePattern, name: str, run: Run) -> tuple[str, ...]:
     """What is read of the edges of a step: nothing without a variable."""
     if edge.variable is None:
         return ()
@@ -160,7 +141,7 @@ def edge_columns(edge: EdgePattern, name: str, run: Run) -> tuple[str, ...]:
 class Filtered:
     """The rows that satisfy all predicates."""
 
-    predicates: tuple[Predicate, ...]
+    predicates: tuple[ir.Predicate, ...]
 
     def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
         return (satisfying(self.predicates, rows, run) for rows in batches)
@@ -170,7 +151,7 @@ class Filtered:
 class Projected:
     """The columns of a result."""
 
-    plan: Project
+    plan: ir.Project
 
     def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
         for rows in batches:
@@ -181,7 +162,7 @@ class Projected:
 class Tagged:
     """Rows with the types of some variables."""
 
-    plan: Tag
+    plan: ir.Tag
 
     def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
         return (tagged(self.plan, rows) for rows in batches)
@@ -191,7 +172,7 @@ class Tagged:
 class Alike:
     """Rows with the columns of a union; what blocks are joined by stays."""
 
-    plan: Union
+    plan: ir.Union
     kept: tuple[str, ...]
 
     def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
@@ -204,7 +185,7 @@ class Alike:
 class Paths:
     """Rows with the shortest paths between two of their nodes."""
 
-    plan: ShortestPaths
+    plan: ir.ShortestPaths
 
     def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
         return (found for rows in batches for found in shortest(self.plan, rows, run))
@@ -236,7 +217,7 @@ class Combined:
 class Partial:
     """The groups of one share of the rows, each with the text that brings it to the task of its equals."""
 
-    plan: Aggregate
+    plan: ir.Aggregate
 
     def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
         state = Merging(self.plan, run)
@@ -259,7 +240,7 @@ class Partial:
 class Merged:
     """The groups of all shares that came to one task."""
 
-    plan: Aggregate
+    plan: ir.Aggregate
     #: How the rows look that are aggregated; without keys there is a group even of nothing.
     empty: Rows
 
@@ -285,7 +266,7 @@ class Merged:
 class Routed:
     """Rows with the text that brings each to the task of its group."""
 
-    keys: tuple[Expr, ...]
+    keys: tuple[ir.Expr, ...]
 
     def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
         for rows in batches:
@@ -297,7 +278,7 @@ class Routed:
 class Grouped:
     """The groups of all rows that came to one task, for aggregates that need all values of a group."""
 
-    plan: Aggregate
+    plan: ir.Aggregate
     empty: Rows
 
     def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
@@ -332,7 +313,7 @@ def _some(batches: Iterable[Rows], empty: Rows) -> Iterator[Rows]:
 class SortKeys:
     """Rows with the columns that Spark orders them by; of one share only as many as the order keeps."""
 
-    plan: Order
+    plan: ir.Order
 
     def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
         if self.plan.limit is not None:
@@ -358,7 +339,7 @@ def _chained(first: Rows, rest: Iterator[Rows]) -> Iterator[Rows]:
 class Scored:
     """All rows with scores and ranks that compare them with each other."""
 
-    ranks: tuple[Bm25 | Rrf, ...]
+    ranks: tuple[ir.Bm25 | ir.Rrf, ...]
     empty: Rows
 
     def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
@@ -380,10 +361,10 @@ class Together:
         yield gathered(_some(batches, self.empty), run.budget)
 
 
-def relative_ranks(expr: Expr | UnknownAlias) -> Iterator[Bm25 | Rrf]:
+def relative_ranks(expr: ir.Expr | ir.UnknownAlias) -> Iterator[ir.Bm25 | ir.Rrf]:
     """The ranks inside an expression whose value depends on which other rows there are."""
-    if isinstance(expr, Bm25 | Rrf):
+    if isinstance(expr, ir.Bm25 | ir.Rrf):
         yield expr
     else:
-        for operand in operands(expr):
+        for operand in ir.operands(expr):
             yield from relative_ranks(operand)

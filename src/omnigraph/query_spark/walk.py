@@ -6,35 +6,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from omnigraph.language.query.ir import (
-    Aggregate,
-    AntiJoin,
-    Attach,
-    CountPaths,
-    CountRows,
-    CrossJoin,
-    Empty,
-    Expand,
-    Fetch,
-    Filter,
-    FusedScan,
-    Limit,
-    NodePattern,
-    NodeScan,
-    OptionalJoin,
-    Order,
-    Outer,
-    Parameter,
-    Plan,
-    Project,
-    RankedScan,
-    SemiJoin,
-    ShortestPaths,
-    Tag,
-    Union,
-    With,
-    render_expr,
-)
+from omnigraph.language.query import ir
 from omnigraph.language.query.ir.expressions import Bm25, Rrf
 from omnigraph.query.facts import facts_of
 from omnigraph.query.rows import Rows, column_name
@@ -59,7 +31,7 @@ from omnigraph.query_spark.traversal import Traversal
 from omnigraph.values.columns import arrow_type
 
 
-def frame_of(plan: Plan, context: Context) -> Frame:
+def frame_of(plan: ir.Plan, context: Context) -> Frame:
     """The rows of a result, not computed yet, in the order of the plan."""
     return _Walk(context).result(plan)
 
@@ -74,23 +46,23 @@ class _Walk:
     #: The ranks of the result that is being made, which compare all of its rows.
     compared: tuple[Bm25 | Rrf, ...] = ()
 
-    def result(self, plan: Plan) -> Frame:
+    def result(self, plan: ir.Plan) -> Frame:
         """The rows of a plan that makes results: ranks in it compare its own rows."""
         return replace(self, compared=facts_of(plan).compared)._of_result(plan)
 
-    def _of_result(self, plan: Plan) -> Frame:
+    def _of_result(self, plan: ir.Plan) -> Frame:
         """What a result shows and how it is ordered; below, all rows are compared where ranks depend on them."""
         match plan:
-            case Project():
+            case ir.Project():
                 return self._projected(plan)
-            case Limit(input=Order() as order):
+            case ir.Limit(input=ir.Order() as order):
                 below = self._of_result(order.input)
                 assert isinstance(plan.offset, int)
-                assert not isinstance(plan.count, Parameter)
+                assert not isinstance(plan.count, ir.Parameter)
                 return sorted_frame(order, below, plan.offset, plan.count)
-            case Order():
+            case ir.Order():
                 return sorted_frame(plan, self._of_result(plan.input))
-            case Limit():
+            case ir.Limit():
                 return limited(plan, self._of_result(plan.input))
         rows = self.rows(plan)
         if not self.compared:
@@ -98,66 +70,66 @@ class _Walk:
         alone = rows.alone()
         return alone.then(Scored(self.compared, alone.empty))
 
-    def _projected(self, plan: Project) -> Frame:
+    def _projected(self, plan: ir.Project) -> Frame:
         """The columns of a result. Rows that are all wanted are projected before they are sorted: the sort stays on top."""
         return self._of_result(plan.input).then(Projected(plan))
 
-    def rows(self, plan: Plan) -> Frame:
+    def rows(self, plan: ir.Plan) -> Frame:
         """The rows of an operator."""
         match plan:
-            case NodeScan():
+            case ir.NodeScan():
                 return self._scan(plan.node)
-            case Outer():
+            case ir.Outer():
                 return self._outer(plan)
-            case Empty():
+            case ir.Empty():
                 return self._empty(plan)
-            case CrossJoin():
+            case ir.CrossJoin():
                 left, right = self.rows(plan.left).made(), self.rows(plan.right).made()
                 return left.beside(left.df.crossJoin(right.df), right)
-            case Expand():
+            case ir.Expand():
                 return self._traversal().expand(plan, self.rows(plan.input))
-            case Filter():
+            case ir.Filter():
                 below = self.rows(plan.input)
                 if any(True for predicate in plan.predicates for _ in relative_ranks(predicate)):
                     below = below.alone()
                     below = below.then(Together(below.empty))
                 return below.then(Filtered(plan.predicates))
-            case AntiJoin() | SemiJoin():
+            case ir.AntiJoin() | ir.SemiJoin():
                 return semi_join(plan, self.rows(plan.input), self.depth, self._inner)
-            case OptionalJoin():
+            case ir.OptionalJoin():
                 return optional_join(plan, self.rows(plan.input), self.depth, self._inner)
-            case Attach():
+            case ir.Attach():
                 return attach(plan, self.rows(plan.input), self.depth, self._inner)
-            case ShortestPaths():
+            case ir.ShortestPaths():
                 return self.rows(plan.input).then(Paths(plan))
-            case Fetch():
+            case ir.Fetch():
                 return self._traversal().fetch(self.rows(plan.input), plan.node)
-            case With():
+            case ir.With():
                 return self.result(plan.input)
-            case Tag():
+            case ir.Tag():
                 return self.rows(plan.input).then(Tagged(plan))
-            case Union():
+            case ir.Union():
                 return self._union(plan)
-            case Aggregate():
+            case ir.Aggregate():
                 below = self.rows(plan.input)
                 exprs = [key.expr for key in plan.keys] + [named.call for named in plan.aggregates]
                 if any(True for expr in exprs for _ in relative_ranks(expr)):
                     below = below.alone()
                     below = below.then(Together(below.empty))
                 return grouped(plan, below)
-            case CountPaths() | CountRows() | RankedScan() | FusedScan():
+            case ir.CountPaths() | ir.CountRows() | ir.RankedScan() | ir.FusedScan():
                 raise AssertionError("the rules of this engine make no such operator")
-            case Project() | Order() | Limit():
+            case ir.Project() | ir.Order() | ir.Limit():
                 return self._of_result(plan)
 
     def _traversal(self) -> Traversal:
         return Traversal(self.context, self._scan)
 
-    def _scan(self, node: NodePattern) -> Frame:
+    def _scan(self, node: ir.NodePattern) -> Frame:
         run = self.context.run
         entities = run.nodes(node.node_type)
         shares = (None,) if node.lookup is not None else shares_of(entities)
-        pushed = " and ".join(map(render_expr, node.predicates))
+        pushed = " and ".join(map(ir.render_expr, node.predicates))
         columns = ", ".join(node.columns) if node.columns is not None else "all columns"
         self.context.notes.append(
             f"scan node:{node.node_type} as ${node.variable}: {tasks(len(shares))}; {columns or 'no columns'}"
@@ -166,14 +138,14 @@ class _Walk:
         empty = read(replace(share_of_nodes(node, run, None), limit=0), run)
         return self.context.leaf(ScanNodes(node, shares), len(shares), empty)
 
-    def _outer(self, plan: Outer) -> Frame:
+    def _outer(self, plan: ir.Outer) -> Frame:
         if self.outer is None:
             return self.context.leaf(OneRow(), 1, Rows(0))
         prefixes = tuple(f"{name}." for name in plan.variables)
         kept = [name for name in self.outer.columns if name.startswith((*prefixes, COMBINATION))]
         return self.outer.select({name: name for name in kept})
 
-    def _empty(self, plan: Empty) -> Frame:
+    def _empty(self, plan: ir.Empty) -> Frame:
         columns = {
             column_name(column.variable, column.property): pa.nulls(0, arrow_type(column.type))
             for column in plan.columns
@@ -184,11 +156,11 @@ class _Walk:
         """The combinations that rows at this depth belong to."""
         return () if self.outer is None else tuple(name for name in self.outer.columns if name.startswith(COMBINATION))
 
-    def _inner(self, plan: Plan, outer: Frame) -> Frame:
+    def _inner(self, plan: ir.Plan, outer: Frame) -> Frame:
         """The rows of a block for the combinations it is asked about."""
         return _Walk(self.context, outer, self.depth + 1).rows(plan)
 
-    def _union(self, plan: Union) -> Frame:
+    def _union(self, plan: ir.Union) -> Frame:
         """The rows of several plans under the names of the first."""
         bindings = plan.columns is not None
         parts = [self.rows(below) if bindings else self.result(below) for below in plan.inputs]

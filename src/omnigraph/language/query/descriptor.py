@@ -6,23 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from omnigraph.language.query import ir
 from omnigraph.language.query.check import Block, CheckedMutation, CheckedQuery, CheckedRead, CheckedUnion
 from omnigraph.language.query.check.tree import CheckedMatch
-from omnigraph.language.query.ir import (
-    DeleteEdges,
-    DeleteMatched,
-    DeleteNodes,
-    InsertEdge,
-    InsertMatched,
-    InsertNode,
-    Matches,
-    Outer,
-    Statement,
-    UpdateEdges,
-    UpdateMatched,
-    UpdateNodes,
-    UpsertNode,
-)
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.language.types import PropType, Scalar
 
@@ -139,43 +125,43 @@ def _types_changed(mutation: CheckedMutation, catalog: Catalog) -> tuple[tuple[s
             reads += _types_matched(statement.block)
             for attached in statement.attached:
                 reads += _types_matched(attached.nested.block)
-            statement = statement.statement(Matches(Outer(()), ""))
+            statement = statement.statement(ir.Matches(ir.Outer(()), ""))
         reads += _read_by(statement, catalog)
         writes += _written_by(statement, catalog)
     return _sorted(reads), _sorted(writes)
 
 
-def _read_by(statement: Statement, catalog: Catalog) -> list[str]:
+def _read_by(statement: ir.Statement, catalog: Catalog) -> list[str]:
     match statement:
-        case InsertMatched():
+        case ir.InsertMatched():
             return _read_by(statement.statement, catalog)
-        case UpdateMatched() | DeleteMatched():
+        case ir.UpdateMatched() | ir.DeleteMatched():
             return [statement.type_key]
-        case InsertNode():
+        case ir.InsertNode():
             return []
-        case InsertEdge():
+        case ir.InsertEdge():
             edge = catalog.edges[statement.edge_type]
             return [f"node:{edge.from_type}", f"node:{edge.to_type}"]
-        case UpsertNode() | UpdateNodes() | DeleteNodes():
+        case ir.UpsertNode() | ir.UpdateNodes() | ir.DeleteNodes():
             return [f"node:{statement.node_type}"]
-        case UpdateEdges() | DeleteEdges():
+        case ir.UpdateEdges() | ir.DeleteEdges():
             return [f"edge:{statement.edge_type}"]
 
 
-def _written_by(statement: Statement, catalog: Catalog) -> list[str]:
+def _written_by(statement: ir.Statement, catalog: Catalog) -> list[str]:
     match statement:
-        case InsertMatched():
+        case ir.InsertMatched():
             return _written_by(statement.statement, catalog)
-        case UpdateMatched():
+        case ir.UpdateMatched():
             return [statement.type_key]
-        case DeleteMatched():
+        case ir.DeleteMatched():
             kind, name = statement.type_key.split(":")
             return [statement.type_key] if kind == "edge" else _with_edges(name, catalog)
-        case InsertNode() | UpsertNode() | UpdateNodes():
+        case ir.InsertNode() | ir.UpsertNode() | ir.UpdateNodes():
             return [f"node:{statement.node_type}"]
-        case InsertEdge() | UpdateEdges() | DeleteEdges():
+        case ir.InsertEdge() | ir.UpdateEdges() | ir.DeleteEdges():
             return [f"edge:{statement.edge_type}"]
-        case DeleteNodes():
+        case ir.DeleteNodes():
             return _with_edges(statement.node_type, catalog)
 
 

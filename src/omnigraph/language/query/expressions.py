@@ -13,42 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
-from omnigraph.language.query.ast import (
-    Access,
-    Aggregate,
-    Arithmetic,
-    BlockCall,
-    Bm25,
-    BoolLit,
-    Call,
-    Case,
-    Clause,
-    Comparison,
-    DateLit,
-    DateTimeLit,
-    DurationLit,
-    Expr,
-    FloatLit,
-    Fuzzy,
-    Ident,
-    IntLit,
-    IsNull,
-    Item,
-    ListLit,
-    Literal,
-    Logical,
-    MatchText,
-    Nearest,
-    Negative,
-    Not,
-    Now,
-    NullLit,
-    Rrf,
-    Search,
-    StringLit,
-    Variable,
-    When,
-)
+from omnigraph.language.query import ast
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
 from omnigraph.language.query.hints import foreign_function
 from omnigraph.language.scanner import Mismatch, Scanner
@@ -90,10 +55,10 @@ def deeper(scanner: Scanner, depth: int) -> int:
     return depth + 1
 
 
-def parse_variable(scanner: Scanner) -> Variable:
+def parse_variable(scanner: Scanner) -> ast.Variable:
     start = scanner.at
     text = scanner.take_pattern(_VARIABLE, "a variable")
-    return Variable(text[1:], scanner.span_from(start))
+    return ast.Variable(text[1:], scanner.span_from(start))
 
 
 def parse_integer(scanner: Scanner, largest: int, what: str) -> int:
@@ -123,7 +88,7 @@ _SYMBOL_LEVELS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PROD
 _WORD_LEVELS = {"or": _OR, "and": _AND}
 
 
-def parse_expr(scanner: Scanner, depth: int = 0, least: int = _OR) -> Expr:
+def parse_expr(scanner: Scanner, depth: int = 0, least: int = _OR) -> ast.Expr:
     """An expression, as long as it goes on with operators that hold at least so tightly."""
     start = scanner.at
     # What `not` negates ends where a looser operator stands; in parentheses it is a value like others.
@@ -143,7 +108,7 @@ def parse_expr(scanner: Scanner, depth: int = 0, least: int = _OR) -> Expr:
             left = _joined(scanner, start, left, operator, depth)
         else:
             scanner.expect(operator)
-            left = Arithmetic(left, operator, parse_expr(scanner, depth, level + 1), scanner.span_from(start))
+            left = ast.Arithmetic(left, operator, parse_expr(scanner, depth, level + 1), scanner.span_from(start))
     return scanner.source.grammar_error(
         f"at most {MAX_CHAIN} operators may follow each other; use parentheses or `join`",
         Span(scanner.at, scanner.at + 1),
@@ -159,45 +124,45 @@ def _operator(scanner: Scanner) -> tuple[str | None, int]:
     return (None, _OR) if name is None else (name, _WORD_LEVELS.get(name, _COMPARISON))
 
 
-def _joined(scanner: Scanner, start: int, left: Expr, operator: str, depth: int) -> Logical:
+def _joined(scanner: Scanner, start: int, left: ast.Expr, operator: str, depth: int) -> ast.Logical:
     operands = [left]
     level = _WORD_LEVELS[operator]
     while word(scanner, operator):
         operands.append(parse_expr(scanner, depth, level + 1))
-    return Logical(operator, tuple(operands), scanner.span_from(start))
+    return ast.Logical(operator, tuple(operands), scanner.span_from(start))
 
 
-def _compared(scanner: Scanner, start: int, left: Expr, operator: str, depth: int) -> Expr | None:
+def _compared(scanner: Scanner, start: int, left: ast.Expr, operator: str, depth: int) -> ast.Expr | None:
     """A comparison with what stands left of it; None when the word begins the next clause."""
     before = scanner.at
     scanner.expect(operator)
     if operator == "is":
         negated = word(scanner, "not")
         expect_word(scanner, "null")
-        return IsNull(left, negated, scanner.span_from(start))
+        return ast.IsNull(left, negated, scanner.span_from(start))
     if operator == "not":
         if not word(scanner, "in"):
             scanner.at = before
             return None
         operator = "not in"
-    return Comparison(left, operator, parse_expr(scanner, depth, _SUM), scanner.span_from(start))
+    return ast.Comparison(left, operator, parse_expr(scanner, depth, _SUM), scanner.span_from(start))
 
 
-def _prefixed(scanner: Scanner, depth: int) -> Expr:
+def _prefixed(scanner: Scanner, depth: int) -> ast.Expr:
     """A primary with the signs and the `not` before it."""
     start = scanner.at
     if scanner.looking_at("-"):
         scanner.expect("-")
         if scanner.peek(_DIGIT):
             return _number(scanner, start, negative=True)
-        return Negative(_prefixed(scanner, deeper(scanner, depth)), scanner.span_from(start))
+        return ast.Negative(_prefixed(scanner, deeper(scanner, depth)), scanner.span_from(start))
     if scanner.peek(_WORD) == "not":
         scanner.expect("not")
-        return Not(parse_expr(scanner, deeper(scanner, depth), _NOT), scanner.span_from(start))
+        return ast.Not(parse_expr(scanner, deeper(scanner, depth), _NOT), scanner.span_from(start))
     return _postfix(scanner, depth)
 
 
-def _postfix(scanner: Scanner, depth: int) -> Expr:
+def _postfix(scanner: Scanner, depth: int) -> ast.Expr:
     start = scanner.at
     expr = _primary(scanner, depth)
     for _ in range(MAX_CHAIN):
@@ -207,11 +172,11 @@ def _postfix(scanner: Scanner, depth: int) -> Expr:
         scanner.expect("[")
         index = parse_expr(scanner, deeper(scanner, depth))
         scanner.expect("]")
-        expr = Item(expr, index, scanner.span_from(start))
+        expr = ast.Item(expr, index, scanner.span_from(start))
     return expr
 
 
-def _primary(scanner: Scanner, depth: int) -> Expr:
+def _primary(scanner: Scanner, depth: int) -> ast.Expr:
     start = scanner.at
     if scanner.looking_at("$"):
         return _access_or_variable(scanner)
@@ -221,7 +186,7 @@ def _primary(scanner: Scanner, depth: int) -> Expr:
         scanner.expect(")")
         return inner
     if scanner.peek(_META):
-        return Ident(scanner.take_pattern(_META, "a name"), scanner.span_from(start))
+        return ast.Ident(scanner.take_pattern(_META, "a name"), scanner.span_from(start))
     name = scanner.peek(_WORD)
     if name is None or name in ("true", "false", "null"):
         return _literal(scanner, depth, "an expression")
@@ -229,13 +194,13 @@ def _primary(scanner: Scanner, depth: int) -> Expr:
         return _case(scanner, start, deeper(scanner, depth))
     scanner.take_ident()
     if name in ("exists", "count") and scanner.looking_at("{"):
-        return BlockCall(name, None, _block(scanner, depth), scanner.span_from(start))
+        return ast.BlockCall(name, None, _block(scanner, depth), scanner.span_from(start))
     if not scanner.looking_at("("):
-        return Ident(name, scanner.span_from(start))
+        return ast.Ident(name, scanner.span_from(start))
     call = _CALLS.get(name)
     if call is not None:
         found = call(scanner, start, deeper(scanner, depth))
-        if name in BLOCK_AGGREGATES and isinstance(found, Aggregate) and scanner.looking_at("{"):
+        if name in BLOCK_AGGREGATES and isinstance(found, ast.Aggregate) and scanner.looking_at("{"):
             return _block_aggregate(scanner, found, start, depth)
         return found
     if name not in FUNCTIONS:
@@ -243,7 +208,7 @@ def _primary(scanner: Scanner, depth: int) -> Expr:
     return _function(scanner, name, start, deeper(scanner, depth))
 
 
-def _block(scanner: Scanner, depth: int) -> tuple[Clause, ...]:
+def _block(scanner: Scanner, depth: int) -> tuple[ast.Clause, ...]:
     """`{ … }` behind `exists`, `count` or an aggregate."""
     # Clauses hold expressions and expressions hold clauses.
     from omnigraph.language.query.reads import parse_clauses
@@ -251,10 +216,10 @@ def _block(scanner: Scanner, depth: int) -> tuple[Clause, ...]:
     return parse_clauses(scanner, deeper(scanner, depth))
 
 
-def _block_aggregate(scanner: Scanner, call: Aggregate, start: int, depth: int) -> BlockCall:
+def _block_aggregate(scanner: Scanner, call: ast.Aggregate, start: int, depth: int) -> ast.BlockCall:
     if call.distinct:
         scanner.source.grammar_error(f"`{call.function}` of a block takes no `distinct`", call.span)
-    return BlockCall(call.function, call.argument, _block(scanner, depth), scanner.span_from(start))
+    return ast.BlockCall(call.function, call.argument, _block(scanner, depth), scanner.span_from(start))
 
 
 def _unknown_function(scanner: Scanner, name: str, start: int) -> NoReturn:
@@ -272,7 +237,7 @@ def _unknown_function(scanner: Scanner, name: str, start: int) -> NoReturn:
 # --- variables and literals -------------------------------------------------------------------------------------------
 
 
-def _access_or_variable(scanner: Scanner) -> Access | Variable:
+def _access_or_variable(scanner: Scanner) -> ast.Access | ast.Variable:
     start = scanner.at
     variable = parse_variable(scanner)
     if not scanner.looking_at(".") or scanner.looking_at(".*"):
@@ -280,24 +245,24 @@ def _access_or_variable(scanner: Scanner) -> Access | Variable:
     return _property_of(scanner, variable, start)
 
 
-def parse_access(scanner: Scanner) -> Access:
+def parse_access(scanner: Scanner) -> ast.Access:
     """`$variable.property`."""
     start = scanner.at
     return _property_of(scanner, parse_variable(scanner), start)
 
 
-def _property_of(scanner: Scanner, variable: Variable, start: int) -> Access:
+def _property_of(scanner: Scanner, variable: ast.Variable, start: int) -> ast.Access:
     scanner.expect(".")
     name = scanner.take_pattern(_META, "a name") if scanner.peek(_META) else scanner.take_ident()
-    return Access(variable.name, name, scanner.span_from(start))
+    return ast.Access(variable.name, name, scanner.span_from(start))
 
 
-def _literal(scanner: Scanner, depth: int, wanted: str) -> Expr:
+def _literal(scanner: Scanner, depth: int, wanted: str) -> ast.Expr:
     start = scanner.at
     if scanner.looking_at("["):
         return _list(scanner, start, deeper(scanner, depth))
     if scanner.looking_at('"'):
-        return StringLit(scanner.take_string(), scanner.span_from(start))
+        return ast.StringLit(scanner.take_string(), scanner.span_from(start))
     if scanner.peek(_DIGIT):
         return _number(scanner, start, negative=False)
     name = scanner.peek(_WORD)
@@ -305,24 +270,24 @@ def _literal(scanner: Scanner, depth: int, wanted: str) -> Expr:
         scanner.fail(wanted)
     scanner.expect(name)
     span = scanner.span_from(start)
-    return NullLit(span) if name == "null" else BoolLit(name == "true", span)
+    return ast.NullLit(span) if name == "null" else ast.BoolLit(name == "true", span)
 
 
-def _list(scanner: Scanner, start: int, depth: int) -> ListLit | Call:
+def _list(scanner: Scanner, start: int, depth: int) -> ast.ListLit | ast.Call:
     """A list of literals, or one that is made for each row."""
     scanner.expect("[")
-    items: list[Expr] = [*_plain_items(scanner)]
+    items: list[ast.Expr] = [*_plain_items(scanner)]
     if items or not scanner.looking_at("]"):
         items.append(parse_expr(scanner, depth))
         while scanner.accept(","):
             items.append(parse_expr(scanner, depth))
     scanner.expect("]")
     span = scanner.span_from(start)
-    literals = [item for item in items if isinstance(item, Literal)]
-    return ListLit(tuple(literals), span) if len(literals) == len(items) else Call("list", tuple(items), span)
+    literals = [item for item in items if isinstance(item, ast.Literal)]
+    return ast.ListLit(tuple(literals), span) if len(literals) == len(items) else ast.Call("list", tuple(items), span)
 
 
-def _plain_items(scanner: Scanner) -> Iterator[IntLit | StringLit]:
+def _plain_items(scanner: Scanner) -> Iterator[ast.IntLit | ast.StringLit]:
     """The items that a list begins with, as long as they are plain and others follow; reading them one by one takes long."""
     if not scanner.peek(_PLAIN_ITEMS):
         return
@@ -330,58 +295,58 @@ def _plain_items(scanner: Scanner) -> Iterator[IntLit | StringLit]:
     for found in _PLAIN_ITEM.finditer(scanner.take_pattern(_PLAIN_ITEMS, "a value")):
         span = Span(start + found.start(), start + found.end())
         number = found["number"]
-        yield StringLit(found["text"], span) if number is None else IntLit(int(number), span)
+        yield ast.StringLit(found["text"], span) if number is None else ast.IntLit(int(number), span)
 
 
-def _number(scanner: Scanner, start: int, *, negative: bool) -> IntLit | FloatLit:
+def _number(scanner: Scanner, start: int, *, negative: bool) -> ast.IntLit | ast.FloatLit:
     sign = "-" if negative else ""
     if scanner.peek(_FLOAT):
         text = sign + scanner.take_pattern(_FLOAT, "a number")
         span = scanner.span_from(start)
         to_float(text, scanner.source, span)
-        return FloatLit(text, span)
+        return ast.FloatLit(text, span)
     value = parse_integer(scanner, MAX_I64 + negative, "an integer literal")
-    return IntLit(-value if negative else value, scanner.span_from(start))
+    return ast.IntLit(-value if negative else value, scanner.span_from(start))
 
 
 # --- calls: each is entered at its `(` --------------------------------------------------------------------------------
 
 
-def _function(scanner: Scanner, name: str, start: int, depth: int) -> Call:
+def _function(scanner: Scanner, name: str, start: int, depth: int) -> ast.Call:
     scanner.expect("(")
-    arguments: list[Expr] = []
+    arguments: list[ast.Expr] = []
     if not scanner.looking_at(")"):
         arguments.append(parse_expr(scanner, depth))
         while scanner.accept(","):
             arguments.append(parse_expr(scanner, depth))
     scanner.expect(")")
-    return Call(name, tuple(arguments), scanner.span_from(start))
+    return ast.Call(name, tuple(arguments), scanner.span_from(start))
 
 
-def _case(scanner: Scanner, start: int, depth: int) -> Case:
+def _case(scanner: Scanner, start: int, depth: int) -> ast.Case:
     expect_word(scanner, "case")
-    branches: list[When] = []
+    branches: list[ast.When] = []
     while word(scanner, "when"):
         condition = parse_expr(scanner, depth)
         expect_word(scanner, "then")
-        branches.append(When(condition, parse_expr(scanner, depth)))
+        branches.append(ast.When(condition, parse_expr(scanner, depth)))
     otherwise = parse_expr(scanner, depth) if word(scanner, "else") else None
     expect_word(scanner, "end")
-    return Case(tuple(branches), otherwise, scanner.span_from(start))
+    return ast.Case(tuple(branches), otherwise, scanner.span_from(start))
 
 
-def _now(scanner: Scanner, start: int, depth: int) -> Now:
+def _now(scanner: Scanner, start: int, depth: int) -> ast.Now:
     scanner.expect("(")
     scanner.expect(")")
-    return Now(scanner.span_from(start))
+    return ast.Now(scanner.span_from(start))
 
 
 def _text_literal(
-    name: str, literal: Callable[[str, Span], Literal], *, function: bool
-) -> Callable[[Scanner, int, int], Expr]:
+    name: str, literal: Callable[[str, Span], ast.Literal], *, function: bool
+) -> Callable[[Scanner, int, int], ast.Expr]:
     """`name("…")` is a literal; with any other argument it is a function, where there is one."""
 
-    def parse(scanner: Scanner, start: int, depth: int) -> Expr:
+    def parse(scanner: Scanner, start: int, depth: int) -> ast.Expr:
         before = scanner.at
         scanner.expect("(")
         if scanner.looking_at('"') or not function:
@@ -396,7 +361,7 @@ def _text_literal(
     return parse
 
 
-def _two_arguments(scanner: Scanner, depth: int) -> tuple[Expr, Expr]:
+def _two_arguments(scanner: Scanner, depth: int) -> tuple[ast.Expr, ast.Expr]:
     """`( expr , expr`; what follows is the caller's."""
     scanner.expect("(")
     first = parse_expr(scanner, depth)
@@ -404,51 +369,51 @@ def _two_arguments(scanner: Scanner, depth: int) -> tuple[Expr, Expr]:
     return first, parse_expr(scanner, depth)
 
 
-def _search(scanner: Scanner, start: int, depth: int) -> Search:
+def _search(scanner: Scanner, start: int, depth: int) -> ast.Search:
     field, query = _two_arguments(scanner, depth)
     scanner.expect(")")
-    return Search(field, query, scanner.span_from(start))
+    return ast.Search(field, query, scanner.span_from(start))
 
 
-def _match_text(scanner: Scanner, start: int, depth: int) -> MatchText:
+def _match_text(scanner: Scanner, start: int, depth: int) -> ast.MatchText:
     field, query = _two_arguments(scanner, depth)
     scanner.expect(")")
-    return MatchText(field, query, scanner.span_from(start))
+    return ast.MatchText(field, query, scanner.span_from(start))
 
 
-def _fuzzy(scanner: Scanner, start: int, depth: int) -> Fuzzy:
+def _fuzzy(scanner: Scanner, start: int, depth: int) -> ast.Fuzzy:
     field, query = _two_arguments(scanner, depth)
     max_edits = parse_expr(scanner, depth) if scanner.accept(",") else None
     scanner.expect(")")
-    return Fuzzy(field, query, max_edits, scanner.span_from(start))
+    return ast.Fuzzy(field, query, max_edits, scanner.span_from(start))
 
 
-def _bm25(scanner: Scanner, start: int, depth: int) -> Bm25:
+def _bm25(scanner: Scanner, start: int, depth: int) -> ast.Bm25:
     field, query = _two_arguments(scanner, depth)
     scanner.expect(")")
-    return Bm25(field, query, scanner.span_from(start))
+    return ast.Bm25(field, query, scanner.span_from(start))
 
 
-def _nearest(scanner: Scanner, start: int, depth: int) -> Nearest:
+def _nearest(scanner: Scanner, start: int, depth: int) -> ast.Nearest:
     scanner.expect("(")
     field = parse_access(scanner)
     scanner.expect(",")
     query = parse_expr(scanner, depth)
     scanner.expect(")")
-    return Nearest(field, query, scanner.span_from(start))
+    return ast.Nearest(field, query, scanner.span_from(start))
 
 
-def _rrf(scanner: Scanner, start: int, depth: int) -> Rrf:
+def _rrf(scanner: Scanner, start: int, depth: int) -> ast.Rrf:
     scanner.expect("(")
     left = _rank(scanner, depth)
     scanner.expect(",")
     right = _rank(scanner, depth)
     k = parse_expr(scanner, depth) if scanner.accept(",") else None
     scanner.expect(")")
-    return Rrf(left, right, k, scanner.span_from(start))
+    return ast.Rrf(left, right, k, scanner.span_from(start))
 
 
-def _rank(scanner: Scanner, depth: int) -> Nearest | Bm25:
+def _rank(scanner: Scanner, depth: int) -> ast.Nearest | ast.Bm25:
     start = scanner.at
     if scanner.accept("nearest"):
         return _nearest(scanner, start, deeper(scanner, depth))
@@ -456,22 +421,22 @@ def _rank(scanner: Scanner, depth: int) -> Nearest | Bm25:
     return _bm25(scanner, start, deeper(scanner, depth))
 
 
-def _aggregate(function: str) -> Callable[[Scanner, int, int], Aggregate]:
-    def parse(scanner: Scanner, start: int, depth: int) -> Aggregate:
+def _aggregate(function: str) -> Callable[[Scanner, int, int], ast.Aggregate]:
+    def parse(scanner: Scanner, start: int, depth: int) -> ast.Aggregate:
         scanner.expect("(")
         if function == "count" and scanner.accept("*"):
             scanner.expect(")")
-            return Aggregate(function, None, scanner.span_from(start))
+            return ast.Aggregate(function, None, scanner.span_from(start))
         distinct = word(scanner, "distinct")
         argument = parse_expr(scanner, depth)
         fraction = parse_expr(scanner, depth) if function == "percentile" and scanner.accept(",") else None
         scanner.expect(")")
-        return Aggregate(function, argument, scanner.span_from(start), distinct, fraction)
+        return ast.Aggregate(function, argument, scanner.span_from(start), distinct, fraction)
 
     return parse
 
 
-_CALLS: dict[str, Callable[[Scanner, int, int], Expr]] = {
+_CALLS: dict[str, Callable[[Scanner, int, int], ast.Expr]] = {
     "now": _now,
     "nearest": _nearest,
     "search": _search,
@@ -480,7 +445,7 @@ _CALLS: dict[str, Callable[[Scanner, int, int], Expr]] = {
     "bm25": _bm25,
     "rrf": _rrf,
     **{function: _aggregate(function) for function in AGGREGATES},
-    "datetime": _text_literal("datetime", DateTimeLit, function=True),
-    "date": _text_literal("date", DateLit, function=True),
-    "duration": _text_literal("duration", DurationLit, function=False),
+    "datetime": _text_literal("datetime", ast.DateTimeLit, function=True),
+    "date": _text_literal("date", ast.DateLit, function=True),
+    "duration": _text_literal("duration", ast.DurationLit, function=False),
 }

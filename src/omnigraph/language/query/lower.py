@@ -11,6 +11,7 @@ from functools import reduce
 
 from omnigraph.errors import ResourceLimit
 from omnigraph.language.literals import TypedValue
+from omnigraph.language.query import ir
 from omnigraph.language.query.check import (
     Block,
     CheckedMutation,
@@ -23,55 +24,6 @@ from omnigraph.language.query.check import (
 )
 from omnigraph.language.query.check.several import chained_direction, connects, type_names, way_of
 from omnigraph.language.query.check.tree import AttachedBlock, CheckedMatch
-from omnigraph.language.query.ir import (
-    FALSE,
-    STRING,
-    Aggregate,
-    AggregateCall,
-    AggregateColumn,
-    AntiJoin,
-    Attach,
-    Column,
-    Compare,
-    CrossJoin,
-    Direction,
-    EdgePattern,
-    Empty,
-    Expand,
-    Expr,
-    Fetch,
-    Filter,
-    IsNull,
-    Limit,
-    Matches,
-    MutationPlan,
-    NodePattern,
-    NodeScan,
-    OptionalJoin,
-    Or,
-    Order,
-    OrderKey,
-    Outer,
-    OutputColumn,
-    Parameter,
-    Plan,
-    Predicate,
-    Project,
-    ResultColumn,
-    SemiJoin,
-    ShortestPaths,
-    Statement,
-    Tag,
-    Union,
-    UnknownAlias,
-    With,
-    aggregates_in,
-    bound_variables,
-    children,
-    outside_groups,
-    substituted,
-    transform,
-)
 from omnigraph.language.schema.catalog import NodeType
 
 
@@ -81,12 +33,12 @@ class Link:
 
     source: str
     source_type: str
-    edge: EdgePattern
+    edge: ir.EdgePattern
     target: str
     target_type: str
 
 
-def connect(plan: Plan, links: list[Link], nodes: Mapping[str, NodePattern], bound: set[str]) -> Plan:
+def connect(plan: ir.Plan, links: list[Link], nodes: Mapping[str, ir.NodePattern], bound: set[str]) -> ir.Plan:
     """Add an Expand for every link that can be reached, in the order of the links.
 
     Links used up are taken out of `links`; variables reached are added to `bound`. A link may be followed from either
@@ -104,11 +56,11 @@ def _turned(link: Link) -> Link:
     return Link(link.target, link.target_type, link.edge.reversed, link.source, link.source_type)
 
 
-def _expand(plan: Plan, link: Link, nodes: Mapping[str, NodePattern], bound: set[str]) -> Expand:
+def _expand(plan: ir.Plan, link: Link, nodes: Mapping[str, ir.NodePattern], bound: set[str]) -> ir.Expand:
     closing = link.target in bound
     bound.add(link.target)
-    target = NodePattern(link.target, link.target_type) if closing else nodes[link.target]
-    return Expand(plan, link.source, link.edge, target, closing)
+    target = ir.NodePattern(link.target, link.target_type) if closing else nodes[link.target]
+    return ir.Expand(plan, link.source, link.edge, target, closing)
 
 
 #: How many plans the types of a block's variables may make.
@@ -118,32 +70,34 @@ MAX_ALTERNATIVES = 256
 Types = Mapping[str, tuple[str, ...]]
 
 
-def lower_block(block: Block, start: Plan | None, types: Types | None = None) -> Plan:
+def lower_block(block: Block, start: ir.Plan | None, types: Types | None = None) -> ir.Plan:
     """The plan of a block whose rows begin with those of `start`, of which `types` are the types of nodes."""
     return _parts(block, 0, start, dict(types or {}))
 
 
-def attach(plan: Plan, attached: AttachedBlock, types: Types) -> Plan:
+def attach(plan: ir.Plan, attached: AttachedBlock, types: Types) -> ir.Plan:
     """The rows of a plan with what is found over the matches of a block."""
     nested = attached.nested
-    return Attach(plan, _nested(nested, types), nested.outer, attached.column, attached.call)
+    return ir.Attach(plan, _nested(nested, types), nested.outer, attached.column, attached.call)
 
 
-def _nested(nested: NestedBlock, types: Types) -> Plan:
-    return lower_block(nested.block, Outer(nested.outer), {name: types[name] for name in nested.outer if name in types})
+def _nested(nested: NestedBlock, types: Types) -> ir.Plan:
+    return lower_block(
+        nested.block, ir.Outer(nested.outer), {name: types[name] for name in nested.outer if name in types}
+    )
 
 
-def _parts(block: Block, number: int, plan: Plan | None, types: dict[str, tuple[str, ...]]) -> Plan:
+def _parts(block: Block, number: int, plan: ir.Plan | None, types: dict[str, tuple[str, ...]]) -> ir.Plan:
     """The parts of a block from one on, over the rows of those before it."""
     if number:
         optional = block.optionals[number - 1]
         assert plan is not None
-        plan = OptionalJoin(plan, _nested(optional.nested, types), optional.nested.outer)
+        plan = ir.OptionalJoin(plan, _nested(optional.nested, types), optional.nested.outer)
         types |= types_of(optional.nested.block.all_nodes)
     part = block.parts[number]
     types |= types_of(part.nodes)
     open_ = _open(block, number, types)
-    found: list[Plan] = []
+    found: list[ir.Plan] = []
     for assigned in _assignments(part, open_, types):
         if len(found) == MAX_ALTERNATIVES:
             raise ResourceLimit(
@@ -160,20 +114,20 @@ def _parts(block: Block, number: int, plan: Plan | None, types: dict[str, tuple[
         decided = types | {name: (kind,) for name, kind in assigned.items()}
         found.append(_from(block, number, start, decided, tags))
     if not found:
-        known = frozenset() if plan is None else bound_variables(plan)
+        known = frozenset() if plan is None else ir.bound_variables(plan)
         own = (*block.all_nodes, *block.all_edges)
-        return Empty(tuple(dict.fromkeys((*sorted(known), *own))))
-    return found[0] if len(found) == 1 else Union(tuple(found), ())
+        return ir.Empty(tuple(dict.fromkeys((*sorted(known), *own))))
+    return found[0] if len(found) == 1 else ir.Union(tuple(found), ())
 
 
-def of_type(plan: Plan, name: str, kind: str, kinds: tuple[str, ...]) -> Plan:
+def of_type(plan: ir.Plan, name: str, kind: str, kinds: tuple[str, ...]) -> ir.Plan:
     """The rows in which a variable of several types has one of them.
 
     What stands for nothing goes with the first of the types, whose steps it does not take.
     """
-    column = Column(name, "@type", STRING.as_nullable())
-    named: Predicate = Compare(column, "=", TypedValue(kind, STRING))
-    return Filter(plan, (Or((named, IsNull(column))) if kind == kinds[0] else named,))
+    column = ir.Column(name, "@type", ir.STRING.as_nullable())
+    named: ir.Predicate = ir.Compare(column, "=", TypedValue(kind, ir.STRING))
+    return ir.Filter(plan, (ir.Or((named, ir.IsNull(column))) if kind == kinds[0] else named,))
 
 
 def types_of(nodes: Mapping[str, NodeType]) -> dict[str, tuple[str, ...]]:
@@ -221,58 +175,62 @@ def _assignments(part: Block, open_: list[str], types: Types) -> Iterator[dict[s
 
 
 def _from(
-    block: Block, number: int, start: Plan | None, types: dict[str, tuple[str, ...]], tags: tuple[tuple[str, str], ...]
-) -> Plan:
+    block: Block,
+    number: int,
+    start: ir.Plan | None,
+    types: dict[str, tuple[str, ...]],
+    tags: tuple[tuple[str, str], ...],
+) -> ir.Plan:
     """One part of a block, with the types of its variables decided, and the parts behind it."""
     plan = _part(block.parts[number], start, types, tags)
     return plan if number == len(block.optionals) else _parts(block, number + 1, plan, dict(types))
 
 
-def _part(part: Block, start: Plan | None, types: Types, tags: tuple[tuple[str, str], ...]) -> Plan:
+def _part(part: Block, start: ir.Plan | None, types: Types, tags: tuple[tuple[str, str], ...]) -> ir.Plan:
     nodes = {
-        name: NodePattern(name, types[name][0], part.patterns.get(name, ()), key=kind.key or ())
+        name: ir.NodePattern(name, types[name][0], part.patterns.get(name, ()), key=kind.key or ())
         for name, kind in part.nodes.items()
     }
     links = [_link(step, types) for step in part.steps]
-    outer = frozenset() if start is None else bound_variables(start)
+    outer = frozenset() if start is None else ir.bound_variables(start)
     bound = set(outer)
     plans = [] if start is None else [connect(start, links, nodes, bound)]
     for variable in (*part.bound, *part.nodes):
         if variable not in bound:
             bound.add(variable)
-            plans.append(connect(NodeScan(nodes[variable]), links, nodes, bound))
-    plan: Plan = reduce(CrossJoin, plans) if plans else Outer(())
+            plans.append(connect(ir.NodeScan(nodes[variable]), links, nodes, bound))
+    plan: ir.Plan = reduce(ir.CrossJoin, plans) if plans else ir.Outer(())
     tags = (*tags, *_edge_tags(part, types))
     if tags:
-        plan = Tag(plan, tags)
+        plan = ir.Tag(plan, tags)
     for path in part.paths:
         plan = _shortest(plan, path)
     for attached in part.attached:
         plan = attach(plan, attached, types)
     filters = _filters(part, outer, types)
     if filters:
-        plan = Filter(plan, filters)
+        plan = ir.Filter(plan, filters)
     for nested in part.existing:
-        plan = SemiJoin(plan, _nested(nested, types), nested.outer)
+        plan = ir.SemiJoin(plan, _nested(nested, types), nested.outer)
     for nested in part.negations:
-        plan = AntiJoin(plan, _nested(nested, types), nested.outer)
+        plan = ir.AntiJoin(plan, _nested(nested, types), nested.outer)
     return plan
 
 
-def _filters(part: Block, outer: frozenset[str], types: Types) -> tuple[Predicate, ...]:
+def _filters(part: Block, outer: frozenset[str], types: Types) -> tuple[ir.Predicate, ...]:
     on_outer = (predicate for name, predicates in part.patterns.items() if name in outer for predicate in predicates)
     impossible = any(step.min_hops > 1 and not _chains(step, types) for step in part.steps)
-    return (*on_outer, *part.filters, *((FALSE,) if impossible else ()))
+    return (*on_outer, *part.filters, *((ir.FALSE,) if impossible else ()))
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------
 
 
-def _shortest(plan: Plan, path: PathStep) -> Plan:
+def _shortest(plan: ir.Plan, path: PathStep) -> ir.Plan:
     step = path.step
-    edge = EdgePattern(step.edge_type, step.direction, step.min_hops, step.max_hops)
+    edge = ir.EdgePattern(step.edge_type, step.direction, step.min_hops, step.max_hops)
     weight = None if path.weight is None else path.weight.property
-    return ShortestPaths(plan, path.variable, step.source, edge, step.target, step.target_type, path.every, weight)
+    return ir.ShortestPaths(plan, path.variable, step.source, edge, step.target, step.target_type, path.every, weight)
 
 
 def _link(step: Step, types: Types) -> Link:
@@ -285,7 +243,7 @@ def _link(step: Step, types: Types) -> Link:
         bounds = (max(bounds[0], 1), bounds[1])
     edge_type, direction = followed[0]
     several = len(followed) > 1 or (step.edges and bounds[1] > 1 and source != target)
-    edge = EdgePattern(
+    edge = ir.EdgePattern(
         edge_type,
         direction,
         *bounds,
@@ -296,7 +254,7 @@ def _link(step: Step, types: Types) -> Link:
     return Link(step.source, source, edge, step.target, target)
 
 
-def _followed(step: Step, source: str, target: str) -> tuple[tuple[str, Direction], ...]:
+def _followed(step: Step, source: str, target: str) -> tuple[tuple[str, ir.Direction], ...]:
     """The edge types of a step between two node types, each with the way it is followed."""
     if not step.edges:
         return ((step.edge_type, step.direction),)
@@ -330,14 +288,14 @@ MAX_OPERATORS = 128
 MOST_ROWS = 2**63 - 1
 
 
-def lower(checked: CheckedQuery) -> Plan | MutationPlan:
+def lower(checked: CheckedQuery) -> ir.Plan | ir.MutationPlan:
     """The plan of a checked query."""
     if isinstance(checked.body, CheckedMutation):
-        return MutationPlan(tuple(map(_lower_statement, checked.body.statements)))
+        return ir.MutationPlan(tuple(map(_lower_statement, checked.body.statements)))
     return _lower_union(checked.body) if isinstance(checked.body, CheckedUnion) else _lower_read(checked.body)
 
 
-def _lower_statement(statement: Statement | CheckedMatch) -> Statement:
+def _lower_statement(statement: ir.Statement | CheckedMatch) -> ir.Statement:
     if not isinstance(statement, CheckedMatch):
         return statement
     _refuse_too_many_operators(statement.block)
@@ -345,44 +303,46 @@ def _lower_statement(statement: Statement | CheckedMatch) -> Statement:
     for attached in statement.attached:
         plan = attach(plan, attached, types_of(statement.block.all_nodes))
     # What is inserted does not depend on the order in which tables are read.
-    keys = tuple(OrderKey(id_, False, True) for id_ in _ids((*statement.block.all_nodes, *statement.block.all_edges)))
-    plan = Order(plan, keys, ()) if keys else plan
-    return statement.statement(Matches(Project(plan, statement.columns), statement.text))
+    keys = tuple(
+        ir.OrderKey(id_, False, True) for id_ in _ids((*statement.block.all_nodes, *statement.block.all_edges))
+    )
+    plan = ir.Order(plan, keys, ()) if keys else plan
+    return statement.statement(ir.Matches(ir.Project(plan, statement.columns), statement.text))
 
 
-def row_count_parameters(plan: Plan) -> list[str]:
+def row_count_parameters(plan: ir.Plan) -> list[str]:
     """The parameters that `limit` and `offset` name."""
     own = (
-        [count.name for count in (plan.count, plan.offset) if isinstance(count, Parameter)]
-        if isinstance(plan, Limit)
+        [count.name for count in (plan.count, plan.offset) if isinstance(count, ir.Parameter)]
+        if isinstance(plan, ir.Limit)
         else []
     )
-    return own + [name for child in children(plan) for name in row_count_parameters(child)]
+    return own + [name for child in ir.children(plan) for name in row_count_parameters(child)]
 
 
-def bind_row_counts(plan: Plan, counts: Mapping[str, int | None]) -> Plan:
+def bind_row_counts(plan: ir.Plan, counts: Mapping[str, int | None]) -> ir.Plan:
     """The plan with numbers in the place of these parameters; a null limit is none."""
 
-    def bound(operator: Plan) -> Plan:
-        if not isinstance(operator, Limit):
+    def bound(operator: ir.Plan) -> ir.Plan:
+        if not isinstance(operator, ir.Limit):
             return operator
         count, offset = operator.count, operator.offset
         return replace(
             operator,
-            count=counts[count.name] if isinstance(count, Parameter) else count,
-            offset=(counts[offset.name] or 0) if isinstance(offset, Parameter) else offset,
+            count=counts[count.name] if isinstance(count, ir.Parameter) else count,
+            offset=(counts[offset.name] or 0) if isinstance(offset, ir.Parameter) else offset,
         )
 
-    return transform(plan, bound)
+    return ir.transform(plan, bound)
 
 
-def _lower_read(read: CheckedRead) -> Plan:
+def _lower_read(read: CheckedRead) -> ir.Plan:
     _refuse_too_many_operators(read.block)
-    start: Plan | None = None
+    start: ir.Plan | None = None
     before = read.before
     if before is not None:
         values = (column.variable for column in before.values.values())
-        start = With(_lower_read(before.read), (*before.nodes, *values))
+        start = ir.With(_lower_read(before.read), (*before.nodes, *values))
         for name, kinds in types_of(before.nodes).items():
             start = _fetched(start, name, kinds)
     types = {} if before is None else types_of(before.nodes)
@@ -393,11 +353,11 @@ def _lower_read(read: CheckedRead) -> Plan:
     return _lower_results(read, matched)
 
 
-def _fetched(plan: Plan, name: str, kinds: tuple[str, ...]) -> Plan:
+def _fetched(plan: ir.Plan, name: str, kinds: tuple[str, ...]) -> ir.Plan:
     """Rows in which a node is known by its id, and by its type where there are several, with what is read of it."""
     if len(kinds) == 1:
-        return Fetch(plan, NodePattern(name, kinds[0]))
-    return Union(tuple(Fetch(of_type(plan, name, kind, kinds), NodePattern(name, kind)) for kind in kinds), ())
+        return ir.Fetch(plan, ir.NodePattern(name, kinds[0]))
+    return ir.Union(tuple(ir.Fetch(of_type(plan, name, kind, kinds), ir.NodePattern(name, kind)) for kind in kinds), ())
 
 
 def _refuse_too_many_operators(block: Block) -> None:
@@ -419,17 +379,17 @@ def _operators(block: Block) -> int:
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
-def _lower_results(read: CheckedRead, matched: Plan) -> Plan:
+def _lower_results(read: CheckedRead, matched: ir.Plan) -> ir.Plan:
     if read.aggregates:
         return _lower_groups(read, matched)
     if read.having:
-        matched = Filter(matched, read.having)
+        matched = ir.Filter(matched, read.having)
     if read.distinct:
         return _lower_distinct(read, matched, {})
-    return Project(_ordered(matched, read.order, _ties(read), read), read.columns)
+    return ir.Project(_ordered(matched, read.order, _ties(read), read), read.columns)
 
 
-def _ties(read: CheckedRead) -> tuple[Column, ...]:
+def _ties(read: CheckedRead) -> tuple[ir.Column, ...]:
     """What tells rows apart that are equal in order: the ids of nodes and edges, and what a `with` has named."""
     block = read.block
     own = _ids((*block.all_nodes, *block.all_edges))
@@ -439,85 +399,91 @@ def _ties(read: CheckedRead) -> tuple[Column, ...]:
     return (*_ids(read.before.nodes), *values, *own)
 
 
-def _lower_union(union: CheckedUnion) -> Plan:
+def _lower_union(union: CheckedUnion) -> ir.Plan:
     left = _lower_union(union.left) if isinstance(union.left, CheckedUnion) else _lower_read(union.left)
     types = tuple(column.type for column in union.columns)
-    plan: Plan = Union((left, _lower_read(union.right)), None, types)
+    plan: ir.Plan = ir.Union((left, _lower_read(union.right)), None, types)
     if not union.keeps_repeats:
-        plan = Aggregate(plan, union.columns, ())
-    ties = tuple(ResultColumn(column.name, column.type) for column in union.columns if column.type.is_plain_scalar)
-    return Project(_ordered(plan, union.order, ties, union), union.columns)
+        plan = ir.Aggregate(plan, union.columns, ())
+    ties = tuple(ir.ResultColumn(column.name, column.type) for column in union.columns if column.type.is_plain_scalar)
+    return ir.Project(_ordered(plan, union.order, ties, union), union.columns)
 
 
-def _ids(variables: Iterable[str]) -> tuple[Column, ...]:
+def _ids(variables: Iterable[str]) -> tuple[ir.Column, ...]:
     """The ids of the variables that have a name; rows that differ only in anonymous ones look the same."""
-    return tuple(Column(name, "id", STRING) for name in variables if name.isidentifier())
+    return tuple(ir.Column(name, "id", ir.STRING) for name in variables if name.isidentifier())
 
 
 def _ordered(
-    plan: Plan,
-    order: tuple[OrderKey, ...],
-    ties: tuple[Column | ResultColumn, ...],
+    plan: ir.Plan,
+    order: tuple[ir.OrderKey, ...],
+    ties: tuple[ir.Column | ir.ResultColumn, ...],
     read: CheckedRead | CheckedUnion,
-) -> Plan:
+) -> ir.Plan:
     if order:
-        plan = Order(plan, order, ties)
+        plan = ir.Order(plan, order, ties)
     if read.limit is None and read.offset == 0:
         return plan
-    return Limit(plan, _at_most(read.limit), _at_most(read.offset) or 0)
+    return ir.Limit(plan, _at_most(read.limit), _at_most(read.offset) or 0)
 
 
-def _at_most(count: int | Parameter | None) -> int | Parameter | None:
+def _at_most(count: int | ir.Parameter | None) -> int | ir.Parameter | None:
     return min(count, MOST_ROWS) if isinstance(count, int) else count
 
 
-def _lower_groups(read: CheckedRead, matched: Plan) -> Plan:
+def _lower_groups(read: CheckedRead, matched: ir.Plan) -> ir.Plan:
     """Group by everything that is no aggregate and holds none; columns, conditions and order then read the groups."""
-    named: dict[Expr, str] = {}
+    named: dict[ir.Expr, str] = {}
     for column in read.columns:
-        if isinstance(column.expr, AggregateCall) or not _holds_aggregate(column.expr):
+        if isinstance(column.expr, ir.AggregateCall) or not _holds_aggregate(column.expr):
             named.setdefault(column.expr, column.name)
-    keys = frozenset(expr for expr in named if not isinstance(expr, AggregateCall))
-    ordered = (key.expr for key in read.order if not isinstance(key.expr, UnknownAlias))
+    keys = frozenset(expr for expr in named if not isinstance(expr, ir.AggregateCall))
+    ordered = (key.expr for key in read.order if not isinstance(key.expr, ir.UnknownAlias))
     for expr in (*(column.expr for column in read.columns), *read.having, *ordered):
-        parts: list[Expr] = [*aggregates_in(expr), *outside_groups(expr, keys)]
+        parts: list[ir.Expr] = [*ir.aggregates_in(expr), *ir.outside_groups(expr, keys)]
         for part in parts:
             # A name no text can contain: computed for other columns or the order, not returned.
             named.setdefault(part, f"#{len(named)}")
     for kind in read.kinds:
         named.setdefault(kind, f"#{len(named)}")
-    grouped = tuple(OutputColumn(name, expr) for expr, name in named.items() if not isinstance(expr, AggregateCall))
-    calls = tuple(AggregateColumn(name, expr) for expr, name in named.items() if isinstance(expr, AggregateCall))
-    results: dict[Expr, Expr] = {expr: ResultColumn(name, expr.type) for expr, name in named.items()}
-    plan: Plan = Aggregate(matched, grouped, calls)
+    grouped = tuple(
+        ir.OutputColumn(name, expr) for expr, name in named.items() if not isinstance(expr, ir.AggregateCall)
+    )
+    calls = tuple(ir.AggregateColumn(name, expr) for expr, name in named.items() if isinstance(expr, ir.AggregateCall))
+    results: dict[ir.Expr, ir.Expr] = {expr: ir.ResultColumn(name, expr.type) for expr, name in named.items()}
+    plan: ir.Plan = ir.Aggregate(matched, grouped, calls)
     if read.having:
-        plan = Filter(plan, tuple(substituted(predicate, results) for predicate in read.having))
+        plan = ir.Filter(plan, tuple(ir.substituted(predicate, results) for predicate in read.having))
     if read.distinct:
         return _lower_distinct(read, plan, results)
-    ties = tuple(ResultColumn(key.name, key.type) for key in grouped if key.type.is_plain_scalar)
+    ties = tuple(ir.ResultColumn(key.name, key.type) for key in grouped if key.type.is_plain_scalar)
     plan = _ordered(plan, _reading(read.order, results), ties, read)
-    return Project(plan, tuple(OutputColumn(column.name, substituted(column.expr, results)) for column in read.columns))
+    return ir.Project(
+        plan, tuple(ir.OutputColumn(column.name, ir.substituted(column.expr, results)) for column in read.columns)
+    )
 
 
-def _lower_distinct(read: CheckedRead, plan: Plan, results: Mapping[Expr, Expr]) -> Plan:
+def _lower_distinct(read: CheckedRead, plan: ir.Plan, results: Mapping[ir.Expr, ir.Expr]) -> ir.Plan:
     """Distinct rows are groups by all columns."""
-    columns = tuple(OutputColumn(column.name, substituted(column.expr, results)) for column in read.columns)
-    shown: dict[Expr, Expr] = {}
+    columns = tuple(ir.OutputColumn(column.name, ir.substituted(column.expr, results)) for column in read.columns)
+    shown: dict[ir.Expr, ir.Expr] = {}
     for column in columns:
-        shown.setdefault(column.expr, ResultColumn(column.name, column.type))
+        shown.setdefault(column.expr, ir.ResultColumn(column.name, column.type))
     order = _reading(_reading(read.order, results), shown)
-    ties = tuple(ResultColumn(column.name, column.type) for column in columns if column.type.is_plain_scalar)
-    plan = _ordered(Aggregate(plan, columns, ()), order, ties, read)
-    return Project(plan, tuple(OutputColumn(column.name, ResultColumn(column.name, column.type)) for column in columns))
+    ties = tuple(ir.ResultColumn(column.name, column.type) for column in columns if column.type.is_plain_scalar)
+    plan = _ordered(ir.Aggregate(plan, columns, ()), order, ties, read)
+    return ir.Project(
+        plan, tuple(ir.OutputColumn(column.name, ir.ResultColumn(column.name, column.type)) for column in columns)
+    )
 
 
-def _reading(order: tuple[OrderKey, ...], results: Mapping[Expr, Expr]) -> tuple[OrderKey, ...]:
+def _reading(order: tuple[ir.OrderKey, ...], results: Mapping[ir.Expr, ir.Expr]) -> tuple[ir.OrderKey, ...]:
     """The same order over rows in which these expressions are columns."""
     return tuple(
-        key if isinstance(key.expr, UnknownAlias) else replace(key, expr=substituted(key.expr, results))
+        key if isinstance(key.expr, ir.UnknownAlias) else replace(key, expr=ir.substituted(key.expr, results))
         for key in order
     )
 
 
-def _holds_aggregate(expr: Expr) -> bool:
-    return any(True for _ in aggregates_in(expr))
+def _holds_aggregate(expr: ir.Expr) -> bool:
+    return any(True for _ in ir.aggregates_in(expr))

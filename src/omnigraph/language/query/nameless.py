@@ -16,17 +16,7 @@ from typing import Any, NoReturn
 
 from omnigraph.errors import BadRequest
 from omnigraph.language.json_values import items_of, number_of, shown, unwrapped
-from omnigraph.language.query.ast import (
-    FloatLit,
-    IntLit,
-    ListLit,
-    Literal,
-    NullLit,
-    Param,
-    Query,
-    StringLit,
-    Variable,
-)
+from omnigraph.language.query import ast
 from omnigraph.language.source import Source, Span, did_you_mean, nearest_name
 from omnigraph.language.types import PropType, Scalar
 
@@ -44,7 +34,7 @@ class Given:
     """A parameter as a call gives it: its type, and the literal that stands for it when its place decides the type."""
 
     type: PropType
-    literal: Literal | None = None
+    literal: ast.Literal | None = None
 
 
 def is_nameless(text: str) -> bool:
@@ -65,7 +55,7 @@ def given_parameters(document: object) -> dict[str, Given]:
     return found
 
 
-def declare(query: Query, source: Source, given: Mapping[str, Given]) -> Query:
+def declare(query: ast.Query, source: Source, given: Mapping[str, Given]) -> ast.Query:
     """The query with the parameters it uses; a variable that nothing gives a value is an error at its place."""
     variables, mentioned = _names_of(query.body)
     for name, span in variables.items():
@@ -74,12 +64,12 @@ def declare(query: Query, source: Source, given: Mapping[str, Given]) -> Query:
             _not_given(source, name, span, unused, mentioned.intersection(_VARIABLE.findall(source.text)))
     used = {name: found for name, found in given.items() if name in variables}
     literals = {name: found.literal for name, found in used.items() if found.literal is not None}
-    params = tuple(Param(name, found.type, variables[name]) for name, found in used.items())
+    params = tuple(ast.Param(name, found.type, variables[name]) for name, found in used.items())
     body = _with_literals(query.body, literals) if literals else query.body
     return replace(query, params=params, body=body)
 
 
-def parameter_names(query: Query) -> set[str]:
+def parameter_names(query: ast.Query) -> set[str]:
     """The names of the parameters that a query takes: the declared ones, or without a head those it could use."""
     return {param.name for param in query.params} if query.name else set(_names_of(query.body)[0])
 
@@ -105,28 +95,28 @@ def _not_given(source: Source, name: str, span: Span, unused: list[str], bound: 
 
 def _given(value: object) -> Given:
     if value is None:
-        return Given(PropType(Scalar.STRING, nullable=True), NullLit())
+        return Given(PropType(Scalar.STRING, nullable=True), ast.NullLit())
     if isinstance(value, list | tuple) or getattr(value, "ndim", 0) > 0 or hasattr(value, "to_pylist"):
         return _list([unwrapped(item) for item in items_of(value)])
     scalar = _scalar(value)
-    literal = StringLit(value) if isinstance(value, str) and _MOMENT.fullmatch(value) else None
+    literal = ast.StringLit(value) if isinstance(value, str) and _MOMENT.fullmatch(value) else None
     return Given(PropType(scalar), literal)
 
 
 def _list(items: list[object]) -> Given:
     if not items:
-        return Given(PropType(Scalar.STRING, is_list=True), ListLit(()))
+        return Given(PropType(Scalar.STRING, is_list=True), ast.ListLit(()))
     if any(item is None for item in items):
         raise ValueError("null is not accepted as an element")
     scalars = {_scalar(item) for item in items}
     if scalars <= {Scalar.I64, Scalar.F64}:
         scalar = Scalar.F64 if Scalar.F64 in scalars else Scalar.I64
-        return Given(PropType(scalar, is_list=True), ListLit(tuple(map(_number, items))))
+        return Given(PropType(scalar, is_list=True), ast.ListLit(tuple(map(_number, items))))
     if len(scalars) > 1:
         raise ValueError(f"a list holds one type, not {' and '.join(sorted(scalars))}")
     kind = PropType(scalars.pop(), is_list=True)
     texts = [item for item in items if isinstance(item, str) and _MOMENT.fullmatch(item)]
-    return Given(kind, ListLit(tuple(map(StringLit, texts))) if len(texts) == len(items) else None)
+    return Given(kind, ast.ListLit(tuple(map(ast.StringLit, texts))) if len(texts) == len(items) else None)
 
 
 def _scalar(value: object) -> Scalar:
@@ -154,14 +144,14 @@ def _scalar(value: object) -> Scalar:
             raise ValueError(f"{shown(value)} is not a value of a parameter")
 
 
-def _number(item: object) -> IntLit | FloatLit:
+def _number(item: object) -> ast.IntLit | ast.FloatLit:
     if isinstance(item, int) and abs(item) <= _MAX_I64:
-        return IntLit(item)
+        return ast.IntLit(item)
     number = number_of(item)
     text = repr(number)
     if not text.lstrip("-")[:1].isdigit():
         raise ValueError(f"expected a finite number, got {text}")
-    return FloatLit(text)
+    return ast.FloatLit(text)
 
 
 # --- the tree ---------------------------------------------------------------------------------------------------------
@@ -175,7 +165,7 @@ def _names_of(body: object) -> tuple[dict[str, Span], set[str]]:
     variables: dict[str, Span] = {}
     mentioned: set[str] = set()
     for node in _nodes(body):
-        if isinstance(node, Variable):
+        if isinstance(node, ast.Variable):
             variables.setdefault(node.name, node.span)
         elif isinstance(node, str):
             mentioned.add(node)
@@ -190,15 +180,15 @@ def _nodes(node: object) -> Iterator[object]:
         yield current
         if isinstance(current, tuple):
             waiting.extend(reversed(current))
-        elif is_dataclass(current) and not isinstance(current, Variable | StringLit | Span):
+        elif is_dataclass(current) and not isinstance(current, ast.Variable | ast.StringLit | Span):
             waiting.extend(reversed([getattr(current, part.name) for part in fields(current)]))
 
 
-def _with_literals(node: Any, literals: Mapping[str, Literal]) -> Any:
+def _with_literals(node: Any, literals: Mapping[str, ast.Literal]) -> Any:
     """The tree with literals in the place of variables; each keeps the place of its variable."""
     if isinstance(node, tuple):
         return tuple(_with_literals(item, literals) for item in node)
-    if isinstance(node, Variable):
+    if isinstance(node, ast.Variable):
         literal = literals.get(node.name)
         return node if literal is None else _placed(literal, node.span)
     if not is_dataclass(node) or isinstance(node, type | Span):
@@ -208,12 +198,12 @@ def _with_literals(node: Any, literals: Mapping[str, Literal]) -> Any:
     for name in values.keys() & _ROW_COUNTS:
         # No bound when it is null; any other literal is no number of rows, which the checker says of the parameter.
         counted = values[name]
-        is_null = isinstance(counted, Variable) and isinstance(literals.get(counted.name), NullLit)
+        is_null = isinstance(counted, ast.Variable) and isinstance(literals.get(counted.name), ast.NullLit)
         changed[name] = None if is_null else counted
     return replace(node, **changed)
 
 
-def _placed(literal: Literal, span: Span) -> Literal:
-    if isinstance(literal, ListLit):
-        return ListLit(tuple(_placed(item, span) for item in literal.items), span)
+def _placed(literal: ast.Literal, span: Span) -> ast.Literal:
+    if isinstance(literal, ast.ListLit):
+        return ast.ListLit(tuple(_placed(item, span) for item in literal.items), span)
     return replace(literal, span=span)

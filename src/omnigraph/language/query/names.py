@@ -5,37 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from omnigraph.language.names import Kind, Occurrence, named
-from omnigraph.language.query.ast import (
-    Access,
-    Aggregate,
-    AllProperties,
-    Assignment,
-    Binding,
-    BlockCall,
-    Call,
-    Clause,
-    Delete,
-    Expr,
-    Ident,
-    Insert,
-    MatchDelete,
-    MatchInsert,
-    MatchUpdate,
-    Mutation,
-    Negation,
-    Optional,
-    PathMatch,
-    Query,
-    QueryFile,
-    Read,
-    Statement,
-    Traversal,
-    Union,
-    Update,
-    Upsert,
-    Variable,
-    parts,
-)
+from omnigraph.language.query import ast
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.language.source import Span
 from omnigraph.language.written import Written
@@ -43,7 +13,7 @@ from omnigraph.language.written import Written
 Types = dict[str, tuple[str, ...]]
 
 
-def query_names(file: QueryFile, catalog: Catalog) -> list[Occurrence]:
+def query_names(file: ast.QueryFile, catalog: Catalog) -> list[Occurrence]:
     """All names of a parsed file, in no particular order."""
     written = Written(file.source)
     found: list[Occurrence] = []
@@ -55,7 +25,7 @@ def query_names(file: QueryFile, catalog: Catalog) -> list[Occurrence]:
 class _Names:
     """The names of one query."""
 
-    def __init__(self, query: Query, catalog: Catalog, written: Written) -> None:
+    def __init__(self, query: ast.Query, catalog: Catalog, written: Written) -> None:
         self._query = query
         self._catalog = catalog
         self._written = written
@@ -79,17 +49,17 @@ class _Names:
         span = Span(start, start + len(name) + 1)
         return Occurrence("variable", name, span, declares, self._types.get(name, ()), self._query.span)
 
-    def _body(self, body: Read | Union | Mutation, *, is_with: bool = False) -> Iterator[Occurrence]:
+    def _body(self, body: ast.Read | ast.Union | ast.Mutation, *, is_with: bool = False) -> Iterator[Occurrence]:
         match body:
-            case Union():
+            case ast.Union():
                 yield from self._body(body.left)
                 yield from self._body(body.right)
-            case Read():
+            case ast.Read():
                 if body.before is not None:
                     yield from self._body(body.before, is_with=True)
                 yield from self._clauses(body.clauses)
                 for item in body.projections:
-                    if isinstance(item, AllProperties):
+                    if isinstance(item, ast.AllProperties):
                         yield self._variable(item.variable, item.span.start)
                         continue
                     yield from self._expr(item.expr)
@@ -100,39 +70,39 @@ class _Names:
                         yield Occurrence(kind, item.alias, at, declares=True, scope=self._query.span)
                         self._given |= {item.alias} if is_with else set()
                 yield from self._exprs([body.having] if body.having is not None else [])
-            case Mutation():
+            case ast.Mutation():
                 for statement in body.statements:
                     yield from self._statement(statement)
-        if not isinstance(body, Mutation):
+        if not isinstance(body, ast.Mutation):
             yield from self._exprs(ordering.expr for ordering in body.orderings)
             self._given = set()
-            yield from self._exprs(count for count in (body.limit, body.offset) if isinstance(count, Variable))
+            yield from self._exprs(count for count in (body.limit, body.offset) if isinstance(count, ast.Variable))
 
-    def _statement(self, statement: Statement) -> Iterator[Occurrence]:
+    def _statement(self, statement: ast.Statement) -> Iterator[Occurrence]:
         match statement:
-            case MatchInsert():
+            case ast.MatchInsert():
                 yield from self._clauses(statement.clauses)
                 yield from self._statement(statement.statement)
-            case MatchUpdate():
+            case ast.MatchUpdate():
                 yield from self._clauses(statement.clauses)
                 yield self._variable(statement.variable.name, statement.variable.span.start)
                 yield from self._assigned(statement.assignments, self._types.get(statement.variable.name, ()), ())
-            case MatchDelete():
+            case ast.MatchDelete():
                 yield from self._clauses(statement.clauses)
                 yield self._variable(statement.variable.name, statement.variable.span.start)
-            case Insert() | Upsert() | Update() | Delete():
+            case ast.Insert() | ast.Upsert() | ast.Update() | ast.Delete():
                 kind = "node" if statement.type_name in self._catalog.nodes else "edge"
                 owners = (f"{kind}:{statement.type_name}",)
                 at = named(self._written.within(statement.span)[:2], statement.type_name)
                 if at is not None:
                     yield Occurrence("node" if kind == "node" else "edge", statement.type_name, at)
-                if not isinstance(statement, Delete):
+                if not isinstance(statement, ast.Delete):
                     yield from self._assigned(statement.assignments, owners, owners)
-                if isinstance(statement, Update | Delete):
+                if isinstance(statement, ast.Update | ast.Delete):
                     yield from self._expr(statement.condition, owners)
 
     def _assigned(
-        self, assignments: Iterable[Assignment], owners: tuple[str, ...], words: tuple[str, ...]
+        self, assignments: Iterable[ast.Assignment], owners: tuple[str, ...], words: tuple[str, ...]
     ) -> Iterator[Occurrence]:
         """`words`: the types whose properties stand in the values as bare words."""
         for pair in assignments:
@@ -142,23 +112,23 @@ class _Names:
 
     # --- clauses and expressions --------------------------------------------------------------------------------------
 
-    def _clauses(self, clauses: Iterable[Clause]) -> Iterator[Occurrence]:
+    def _clauses(self, clauses: Iterable[ast.Clause]) -> Iterator[Occurrence]:
         for clause in clauses:
             match clause:
-                case Negation() | Optional():
+                case ast.Negation() | ast.Optional():
                     yield from self._clauses(clause.clauses)
-                case Binding():
+                case ast.Binding():
                     yield from self._binding(clause)
-                case Traversal():
+                case ast.Traversal():
                     yield from self._traversal(clause)
-                case PathMatch():
+                case ast.PathMatch():
                     yield self._variable(clause.variable, clause.span.start, declares=True)
                     yield from self._traversal(clause.traversal)
                     yield from self._exprs([clause.weight] if clause.weight is not None else [])
                 case _:
                     yield from self._expr(clause)
 
-    def _binding(self, clause: Binding) -> Iterator[Occurrence]:
+    def _binding(self, clause: ast.Binding) -> Iterator[Occurrence]:
         yield self._variable(clause.variable, clause.span.start, declares=True)
         start = clause.span.start + len(clause.variable) + 1
         names = (clause.type_name, *clause.others)
@@ -173,7 +143,7 @@ class _Names:
             yield Occurrence("property", pair.property, at, owners=owners)
             yield from self._expr(pair.value)
 
-    def _traversal(self, clause: Traversal) -> Iterator[Occurrence]:
+    def _traversal(self, clause: ast.Traversal) -> Iterator[Occurrence]:
         yield self._variable(clause.source, clause.span.start)
         yield self._variable(clause.target, clause.span.end - len(clause.target) - 1)
         inner = self._written.within(clause.span)[1:-1]
@@ -184,52 +154,52 @@ class _Names:
                 edge = self._catalog.edge(token.text)
                 yield Occurrence("edge", edge.name if edge else token.text, token.span)
 
-    def _exprs(self, exprs: Iterable[Expr], words: tuple[str, ...] = ()) -> Iterator[Occurrence]:
+    def _exprs(self, exprs: Iterable[ast.Expr], words: tuple[str, ...] = ()) -> Iterator[Occurrence]:
         for expr in exprs:
             yield from self._expr(expr, words)
 
-    def _expr(self, expr: Expr, words: tuple[str, ...] = ()) -> Iterator[Occurrence]:
+    def _expr(self, expr: ast.Expr, words: tuple[str, ...] = ()) -> Iterator[Occurrence]:
         match expr:
-            case Variable():
+            case ast.Variable():
                 yield self._variable(expr.name, expr.span.start)
-            case Access():
+            case ast.Access():
                 yield self._variable(expr.variable, expr.span.start)
                 if not expr.property.startswith("@"):
                     at = Span(expr.span.end - len(expr.property), expr.span.end)
                     yield Occurrence("property", expr.property, at, owners=self._types.get(expr.variable, ()))
-            case Ident() if words and not expr.name.startswith("@"):
+            case ast.Ident() if words and not expr.name.startswith("@"):
                 yield Occurrence("property", expr.name, expr.span, owners=words)
-            case Ident():
+            case ast.Ident():
                 kind: Kind = "variable" if expr.name in self._given else "alias"
                 yield Occurrence(kind, expr.name, expr.span, scope=self._query.span)
-            case Call() if expr.function != "list":
+            case ast.Call() if expr.function != "list":
                 yield Occurrence("function", expr.function, Span(expr.span.start, expr.span.start + len(expr.function)))
-            case Aggregate() | BlockCall():
+            case ast.Aggregate() | ast.BlockCall():
                 yield Occurrence("function", expr.function, Span(expr.span.start, expr.span.start + len(expr.function)))
             case _:
                 pass
-        if isinstance(expr, BlockCall):
+        if isinstance(expr, ast.BlockCall):
             yield from self._clauses(expr.clauses)
-        yield from self._exprs(parts(expr), words)
+        yield from self._exprs(ast.parts(expr), words)
 
 
 # --- the types of variables -------------------------------------------------------------------------------------------
 
 
-def variable_types(query: Query, catalog: Catalog) -> Types:
+def variable_types(query: ast.Query, catalog: Catalog) -> Types:
     """The types of the variables of a query, as far as its patterns tell them: `{"s": ("node:Staff",)}`."""
     clauses = list(_patterns(query.body))
     found: Types = {}
     for clause in clauses:
-        if isinstance(clause, Binding) and "*" not in (clause.type_name, *clause.others):
+        if isinstance(clause, ast.Binding) and "*" not in (clause.type_name, *clause.others):
             found[clause.variable] = tuple(f"node:{name}" for name in (clause.type_name, *clause.others))
     for clause in clauses:
-        if isinstance(clause, Traversal):
+        if isinstance(clause, ast.Traversal):
             _traversed(clause, catalog, found)
     return found
 
 
-def _traversed(clause: Traversal, catalog: Catalog, found: Types) -> None:
+def _traversed(clause: ast.Traversal, catalog: Catalog, found: Types) -> None:
     edges = [catalog.edge(word) for word in (clause.edge_word, *clause.others)]
     if clause.edge_variable is not None:
         found[clause.edge_variable] = tuple(f"edge:{edge.name}" for edge in edges if edge is not None)
@@ -244,40 +214,40 @@ def _traversed(clause: Traversal, catalog: Catalog, found: Types) -> None:
     found.setdefault(clause.target, end)
 
 
-def _patterns(body: Read | Union | Mutation) -> Iterator[Clause]:
+def _patterns(body: ast.Read | ast.Union | ast.Mutation) -> Iterator[ast.Clause]:
     """All clauses of a query, those inside of blocks too."""
     match body:
-        case Union():
+        case ast.Union():
             yield from _patterns(body.left)
             yield from _patterns(body.right)
-        case Read():
+        case ast.Read():
             if body.before is not None:
                 yield from _patterns(body.before)
             yield from _flat(body.clauses)
             for item in body.projections:
-                if not isinstance(item, AllProperties):
+                if not isinstance(item, ast.AllProperties):
                     yield from _inside(item.expr)
-        case Mutation():
+        case ast.Mutation():
             for statement in body.statements:
-                if isinstance(statement, MatchInsert | MatchUpdate | MatchDelete):
+                if isinstance(statement, ast.MatchInsert | ast.MatchUpdate | ast.MatchDelete):
                     yield from _flat(statement.clauses)
 
 
-def _flat(clauses: Iterable[Clause]) -> Iterator[Clause]:
+def _flat(clauses: Iterable[ast.Clause]) -> Iterator[ast.Clause]:
     for clause in clauses:
         match clause:
-            case Negation() | Optional():
+            case ast.Negation() | ast.Optional():
                 yield from _flat(clause.clauses)
-            case PathMatch():
+            case ast.PathMatch():
                 yield clause.traversal
-            case Binding() | Traversal():
+            case ast.Binding() | ast.Traversal():
                 yield clause
             case _:
                 yield from _inside(clause)
 
 
-def _inside(expr: Expr) -> Iterator[Clause]:
-    if isinstance(expr, BlockCall):
+def _inside(expr: ast.Expr) -> Iterator[ast.Clause]:
+    if isinstance(expr, ast.BlockCall):
         yield from _flat(expr.clauses)
-    for part in parts(expr):
+    for part in ast.parts(expr):
         yield from _inside(part)

@@ -9,25 +9,7 @@ from __future__ import annotations
 import re
 
 from omnigraph.errors import BadRequest
-from omnigraph.language.query.ast import (
-    Assignment,
-    Clause,
-    Delete,
-    Expr,
-    Insert,
-    MatchDelete,
-    MatchInsert,
-    MatchUpdate,
-    Mutation,
-    Param,
-    Query,
-    QueryFile,
-    Read,
-    Statement,
-    Union,
-    Update,
-    Upsert,
-)
+from omnigraph.language.query import ast
 from omnigraph.language.query.expressions import parse_expr, parse_variable, word
 from omnigraph.language.query.hints import hint_at, misspelt_block_word
 from omnigraph.language.query.reads import parse_clauses, parse_read
@@ -40,7 +22,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BASES = {scalar.value: scalar for scalar in DECLARED}
 
 
-def parse_query_file(text: str, file: str | None = None) -> QueryFile:
+def parse_query_file(text: str, file: str | None = None) -> ast.QueryFile:
     """Parse a `.gq` text; raises ParseError. `file` is only a name for messages.
 
     A text that begins with `match` or a mutation word is one query without a name, which is then empty. Its parameters are
@@ -48,7 +30,7 @@ def parse_query_file(text: str, file: str | None = None) -> QueryFile:
     """
     source = Source(text, file)
     scanner = Scanner(source)
-    queries: list[Query] = []
+    queries: list[ast.Query] = []
     try:
         if not _begins_with(scanner, "query") and _begins_with(scanner, "match", *STATEMENT_WORDS):
             queries.append(_nameless(scanner))
@@ -56,10 +38,10 @@ def parse_query_file(text: str, file: str | None = None) -> QueryFile:
             queries.append(_query(scanner))
     except Mismatch:
         scanner.grammar_error(hint_at(text, scanner.furthest), suggestion=misspelt_block_word(text, scanner.furthest))
-    return QueryFile(tuple(queries), source)
+    return ast.QueryFile(tuple(queries), source)
 
 
-def find_query(file: QueryFile, name: str | None = None) -> Query:
+def find_query(file: ast.QueryFile, name: str | None = None) -> ast.Query:
     """The first query of this name, or the only one when no name is given."""
     if name is None:
         if len(file.queries) > 1:
@@ -78,7 +60,7 @@ def find_query(file: QueryFile, name: str | None = None) -> Query:
 # --- the head of a query ----------------------------------------------------------------------------------------------
 
 
-def _query(scanner: Scanner) -> Query:
+def _query(scanner: Scanner) -> ast.Query:
     start = scanner.at
     scanner.expect("query")
     name = scanner.take_ident()
@@ -87,7 +69,7 @@ def _query(scanner: Scanner) -> Query:
     scanner.expect("{")
     body = _body(scanner)
     scanner.expect("}")
-    return Query(
+    return ast.Query(
         name,
         params,
         body,
@@ -105,7 +87,7 @@ def _begins_with(scanner: Scanner, *words: str) -> bool:
     return found
 
 
-def _nameless(scanner: Scanner) -> Query:
+def _nameless(scanner: Scanner) -> ast.Query:
     """The body of a query, up to the end of the text; a `;` may stand there."""
     start = scanner.at
     body = _body(scanner)
@@ -113,10 +95,10 @@ def _nameless(scanner: Scanner) -> Query:
     scanner.accept(";")
     if not scanner.at_end():
         scanner.fail("the end of the text")
-    return Query("", (), body, span=span)
+    return ast.Query("", (), body, span=span)
 
 
-def _body(scanner: Scanner) -> Read | Union | Mutation:
+def _body(scanner: Scanner) -> ast.Read | ast.Union | ast.Mutation:
     """A read, or statements; both may begin with a match block."""
     if not scanner.accept("match"):
         return parse_mutation(scanner)
@@ -126,7 +108,7 @@ def _body(scanner: Scanner) -> Read | Union | Mutation:
     return parse_read(scanner, clauses)
 
 
-def _params(scanner: Scanner) -> tuple[Param, ...]:
+def _params(scanner: Scanner) -> tuple[ast.Param, ...]:
     scanner.expect("(")
     if scanner.accept(")"):
         return ()
@@ -137,11 +119,11 @@ def _params(scanner: Scanner) -> tuple[Param, ...]:
     return tuple(params)
 
 
-def _param(scanner: Scanner) -> Param:
+def _param(scanner: Scanner) -> ast.Param:
     start = scanner.at
     name = parse_variable(scanner).name
     scanner.expect(":")
-    return Param(name, _param_type(scanner), scanner.span_from(start))
+    return ast.Param(name, _param_type(scanner), scanner.span_from(start))
 
 
 def _param_type(scanner: Scanner) -> PropType:
@@ -202,7 +184,7 @@ def _annotations(scanner: Scanner) -> dict[str, str]:
 STATEMENT_WORDS = ("insert", "upsert", "update", "delete")
 
 
-def parse_mutation(scanner: Scanner, clauses: tuple[Clause, ...] | None = None) -> Mutation:
+def parse_mutation(scanner: Scanner, clauses: tuple[ast.Clause, ...] | None = None) -> ast.Mutation:
     """One or more statements, up to the closing brace, a `;` or the end of the text.
 
     `clauses` are those of the match block that the first statement begins with, when it was read already.
@@ -210,10 +192,10 @@ def parse_mutation(scanner: Scanner, clauses: tuple[Clause, ...] | None = None) 
     statements = [_statement(scanner) if clauses is None else _matched(scanner, clauses, scanner.at)]
     while not scanner.looking_at("}") and not scanner.looking_at(";") and not scanner.at_end():
         statements.append(_statement(scanner))
-    return Mutation(tuple(statements))
+    return ast.Mutation(tuple(statements))
 
 
-def _statement(scanner: Scanner) -> Statement:
+def _statement(scanner: Scanner) -> ast.Statement:
     start = scanner.at
     if word(scanner, "match"):
         return _matched(scanner, parse_clauses(scanner), start)
@@ -222,30 +204,30 @@ def _statement(scanner: Scanner) -> Statement:
         return _inserted(scanner, keyword, start)
     type_name = scanner.take_type_name()
     if keyword == "delete":
-        return Delete(type_name, _condition(scanner), scanner.span_from(start))
+        return ast.Delete(type_name, _condition(scanner), scanner.span_from(start))
     scanner.expect("set")
-    return Update(type_name, _assignments(scanner), _condition(scanner), scanner.span_from(start))
+    return ast.Update(type_name, _assignments(scanner), _condition(scanner), scanner.span_from(start))
 
 
-def _inserted(scanner: Scanner, keyword: str, start: int) -> Insert | Upsert:
-    kind = Insert if keyword == "insert" else Upsert
+def _inserted(scanner: Scanner, keyword: str, start: int) -> ast.Insert | ast.Upsert:
+    kind = ast.Insert if keyword == "insert" else ast.Upsert
     return kind(scanner.take_type_name(), _assignments(scanner), scanner.span_from(start))
 
 
-def _matched(scanner: Scanner, clauses: tuple[Clause, ...], start: int) -> Statement:
+def _matched(scanner: Scanner, clauses: tuple[ast.Clause, ...], start: int) -> ast.Statement:
     """What is done with the matches of a block: once for each row, or once for each node or edge."""
     begin = scanner.at
     keyword = scanner.expect_one_of(*STATEMENT_WORDS)
     if keyword in ("insert", "upsert"):
-        return MatchInsert(clauses, _inserted(scanner, keyword, begin), scanner.span_from(start))
+        return ast.MatchInsert(clauses, _inserted(scanner, keyword, begin), scanner.span_from(start))
     variable = parse_variable(scanner)
     if keyword == "delete":
-        return MatchDelete(clauses, variable, scanner.span_from(start))
+        return ast.MatchDelete(clauses, variable, scanner.span_from(start))
     scanner.expect("set")
-    return MatchUpdate(clauses, variable, _assignments(scanner), scanner.span_from(start))
+    return ast.MatchUpdate(clauses, variable, _assignments(scanner), scanner.span_from(start))
 
 
-def _assignments(scanner: Scanner) -> tuple[Assignment, ...]:
+def _assignments(scanner: Scanner) -> tuple[ast.Assignment, ...]:
     scanner.expect("{")
     assignments = [_assignment(scanner)]
     while not scanner.accept("}"):
@@ -253,16 +235,16 @@ def _assignments(scanner: Scanner) -> tuple[Assignment, ...]:
     return tuple(assignments)
 
 
-def _assignment(scanner: Scanner) -> Assignment:
+def _assignment(scanner: Scanner) -> ast.Assignment:
     start = scanner.at
     name = scanner.take_ident()
     scanner.expect(":")
     value = parse_expr(scanner)
     span = scanner.span_from(start)
     scanner.accept(",")
-    return Assignment(name, value, span)
+    return ast.Assignment(name, value, span)
 
 
-def _condition(scanner: Scanner) -> Expr:
+def _condition(scanner: Scanner) -> ast.Expr:
     scanner.expect("where")
     return parse_expr(scanner)

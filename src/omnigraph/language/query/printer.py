@@ -5,62 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from omnigraph.language.layout import HARD, LINE, NOTHING, SOFT, Doc, Group, Mark, Nest, filled, flat, joined, render
-from omnigraph.language.query.ast import (
-    Access,
-    Aggregate,
-    AllProperties,
-    Arithmetic,
-    Assignment,
-    Binding,
-    BlockCall,
-    Bm25,
-    BoolLit,
-    Call,
-    Case,
-    Clause,
-    Comparison,
-    DateLit,
-    DateTimeLit,
-    Delete,
-    DurationLit,
-    Expr,
-    FloatLit,
-    Fuzzy,
-    Ident,
-    Insert,
-    IntLit,
-    IsNull,
-    Item,
-    ListLit,
-    Logical,
-    MatchDelete,
-    MatchInsert,
-    MatchText,
-    MatchUpdate,
-    Mutation,
-    Nearest,
-    Negation,
-    Negative,
-    Not,
-    Now,
-    NullLit,
-    Optional,
-    Ordering,
-    PathMatch,
-    Projection,
-    Query,
-    QueryFile,
-    Read,
-    Rrf,
-    Search,
-    Statement,
-    StringLit,
-    Traversal,
-    Union,
-    Update,
-    Upsert,
-    Variable,
-)
+from omnigraph.language.query import ast
 from omnigraph.language.source import Span
 from omnigraph.language.written import NOTHING_WRITTEN, Written
 
@@ -75,12 +20,12 @@ def quoted(text: str) -> str:
     return f'"{text.translate(_ESCAPES)}"'
 
 
-def print_expr(expr: Expr) -> str:
+def print_expr(expr: ast.Expr) -> str:
     """One expression or literal, on one line."""
     return flat(ExprPrinter().doc(expr))
 
 
-def column_name(expr: Expr) -> str:
+def column_name(expr: ast.Expr) -> str:
     """The name of a result column without an alias: `$s.level` is `s.level`, `count($m)` is `count(m)`."""
     return flat(ExprPrinter(dollar="", string='"{}"'.format).doc(expr))
 
@@ -119,143 +64,145 @@ class ExprPrinter:
 
     # --- clauses ------------------------------------------------------------------------------------------------------
 
-    def clauses(self, clauses: Sequence[Clause], between: Doc) -> Doc:
+    def clauses(self, clauses: Sequence[ast.Clause], between: Doc) -> Doc:
         """Clauses, each with the line break `between` before it."""
         return tuple(
             (between, self.at(clause.span.start, self._clause(clause, between), first=not number))
             for number, clause in enumerate(clauses)
         )
 
-    def block(self, word: str, clauses: Sequence[Clause], end: int, between: Doc) -> Doc:
+    def block(self, word: str, clauses: Sequence[ast.Clause], end: int, between: Doc) -> Doc:
         """`word { clauses }`; `end` is where the closing brace stood."""
         return (word, " {", Nest(self.clauses(clauses, between)), between, self.closing(end, "}"))
 
-    def _clause(self, clause: Clause, between: Doc) -> Doc:
+    def _clause(self, clause: ast.Clause, between: Doc) -> Doc:
         match clause:
-            case Negation() | Optional():
-                word = "not" if isinstance(clause, Negation) else "optional"
+            case ast.Negation() | ast.Optional():
+                word = "not" if isinstance(clause, ast.Negation) else "optional"
                 found = self.block(word, clause.clauses, clause.span.end - 1, between)
                 return found if between is HARD else Group(found)
-            case Binding():
+            case ast.Binding():
                 types = "|".join((clause.type_name, *clause.others))
                 pairs = [(pair.span.start, self.pair(pair.property, pair.value)) for pair in clause.matches]
                 end = clause.span.end - 1
                 matches = (" ", self.bracketed("{", pairs, (end, "}"), LINE)) if pairs else NOTHING
                 return (f"${clause.variable}: {types}", matches)
-            case Traversal():
+            case ast.Traversal():
                 return _traversal(clause)
-            case PathMatch():
+            case ast.PathMatch():
                 weight = "" if clause.weight is None else f" by {print_expr(clause.weight)}"
                 function = "all_shortest" if clause.every else "shortest"
                 return f"${clause.variable} = {function}({_traversal(clause.traversal)}{weight})"
-            case Comparison(left=Search() | Fuzzy() | MatchText() as call) if clause.right.span == clause.span:
+            case ast.Comparison(left=ast.Search() | ast.Fuzzy() | ast.MatchText() as call) if (
+                clause.right.span == clause.span
+            ):
                 return self.doc(call)  # `= true` is not written
             case _:
                 doc = self.doc(clause)
                 # A sign would go on with the condition before this one.
                 return ("(", doc, ")") if print_expr(clause).startswith("-") else doc
 
-    def pair(self, name: str, value: Expr) -> Doc:
+    def pair(self, name: str, value: ast.Expr) -> Doc:
         """`name: value`."""
         return (f"{name}: ", self.doc(value))
 
     # --- operators ----------------------------------------------------------------------------------------------------
 
-    def doc(self, expr: Expr, least: int = _OR) -> Doc:
+    def doc(self, expr: ast.Expr, least: int = _OR) -> Doc:
         """The expression, in parentheses when it is looser than `least`."""
         tightness, doc = self._parts(expr)
         return doc if tightness >= least else Group(("(", Nest((SOFT, doc)), SOFT, ")"))
 
-    def _parts(self, expr: Expr) -> tuple[int, Doc]:
+    def _parts(self, expr: ast.Expr) -> tuple[int, Doc]:
         match expr:
-            case Logical():
+            case ast.Logical():
                 own = _OR if expr.operator == "or" else _AND
                 first, *others = ((operand.span.start, self.doc(operand, own + 1)) for operand in expr.operands)
                 rest = tuple((LINE, self.at(start, (f"{expr.operator} ", operand))) for start, operand in others)
                 return own, Group((first[1], Nest(rest)))
-            case Not():
+            case ast.Not():
                 return _NOT, ("not ", self.doc(expr.operand, _NOT))
-            case Comparison():
+            case ast.Comparison():
                 right = self.doc(expr.right, _SUM)
                 return _COMPARISON, (self.doc(expr.left, _SUM), Group(Nest((LINE, f"{expr.operator} ", right))))
-            case IsNull():
+            case ast.IsNull():
                 return _COMPARISON, (self.doc(expr.operand, _SUM), f" is {'not ' if expr.negated else ''}null")
-            case Arithmetic():
+            case ast.Arithmetic():
                 own = _SUM if expr.operator in "+-" else _PRODUCT
                 right = self.doc(expr.right, own + 1)
                 return own, (self.doc(expr.left, own), Group(Nest((LINE, f"{expr.operator} ", right))))
-            case Negative():
+            case ast.Negative():
                 operand = self.doc(expr.operand, _SIGN)
                 # A sign in front of digits would be part of the literal.
                 return _SIGN, ("-", ("(", operand, ")") if flat(operand)[:1].isdigit() else operand)
-            case IntLit():
+            case ast.IntLit():
                 return _SIGN if expr.value < 0 else _PRIMARY, str(expr.value)
-            case FloatLit():
+            case ast.FloatLit():
                 return _SIGN if expr.text.startswith("-") else _PRIMARY, expr.text
             case _:
                 return _PRIMARY, self._primary(expr)
 
     # --- primaries ----------------------------------------------------------------------------------------------------
 
-    def _primary(self, expr: Expr) -> Doc:
+    def _primary(self, expr: ast.Expr) -> Doc:
         match expr:
-            case Now():
+            case ast.Now():
                 return "now()"
-            case Variable():
+            case ast.Variable():
                 return f"{self._dollar}{expr.name}"
-            case Access():
+            case ast.Access():
                 return f"{self._dollar}{expr.variable}.{expr.property}"
-            case Ident():
+            case ast.Ident():
                 return expr.name
-            case Aggregate():
+            case ast.Aggregate():
                 return self._aggregate(expr)
-            case BlockCall():
+            case ast.BlockCall():
                 argument = NOTHING if expr.argument is None else ("(", self.doc(expr.argument), ")")
                 return (expr.function, argument, Group(self.block("", expr.clauses, expr.span.end - 1, LINE)))
-            case Call(function="list"):
+            case ast.Call(function="list"):
                 items = [(item.span.start, self.doc(item)) for item in expr.arguments]
                 return self.bracketed("[", items, (expr.span.end - 1, "]"), SOFT)
-            case Call():
+            case ast.Call():
                 return self._call(expr.function, expr.arguments, expr.span)
-            case Item():
+            case ast.Item():
                 return (self.doc(expr.items, _PRIMARY), "[", self.doc(expr.index), "]")
-            case Case():
+            case ast.Case():
                 return self._case(expr)
-            case Search():
+            case ast.Search():
                 return self._call("search", (expr.field, expr.query), expr.span)
-            case MatchText():
+            case ast.MatchText():
                 return self._call("match_text", (expr.field, expr.query), expr.span)
-            case Fuzzy():
+            case ast.Fuzzy():
                 return self._call("fuzzy", (expr.field, expr.query, expr.max_edits), expr.span)
-            case Bm25():
+            case ast.Bm25():
                 return self._call("bm25", (expr.field, expr.query), expr.span)
-            case Nearest():
+            case ast.Nearest():
                 return self._call("nearest", (expr.field, expr.query), expr.span)
-            case Rrf():
+            case ast.Rrf():
                 return self._call("rrf", (expr.left, expr.right, expr.k), expr.span)
-            case StringLit():
+            case ast.StringLit():
                 return self.string(expr.value)
-            case DateLit():
+            case ast.DateLit():
                 return f"date({self._string(expr.text)})"
-            case DateTimeLit():
+            case ast.DateTimeLit():
                 return f"datetime({self._string(expr.text)})"
-            case DurationLit():
+            case ast.DurationLit():
                 return f"duration({self._string(expr.text)})"
-            case BoolLit():
+            case ast.BoolLit():
                 return "true" if expr.value else "false"
-            case NullLit():
+            case ast.NullLit():
                 return "null"
-            case ListLit():
+            case ast.ListLit():
                 literals = filled([self.at(item.span.start, self.doc(item)) for item in expr.items])
                 return Group(("[", Nest((SOFT, literals)), SOFT, self.closing(expr.span.end - 1, "]")))
             case _:
                 raise AssertionError(f"{type(expr).__name__} has a precedence of its own")
 
-    def _call(self, function: str, arguments: Iterable[Expr | None], span: Span) -> Doc:
+    def _call(self, function: str, arguments: Iterable[ast.Expr | None], span: Span) -> Doc:
         items = [(argument.span.start, self.doc(argument)) for argument in arguments if argument is not None]
         return self.bracketed(f"{function}(", items, (span.end - 1, ")"), SOFT)
 
-    def _aggregate(self, expr: Aggregate) -> Doc:
+    def _aggregate(self, expr: ast.Aggregate) -> Doc:
         if expr.argument is None:
             return f"{expr.function}(*)"
         distinct = "distinct " if expr.distinct else ""
@@ -263,7 +210,7 @@ class ExprPrinter:
         fraction = () if expr.fraction is None else ((expr.fraction.span.start, self.doc(expr.fraction)),)
         return self.bracketed(f"{expr.function}(", (argument, *fraction), (expr.span.end - 1, ")"), SOFT)
 
-    def _case(self, expr: Case) -> Doc:
+    def _case(self, expr: ast.Case) -> Doc:
         # No comment is put between `case` and its first `when`: they are read as one.
         branches: list[Doc] = []
         for when in expr.branches:
@@ -274,7 +221,7 @@ class ExprPrinter:
         return Group(("case", Nest(tuple(branches)), LINE, self.closing(expr.span.end - len("end"), "end")))
 
 
-def _traversal(clause: Traversal) -> str:
+def _traversal(clause: ast.Traversal) -> str:
     words = "|".join((clause.edge_word, *clause.others))
     edge = f"<{words}>" if clause.undirected else words
     binding = f"${clause.edge_variable}:" if clause.edge_variable is not None else ""
@@ -286,19 +233,19 @@ def _traversal(clause: Traversal) -> str:
 __all__ = ["column_name", "print_expr", "print_query", "print_query_file", "print_statement"]
 
 
-def print_query_file(file: QueryFile, written: Written = NOTHING_WRITTEN) -> str:
+def print_query_file(file: ast.QueryFile, written: Written = NOTHING_WRITTEN) -> str:
     """All queries of a file, with an empty line between them, and with the comments of the text they were read from."""
     printer = _Printer(written)
     queries = ((Mark(query.span.start, "always"), printer.query(query), HARD) for query in file.queries)
     return render((*queries, Mark(len(file.source.text)) if written else NOTHING), written)
 
 
-def print_query(query: Query) -> str:
+def print_query(query: ast.Query) -> str:
     """One query, one clause, projection or assignment per line; one without a name is its body alone."""
     return render(_Printer(NOTHING_WRITTEN).query(query), NOTHING_WRITTEN)
 
 
-def print_statement(statement: Statement) -> str:
+def print_statement(statement: ast.Statement) -> str:
     """One statement of a mutation."""
     return render(_Printer(NOTHING_WRITTEN).statement(statement), NOTHING_WRITTEN).removesuffix("\n")
 
@@ -310,7 +257,7 @@ class _Printer:
         self._written = written
         self._exprs = ExprPrinter(written)
 
-    def query(self, query: Query) -> Doc:
+    def query(self, query: ast.Query) -> Doc:
         body = joined(self._body(query.body), HARD)
         if not query.name:
             return body
@@ -334,27 +281,27 @@ class _Printer:
 
     # --- reads --------------------------------------------------------------------------------------------------------
 
-    def _body(self, body: Read | Union | Mutation) -> Iterator[Doc]:
+    def _body(self, body: ast.Read | ast.Union | ast.Mutation) -> Iterator[Doc]:
         match body:
-            case Read():
+            case ast.Read():
                 yield from self._read(body, first=True)
-            case Union():
+            case ast.Union():
                 yield from self._body(body.left)
                 keyword = f"union {'all ' if body.keeps_repeats else ''}{{"
                 right = joined(self._read(body.right, first=True), HARD)
                 begin = _first_part(body.right).clauses[0].span.start
                 yield self._at(begin, "union", (keyword, Nest((HARD, right)), HARD, "}"))
                 yield from self._order_and_bounds(body, None)
-            case Mutation():
+            case ast.Mutation():
                 for number, statement in enumerate(body.statements):
                     yield self._marked(statement, first=not number)
 
-    def _read(self, read: Read, *, first: bool) -> Iterator[Doc]:
+    def _read(self, read: ast.Read, *, first: bool) -> Iterator[Doc]:
         if read.before is not None:
             yield from self._part(read.before, "with", "where", first=first)
         yield from self._part(read, "return", "having", first=first and read.before is None)
 
-    def _part(self, read: Read, results: str, condition: str, *, first: bool) -> Iterator[Doc]:
+    def _part(self, read: ast.Read, results: str, condition: str, *, first: bool) -> Iterator[Doc]:
         """One match block and what is made of its rows."""
         if results == "with" and read.before is not None:
             yield from self._part(read.before, "with", "where", first=first)
@@ -375,11 +322,11 @@ class _Printer:
             end = read.having.span.end - 1
         yield from self._order_and_bounds(read, end)
 
-    def _match(self, clauses: Sequence[Clause], *, first: bool) -> Doc:
+    def _match(self, clauses: Sequence[ast.Clause], *, first: bool) -> Doc:
         block = self._exprs.block("match", clauses, self._after(clauses[-1].span.end), HARD)
         return self._at(clauses[0].span.start, "match", block, first=first)
 
-    def _order_and_bounds(self, read: Read | Union, end: int | None) -> Iterator[Doc]:
+    def _order_and_bounds(self, read: ast.Read | ast.Union, end: int | None) -> Iterator[Doc]:
         """`end`: the offset behind the last token printed before this one in the source; None when it is not known."""
         if read.orderings:
             items = [(ordering.span.start, self._ordering(ordering)) for ordering in read.orderings]
@@ -392,58 +339,58 @@ class _Printer:
                 yield doc if end is None or not self._written else self._exprs.at(self._after(end + 1), doc)
                 end = None
 
-    def _projection(self, projection: Projection | AllProperties) -> Doc:
-        if isinstance(projection, AllProperties):
+    def _projection(self, projection: ast.Projection | ast.AllProperties) -> Doc:
+        if isinstance(projection, ast.AllProperties):
             return f"${projection.variable}.*"
         alias = f" as {projection.alias}" if projection.alias is not None else ""
         return (self._exprs.doc(projection.expr), alias)
 
-    def _ordering(self, ordering: Ordering) -> Doc:
+    def _ordering(self, ordering: ast.Ordering) -> Doc:
         direction = {None: "", False: " asc", True: " desc"}[ordering.descending]
         nulls = {None: "", False: " nulls last", True: " nulls first"}[ordering.nulls_first]
         return (self._exprs.doc(ordering.expr), direction + nulls)
 
     # --- statements ---------------------------------------------------------------------------------------------------
 
-    def _marked(self, statement: Statement, *, first: bool) -> Doc:
+    def _marked(self, statement: ast.Statement, *, first: bool) -> Doc:
         """A statement behind a line break."""
         doc = self.statement(statement)
-        if isinstance(statement, MatchInsert | MatchUpdate | MatchDelete):
+        if isinstance(statement, ast.MatchInsert | ast.MatchUpdate | ast.MatchDelete):
             return self._at(statement.clauses[0].span.start, "match", doc, first=first)
         return self._exprs.at(statement.span.start, doc, first=first)
 
-    def statement(self, statement: Statement) -> Doc:
+    def statement(self, statement: ast.Statement) -> Doc:
         match statement:
-            case Insert() | Upsert():
+            case ast.Insert() | ast.Upsert():
                 verb = type(statement).__name__.lower()
                 return (f"{verb} {statement.type_name} ", self._assignments(statement.assignments))
-            case Update():
+            case ast.Update():
                 values = self._assignments(statement.assignments)
                 condition = Nest(self._exprs.doc(statement.condition))
                 return (f"update {statement.type_name} set ", values, " where ", condition)
-            case Delete():
+            case ast.Delete():
                 return (f"delete {statement.type_name} where ", Nest(self._exprs.doc(statement.condition)))
-            case MatchInsert() | MatchUpdate() | MatchDelete():
+            case ast.MatchInsert() | ast.MatchUpdate() | ast.MatchDelete():
                 end = self._after(statement.clauses[-1].span.end)
                 block = self._exprs.block("match", statement.clauses, end, HARD)
                 done = self._done_with_matches(statement)
                 return (block, HARD, self._exprs.at(self._after(end + 1), done) if self._written else done)
 
-    def _done_with_matches(self, statement: MatchInsert | MatchUpdate | MatchDelete) -> Doc:
+    def _done_with_matches(self, statement: ast.MatchInsert | ast.MatchUpdate | ast.MatchDelete) -> Doc:
         match statement:
-            case MatchInsert():
+            case ast.MatchInsert():
                 return self.statement(statement.statement)
-            case MatchUpdate():
+            case ast.MatchUpdate():
                 return (f"update ${statement.variable.name} set ", self._assignments(statement.assignments))
-            case MatchDelete():
+            case ast.MatchDelete():
                 return f"delete ${statement.variable.name}"
 
-    def _assignments(self, assignments: Sequence[Assignment]) -> Doc:
+    def _assignments(self, assignments: Sequence[ast.Assignment]) -> Doc:
         pairs = [(pair.span.start, self._exprs.pair(pair.property, pair.value)) for pair in assignments]
         return self._exprs.bracketed("{", pairs, (self._after(assignments[-1].span.end), "}"), LINE)
 
 
-def _first_part(read: Read) -> Read:
+def _first_part(read: ast.Read) -> ast.Read:
     """The part of a read that its text begins with."""
     while read.before is not None:
         read = read.before

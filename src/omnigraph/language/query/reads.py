@@ -8,37 +8,7 @@ from __future__ import annotations
 
 import re
 
-from omnigraph.language.query.ast import (
-    AllProperties,
-    Arithmetic,
-    Binding,
-    Bm25,
-    BoolLit,
-    Clause,
-    Comparison,
-    Expr,
-    FloatLit,
-    Fuzzy,
-    Ident,
-    IntLit,
-    ListLit,
-    MatchText,
-    Nearest,
-    Negation,
-    Negative,
-    Optional,
-    Ordering,
-    PathMatch,
-    Projection,
-    PropertyMatch,
-    Read,
-    Rrf,
-    Search,
-    StringLit,
-    Traversal,
-    Union,
-    Variable,
-)
+from omnigraph.language.query import ast
 from omnigraph.language.query.expressions import (
     MAX_I64,
     OPERATOR_WORDS,
@@ -64,36 +34,36 @@ _JOINING = "|".join(word for word in OPERATOR_WORDS if word != "not")
 _GOES_ON = re.compile(rf"\.|[=!<>+*/%-]|not\s+in(?![A-Za-z0-9_])|(?:{_JOINING})(?![A-Za-z0-9_])(?!\s*\{{)")
 
 
-def parse_read(scanner: Scanner, clauses: tuple[Clause, ...]) -> Read | Union:
+def parse_read(scanner: Scanner, clauses: tuple[ast.Clause, ...]) -> ast.Read | ast.Union:
     """What follows the first match block: results, and the reads that are united with them."""
-    found: Read | Union = _results(scanner, clauses)
+    found: ast.Read | ast.Union = _results(scanner, clauses)
     while word(scanner, "union"):
         keeps_repeats = word(scanner, "all")
         scanner.expect("{")
         expect_word(scanner, "match")
         right = _results(scanner, parse_clauses(scanner))
         scanner.expect("}")
-        found = Union(found, right, keeps_repeats, *_order_and_bounds(scanner))
+        found = ast.Union(found, right, keeps_repeats, *_order_and_bounds(scanner))
     return found
 
 
-def _results(scanner: Scanner, clauses: tuple[Clause, ...]) -> Read:
+def _results(scanner: Scanner, clauses: tuple[ast.Clause, ...]) -> ast.Read:
     """`with` parts as long as there are some, then `return`."""
-    before: Read | None = None
+    before: ast.Read | None = None
     while word(scanner, "with"):
         distinct, projections = _projections(scanner)
         where = parse_expr(scanner) if word(scanner, "where") else None
         orderings, limit, offset = _order_and_bounds(scanner)
-        before = Read(clauses, projections, orderings, limit, distinct, where, offset, before)
+        before = ast.Read(clauses, projections, orderings, limit, distinct, where, offset, before)
         clauses = parse_clauses(scanner) if word(scanner, "match") else ()
     scanner.expect("return")
     distinct, projections = _projections(scanner)
     having = parse_expr(scanner) if word(scanner, "having") else None
     orderings, limit, offset = _order_and_bounds(scanner)
-    return Read(clauses, projections, orderings, limit, distinct, having, offset, before)
+    return ast.Read(clauses, projections, orderings, limit, distinct, having, offset, before)
 
 
-def _projections(scanner: Scanner) -> tuple[bool, tuple[Projection | AllProperties, ...]]:
+def _projections(scanner: Scanner) -> tuple[bool, tuple[ast.Projection | ast.AllProperties, ...]]:
     """`[distinct] { projection+ }`."""
     distinct = word(scanner, "distinct")
     scanner.expect("{")
@@ -105,7 +75,7 @@ def _projections(scanner: Scanner) -> tuple[bool, tuple[Projection | AllProperti
 
 def _order_and_bounds(
     scanner: Scanner,
-) -> tuple[tuple[Ordering, ...], int | Variable | None, int | Variable | None]:
+) -> tuple[tuple[ast.Ordering, ...], int | ast.Variable | None, int | ast.Variable | None]:
     orderings = _orderings(scanner) if scanner.accept("order") else ()
     limit = _row_count(scanner, "limit") if scanner.accept("limit") else None
     offset = _row_count(scanner, "offset") if word(scanner, "offset") else None
@@ -114,14 +84,14 @@ def _order_and_bounds(
     return orderings, limit, offset
 
 
-def _row_count(scanner: Scanner, what: str) -> int | Variable:
+def _row_count(scanner: Scanner, what: str) -> int | ast.Variable:
     """The number, or the parameter, behind `limit` and `offset`."""
     if scanner.looking_at("$"):
         return parse_variable(scanner)
     return parse_integer(scanner, MAX_U64, f"`{what}`")
 
 
-def parse_clauses(scanner: Scanner, depth: int = 0) -> tuple[Clause, ...]:
+def parse_clauses(scanner: Scanner, depth: int = 0) -> tuple[ast.Clause, ...]:
     """`{ clause+ }`."""
     scanner.expect("{")
     clauses = [_clause(scanner, depth)]
@@ -130,30 +100,30 @@ def parse_clauses(scanner: Scanner, depth: int = 0) -> tuple[Clause, ...]:
     return tuple(clauses)
 
 
-def _clause(scanner: Scanner, depth: int) -> Clause:
+def _clause(scanner: Scanner, depth: int) -> ast.Clause:
     start = scanner.at
     if scanner.looking_at("$"):
         return _variable_clause(scanner, depth)
     if scanner.accept("not"):
         if scanner.looking_at("{"):
             clauses = parse_clauses(scanner, deeper(scanner, depth))
-            return Negation(clauses, scanner.span_from(start))
+            return ast.Negation(clauses, scanner.span_from(start))
         scanner.at = start
     if word(scanner, "optional"):
         if scanner.looking_at("{"):
             clauses = parse_clauses(scanner, deeper(scanner, depth))
-            return Optional(clauses, scanner.span_from(start))
+            return ast.Optional(clauses, scanner.span_from(start))
         scanner.at = start
     return _filter(scanner, depth)
 
 
-def _variable_clause(scanner: Scanner, depth: int) -> Clause:
+def _variable_clause(scanner: Scanner, depth: int) -> ast.Clause:
     start = scanner.at
     variable = parse_variable(scanner).name
     if scanner.accept(":"):
         type_name, *others = _type_names(scanner)
         matches = _property_matches(scanner) if scanner.looking_at("{") else ()
-        return Binding(variable, type_name, matches, scanner.span_from(start), tuple(others))
+        return ast.Binding(variable, type_name, matches, scanner.span_from(start), tuple(others))
     if scanner.peek(_PATH):
         return _path(scanner, start, variable)
     try:
@@ -178,7 +148,7 @@ def _type_names(scanner: Scanner) -> list[str]:
     return names
 
 
-def _path(scanner: Scanner, start: int, variable: str) -> PathMatch:
+def _path(scanner: Scanner, start: int, variable: str) -> ast.PathMatch:
     """`= shortest($a edge{m,n} $b [by $e.weight])`, behind the variable of the path."""
     scanner.expect("=")
     every = scanner.expect_one_of("all_shortest", "shortest") == "all_shortest"
@@ -189,10 +159,10 @@ def _path(scanner: Scanner, start: int, variable: str) -> PathMatch:
     scanner.expect(")")
     if weight is None and word(scanner, "by"):
         weight = parse_access(scanner)
-    return PathMatch(variable, every, traversal, weight, scanner.span_from(start))
+    return ast.PathMatch(variable, every, traversal, weight, scanner.span_from(start))
 
 
-def _property_matches(scanner: Scanner) -> tuple[PropertyMatch, ...]:
+def _property_matches(scanner: Scanner) -> tuple[ast.PropertyMatch, ...]:
     scanner.expect("{")
     matches = [_property_match(scanner)]
     while scanner.accept(",") and not scanner.looking_at("}"):
@@ -201,14 +171,14 @@ def _property_matches(scanner: Scanner) -> tuple[PropertyMatch, ...]:
     return tuple(matches)
 
 
-def _property_match(scanner: Scanner) -> PropertyMatch:
+def _property_match(scanner: Scanner) -> ast.PropertyMatch:
     start = scanner.at
     name = scanner.take_ident()
     scanner.expect(":")
-    return PropertyMatch(name, parse_expr(scanner), scanner.span_from(start))
+    return ast.PropertyMatch(name, parse_expr(scanner), scanner.span_from(start))
 
 
-def _traversal(scanner: Scanner, start: int, source: str) -> Traversal:
+def _traversal(scanner: Scanner, start: int, source: str) -> ast.Traversal:
     """What follows the first variable of a traversal."""
     edge_variable = None
     if scanner.looking_at("$"):
@@ -221,7 +191,7 @@ def _traversal(scanner: Scanner, start: int, source: str) -> Traversal:
     has_bounds = scanner.accept("{")
     min_hops, max_hops = _hop_bounds(scanner) if has_bounds else (1, 1)
     target = parse_variable(scanner).name
-    return Traversal(
+    return ast.Traversal(
         source,
         edge_variable,
         edge_word,
@@ -257,22 +227,34 @@ def _hop_bounds(scanner: Scanner) -> tuple[int, int | None]:
 
 
 #: What can not be a condition, whatever its parts are.
-_NO_CONDITIONS = (Ident, Variable, Arithmetic, Negative, Nearest, Bm25, Rrf, StringLit, IntLit, FloatLit, ListLit)
+_NO_CONDITIONS = (
+    ast.Ident,
+    ast.Variable,
+    ast.Arithmetic,
+    ast.Negative,
+    ast.Nearest,
+    ast.Bm25,
+    ast.Rrf,
+    ast.StringLit,
+    ast.IntLit,
+    ast.FloatLit,
+    ast.ListLit,
+)
 
 
-def _filter(scanner: Scanner, depth: int) -> Expr:
+def _filter(scanner: Scanner, depth: int) -> ast.Expr:
     """A condition; a search call alone means `call = true`."""
     condition = parse_expr(scanner, depth)
-    if isinstance(condition, Search | Fuzzy | MatchText):
-        return Comparison(condition, "=", BoolLit(True, condition.span), condition.span)
-    if isinstance(condition, Ident):
+    if isinstance(condition, ast.Search | ast.Fuzzy | ast.MatchText):
+        return ast.Comparison(condition, "=", ast.BoolLit(True, condition.span), condition.span)
+    if isinstance(condition, ast.Ident):
         _refuse_misspelt_operator(scanner, condition)
     if isinstance(condition, _NO_CONDITIONS):
         scanner.fail("an operator such as `=`")
     return condition
 
 
-def _refuse_misspelt_operator(scanner: Scanner, found: Ident) -> None:
+def _refuse_misspelt_operator(scanner: Scanner, found: ast.Ident) -> None:
     """`$s.name contian "x"`: the word behind a value was meant as an operator."""
     if scanner.looking_at("{"):
         return
@@ -286,9 +268,9 @@ def _refuse_misspelt_operator(scanner: Scanner, found: Ident) -> None:
         )
 
 
-def _projection(scanner: Scanner) -> Projection | AllProperties:
+def _projection(scanner: Scanner) -> ast.Projection | ast.AllProperties:
     start = scanner.at
-    projection = _all_properties(scanner, start) or Projection(
+    projection = _all_properties(scanner, start) or ast.Projection(
         parse_expr(scanner), _alias(scanner), scanner.span_from(start)
     )
     scanner.accept(",")
@@ -298,12 +280,12 @@ def _projection(scanner: Scanner) -> Projection | AllProperties:
 _ALL_PROPERTIES = re.compile(r"\$[a-z_][A-Za-z0-9_]*\.\*")
 
 
-def _all_properties(scanner: Scanner, start: int) -> AllProperties | None:
+def _all_properties(scanner: Scanner, start: int) -> ast.AllProperties | None:
     if not scanner.peek(_ALL_PROPERTIES):
         return None
     variable = parse_variable(scanner).name
     scanner.expect(".*")
-    return AllProperties(variable, scanner.span_from(start))
+    return ast.AllProperties(variable, scanner.span_from(start))
 
 
 def _alias(scanner: Scanner) -> str | None:
@@ -318,7 +300,7 @@ def _alias(scanner: Scanner) -> str | None:
         return None
 
 
-def _orderings(scanner: Scanner) -> tuple[Ordering, ...]:
+def _orderings(scanner: Scanner) -> tuple[ast.Ordering, ...]:
     scanner.expect("{")
     orderings = [_ordering(scanner)]
     while scanner.accept(","):
@@ -327,11 +309,11 @@ def _orderings(scanner: Scanner) -> tuple[Ordering, ...]:
     return tuple(orderings)
 
 
-def _ordering(scanner: Scanner) -> Ordering:
+def _ordering(scanner: Scanner) -> ast.Ordering:
     start = scanner.at
     expr = parse_expr(scanner)
     descending = None
-    if not isinstance(expr, Nearest):
+    if not isinstance(expr, ast.Nearest):
         if scanner.accept("asc"):
             descending = False
         elif scanner.accept("desc"):
@@ -341,4 +323,4 @@ def _ordering(scanner: Scanner) -> Ordering:
         nulls_first = word(scanner, "first")
         if not nulls_first:
             expect_word(scanner, "last")
-    return Ordering(expr, descending, scanner.span_from(start), nulls_first)
+    return ast.Ordering(expr, descending, scanner.span_from(start), nulls_first)

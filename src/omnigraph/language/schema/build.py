@@ -10,24 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from omnigraph.language.schema import ast
 from omnigraph.language.schema.annotations import read_embed
-from omnigraph.language.schema.ast import (
-    Annotation,
-    CheckConstraint,
-    Declaration,
-    EdgeDecl,
-    IndexConstraint,
-    InterfaceDecl,
-    KeyConstraint,
-    LiteralValue,
-    Name,
-    NodeDecl,
-    PropertyDecl,
-    RangeConstraint,
-    SchemaFile,
-    UniqueConstraint,
-    spelling,
-)
 from omnigraph.language.schema.catalog import Catalog, EdgeType, InterfaceType, NodeType, Property
 from omnigraph.language.schema.constraints import ENDPOINTS
 from omnigraph.language.schema.defaults import fit_default
@@ -39,10 +23,10 @@ _TYPE_FIELDS = frozenset({"description", "instruction"})
 _INTERFACE_PROPERTY_FIELDS = frozenset({"embed", "default", "metric", "description"})
 _PROPERTY_FIELDS = _INTERFACE_PROPERTY_FIELDS | {"key", "unique", "index"}
 
-_Declared = TypeVar("_Declared", InterfaceDecl, NodeDecl, EdgeDecl)
+_Declared = TypeVar("_Declared", ast.InterfaceDecl, ast.NodeDecl, ast.EdgeDecl)
 _Entity = TypeVar("_Entity", NodeType, EdgeType)
-_ValueConstraint = TypeVar("_ValueConstraint", RangeConstraint, CheckConstraint)
-_ColumnConstraint = KeyConstraint | UniqueConstraint | IndexConstraint
+_ValueConstraint = TypeVar("_ValueConstraint", ast.RangeConstraint, ast.CheckConstraint)
+_ColumnConstraint = ast.KeyConstraint | ast.UniqueConstraint | ast.IndexConstraint
 _ColumnKinds = type[_ColumnConstraint] | tuple[type[_ColumnConstraint], ...]
 
 
@@ -51,12 +35,12 @@ def compile_schema(text: str, file: str | None = None, *, accepted: bool = False
     return build_catalog(parse_schema(text, file, accepted=accepted))
 
 
-def build_catalog(schema: SchemaFile) -> Catalog:
+def build_catalog(schema: ast.SchemaFile) -> Catalog:
     """The catalog of a parsed schema; raises CatalogError where its declarations do not fit together."""
     source = schema.source
-    interfaces = _by_name("interface", _of(InterfaceDecl, schema.declarations), source)
-    nodes = _by_name("node", _of(NodeDecl, schema.declarations), source)
-    edges = _by_name("edge", _of(EdgeDecl, schema.declarations), source)
+    interfaces = _by_name("interface", _of(ast.InterfaceDecl, schema.declarations), source)
+    nodes = _by_name("node", _of(ast.NodeDecl, schema.declarations), source)
+    edges = _by_name("edge", _of(ast.EdgeDecl, schema.declarations), source)
     for declaration in schema.declarations:
         _refuse_duplicate_properties(declaration, source)
     for edge in edges.values():
@@ -72,7 +56,7 @@ def build_catalog(schema: SchemaFile) -> Catalog:
 # --- rules between declarations ---------------------------------------------------------------------------------------
 
 
-def _of(kind: type[_Declared], declarations: Iterable[Declaration]) -> list[_Declared]:
+def _of(kind: type[_Declared], declarations: Iterable[ast.Declaration]) -> list[_Declared]:
     return [declaration for declaration in declarations if isinstance(declaration, kind)]
 
 
@@ -85,7 +69,7 @@ def _by_name(kind: str, declarations: Iterable[_Declared], source: Source) -> di
     return found
 
 
-def _refuse_duplicate_properties(declaration: Declaration, source: Source) -> None:
+def _refuse_duplicate_properties(declaration: ast.Declaration, source: Source) -> None:
     seen: set[str] = set()
     for prop in declaration.properties:
         if prop.name in seen:
@@ -94,7 +78,7 @@ def _refuse_duplicate_properties(declaration: Declaration, source: Source) -> No
 
 
 def _check_endpoints(
-    edge: EdgeDecl, nodes: Mapping[str, NodeDecl], interfaces: Mapping[str, InterfaceDecl], source: Source
+    edge: ast.EdgeDecl, nodes: Mapping[str, ast.NodeDecl], interfaces: Mapping[str, ast.InterfaceDecl], source: Source
 ) -> None:
     for endpoint in (edge.from_type, edge.to_type):
         if endpoint in nodes:
@@ -112,7 +96,7 @@ def _check_endpoints(
         )
 
 
-def _refuse_folded_duplicates(edges: Iterable[EdgeDecl], source: Source) -> None:
+def _refuse_folded_duplicates(edges: Iterable[ast.EdgeDecl], source: Source) -> None:
     seen: dict[str, str] = {}
     for edge in edges:
         other = seen.setdefault(edge.name.lower(), edge.name)
@@ -126,39 +110,39 @@ def _refuse_folded_duplicates(edges: Iterable[EdgeDecl], source: Source) -> None
 # --- types ------------------------------------------------------------------------------------------------------------
 
 
-def _node_type(node: NodeDecl) -> NodeType:
+def _node_type(node: ast.NodeDecl) -> NodeType:
     return replace(_entity_type(NodeType, node), implements=tuple(sorted(node.implements)))
 
 
-def _edge_type(edge: EdgeDecl) -> EdgeType:
+def _edge_type(edge: ast.EdgeDecl) -> EdgeType:
     return replace(
         _entity_type(EdgeType, edge), from_type=edge.from_type, to_type=edge.to_type, cardinality=edge.cardinality
     )
 
 
-def _entity_type(kind: type[_Entity], declared: NodeDecl | EdgeDecl) -> _Entity:
+def _entity_type(kind: type[_Entity], declared: ast.NodeDecl | ast.EdgeDecl) -> _Entity:
     return kind(
         name=declared.name,
         properties=_properties(declared.properties, _PROPERTY_FIELDS),
-        key=next(iter(_columns(KeyConstraint, declared)), None),
-        uniques=_columns(UniqueConstraint, declared),
-        indexes=_columns((IndexConstraint, KeyConstraint), declared),
-        ranges=_distinct(c for c in declared.constraints if isinstance(c, RangeConstraint)),
-        checks=_distinct(c for c in declared.constraints if isinstance(c, CheckConstraint)),
+        key=next(iter(_columns(ast.KeyConstraint, declared)), None),
+        uniques=_columns(ast.UniqueConstraint, declared),
+        indexes=_columns((ast.IndexConstraint, ast.KeyConstraint), declared),
+        ranges=_distinct(c for c in declared.constraints if isinstance(c, ast.RangeConstraint)),
+        checks=_distinct(c for c in declared.constraints if isinstance(c, ast.CheckConstraint)),
         description=_text(declared.annotations, "description"),
         instruction=_text(declared.annotations, "instruction"),
         annotations=_metadata(declared.annotations, _TYPE_FIELDS),
     )
 
 
-def _interface_type(interface: InterfaceDecl) -> InterfaceType:
+def _interface_type(interface: ast.InterfaceDecl) -> InterfaceType:
     return InterfaceType(interface.name, _properties(interface.properties, _INTERFACE_PROPERTY_FIELDS))
 
 
-def _columns(kinds: _ColumnKinds, owner: NodeDecl | EdgeDecl) -> tuple[tuple[str, ...], ...]:
+def _columns(kinds: _ColumnKinds, owner: ast.NodeDecl | ast.EdgeDecl) -> tuple[tuple[str, ...], ...]:
     """The distinct column sets of some constraints, each in identity order. A key is an index too."""
     # On a node `src` is a property like any other.
-    endpoints = ENDPOINTS if isinstance(owner, EdgeDecl) else ()
+    endpoints = ENDPOINTS if isinstance(owner, ast.EdgeDecl) else ()
     found = {_identity_order(c.properties, endpoints) for c in owner.constraints if isinstance(c, kinds)}
     return tuple(sorted(found))
 
@@ -170,18 +154,18 @@ def _identity_order(columns: Iterable[str], endpoints: Sequence[str] = ()) -> tu
 
 
 def _distinct(constraints: Iterable[_ValueConstraint]) -> tuple[_ValueConstraint, ...]:
-    by_spelling = {spelling(constraint): constraint for constraint in constraints}
+    by_spelling = {ast.spelling(constraint): constraint for constraint in constraints}
     return tuple(by_spelling[key] for key in sorted(by_spelling))
 
 
 # --- properties and annotations ---------------------------------------------------------------------------------------
 
 
-def _properties(declared: Iterable[PropertyDecl], fields: frozenset[str]) -> dict[str, Property]:
+def _properties(declared: Iterable[ast.PropertyDecl], fields: frozenset[str]) -> dict[str, Property]:
     return {prop.name: _property(prop, fields) for prop in sorted(declared, key=lambda prop: prop.name)}
 
 
-def _property(prop: PropertyDecl, fields: frozenset[str]) -> Property:
+def _property(prop: ast.PropertyDecl, fields: frozenset[str]) -> Property:
     embed = _find(prop.annotations, "embed")
     return Property(
         name=prop.name,
@@ -194,23 +178,23 @@ def _property(prop: PropertyDecl, fields: frozenset[str]) -> Property:
     )
 
 
-def _default(prop: PropertyDecl) -> LiteralValue | None:
+def _default(prop: ast.PropertyDecl) -> ast.LiteralValue | None:
     annotation = _find(prop.annotations, "default")
-    if annotation is None or annotation.value is None or isinstance(annotation.value, Name):
+    if annotation is None or annotation.value is None or isinstance(annotation.value, ast.Name):
         return None
     return fit_default(prop.type, annotation.value)
 
 
-def _metadata(annotations: Iterable[Annotation], fields: frozenset[str]) -> tuple[Annotation, ...]:
+def _metadata(annotations: Iterable[ast.Annotation], fields: frozenset[str]) -> tuple[ast.Annotation, ...]:
     """The annotations that have no field of their own, in one order."""
     kept = (replace(a, arguments=tuple(sorted(a.arguments, key=repr))) for a in annotations if a.name not in fields)
-    return tuple(sorted(kept, key=spelling))
+    return tuple(sorted(kept, key=ast.spelling))
 
 
-def _text(annotations: Iterable[Annotation], name: str) -> str | None:
+def _text(annotations: Iterable[ast.Annotation], name: str) -> str | None:
     annotation = _find(annotations, name)
     return None if annotation is None else str(annotation.value)
 
 
-def _find(annotations: Iterable[Annotation], name: str) -> Annotation | None:
+def _find(annotations: Iterable[ast.Annotation], name: str) -> ast.Annotation | None:
     return next((annotation for annotation in annotations if annotation.name == name), None)

@@ -8,14 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from omnigraph.errors import ParseError
-from omnigraph.language.schema.ast import (
-    Annotation,
-    Cardinality,
-    CheckConstraint,
-    LiteralValue,
-    Name,
-    RangeConstraint,
-)
+from omnigraph.language.schema import ast
 from omnigraph.language.schema.catalog import (
     Catalog,
     EdgeType,
@@ -99,11 +92,11 @@ def _write_property(prop: Property) -> Document:
     )
 
 
-def _write_annotations(annotations: Iterable[Annotation]) -> list[Document]:
+def _write_annotations(annotations: Iterable[ast.Annotation]) -> list[Document]:
     return [
         _said(
             name=annotation.name,
-            value={"name": annotation.value.text} if isinstance(annotation.value, Name) else annotation.value,
+            value={"name": annotation.value.text} if isinstance(annotation.value, ast.Name) else annotation.value,
             arguments=[list(argument) for argument in annotation.arguments],
         )
         for annotation in annotations
@@ -191,7 +184,7 @@ def _read_edge(name: str, fields: Fields) -> EdgeType:
         _read_entity(EdgeType, name, fields),
         from_type=fields.get("from", str),
         to_type=fields.get("to", str),
-        cardinality=Cardinality(cardinality.get("min", int), cardinality.find("max", int)),
+        cardinality=ast.Cardinality(cardinality.get("min", int), cardinality.find("max", int)),
     )
 
 
@@ -203,11 +196,11 @@ def _read_entity(kind: type[_Entity], name: str, fields: Fields) -> _Entity:
         uniques=fields.name_lists("uniques"),
         indexes=fields.name_lists("indexes"),
         ranges=tuple(
-            RangeConstraint(row.get("property", str), _read_bound(row, "low"), _read_bound(row, "high"))
+            ast.RangeConstraint(row.get("property", str), _read_bound(row, "low"), _read_bound(row, "high"))
             for row in fields.rows("ranges")
         ),
         checks=tuple(
-            CheckConstraint(row.get("property", str), row.get("pattern", str)) for row in fields.rows("checks")
+            ast.CheckConstraint(row.get("property", str), row.get("pattern", str)) for row in fields.rows("checks")
         ),
         id=fields.hex("id"),
         incarnation=fields.hex("incarnation"),
@@ -250,20 +243,20 @@ def _read_embed(fields: Fields) -> Embed:
     return Embed(fields.get("source", str), fields.find("model", str))
 
 
-def _read_annotations(fields: Fields) -> tuple[Annotation, ...]:
+def _read_annotations(fields: Fields) -> tuple[ast.Annotation, ...]:
     return tuple(_read_annotation(row) for row in fields.rows("annotations"))
 
 
-def _read_annotation(fields: Fields) -> Annotation:
+def _read_annotation(fields: Fields) -> ast.Annotation:
     written = fields.values.get("value")
     if isinstance(written, dict):
-        value: LiteralValue | Name | None = Name(Fields(written, f"{fields.place}.value").get("name", str))
+        value: ast.LiteralValue | ast.Name | None = ast.Name(Fields(written, f"{fields.place}.value").get("name", str))
     else:
         value = _read_literal(written, f"{fields.place}.value")
-    return Annotation(fields.get("name", str), value, tuple(_read_arguments(fields)))
+    return ast.Annotation(fields.get("name", str), value, tuple(_read_arguments(fields)))
 
 
-def _read_arguments(fields: Fields) -> Iterator[tuple[str, LiteralValue]]:
+def _read_arguments(fields: Fields) -> Iterator[tuple[str, ast.LiteralValue]]:
     place = f"{fields.place}.arguments"
     for argument in fields.find("arguments", list) or []:
         match argument:
@@ -273,7 +266,7 @@ def _read_arguments(fields: Fields) -> Iterator[tuple[str, LiteralValue]]:
                 raise Malformed(f"{place} is not a list of pairs of a name and a literal")
 
 
-def _read_literal(value: object, place: str) -> LiteralValue | None:
+def _read_literal(value: object, place: str) -> ast.LiteralValue | None:
     if value is None or isinstance(value, str | int | float | bool):
         return value
     raise Malformed(f"{place} is not a literal")

@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from omnigraph.language.schema.ast import (
-    CheckConstraint,
-    Constraint,
-    EdgeDecl,
-    IndexConstraint,
-    KeyConstraint,
-    LiteralValue,
-    Name,
-    NodeDecl,
-    PropertyDecl,
-    RangeConstraint,
-    UniqueConstraint,
-)
+from omnigraph.language.schema import ast
 from omnigraph.language.schema.patterns import UnsupportedPattern, compile_check
 from omnigraph.language.source import Source, Span, did_you_mean, nearest_name
 from omnigraph.language.types import PropType, Scalar
@@ -32,10 +20,10 @@ FORMS = {
 }
 
 _ENDPOINT_TYPE = PropType(Scalar.STRING)
-_COLUMN_CONSTRAINTS: dict[str, type[KeyConstraint | UniqueConstraint | IndexConstraint]] = {
-    "key": KeyConstraint,
-    "unique": UniqueConstraint,
-    "index": IndexConstraint,
+_COLUMN_CONSTRAINTS: dict[str, type[ast.KeyConstraint | ast.UniqueConstraint | ast.IndexConstraint]] = {
+    "key": ast.KeyConstraint,
+    "unique": ast.UniqueConstraint,
+    "index": ast.IndexConstraint,
 }
 
 
@@ -47,21 +35,23 @@ class Bound:
     high: int | float | None
 
 
-Argument = Bound | LiteralValue | Name
+Argument = Bound | ast.LiteralValue | ast.Name
 
 
 # --- from arguments ---------------------------------------------------------------------------------------------------
 
 
-def constraint_from_arguments(keyword: str, arguments: Sequence[Argument], source: Source, span: Span) -> Constraint:
+def constraint_from_arguments(
+    keyword: str, arguments: Sequence[Argument], source: Source, span: Span
+) -> ast.Constraint:
     """The constraint that `@keyword(arguments)` writes down."""
     match keyword, arguments:
-        case "range", [Name(name), Bound(low, high)]:
+        case "range", [ast.Name(name), Bound(low, high)]:
             if low is not None and high is not None and low > high:
                 source.semantic_error(f"@range lower bound {low} exceeds upper bound {high}", span)
-            return RangeConstraint(name, low, high, span)
-        case "check", [Name(name), str(pattern)]:
-            return CheckConstraint(name, pattern, span)
+            return ast.RangeConstraint(name, low, high, span)
+        case "check", [ast.Name(name), str(pattern)]:
+            return ast.CheckConstraint(name, pattern, span)
         case "range" | "check", _:
             source.semantic_error(f"@{keyword} is written {FORMS[keyword]}", span)
     return _COLUMN_CONSTRAINTS[keyword](_property_names(keyword, arguments, source, span), span)
@@ -70,7 +60,7 @@ def constraint_from_arguments(keyword: str, arguments: Sequence[Argument], sourc
 def _property_names(keyword: str, arguments: Sequence[Argument], source: Source, span: Span) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for argument in arguments:
-        if not isinstance(argument, Name):
+        if not isinstance(argument, ast.Name):
             source.semantic_error(f"every argument of @{keyword} must be a property name, without quotes", span)
         if argument.text in names:
             source.semantic_error(f"@{keyword} names property `{argument.text}` more than once", span)
@@ -78,7 +68,7 @@ def _property_names(keyword: str, arguments: Sequence[Argument], source: Source,
     return tuple(names)
 
 
-def property_constraints(prop: PropertyDecl) -> tuple[Constraint, ...]:
+def property_constraints(prop: ast.PropertyDecl) -> tuple[ast.Constraint, ...]:
     """What a bare `@key`, `@unique` or `@index` behind a property stands for."""
     return tuple(
         _COLUMN_CONSTRAINTS[annotation.name]((prop.name,), annotation.span)
@@ -94,7 +84,7 @@ def property_constraints(prop: PropertyDecl) -> tuple[Constraint, ...]:
 class _Scope:
     """A type whose constraints are being checked, and the columns that they can name."""
 
-    owner: NodeDecl | EdgeDecl
+    owner: ast.NodeDecl | ast.EdgeDecl
     columns: Mapping[str, PropType]
     source: Source
     accepted: bool
@@ -107,45 +97,47 @@ class _Scope:
         return self.columns[name]
 
 
-def check_constraints(owner: NodeDecl | EdgeDecl, source: Source, *, accepted: bool = False) -> None:
+def check_constraints(owner: ast.NodeDecl | ast.EdgeDecl, source: Source, *, accepted: bool = False) -> None:
     """Refuse constraints that their type can not have or that do not fit the properties they name.
 
     `accepted`: a graph has this schema already, so its patterns are not looked at; see `patterns`.
     """
     columns = {prop.name: prop.type for prop in owner.properties}
-    if isinstance(owner, EdgeDecl):
+    if isinstance(owner, ast.EdgeDecl):
         columns |= dict.fromkeys(ENDPOINTS, _ENDPOINT_TYPE)
     scope = _Scope(owner, columns, source, accepted)
     for constraint in owner.constraints:
         match constraint:
-            case KeyConstraint():
+            case ast.KeyConstraint():
                 _check_columns(scope, "key", constraint)
                 _check_key(scope, constraint)
-            case UniqueConstraint():
+            case ast.UniqueConstraint():
                 _check_columns(scope, "unique", constraint)
-            case IndexConstraint():
+            case ast.IndexConstraint():
                 _check_columns(scope, "index", constraint)
-            case RangeConstraint():
+            case ast.RangeConstraint():
                 _check_range(scope, constraint)
-            case CheckConstraint():
+            case ast.CheckConstraint():
                 _check_check(scope, constraint)
-    keys = [constraint for constraint in owner.constraints if isinstance(constraint, KeyConstraint)]
+    keys = [constraint for constraint in owner.constraints if isinstance(constraint, ast.KeyConstraint)]
     if len(keys) > 1:
         source.semantic_error(
             f"{owner.name} declares multiple @key constraints; name all key properties in one `@key(…)`", keys[1].span
         )
 
 
-def _check_columns(scope: _Scope, keyword: str, constraint: KeyConstraint | UniqueConstraint | IndexConstraint) -> None:
+def _check_columns(
+    scope: _Scope, keyword: str, constraint: ast.KeyConstraint | ast.UniqueConstraint | ast.IndexConstraint
+) -> None:
     for name in constraint.properties:
         if scope.type_of(name, keyword, constraint.span).is_blob:
             message = f"@{keyword} is not supported on blob property {scope.owner.name}.{name}"
             scope.source.semantic_error(message, constraint.span)
 
 
-def _check_key(scope: _Scope, key: KeyConstraint) -> None:
+def _check_key(scope: _Scope, key: ast.KeyConstraint) -> None:
     owner, source = scope.owner, scope.source
-    if isinstance(owner, EdgeDecl) and key.properties[:2] != ENDPOINTS:
+    if isinstance(owner, ast.EdgeDecl) and key.properties[:2] != ENDPOINTS:
         source.semantic_error(
             f"the key of edge {owner.name} begins with both endpoints: write `@key(src, dst, …)`", key.span
         )
@@ -157,7 +149,7 @@ def _check_key(scope: _Scope, key: KeyConstraint) -> None:
             source.semantic_error(f"@key property {owner.name}.{name} can not be nullable; remove the `?`", key.span)
 
 
-def _check_range(scope: _Scope, constraint: RangeConstraint) -> None:
+def _check_range(scope: _Scope, constraint: ast.RangeConstraint) -> None:
     _refuse_on_edge(scope, "range", constraint.span)
     found = scope.type_of(constraint.property, "range", constraint.span)
     if not found.is_numeric:
@@ -165,7 +157,7 @@ def _check_range(scope: _Scope, constraint: RangeConstraint) -> None:
         scope.source.semantic_error(message, constraint.span)
 
 
-def _check_check(scope: _Scope, constraint: CheckConstraint) -> None:
+def _check_check(scope: _Scope, constraint: ast.CheckConstraint) -> None:
     _refuse_on_edge(scope, "check", constraint.span)
     found = scope.type_of(constraint.property, "check", constraint.span)
     if not found.is_text:
@@ -175,7 +167,7 @@ def _check_check(scope: _Scope, constraint: CheckConstraint) -> None:
         refuse_pattern(constraint, scope.source)
 
 
-def refuse_pattern(constraint: CheckConstraint, source: Source) -> None:
+def refuse_pattern(constraint: ast.CheckConstraint, source: Source) -> None:
     """Refuse a regular expression that can not be evaluated."""
     try:
         compile_check(constraint.pattern)
@@ -184,7 +176,7 @@ def refuse_pattern(constraint: CheckConstraint, source: Source) -> None:
 
 
 def _refuse_on_edge(scope: _Scope, keyword: str, span: Span) -> None:
-    if isinstance(scope.owner, EdgeDecl):
+    if isinstance(scope.owner, ast.EdgeDecl):
         scope.source.semantic_error(
             f"@{keyword} is only supported on nodes, it is not supported on edges ({scope.owner.name})", span
         )

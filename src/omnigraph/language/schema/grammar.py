@@ -12,18 +12,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from omnigraph.language.scanner import Mismatch, Scanner
-from omnigraph.language.schema.ast import (
-    Annotation,
-    Cardinality,
-    Constraint,
-    Declaration,
-    EdgeDecl,
-    InterfaceDecl,
-    LiteralValue,
-    Name,
-    NodeDecl,
-    PropertyDecl,
-)
+from omnigraph.language.schema import ast
 from omnigraph.language.schema.constraints import (
     CONSTRAINT_KEYWORDS,
     Argument,
@@ -50,10 +39,10 @@ _CARD_FORM = (
 )
 
 
-def parse_declarations(source: Source) -> tuple[Declaration, ...]:
+def parse_declarations(source: Source) -> tuple[ast.Declaration, ...]:
     """All declarations of a text, in source order."""
     scan = Scanner(source)
-    declarations: list[Declaration] = []
+    declarations: list[ast.Declaration] = []
     try:
         while not scan.at_end():
             declarations.append(_declaration(scan))
@@ -84,7 +73,7 @@ def _refuse(scan: Scanner, message: str) -> NoReturn:
 # --- declarations -----------------------------------------------------------------------------------------------------
 
 
-def _declaration(scan: Scanner) -> Declaration:
+def _declaration(scan: Scanner) -> ast.Declaration:
     start = scan.at
     if scan.accept("interface"):
         return _interface(scan, start)
@@ -95,22 +84,22 @@ def _declaration(scan: Scanner) -> Declaration:
     raise Mismatch
 
 
-def _interface(scan: Scanner, start: int) -> InterfaceDecl:
+def _interface(scan: Scanner, start: int) -> ast.InterfaceDecl:
     name = scan.take_type_name()
     if scan.looking_at("@"):
         _refuse(scan, f"interface {name} can not be annotated; annotate its properties or the nodes that implement it")
     scan.expect("{")
-    properties: list[PropertyDecl] = []
+    properties: list[ast.PropertyDecl] = []
     while not scan.accept("}"):
         if scan.looking_at("@"):
             _refuse(
                 scan, f"interface {name} holds properties only; write a bare `@key`, `@unique` or `@index` after one"
             )
         properties.append(_property(scan))
-    return InterfaceDecl(name, tuple(properties), scan.span_from(start))
+    return ast.InterfaceDecl(name, tuple(properties), scan.span_from(start))
 
 
-def _node(scan: Scanner, start: int) -> NodeDecl:
+def _node(scan: Scanner, start: int) -> ast.NodeDecl:
     name = scan.take_type_name()
     annotations = _annotations(scan)
     if keyword := _constraint_ahead(scan):
@@ -124,10 +113,10 @@ def _node(scan: Scanner, start: int) -> NodeDecl:
             _refuse(scan, "annotations come before `implements`")
     scan.expect("{")
     properties, constraints = _body(scan)
-    return NodeDecl(name, annotations, tuple(implements), properties, constraints, scan.span_from(start))
+    return ast.NodeDecl(name, annotations, tuple(implements), properties, constraints, scan.span_from(start))
 
 
-def _edge(scan: Scanner, start: int) -> EdgeDecl:
+def _edge(scan: Scanner, start: int) -> ast.EdgeDecl:
     name = scan.take_type_name()
     scan.expect(":")
     from_type = scan.take_type_name()
@@ -139,14 +128,14 @@ def _edge(scan: Scanner, start: int) -> EdgeDecl:
         _refuse(scan, f"@{keyword}(…) is not supported on edges outside of their body")
     properties, constraints = _body(scan) if scan.accept("{") else ((), ())
     span = scan.span_from(start)
-    return EdgeDecl(name, from_type, to_type, cardinality, annotations, properties, constraints, span)
+    return ast.EdgeDecl(name, from_type, to_type, cardinality, annotations, properties, constraints, span)
 
 
-def _cardinality(scan: Scanner) -> Cardinality:
+def _cardinality(scan: Scanner) -> ast.Cardinality:
     start = scan.at
     if not (scan.accept("@card") and scan.accept("(")):
         scan.at = start
-        return Cardinality()
+        return ast.Cardinality()
     try:
         minimum = _integer(scan)
         scan.expect("..")
@@ -156,12 +145,12 @@ def _cardinality(scan: Scanner) -> Cardinality:
         scan.source.grammar_error(_CARD_FORM, scan.span_from(start))
     if maximum is not None and minimum > maximum:
         scan.source.semantic_error(f"@card minimum {minimum} exceeds maximum {maximum}", scan.span_from(start))
-    return Cardinality(minimum, maximum)
+    return ast.Cardinality(minimum, maximum)
 
 
-def _body(scan: Scanner) -> tuple[tuple[PropertyDecl, ...], tuple[Constraint, ...]]:
-    properties: list[PropertyDecl] = []
-    constraints: list[Constraint] = []
+def _body(scan: Scanner) -> tuple[tuple[ast.PropertyDecl, ...], tuple[ast.Constraint, ...]]:
+    properties: list[ast.PropertyDecl] = []
+    constraints: list[ast.Constraint] = []
     while not scan.accept("}"):
         if scan.looking_at("@"):
             constraints.append(_constraint(scan))
@@ -177,7 +166,7 @@ def _body(scan: Scanner) -> tuple[tuple[PropertyDecl, ...], tuple[Constraint, ..
 # --- properties and types ---------------------------------------------------------------------------------------------
 
 
-def _property(scan: Scanner) -> PropertyDecl:
+def _property(scan: Scanner) -> ast.PropertyDecl:
     start = scan.at
     name = scan.take_ident()
     scan.expect(":")
@@ -186,7 +175,7 @@ def _property(scan: Scanner) -> PropertyDecl:
     annotations = _annotations(scan)
     if values:
         prop_type = replace(prop_type, enum=tuple(sorted(values)))
-    return PropertyDecl(name, prop_type, annotations, scan.span_from(start), values)
+    return ast.PropertyDecl(name, prop_type, annotations, scan.span_from(start), values)
 
 
 def _type(scan: Scanner, property_start: int) -> PropType:
@@ -233,24 +222,24 @@ def _enum_values(scan: Scanner, property_start: int) -> tuple[str, ...]:
 # --- annotations and constraints --------------------------------------------------------------------------------------
 
 
-def _annotations(scan: Scanner) -> tuple[Annotation, ...]:
-    annotations: list[Annotation] = []
+def _annotations(scan: Scanner) -> tuple[ast.Annotation, ...]:
+    annotations: list[ast.Annotation] = []
     while scan.looking_at("@") and not _constraint_ahead(scan):
         annotations.append(_annotation(scan))
     return tuple(annotations)
 
 
-def _annotation(scan: Scanner) -> Annotation:
+def _annotation(scan: Scanner) -> ast.Annotation:
     start = scan.at
     scan.expect("@")
     name = scan.take_ident()
     if name == "card":
         scan.source.grammar_error(_CARD_FORM, scan.span_from(start))
     if not scan.accept("("):
-        return Annotation(name, span=scan.span_from(start))
+        return ast.Annotation(name, span=scan.span_from(start))
     try:
         value = _value(scan)
-        arguments: list[tuple[str, LiteralValue]] = []
+        arguments: list[tuple[str, ast.LiteralValue]] = []
         while scan.accept(","):
             key = scan.take_ident()
             scan.expect("=")
@@ -258,7 +247,7 @@ def _annotation(scan: Scanner) -> Annotation:
         scan.expect(")")
     except Mismatch:
         scan.grammar_error(f" in `@{name}(…)`, which takes one value and then `name=literal` pairs")
-    return Annotation(name, value, tuple(arguments), scan.span_from(start))
+    return ast.Annotation(name, value, tuple(arguments), scan.span_from(start))
 
 
 def _constraint_ahead(scan: Scanner) -> str | None:
@@ -274,7 +263,7 @@ def _constraint_keyword(scan: Scanner) -> str | None:
     return next((keyword for keyword in CONSTRAINT_KEYWORDS if scan.accept(keyword)), None)
 
 
-def _constraint(scan: Scanner) -> Constraint:
+def _constraint(scan: Scanner) -> ast.Constraint:
     start = scan.at
     scan.expect("@")
     keyword = _constraint_keyword(scan)
@@ -305,14 +294,14 @@ def _argument(scan: Scanner) -> Argument:
 # --- literals ---------------------------------------------------------------------------------------------------------
 
 
-def _value(scan: Scanner) -> LiteralValue | Name:
+def _value(scan: Scanner) -> ast.LiteralValue | ast.Name:
     """A literal or a name; literals are tried first, so a name that starts with `true` or `false` never matches."""
     if scan.peek(_PLAIN_NAME):
-        return Name(scan.take_ident())
+        return ast.Name(scan.take_ident())
     return _literal(scan, "a name or a literal")
 
 
-def _literal(scan: Scanner, wanted: str = "a literal") -> LiteralValue:
+def _literal(scan: Scanner, wanted: str = "a literal") -> ast.LiteralValue:
     if not scan.peek(_LITERAL_START):
         scan.fail(wanted)
     if scan.looking_at('"'):

@@ -6,19 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+from omnigraph.language.schema import ast
 from omnigraph.language.schema.annotations import (
     check_embed_sources,
     check_property_annotations,
     check_type_annotations,
-)
-from omnigraph.language.schema.ast import (
-    Declaration,
-    EdgeDecl,
-    InterfaceDecl,
-    NodeDecl,
-    PropertyDecl,
-    SchemaFile,
-    spelling,
 )
 from omnigraph.language.schema.constraints import check_constraints, property_constraints
 from omnigraph.language.schema.grammar import parse_declarations
@@ -26,10 +18,10 @@ from omnigraph.language.source import Source, Span, did_you_mean, nearest_name
 from omnigraph.language.types import PropType
 
 
-def implement(node: NodeDecl, interfaces: Mapping[str, InterfaceDecl], source: Source) -> NodeDecl:
+def implement(node: ast.NodeDecl, interfaces: Mapping[str, ast.InterfaceDecl], source: Source) -> ast.NodeDecl:
     """The node with the properties of its interfaces that it does not declare itself, and their short constraints."""
     own = {prop.name: prop for prop in node.properties}
-    inherited: dict[str, tuple[InterfaceDecl, PropertyDecl]] = {}
+    inherited: dict[str, tuple[ast.InterfaceDecl, ast.PropertyDecl]] = {}
     for interface in _implemented(node, interfaces, source):
         for prop in interface.properties:
             if prop.name in own:
@@ -48,12 +40,14 @@ def implement(node: NodeDecl, interfaces: Mapping[str, InterfaceDecl], source: S
     return replace(node, properties=node.properties + added, constraints=node.constraints + constraints)
 
 
-def _meaning(prop: PropertyDecl) -> tuple[PropType, list[str]]:
+def _meaning(prop: ast.PropertyDecl) -> tuple[PropType, list[str]]:
     """What two declarations of a property must share to be the same."""
-    return prop.type, sorted(map(spelling, prop.annotations))
+    return prop.type, sorted(map(ast.spelling, prop.annotations))
 
 
-def _implemented(node: NodeDecl, interfaces: Mapping[str, InterfaceDecl], source: Source) -> list[InterfaceDecl]:
+def _implemented(
+    node: ast.NodeDecl, interfaces: Mapping[str, ast.InterfaceDecl], source: Source
+) -> list[ast.InterfaceDecl]:
     for name, times in Counter(node.implements).items():
         if name not in interfaces:
             suggestion = nearest_name(name, interfaces)
@@ -68,7 +62,7 @@ def _implemented(node: NodeDecl, interfaces: Mapping[str, InterfaceDecl], source
 
 
 def _refuse_other_type(
-    node: NodeDecl, own: PropertyDecl, interface: InterfaceDecl, prop: PropertyDecl, source: Source
+    node: ast.NodeDecl, own: ast.PropertyDecl, interface: ast.InterfaceDecl, prop: ast.PropertyDecl, source: Source
 ) -> None:
     if own.type != prop.type:
         source.semantic_error(
@@ -86,7 +80,7 @@ NODE_COLUMNS = frozenset({"id"})
 EDGE_COLUMNS = frozenset({"id", "src", "dst", "from", "to"})
 
 
-def check_property_name(owner: Declaration, prop: PropertyDecl, source: Source) -> None:
+def check_property_name(owner: ast.Declaration, prop: ast.PropertyDecl, source: Source) -> None:
     """Refuse a property name that a column or a field of every row already has."""
     if prop.name in SYSTEM_COLUMNS:
         source.semantic_error(
@@ -94,16 +88,16 @@ def check_property_name(owner: Declaration, prop: PropertyDecl, source: Source) 
             "it would clash with a system column of exported rows; choose another name",
             prop.span,
         )
-    taken = EDGE_COLUMNS if isinstance(owner, EdgeDecl) else NODE_COLUMNS
+    taken = EDGE_COLUMNS if isinstance(owner, ast.EdgeDecl) else NODE_COLUMNS
     if prop.name in taken:
-        kind = "edge" if isinstance(owner, EdgeDecl) else "node"
+        kind = "edge" if isinstance(owner, ast.EdgeDecl) else "node"
         source.semantic_error(
             f"property name `{prop.name}` of {owner.name} is reserved: every {kind} already has one; rename it",
             prop.span,
         )
 
 
-def parse_schema(text: str, file: str | None = None, *, accepted: bool = False) -> SchemaFile:
+def parse_schema(text: str, file: str | None = None, *, accepted: bool = False) -> ast.SchemaFile:
     """Parse a schema; raises ParseError, and CatalogError where two interfaces contradict each other.
 
     `accepted`: it is the schema of a graph, from a time when patterns were allowed that are refused now.
@@ -112,13 +106,13 @@ def parse_schema(text: str, file: str | None = None, *, accepted: bool = False) 
     _refuse_half_characters(source)
     written = parse_declarations(source)
     # Of two interfaces with one name the first counts here; the catalog refuses such a schema.
-    interfaces = {decl.name: decl for decl in reversed(written) if isinstance(decl, InterfaceDecl)}
+    interfaces = {decl.name: decl for decl in reversed(written) if isinstance(decl, ast.InterfaceDecl)}
     declarations = tuple(
-        implement(decl, interfaces, source) if isinstance(decl, NodeDecl) else decl for decl in written
+        implement(decl, interfaces, source) if isinstance(decl, ast.NodeDecl) else decl for decl in written
     )
     for declaration in declarations:
         _check(declaration, source, accepted)
-    return SchemaFile(declarations, source)
+    return ast.SchemaFile(declarations, source)
 
 
 def _refuse_half_characters(source: Source) -> None:
@@ -129,20 +123,20 @@ def _refuse_half_characters(source: Source) -> None:
         source.grammar_error("the text is not valid Unicode", Span(error.start, error.end))
 
 
-def _check(declaration: Declaration, source: Source, accepted: bool) -> None:
-    if isinstance(declaration, NodeDecl | EdgeDecl):
+def _check(declaration: ast.Declaration, source: Source, accepted: bool) -> None:
+    if isinstance(declaration, ast.NodeDecl | ast.EdgeDecl):
         check_type_annotations(declaration, source)
     for prop in declaration.properties:
         check_property_name(declaration, prop, source)
         check_property_annotations(declaration, prop, source)
     # An interface may leave the source of an `@embed` to the nodes that implement it.
-    if isinstance(declaration, NodeDecl):
+    if isinstance(declaration, ast.NodeDecl):
         check_embed_sources(declaration, source)
-    owner = _as_node(declaration) if isinstance(declaration, InterfaceDecl) else declaration
+    owner = _as_node(declaration) if isinstance(declaration, ast.InterfaceDecl) else declaration
     check_constraints(owner, source, accepted=accepted)
 
 
-def _as_node(interface: InterfaceDecl) -> NodeDecl:
+def _as_node(interface: ast.InterfaceDecl) -> ast.NodeDecl:
     """The node that an interface would be: its properties obey the same rules."""
     constraints = tuple(constraint for prop in interface.properties for constraint in property_constraints(prop))
-    return NodeDecl(interface.name, (), (), interface.properties, constraints, interface.span)
+    return ast.NodeDecl(interface.name, (), (), interface.properties, constraints, interface.span)

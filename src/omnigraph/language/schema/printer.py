@@ -6,24 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from omnigraph.language.layout import HARD, LINE, SOFT, Doc, Group, Mark, Nest, filled, joined, render
-from omnigraph.language.schema.ast import (
-    Annotation,
-    Cardinality,
-    CheckConstraint,
-    Constraint,
-    Declaration,
-    EdgeDecl,
-    IndexConstraint,
-    InterfaceDecl,
-    KeyConstraint,
-    LiteralValue,
-    Name,
-    NodeDecl,
-    PropertyDecl,
-    RangeConstraint,
-    SchemaFile,
-    UniqueConstraint,
-)
+from omnigraph.language.schema import ast
 from omnigraph.language.schema.catalog import Catalog, EdgeType, EntityType, InterfaceType, NodeType, Property
 from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.language.types import PropType
@@ -80,9 +63,9 @@ def _words(*words: str) -> str:
     return " ".join(word for word in words if word)
 
 
-def print_cardinality(cardinality: Cardinality) -> str:
+def print_cardinality(cardinality: ast.Cardinality) -> str:
     """`@card(…)`; nothing for the default."""
-    if cardinality == Cardinality():
+    if cardinality == ast.Cardinality():
         return ""
     maximum = "" if cardinality.maximum is None else cardinality.maximum
     return f"@card({cardinality.minimum}..{maximum})"
@@ -104,9 +87,9 @@ def _members(entity: NodeType | EdgeType) -> list[str]:
     return [*(_property(prop, short[name]) for name, prop in entity.properties.items()), *body]
 
 
-def print_rule(rule: RangeConstraint | CheckConstraint) -> str:
+def print_rule(rule: ast.RangeConstraint | ast.CheckConstraint) -> str:
     """A rule about one property, as it stands in the body of a type."""
-    if isinstance(rule, RangeConstraint):
+    if isinstance(rule, ast.RangeConstraint):
         return f"@range({rule.property}, {_bound(rule.low)}..{_bound(rule.high)})"
     return f"@check({rule.property}, {_literal(rule.pattern)})"
 
@@ -155,20 +138,20 @@ def type_annotations(entity: EntityType) -> Iterator[str]:
     yield from map(_annotation, entity.annotations)
 
 
-def _annotation(annotation: Annotation, written: Written | None = None) -> str:
+def _annotation(annotation: ast.Annotation, written: Written | None = None) -> str:
     if annotation.value is None:
         return f"@{annotation.name}"
-    value = annotation.value.text if isinstance(annotation.value, Name) else _literal(annotation.value, written)
+    value = annotation.value.text if isinstance(annotation.value, ast.Name) else _literal(annotation.value, written)
     arguments = (f"{key}={_literal(argument, written)}" for key, argument in annotation.arguments)
     return f"@{annotation.name}({', '.join([value, *arguments])})"
 
 
 # --- declarations as they are written -----------------------------------------------------------------------------------
 
-_KEYWORDS = {KeyConstraint: "key", UniqueConstraint: "unique", IndexConstraint: "index"}
+_KEYWORDS = {ast.KeyConstraint: "key", ast.UniqueConstraint: "unique", ast.IndexConstraint: "index"}
 
 
-def print_declarations(file: SchemaFile, written: Written) -> str:
+def print_declarations(file: ast.SchemaFile, written: Written) -> str:
     """The declarations of a file in their order, with the comments of the text that they were read from.
 
     `file` holds what the grammar read: nothing that a node inherits is printed.
@@ -176,7 +159,7 @@ def print_declarations(file: SchemaFile, written: Written) -> str:
     docs: list[Doc] = []
     short_before = False
     for declaration in file.declarations:
-        is_short = isinstance(declaration, EdgeDecl) and not (declaration.properties or declaration.constraints)
+        is_short = isinstance(declaration, ast.EdgeDecl) and not (declaration.properties or declaration.constraints)
         # Edges without a body may stand line by line.
         mark = Mark(declaration.span.start, "keep" if is_short and short_before else "always")
         docs.append((mark, _declaration(declaration, written), HARD))
@@ -184,29 +167,29 @@ def print_declarations(file: SchemaFile, written: Written) -> str:
     return render((*docs, Mark(len(file.source.text))), written)
 
 
-def _declaration(declaration: Declaration, written: Written) -> Doc:
+def _declaration(declaration: ast.Declaration, written: Written) -> Doc:
     words: list[Doc] = []
     members: list[tuple[int, Doc]] = [(prop.span.start, _declared(prop, written)) for prop in declaration.properties]
     match declaration:
-        case InterfaceDecl():
+        case ast.InterfaceDecl():
             head = f"interface {declaration.name}"
-        case NodeDecl():
+        case ast.NodeDecl():
             head = f"node {declaration.name}"
             words = [_word(annotation, written) for annotation in declaration.annotations]
             if declaration.implements:
                 words.append((LINE, f"implements {', '.join(declaration.implements)}"))
-        case EdgeDecl():
+        case ast.EdgeDecl():
             head = f"edge {declaration.name}: {declaration.from_type} -> {declaration.to_type}"
-            if declaration.cardinality != Cardinality():
+            if declaration.cardinality != ast.Cardinality():
                 words = [(LINE, print_cardinality(declaration.cardinality))]
             words += [_word(annotation, written) for annotation in declaration.annotations]
-    if not isinstance(declaration, InterfaceDecl):
+    if not isinstance(declaration, ast.InterfaceDecl):
         # What a bare `@key` stands for has the place of its annotation.
         sugar = {annotation.span for prop in declaration.properties for annotation in prop.annotations}
         own = [constraint for constraint in declaration.constraints if constraint.span not in sugar]
         members += [(constraint.span.start, _constraint(constraint, written)) for constraint in own]
     header = Group((head, Nest(tuple(words))))
-    if not members and isinstance(declaration, EdgeDecl):
+    if not members and isinstance(declaration, ast.EdgeDecl):
         return header
     members.sort(key=lambda member: member[0])
     body = (
@@ -215,7 +198,7 @@ def _declaration(declaration: Declaration, written: Written) -> Doc:
     return (header, " {", Nest(tuple(body)), HARD, Mark(declaration.span.end - 1, "close"), "}")
 
 
-def _declared(prop: PropertyDecl, written: Written) -> Doc:
+def _declared(prop: ast.PropertyDecl, written: Written) -> Doc:
     words = tuple(_word(annotation, written) for annotation in prop.annotations)
     return Group((f"{prop.name}: ", _type(prop.type, prop.enum_values), Nest(words)))
 
@@ -227,15 +210,15 @@ def _type(kind: PropType, values: Sequence[str]) -> Doc:
     return (Group(("enum(", Nest((SOFT, filled(values))), SOFT, ")")), "?" if kind.nullable else "")
 
 
-def _word(annotation: Annotation, written: Written) -> Doc:
+def _word(annotation: ast.Annotation, written: Written) -> Doc:
     return (LINE, Mark(annotation.span.start), _annotation(annotation, written))
 
 
-def _constraint(constraint: Constraint, written: Written) -> Doc:
+def _constraint(constraint: ast.Constraint, written: Written) -> Doc:
     match constraint:
-        case RangeConstraint():
+        case ast.RangeConstraint():
             return print_rule(constraint)
-        case CheckConstraint():
+        case ast.CheckConstraint():
             return f"@check({constraint.property}, {_literal(constraint.pattern, written)})"
         case _:
             columns = joined(constraint.properties, (",", LINE))
@@ -245,7 +228,7 @@ def _constraint(constraint: Constraint, written: Written) -> Doc:
 # --- literals ---------------------------------------------------------------------------------------------------------
 
 
-def _literal(value: LiteralValue, written: Written | None = None) -> str:
+def _literal(value: ast.LiteralValue, written: Written | None = None) -> str:
     if isinstance(value, str):
         spelt = written.spelling(value) if written else None
         return spelt or f'"{value.translate(_ESCAPES)}"'

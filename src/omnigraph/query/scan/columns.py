@@ -12,20 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.language.query.ir import (
-    AllTokens,
-    AnyToken,
-    Bm25,
-    Expr,
-    FuzzyToken,
-    Nearest,
-    NodePattern,
-    Predicate,
-    Rrf,
-    columns_of,
-    operands,
-    render_expr,
-)
+from omnigraph.language.query import ir
 from omnigraph.query.cache import LOOKUP, PER_ID, Key
 from omnigraph.query.rows import Addresses, Attributes, Integers, Mask, Rows, Values, address_name, column_name
 from omnigraph.query.run import Run
@@ -44,7 +31,7 @@ _MANY = 10_000
 #: Above, the ids alone would take too much memory.
 _MOST = 4_000_000
 #: Conditions on the words of a text, and ranks, have indexes of their own; rows in memory answer others as fast as any index.
-_ON_WORDS = (AnyToken, AllTokens, FuzzyToken, Nearest, Bm25, Rrf)
+_ON_WORDS = (ir.AnyToken, ir.AllTokens, ir.FuzzyToken, ir.Nearest, ir.Bm25, ir.Rrf)
 
 
 @dataclass(frozen=True)
@@ -54,9 +41,9 @@ class NodeColumns:
     ids: TableIds
     columns: Mapping[str, pa.Array]
 
-    def satisfying(self, predicates: tuple[Predicate, ...], rows: Integers | None, run: Run) -> Mask:
+    def satisfying(self, predicates: tuple[ir.Predicate, ...], rows: Integers | None, run: Run) -> Mask:
         """For each of some rows of the table, or for all, whether they satisfy all predicates."""
-        asked = {column_name(column.variable, column.property) for one in predicates for column in columns_of(one)}
+        asked = {column_name(column.variable, column.property) for one in predicates for column in ir.columns_of(one)}
         some = Rows(len(self.ids.ids), {name: self.columns[name] for name in asked})
         if rows is not None:
             some = some.take(rows)
@@ -66,7 +53,7 @@ class NodeColumns:
         return masks[0]
 
 
-def scan_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> Rows | None:
+def scan_in_memory(node: ir.NodePattern, columns: tuple[str, ...], run: Run) -> Rows | None:
     """The rows of a scan, by their positions among the ids of the table; None when its columns are not in memory."""
     if not columns and not node.predicates:
         return None  # the table knows how many rows it has
@@ -81,10 +68,10 @@ def scan_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> Row
     return Rows(len(positions)).with_positions(node.variable, kept.ids, positions, attributes)
 
 
-def columns_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> NodeColumns | None:
+def columns_in_memory(node: ir.NodePattern, columns: tuple[str, ...], run: Run) -> NodeColumns | None:
     """The columns that are read and asked of a node; they are read once doing without has cost as much."""
     entities = run.nodes(node.node_type)
-    asked = {column.property for predicate in node.predicates for column in columns_of(predicate)}
+    asked = {column.property for predicate in node.predicates for column in ir.columns_of(predicate)}
     names = tuple(dict.fromkeys((*(name for name in columns if name != "id"), *sorted(asked))))
     if not _is_keepable(node, names, entities, run):
         return None
@@ -92,7 +79,7 @@ def columns_in_memory(node: NodePattern, columns: tuple[str, ...], run: Run) -> 
     if values is None:
         return None
     if node.predicates and run.explaining:
-        run.note(f"pushed: {' and '.join(map(render_expr, node.predicates))}")
+        run.note(f"pushed: {' and '.join(map(ir.render_expr, node.predicates))}")
     named = dict(zip((column_name(node.variable, name) for name in names), values, strict=True))
     return NodeColumns(run.caches.table_ids(entities.table, entities.rows, run.budget), named)
 
@@ -157,10 +144,10 @@ def _kept(entities: Entities, names: Sequence[str], run: Run) -> list[pa.Array] 
     return values
 
 
-def without_memory(node: NodePattern, columns: Sequence[str], run: Run, rows: int | None = None) -> None:
+def without_memory(node: ir.NodePattern, columns: Sequence[str], run: Run, rows: int | None = None) -> None:
     """A table is read for a node; that counts towards keeping its columns. `rows`: so many are looked up, else all are read."""
     entities = run.nodes(node.node_type)
-    asked = {column.property for predicate in node.predicates for column in columns_of(predicate)}
+    asked = {column.property for predicate in node.predicates for column in ir.columns_of(predicate)}
     if rows is None and asked and asked <= _indexed(entities, run):
         rows = 0
     values = max(len(asked.union(columns)), 1)
@@ -176,19 +163,19 @@ def _indexed(entities: Entities, run: Run) -> set[str]:
     return {name for name in entities.entity.properties if entities.stored[name] in stored}
 
 
-def _is_keepable(node: NodePattern, names: tuple[str, ...], entities: Entities, run: Run) -> bool:
+def _is_keepable(node: ir.NodePattern, names: tuple[str, ...], entities: Entities, run: Run) -> bool:
     """Whether the columns are small values, and nothing is asked of the rows but plain conditions."""
     if node.variable in run.ranked or node.distances or node.lookup is not None:
         return False
     if entities.rows > _MOST or (node.predicates and entities.rows < _MANY):
         return False
-    if not all(_is_plain(predicate) and columns_of(predicate) for predicate in node.predicates):
+    if not all(_is_plain(predicate) and ir.columns_of(predicate) for predicate in node.predicates):
         return False
     return all(name in entities.entity.properties and _is_small(entities, name) for name in names)
 
 
-def _is_plain(expr: Expr) -> bool:
-    return not isinstance(expr, _ON_WORDS) and all(map(_is_plain, operands(expr)))
+def _is_plain(expr: ir.Expr) -> bool:
+    return not isinstance(expr, _ON_WORDS) and all(map(_is_plain, ir.operands(expr)))
 
 
 def _is_small(entities: Entities, name: str) -> bool:

@@ -12,20 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.language.literals import PlainValue, TypedValue
-from omnigraph.language.query.ir import (
-    And,
-    Column,
-    Compare,
-    IsNull,
-    Member,
-    Not,
-    Or,
-    Predicate,
-    Prefix,
-    Substring,
-    columns_of,
-    render_expr,
-)
+from omnigraph.language.query import ir
 from omnigraph.query.run import Run
 from omnigraph.query.scan.entities import Entities
 from omnigraph.query.shape.evaluate import constant_value, is_constant, listed_values, plain
@@ -43,12 +30,12 @@ class Pushed:
     """`filter` is what the scan answers, `rest` what is asked of its rows; `never`: no row can fit."""
 
     filter: Filter | None
-    rest: tuple[Predicate, ...]
+    rest: tuple[ir.Predicate, ...]
     never: bool = False
     shown: tuple[str, ...] = ()
 
 
-def push(predicates: tuple[Predicate, ...], entities: Entities, run: Run, *, texts: bool = True) -> Pushed:
+def push(predicates: tuple[ir.Predicate, ...], entities: Entities, run: Run, *, texts: bool = True) -> Pushed:
     """Split predicates on one variable into those a scan of its table answers and the rest.
 
     Some conditions exist only as text, which can not be combined with expressions: they are pushed when all are such,
@@ -69,17 +56,17 @@ def push(predicates: tuple[Predicate, ...], entities: Entities, run: Run, *, tex
     return Pushed(
         combined,
         tuple(predicate for predicate in predicates if predicate not in answered),
-        shown=tuple(map(render_expr, answered)),
+        shown=tuple(map(ir.render_expr, answered)),
     )
 
 
-def _most_selective(predicates: Iterable[Predicate], entities: Entities, run: Run) -> list[Predicate]:
+def _most_selective(predicates: Iterable[ir.Predicate], entities: Entities, run: Run) -> list[ir.Predicate]:
     """The predicates a scan gains most from: on indexed properties before others, and there equality before ranges."""
     indexed = {column for index in run.caches.indices(entities.table) for column in index.columns}
 
-    def rank(predicate: Predicate) -> tuple[bool, bool]:
-        names = {entities.stored[column.property] for column in columns_of(predicate)}
-        return names.isdisjoint(indexed), not (isinstance(predicate, Compare) and predicate.operator == "=")
+    def rank(predicate: ir.Predicate) -> tuple[bool, bool]:
+        names = {entities.stored[column.property] for column in ir.columns_of(predicate)}
+        return names.isdisjoint(indexed), not (isinstance(predicate, ir.Compare) and predicate.operator == "=")
 
     return sorted(predicates, key=rank)[:MOST_PUSHED]
 
@@ -98,43 +85,43 @@ def _balanced(conditions: list[Filter], join: Callable[[Filter, Filter], pc.Expr
     return conditions[0]
 
 
-def _condition(predicate: Predicate, entities: Entities, run: Run) -> Filter | None:
-    if entities.retyped and any(column.property in entities.retyped for column in columns_of(predicate)):
+def _condition(predicate: ir.Predicate, entities: Entities, run: Run) -> Filter | None:
+    if entities.retyped and any(column.property in entities.retyped for column in ir.columns_of(predicate)):
         # The table holds values of another type; they are compared when they are read.
         return None
     match predicate:
         case TypedValue():
             return None if predicate.value is True else NEVER
-        case Compare(left=Column() as column) if column.type.is_vector:
+        case ir.Compare(left=ir.Column() as column) if column.type.is_vector:
             return None
-        case Compare(left=Column() as column, right=right) if is_constant(right):
+        case ir.Compare(left=ir.Column() as column, right=right) if is_constant(right):
             return _comparison(column, predicate.operator, constant_value(right, run), entities)
-        case Compare(left=left, right=Column() as column) if is_constant(left):
+        case ir.Compare(left=left, right=ir.Column() as column) if is_constant(left):
             return _comparison(column, EXCHANGED[predicate.operator], constant_value(left, run), entities)
-        case Prefix(text=Column() as column, prefix=prefix) if is_constant(prefix):
+        case ir.Prefix(text=ir.Column() as column, prefix=prefix) if is_constant(prefix):
             return _starts_with(column, constant_value(prefix, run), entities)
-        case Substring(text=Column() as column, part=part) if is_constant(part):
+        case ir.Substring(text=ir.Column() as column, part=part) if is_constant(part):
             return _contains(column, constant_value(part, run), entities)
-        case Member(items=items, item=Column() as column) if is_constant(items) and column.type.is_plain_scalar:
+        case ir.Member(items=items, item=ir.Column() as column) if is_constant(items) and column.type.is_plain_scalar:
             return _one_of(column, constant_value(items, run), entities)
-        case IsNull(operand=Column() as column) | Not(operand=IsNull(operand=Column() as column)) if (
+        case ir.IsNull(operand=ir.Column() as column) | ir.Not(operand=ir.IsNull(operand=ir.Column() as column)) if (
             column.type.is_vector
         ):
             # Lance leaves vectors out of the columns that a condition may name.
             return None
-        case IsNull(operand=Column() as column):
+        case ir.IsNull(operand=ir.Column() as column):
             return _is_null(column, entities)
-        case Not(operand=IsNull(operand=Column() as column)):
+        case ir.Not(operand=ir.IsNull(operand=ir.Column() as column)):
             return _is_valid(column, entities)
-        case Or():
+        case ir.Or():
             return _any(predicate, entities, run)
-        case And():
+        case ir.And():
             return _every(predicate, entities, run)
         case _:
             return None
 
 
-def _any(predicate: Or, entities: Entities, run: Run) -> Filter | None:
+def _any(predicate: ir.Or, entities: Entities, run: Run) -> Filter | None:
     """Alternatives, when the scan can answer each of them."""
     parts = [_condition(part, entities, run) for part in predicate.operands]
     conditions = [part for part in parts if part is not NEVER]
@@ -145,7 +132,7 @@ def _any(predicate: Or, entities: Entities, run: Run) -> Filter | None:
     return _balanced(conditions, pc.or_kleene)
 
 
-def _every(predicate: And, entities: Entities, run: Run) -> Filter | None:
+def _every(predicate: ir.And, entities: Entities, run: Run) -> Filter | None:
     parts = [_condition(part, entities, run) for part in predicate.operands]
     if any(part is NEVER for part in parts):
         return NEVER
@@ -154,7 +141,7 @@ def _every(predicate: And, entities: Entities, run: Run) -> Filter | None:
     return _balanced(parts, pc.and_kleene)
 
 
-def _one_of(column: Column, listed: PlainValue, entities: Entities) -> Filter | None:
+def _one_of(column: ir.Column, listed: PlainValue, entities: Entities) -> Filter | None:
     """`column in list`; an index answers it."""
     name = entities.stored[column.property]
     values = None if not isinstance(listed, tuple) else listed_values(column.type, listed)
@@ -168,7 +155,7 @@ def _one_of(column: Column, listed: PlainValue, entities: Entities) -> Filter | 
     return pc.field(name).isin(values)
 
 
-def _is_null(column: Column, entities: Entities) -> Filter | None:
+def _is_null(column: ir.Column, entities: Entities) -> Filter | None:
     name = entities.stored[column.property]
     if name is None:
         return None
@@ -176,14 +163,14 @@ def _is_null(column: Column, entities: Entities) -> Filter | None:
     return f"`{name}` is null" if column.type.scalar in UNSIGNED else pc.field(name).is_null()
 
 
-def _is_valid(column: Column, entities: Entities) -> Filter | None:
+def _is_valid(column: ir.Column, entities: Entities) -> Filter | None:
     name = entities.stored[column.property]
     if name is None:
         return NEVER
     return f"`{name}` is not null" if column.type.scalar in UNSIGNED else pc.field(name).is_valid()
 
 
-def _comparison(column: Column, operator: str, value: PlainValue, entities: Entities) -> Filter | None:
+def _comparison(column: ir.Column, operator: str, value: PlainValue, entities: Entities) -> Filter | None:
     name = entities.stored[column.property]
     coerced = coerce(column.type, operator, plain(value))
     if name is None or isinstance(coerced, Nothing):
@@ -191,7 +178,7 @@ def _comparison(column: Column, operator: str, value: PlainValue, entities: Enti
     return scan_filter(name, column.type, coerced)
 
 
-def _starts_with(column: Column, prefix: PlainValue, entities: Entities) -> pc.Expression:
+def _starts_with(column: ir.Column, prefix: PlainValue, entities: Entities) -> pc.Expression:
     """A range, which a BTREE answers: from the prefix up to the next text that does not start with it."""
     name = entities.stored[column.property]
     if name is None or prefix is None:
@@ -217,7 +204,7 @@ def after_prefix(prefix: str) -> str | None:
     return None
 
 
-def _contains(column: Column, part: PlainValue, entities: Entities) -> pc.Expression:
+def _contains(column: ir.Column, part: PlainValue, entities: Entities) -> pc.Expression:
     name = entities.stored[column.property]
     if name is None or part is None:
         return NEVER

@@ -13,35 +13,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequest
 from omnigraph.language.literals import PlainValue, TypedValue
-from omnigraph.language.query.ir import (
-    ROW,
-    AggregateCall,
-    AllTokens,
-    And,
-    AnyToken,
-    Bm25,
-    Call,
-    Column,
-    Compare,
-    Conditional,
-    Expr,
-    FuzzyToken,
-    IsNull,
-    Member,
-    Nearest,
-    Not,
-    Now,
-    Or,
-    Parameter,
-    Predicate,
-    Prefix,
-    ResultColumn,
-    Rrf,
-    Substring,
-    Suffix,
-    operands,
-    render_expr,
-)
+from omnigraph.language.query import ir
 from omnigraph.language.source import evaluation_error
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.query.rows import Mask, Rows
@@ -59,26 +31,26 @@ _STEPS_PER_ROW = 200
 Computed = TypeVar("Computed")
 
 
-def evaluate(expr: Expr, rows: Rows, run: Run) -> pa.Array:
+def evaluate(expr: ir.Expr, rows: Rows, run: Run) -> pa.Array:
     """One value for each row, in the Arrow type of the expression."""
     match expr:
-        case Column():
+        case ir.Column():
             return whole(rows.column(expr.variable, expr.property))
-        case ResultColumn():
+        case ir.ResultColumn():
             return whole(rows.columns[expr.name])
-        case TypedValue() | Parameter() | Now():
+        case TypedValue() | ir.Parameter() | ir.Now():
             return repeated(run.value(expr), expr.type, rows.count)
-        case Nearest() | Bm25() | Rrf():
+        case ir.Nearest() | ir.Bm25() | ir.Rrf():
             return scores(expr, rows, run)
-        case Call(function="object"):
+        case ir.Call(function="object"):
             return _object(expr, rows, run)
-        case Call():
+        case ir.Call():
             return _call(expr, rows, run)
-        case Conditional():
+        case ir.Conditional():
             return _conditional(expr, rows, run)
-        case AggregateCall():
+        case ir.AggregateCall():
             raise AssertionError("aggregates are computed by Aggregate")
-        case AnyToken() | AllTokens() | FuzzyToken():
+        case ir.AnyToken() | ir.AllTokens() | ir.FuzzyToken():
             return pa.array(matches_text(expr, rows, run))
         case _:
             truth = truth_of(expr, rows, run)
@@ -86,22 +58,22 @@ def evaluate(expr: Expr, rows: Rows, run: Run) -> pa.Array:
             return pa.array(truth.true, mask=None if known.all() else ~known)
 
 
-def fitting(owner: str, expr: Expr, kind: PropType, values: pa.Array) -> pa.Array:
+def fitting(owner: str, expr: ir.Expr, kind: PropType, values: pa.Array) -> pa.Array:
     """Computed values in the type of the property that they are for, named `owner`; what it can not hold is refused."""
     try:
         # A float is rounded to the width of its column, as a parameter is.
         return values.cast(arrow_type(kind), safe=kind.scalar is not Scalar.F32)
     except pa.ArrowInvalid:
-        shown = render_expr(expr).replace(f"${ROW}.", "")
+        shown = ir.render_expr(expr).replace(f"${ir.ROW}.", "")
         raise BadRequest(f"{owner} ({kind}) can not hold a value of `{shown}`") from None
 
 
-def evaluated(expr: Expr, rows: Rows, run: Run) -> pa.Array:
+def evaluated(expr: ir.Expr, rows: Rows, run: Run) -> pa.Array:
     """The same, computed where a run that is stopped can leave it behind."""
     return _patiently(expr, rows, run, evaluate)
 
 
-def satisfying(predicates: tuple[Predicate, ...], rows: Rows, run: Run) -> Rows:
+def satisfying(predicates: tuple[ir.Predicate, ...], rows: Rows, run: Run) -> Rows:
     """The rows that satisfy all predicates; each is asked only about the rows that the ones before left."""
     for predicate in predicates:
         mask = satisfied(predicate, rows, run)
@@ -110,43 +82,43 @@ def satisfying(predicates: tuple[Predicate, ...], rows: Rows, run: Run) -> Rows:
     return rows
 
 
-def satisfied(predicate: Predicate, rows: Rows, run: Run) -> Mask:
+def satisfied(predicate: ir.Predicate, rows: Rows, run: Run) -> Mask:
     """`holds`, computed where a run that is stopped can leave it behind."""
     return _patiently(predicate, rows, run, holds)
 
 
-def _patiently(expr: Expr, rows: Rows, run: Run, compute: Callable[[Expr, Rows, Run], Computed]) -> Computed:
+def _patiently(expr: ir.Expr, rows: Rows, run: Run, compute: Callable[[ir.Expr, Rows, Run], Computed]) -> Computed:
     steps = _STEPS_PER_ROW * rows.count
     if steps < run.budget.limits.long_work or _is_cheap(expr):
         return compute(expr, rows, run)
     return run.budget.patiently(lambda: compute(expr, rows, run), steps)
 
 
-def _is_cheap(expr: Expr) -> bool:
+def _is_cheap(expr: ir.Expr) -> bool:
     """Whether an expression only reads columns and compares them: millions of rows within some milliseconds."""
-    if isinstance(expr, Column | ResultColumn | TypedValue | Parameter | Now):
+    if isinstance(expr, ir.Column | ir.ResultColumn | TypedValue | ir.Parameter | ir.Now):
         return True
-    return isinstance(expr, Compare | IsNull | And | Or | Not) and all(map(_is_cheap, operands(expr)))
+    return isinstance(expr, ir.Compare | ir.IsNull | ir.And | ir.Or | ir.Not) and all(map(_is_cheap, ir.operands(expr)))
 
 
-def holds(predicate: Predicate, rows: Rows, run: Run) -> Mask:
+def holds(predicate: ir.Predicate, rows: Rows, run: Run) -> Mask:
     """For each row whether it satisfies the predicate; null satisfies nothing."""
     match predicate:
         case TypedValue():
             return np.full(rows.count, predicate.value is True)
-        case Compare():
+        case ir.Compare():
             return _compare(predicate, rows, run)
-        case Member():
+        case ir.Member():
             return _member(predicate, rows, run)
-        case Substring():
+        case ir.Substring():
             return _substring(predicate, rows, run)
-        case Prefix():
+        case ir.Prefix():
             return _prefix(predicate, rows, run)
-        case Suffix():
+        case ir.Suffix():
             return _suffix(predicate, rows, run)
-        case AnyToken() | AllTokens() | FuzzyToken():
+        case ir.AnyToken() | ir.AllTokens() | ir.FuzzyToken():
             return matches_text(predicate, rows, run)
-        case And() | Or() | Not() | IsNull():
+        case ir.And() | ir.Or() | ir.Not() | ir.IsNull():
             return truth_of(predicate, rows, run).true
         case _:
             return as_mask(evaluate(predicate, rows, run))
@@ -163,31 +135,31 @@ class Truth:
     false: Mask
 
 
-def truth_of(condition: Expr, rows: Rows, run: Run) -> Truth:
+def truth_of(condition: ir.Expr, rows: Rows, run: Run) -> Truth:
     """What a condition is for each row."""
     match condition:
         case TypedValue():
             return Truth(np.full(rows.count, condition.value is True), np.full(rows.count, condition.value is False))
-        case Not():
+        case ir.Not():
             opposite = truth_of(condition.operand, rows, run)
             return Truth(opposite.false, opposite.true)
-        case And():
+        case ir.And():
             return _joined(condition.operands, rows, run, decided_by=False)
-        case Or():
+        case ir.Or():
             return _joined(condition.operands, rows, run, decided_by=True)
-        case IsNull():
+        case ir.IsNull():
             known = _known(condition.operand, rows, run)
             return Truth(~known, known)
-        case AnyToken() | AllTokens() | FuzzyToken():
+        case ir.AnyToken() | ir.AllTokens() | ir.FuzzyToken():
             found = matches_text(condition, rows, run)
             return Truth(found, ~found)
-        case Compare() | Substring() | Prefix() | Suffix():
+        case ir.Compare() | ir.Substring() | ir.Prefix() | ir.Suffix():
             true = holds(condition, rows, run)
             known = np.ones(rows.count, np.bool_)
-            for operand in operands(condition):
+            for operand in ir.operands(condition):
                 known &= _known(operand, rows, run)
             return Truth(true, known & ~true)
-        case Member():
+        case ir.Member():
             true = holds(condition, rows, run)
             known = _known(condition.item, rows, run) & _known(condition.items, rows, run)
             return Truth(true, known & ~true & ~_holds_null(condition.items, rows, run))
@@ -196,7 +168,7 @@ def truth_of(condition: Expr, rows: Rows, run: Run) -> Truth:
             return Truth(as_mask(values), as_mask(pc.invert(values)))
 
 
-def _joined(parts: tuple[Expr, ...], rows: Rows, run: Run, *, decided_by: bool) -> Truth:
+def _joined(parts: tuple[ir.Expr, ...], rows: Rows, run: Run, *, decided_by: bool) -> Truth:
     """`and` is decided by a false operand, `or` by a true one; later operands are asked about the undecided rows only."""
     decided = np.zeros(rows.count, np.bool_)
     otherwise = np.ones(rows.count, np.bool_)
@@ -215,21 +187,21 @@ def _joined(parts: tuple[Expr, ...], rows: Rows, run: Run, *, decided_by: bool) 
     return Truth(decided, otherwise) if decided_by else Truth(otherwise, decided)
 
 
-def _computes(expr: Expr) -> bool:
+def _computes(expr: ir.Expr) -> bool:
     """Whether a function or an operator is inside, which may fail for some rows."""
-    return isinstance(expr, Call | Conditional) or any(map(_computes, operands(expr)))
+    return isinstance(expr, ir.Call | ir.Conditional) or any(map(_computes, ir.operands(expr)))
 
 
-def _known(expr: Expr, rows: Rows, run: Run) -> Mask:
+def _known(expr: ir.Expr, rows: Rows, run: Run) -> Mask:
     """For each row whether a value is not null."""
     if is_constant(expr):
         return np.full(rows.count, constant_value(expr, run) is not None)
-    if isinstance(expr, Column) and not expr.type.nullable:
+    if isinstance(expr, ir.Column) and not expr.type.nullable:
         return np.ones(rows.count, np.bool_)
     return as_mask(evaluate(expr, rows, run).is_valid())
 
 
-def _holds_null(items: Expr, rows: Rows, run: Run) -> Mask:
+def _holds_null(items: ir.Expr, rows: Rows, run: Run) -> Mask:
     """For each row whether a list holds a null."""
     if is_constant(items):
         listed = constant_value(items, run)
@@ -240,7 +212,7 @@ def _holds_null(items: Expr, rows: Rows, run: Run) -> Mask:
 # --- computed values --------------------------------------------------------------------------------------------------
 
 
-def _object(call: Call, rows: Rows, run: Run) -> pa.Array:
+def _object(call: ir.Call, rows: Rows, run: Run) -> pa.Array:
     """Nodes or edges as structs of their id, type, ends and properties; null where a variable stands for nothing.
 
     The first argument names the properties, whose values are the last ones.
@@ -256,7 +228,7 @@ def _object(call: Call, rows: Rows, run: Run) -> pa.Array:
     return pa.StructArray.from_arrays([*own, properties], names=[*shown, "properties"], mask=own[0].is_null())
 
 
-def _call(call: Call, rows: Rows, run: Run) -> pa.Array:
+def _call(call: ir.Call, rows: Rows, run: Run) -> pa.Array:
     columns = [evaluate(argument, rows, run) for argument in call.arguments]
     constants = {
         place: constant_value(argument, run) for place, argument in enumerate(call.arguments) if is_constant(argument)
@@ -266,7 +238,7 @@ def _call(call: Call, rows: Rows, run: Run) -> pa.Array:
     try:
         return whole(KERNELS[call.function](given))
     except (ValueError, OverflowError) as problem:
-        raise evaluation_error(f"{_reason(problem)} in `{render_expr(call)}`", call.place) from None
+        raise evaluation_error(f"{_reason(problem)} in `{ir.render_expr(call)}`", call.place) from None
 
 
 def _reason(problem: Exception) -> str:
@@ -274,7 +246,7 @@ def _reason(problem: Exception) -> str:
     return str(problem).split("\n", 1)[0]
 
 
-def _conditional(expr: Conditional, rows: Rows, run: Run) -> pa.Array:
+def _conditional(expr: ir.Conditional, rows: Rows, run: Run) -> pa.Array:
     """Each value is computed for the rows that take it."""
     kind = arrow_type(expr.type)
     open_ = np.arange(rows.count)
@@ -290,9 +262,9 @@ def _conditional(expr: Conditional, rows: Rows, run: Run) -> pa.Array:
     return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places), kind="stable")))
 
 
-def constant_value(expr: Expr, run: Run) -> PlainValue:
+def constant_value(expr: ir.Expr, run: Run) -> PlainValue:
     """The plain value of an expression that is the same for every row."""
-    if isinstance(expr, TypedValue | Parameter | Now):
+    if isinstance(expr, TypedValue | ir.Parameter | ir.Now):
         return run.value(expr)
     return plain_values(evaluate(expr, Rows(1), run), expr.type)[0]
 
@@ -306,11 +278,11 @@ def plain_values(column: pa.Array, kind: PropType) -> list[PlainValue]:
     return [tuple(value) if isinstance(value, list) else value for value in column.to_pylist()]
 
 
-def is_constant(expr: Expr) -> bool:
+def is_constant(expr: ir.Expr) -> bool:
     """Whether an expression is the same for every row."""
-    if isinstance(expr, TypedValue | Parameter | Now):
+    if isinstance(expr, TypedValue | ir.Parameter | ir.Now):
         return True
-    return isinstance(expr, Call | Conditional) and all(map(is_constant, operands(expr)))
+    return isinstance(expr, ir.Call | ir.Conditional) and all(map(is_constant, ir.operands(expr)))
 
 
 def plain(value: PlainValue) -> str | int | float | bool | None:
@@ -331,7 +303,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 # --- comparisons ------------------------------------------------------------------------------------------------------
 
 
-def _compare(compare: Compare, rows: Rows, run: Run) -> Mask:
+def _compare(compare: ir.Compare, rows: Rows, run: Run) -> Mask:
     left, operator, right = compare.left, compare.operator, compare.right
     if is_constant(left) and is_constant(right):
         return np.full(rows.count, _compare_constants(constant_value(left, run), operator, constant_value(right, run)))
@@ -363,7 +335,7 @@ def _compare_constants(left: Any, operator: str, right: Any) -> bool:
 # --- lists ------------------------------------------------------------------------------------------------------------
 
 
-def _member(member: Member, rows: Rows, run: Run) -> Mask:
+def _member(member: ir.Member, rows: Rows, run: Run) -> Mask:
     items, item = member.items, member.item
     if is_constant(items):
         listed = constant_value(items, run)
@@ -384,7 +356,7 @@ def _member(member: Member, rows: Rows, run: Run) -> Mask:
     )
 
 
-def _is_one_of(item: Expr, listed: tuple[PlainValue, ...], rows: Rows, run: Run) -> Mask:
+def _is_one_of(item: ir.Expr, listed: tuple[PlainValue, ...], rows: Rows, run: Run) -> Mask:
     mask = np.zeros(rows.count, np.bool_)
     if is_constant(item):
         value = constant_value(item, run)
@@ -406,7 +378,7 @@ def listed_values(kind: PropType, listed: tuple[PlainValue, ...]) -> pa.Array:
 # --- text -------------------------------------------------------------------------------------------------------------
 
 
-def _substring(substring: Substring, rows: Rows, run: Run) -> Mask:
+def _substring(substring: ir.Substring, rows: Rows, run: Run) -> Mask:
     if is_constant(substring.part) and not is_constant(substring.text):
         part = constant_value(substring.part, run)
         if part is None:
@@ -416,7 +388,7 @@ def _substring(substring: Substring, rows: Rows, run: Run) -> Mask:
     return np.asarray(np.strings.find(text, part) >= 0) & known
 
 
-def _prefix(prefix: Prefix, rows: Rows, run: Run) -> Mask:
+def _prefix(prefix: ir.Prefix, rows: Rows, run: Run) -> Mask:
     if is_constant(prefix.prefix) and not is_constant(prefix.text):
         start = constant_value(prefix.prefix, run)
         if start is None:
@@ -426,7 +398,7 @@ def _prefix(prefix: Prefix, rows: Rows, run: Run) -> Mask:
     return np.asarray(np.strings.startswith(text, start)) & known
 
 
-def _suffix(suffix: Suffix, rows: Rows, run: Run) -> Mask:
+def _suffix(suffix: ir.Suffix, rows: Rows, run: Run) -> Mask:
     if is_constant(suffix.suffix) and not is_constant(suffix.text):
         end = constant_value(suffix.suffix, run)
         if end is None:
@@ -436,7 +408,7 @@ def _suffix(suffix: Suffix, rows: Rows, run: Run) -> Mask:
     return np.asarray(np.strings.endswith(text, end)) & known
 
 
-def _texts(left: Expr, right: Expr, rows: Rows, run: Run) -> tuple[Any, Any, Mask]:
+def _texts(left: ir.Expr, right: ir.Expr, rows: Rows, run: Run) -> tuple[Any, Any, Mask]:
     """Two columns of text as numpy has them, and where both are known."""
     columns = [evaluate(left, rows, run), evaluate(right, rows, run)]
     known = as_mask(pc.and_(pc.is_valid(columns[0]), pc.is_valid(columns[1])))

@@ -11,20 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.language.query.ir import (
-    I64,
-    VALUE,
-    Aggregate,
-    AggregateColumn,
-    AntiJoin,
-    Attach,
-    OptionalJoin,
-    Outer,
-    OutputColumn,
-    ResultColumn,
-    SemiJoin,
-    bound_variables,
-)
+from omnigraph.language.query import ir
 from omnigraph.query.rows import Integers, Mask, Rows, Values, column_name, gathered, order_by_code
 from omnigraph.query.run import Run
 from omnigraph.query.shape.aggregate import aggregate
@@ -42,7 +29,7 @@ _SPARSE = 16
 _BYTES_PER_PAIR = 16
 
 
-def semi_join(plan: AntiJoin | SemiJoin, rows: Rows, depth: int, inner: Inner) -> Rows:
+def semi_join(plan: ir.AntiJoin | ir.SemiJoin, rows: Rows, depth: int, inner: Inner) -> Rows:
     """The rows whose combination the inner plan holds; with an AntiJoin those whose it does not hold.
 
     The inner plan ends early when it has held every combination, and starts over with those that are left when it has
@@ -51,7 +38,7 @@ def semi_join(plan: AntiJoin | SemiJoin, rows: Rows, depth: int, inner: Inner) -
     first, inverse = _distinct(rows, plan.on)
     matched = _matched(rows, first, f"{_COMBINATION}{depth}", inner)
     found = matched[inverse]
-    return rows.filter(~found if isinstance(plan, AntiJoin) else found)
+    return rows.filter(~found if isinstance(plan, ir.AntiJoin) else found)
 
 
 def _distinct(rows: Rows, on: tuple[str, ...]) -> tuple[Integers, Integers]:
@@ -96,7 +83,7 @@ def _is_decided(batches: Iterator[Rows], name: str, matched: Mask, asked: int) -
     return True
 
 
-def optional_join(plan: OptionalJoin, rows: Rows, depth: int, inner: Inner, run: Run) -> Iterator[Rows]:
+def optional_join(plan: ir.OptionalJoin, rows: Rows, depth: int, inner: Inner, run: Run) -> Iterator[Rows]:
     """Each row with each row that the inner plan has for its combination, or alone with nulls."""
     name = f"{_COMBINATION}{depth}"
     first, inverse = _distinct(rows, plan.on)
@@ -104,7 +91,7 @@ def optional_join(plan: OptionalJoin, rows: Rows, depth: int, inner: Inner, run:
     found = gathered(inner(outer), run.budget)
     held = run.budget.charge(found.nbytes)
     try:
-        own = tuple(sorted(bound_variables(plan.inner) - frozenset(plan.on)))
+        own = tuple(sorted(ir.bound_variables(plan.inner) - frozenset(plan.on)))
         columns = _columns_of(found, own)
         reached = _pairs(found.numbers[name], len(first))
         for owners, places in reached.spread(inverse, Sizes(run.budget.rows)):
@@ -142,18 +129,18 @@ def _pairs(combination: Integers, count: int) -> Reached:
     return Reached(counts, ends)
 
 
-def attached(plan: Attach, rows: Rows, depth: int, inner: Inner, run: Run) -> Rows:
+def attached(plan: ir.Attach, rows: Rows, depth: int, inner: Inner, run: Run) -> Rows:
     """The rows with what is found over the matches that the inner plan has for each of them."""
     name = f"{_COMBINATION}{depth}"
     first, inverse = _distinct(rows, plan.on)
-    full_name = column_name(plan.column.variable, VALUE)
+    full_name = column_name(plan.column.variable, ir.VALUE)
     if plan.call.function == "exists":
         return rows.with_columns({full_name: pa.array(_matched(rows, first, name, inner)[inverse])})
     if not len(first):
         return rows.with_columns({full_name: pa.nulls(0, arrow_type(plan.call.type))})
     outer = rows.take(first).with_numbers(name, np.arange(len(first)))
-    key = OutputColumn("#key", ResultColumn(_COMBINATION, I64))
-    grouping = Aggregate(plan.inner, (key,), (AggregateColumn("#found", plan.call),), plan.weighted)
+    key = ir.OutputColumn("#key", ir.ResultColumn(_COMBINATION, ir.I64))
+    grouping = ir.Aggregate(plan.inner, (key,), (ir.AggregateColumn("#found", plan.call),), plan.weighted)
     numbered = (some.with_columns({_COMBINATION: pa.array(some.numbers[name])}) for some in inner(outer))
     groups = aggregate(grouping, numbered, run)
     places = np.full(len(first), -1, np.int64)
@@ -163,7 +150,7 @@ def attached(plan: Attach, rows: Rows, depth: int, inner: Inner, run: Run) -> Ro
     return rows.with_columns({full_name: pc.fill_null(values, 0) if plan.call.function == "count" else values})
 
 
-def outer_rows(plan: Outer, outer: Rows | None) -> Rows:
+def outer_rows(plan: ir.Outer, outer: Rows | None) -> Rows:
     """The rows a nested plan starts with: their variables, and the number of each combination."""
     if outer is None:
         return Rows(1)

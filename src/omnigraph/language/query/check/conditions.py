@@ -7,53 +7,37 @@ from dataclasses import replace
 from typing import NoReturn
 
 from omnigraph.language.literals import TypedValue
-from omnigraph.language.query import ast
+from omnigraph.language.query import ast, ir
 from omnigraph.language.query.check.scope import Scope, is_several
 from omnigraph.language.query.check.values import exactly, temporal_text
-from omnigraph.language.query.ir import (
-    BOOL,
-    STRING,
-    TRUE,
-    And,
-    Column,
-    Compare,
-    Expr,
-    Member,
-    Not,
-    Or,
-    Prefix,
-    Substring,
-    Suffix,
-    TextMatch,
-)
 from omnigraph.language.source import Span
 from omnigraph.language.types import Scalar, compatible
 
-Resolve = Callable[[Scope, ast.Expr], Expr]
+Resolve = Callable[[Scope, ast.Expr], ir.Expr]
 
 
-def logical(scope: Scope, expr: ast.Logical | ast.Not, resolve: Resolve) -> Expr:
+def logical(scope: Scope, expr: ast.Logical | ast.Not, resolve: Resolve) -> ir.Expr:
     """`and`, `or` and `not`: their operands are conditions."""
     if isinstance(expr, ast.Not):
-        return Not(_truth(scope, expr.operand, resolve))
+        return ir.Not(_truth(scope, expr.operand, resolve))
     operands = tuple(_truth(scope, operand, resolve) for operand in expr.operands)
-    return And(operands) if expr.operator == "and" else Or(operands)
+    return ir.And(operands) if expr.operator == "and" else ir.Or(operands)
 
 
-def _truth(scope: Scope, expr: ast.Expr, resolve: Resolve) -> Expr:
+def _truth(scope: Scope, expr: ast.Expr, resolve: Resolve) -> ir.Expr:
     if isinstance(expr, ast.NullLit):
-        return TypedValue(None, BOOL.as_nullable())
+        return TypedValue(None, ir.BOOL.as_nullable())
     found = resolve(scope, expr)
     if found.type.scalar is not Scalar.BOOL or found.type.is_list:
         scope.error("T27", f"`and`, `or` and `not` join conditions, this is {found.type}", expr.span)
     return found
 
 
-def comparison(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> Expr:
+def comparison(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> ir.Expr:
     """The typed form of `left operator right`."""
     if clause.operator in ("in", "not in"):
         found = _membership(scope, clause, resolve)
-        return found if clause.operator == "in" else Not(found)
+        return found if clause.operator == "in" else ir.Not(found)
     if clause.operator in ("=", "!=") and _is_entity(scope, clause.left) and _is_entity(scope, clause.right):
         return _same_node(scope, clause, resolve)
     if clause.operator not in _TEXT_OPERATORS and scope.place != "mutation":
@@ -62,21 +46,21 @@ def comparison(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> Expr:
     if clause.operator in _TEXT_OPERATORS:
         return _TEXT_OPERATORS[clause.operator](scope, clause, left, right)
     require_comparable(scope, left, clause.operator, right, clause.span)
-    if clause.operator == "=" and right == TRUE and isinstance(left, TextMatch):
+    if clause.operator == "=" and right == ir.TRUE and isinstance(left, ir.TextMatch):
         return left
-    return Compare(left, clause.operator, right)
+    return ir.Compare(left, clause.operator, right)
 
 
-def _operands(scope: Scope, left: ast.Expr, right: ast.Expr, resolve: Resolve) -> tuple[Expr, Expr]:
+def _operands(scope: Scope, left: ast.Expr, right: ast.Expr, resolve: Resolve) -> tuple[ir.Expr, ir.Expr]:
     """Both sides; a null literal has the type of the other one, and so has a text that stands for a date."""
     sides = [None if isinstance(side, ast.NullLit) else _operand(scope, side, resolve) for side in (left, right)]
-    typed = next((side.type for side in sides if side is not None), STRING)
+    typed = next((side.type for side in sides if side is not None), ir.STRING)
     one, other = (TypedValue(None, typed.as_nullable()) if side is None else side for side in sides)
     one = temporal_text(scope, left, one, other.type)
     return one, temporal_text(scope, right, other, one.type)
 
 
-def _operand(scope: Scope, expr: ast.Expr, resolve: Resolve) -> Expr:
+def _operand(scope: Scope, expr: ast.Expr, resolve: Resolve) -> ir.Expr:
     """One side of a comparison; it has one value per row."""
     if isinstance(expr, ast.Variable) and expr.name not in scope.params:
         if expr.name in scope.edges:
@@ -103,30 +87,30 @@ def _is_entity(scope: Scope, expr: ast.Expr) -> bool:
     return isinstance(expr, ast.Variable) and expr.name not in scope.params and expr.name in scope.nodes
 
 
-def _same_node(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> Expr:
+def _same_node(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> ir.Expr:
     """`$a = $b`: the same type and the same id."""
     assert isinstance(clause.left, ast.Variable)
     assert isinstance(clause.right, ast.Variable)
-    same: Expr = Compare(resolve(scope, clause.left), "=", resolve(scope, clause.right))
+    same: ir.Expr = ir.Compare(resolve(scope, clause.left), "=", resolve(scope, clause.right))
     kinds = [scope.nodes[side.name] for side in (clause.left, clause.right)]
     if any(map(is_several, kinds)):
         types = [scope.type_of(side.name, kind) for side, kind in zip((clause.left, clause.right), kinds, strict=True)]
-        same = And((same, Compare(types[0], "=", types[1])))
+        same = ir.And((same, ir.Compare(types[0], "=", types[1])))
     elif kinds[0].name != kinds[1].name:
-        return TypedValue(clause.operator == "!=", BOOL)
+        return TypedValue(clause.operator == "!=", ir.BOOL)
     elif clause.operator == "!=":
-        return Compare(resolve(scope, clause.left), "!=", resolve(scope, clause.right))
-    return same if clause.operator == "=" else Not(same)
+        return ir.Compare(resolve(scope, clause.left), "!=", resolve(scope, clause.right))
+    return same if clause.operator == "=" else ir.Not(same)
 
 
-def _membership(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> Expr:
+def _membership(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> ir.Expr:
     """`item in items`; a node is looked for by its id."""
     items = resolve(scope, clause.right)
     if not items.type.is_list:
         scope.error("T7", f"`in` looks into a list, not into {items.type}", clause.right.span)
     element = items.type.element()
     if isinstance(clause.left, ast.NullLit):
-        return Member(items, TypedValue(None, element.as_nullable()))
+        return ir.Member(items, TypedValue(None, element.as_nullable()))
     entity = _is_entity(scope, clause.left)
     item = resolve(scope, clause.left) if entity else _operand(scope, clause.left, resolve)
     item = temporal_text(scope, clause.left, item, element)
@@ -141,14 +125,14 @@ def _membership(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> Expr:
     if isinstance(items, TypedValue) and isinstance(items.value, tuple) and item.type.enum:
         for value in items.value:
             if value is not None:
-                exactly(scope, TypedValue(value, STRING), item.type, "an item of `in`", clause.right.span)
-    return Member(items, item)
+                exactly(scope, TypedValue(value, ir.STRING), item.type, "an item of `in`", clause.right.span)
+    return ir.Member(items, item)
 
 
 # --- comparisons ------------------------------------------------------------------------------------------------------
 
 
-def require_comparable(scope: Scope, left: Expr, operator: str, right: Expr, span: Span) -> None:
+def require_comparable(scope: Scope, left: ir.Expr, operator: str, right: ir.Expr, span: Span) -> None:
     """`= != < <= > >=` stand between two compatible scalars, else T7."""
     for side in (left.type, right.type):
         if side.is_list:
@@ -162,10 +146,10 @@ def require_comparable(scope: Scope, left: Expr, operator: str, right: Expr, spa
         _require_enum_value(scope, right, left, span)
 
 
-def _require_enum_value(scope: Scope, column: Expr, literal: Expr, span: Span) -> None:
+def _require_enum_value(scope: Scope, column: ir.Expr, literal: ir.Expr, span: Span) -> None:
     """A literal that equals no value of an enum is a mistake; ordered comparisons may use any text."""
     if (
-        isinstance(column, Column)
+        isinstance(column, ir.Column)
         and column.type.enum
         and isinstance(literal, TypedValue)
         and literal.value is not None
@@ -173,30 +157,30 @@ def _require_enum_value(scope: Scope, column: Expr, literal: Expr, span: Span) -
         exactly(scope, literal, column.type, f"`{column.property}`", span)
 
 
-def _contains(scope: Scope, clause: ast.Comparison, left: Expr, right: Expr) -> Expr:
+def _contains(scope: Scope, clause: ast.Comparison, left: ir.Expr, right: ir.Expr) -> ir.Expr:
     if left.type.is_list:
         if right.type.is_list or not compatible(left.type.element(), right.type):
             wanted = left.type.element()
             message = f"list contains requires a scalar {wanted} right operand, not {right.type}"
             scope.error("T7", message, clause.right.span)
-        return Member(left, right)
+        return ir.Member(left, right)
     if not left.type.is_text:
         message = f"contains requires a list or a String property on the left, not {left.type}"
         scope.error("T7", message, clause.left.span)
     if not right.type.is_text:
         scope.error("T7", f"string contains requires a String right operand, not {right.type}", clause.right.span)
-    return Substring(left, right)
+    return ir.Substring(left, right)
 
 
-def _starts_with(scope: Scope, clause: ast.Comparison, left: Expr, right: Expr) -> Expr:
-    return Prefix(*_texts(scope, clause, left, right))
+def _starts_with(scope: Scope, clause: ast.Comparison, left: ir.Expr, right: ir.Expr) -> ir.Expr:
+    return ir.Prefix(*_texts(scope, clause, left, right))
 
 
-def _ends_with(scope: Scope, clause: ast.Comparison, left: Expr, right: Expr) -> Expr:
-    return Suffix(*_texts(scope, clause, left, right))
+def _ends_with(scope: Scope, clause: ast.Comparison, left: ir.Expr, right: ir.Expr) -> ir.Expr:
+    return ir.Suffix(*_texts(scope, clause, left, right))
 
 
-def _texts(scope: Scope, clause: ast.Comparison, left: Expr, right: Expr) -> tuple[Expr, Expr]:
+def _texts(scope: Scope, clause: ast.Comparison, left: ir.Expr, right: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
     name = clause.operator
     if not left.type.is_text:
         scope.error("T7", f"{name} requires a String property on the left, not {left.type}", clause.left.span)
@@ -205,7 +189,7 @@ def _texts(scope: Scope, clause: ast.Comparison, left: Expr, right: Expr) -> tup
     return left, right
 
 
-_TEXT_OPERATORS: dict[str, Callable[[Scope, ast.Comparison, Expr, Expr], Expr]] = {
+_TEXT_OPERATORS: dict[str, Callable[[Scope, ast.Comparison, ir.Expr, ir.Expr], ir.Expr]] = {
     "contains": _contains,
     "starts_with": _starts_with,
     "ends_with": _ends_with,

@@ -7,38 +7,20 @@ from dataclasses import replace
 from typing import NoReturn
 
 from omnigraph.language.literals import TypedValue
-from omnigraph.language.query import ast
+from omnigraph.language.query import ast, ir
 from omnigraph.language.query.check.conditions import comparison, logical
 from omnigraph.language.query.check.scope import Scope, is_several, path_column
 from omnigraph.language.query.check.search import search_call
 from omnigraph.language.query.check.values import literal_value
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS, common_type, number_type
 from omnigraph.language.query.hints import bare_word
-from omnigraph.language.query.ir import (
-    DATE,
-    DATETIME,
-    F64,
-    I64,
-    STRING,
-    AggregateCall,
-    Call,
-    Column,
-    Conditional,
-    Constant,
-    Expr,
-    IsNull,
-    Not,
-    Now,
-    Parameter,
-    aggregates_in,
-)
 from omnigraph.language.schema.catalog import NodeType
 from omnigraph.language.source import Place
 from omnigraph.language.temporal import parse_duration
 from omnigraph.language.types import INTEGERS, PropType, Scalar
 
 
-def resolve(scope: Scope, expr: ast.Expr) -> Expr:
+def resolve(scope: Scope, expr: ast.Expr) -> ir.Expr:
     """The typed form of an expression; a bare node variable stands for the node's id."""
     match expr:
         case ast.Ident():
@@ -48,7 +30,7 @@ def resolve(scope: Scope, expr: ast.Expr) -> Expr:
         case ast.Variable():
             return _variable(scope, expr)
         case ast.Now():
-            return Now()
+            return ir.Now()
         case ast.Aggregate():
             return _aggregate(scope, expr)
         case ast.Search() | ast.MatchText() | ast.Fuzzy() | ast.Bm25() | ast.Nearest() | ast.Rrf():
@@ -58,8 +40,8 @@ def resolve(scope: Scope, expr: ast.Expr) -> Expr:
         case ast.Logical() | ast.Not():
             return logical(scope, expr, resolve)
         case ast.IsNull():
-            tested = IsNull(values(scope, (expr.operand,))[0])
-            return Not(tested) if expr.negated else tested
+            tested = ir.IsNull(values(scope, (expr.operand,))[0])
+            return ir.Not(tested) if expr.negated else tested
         case ast.Arithmetic():
             return _arithmetic(scope, expr)
         case ast.Negative():
@@ -76,7 +58,7 @@ def resolve(scope: Scope, expr: ast.Expr) -> Expr:
             return literal_value(scope, expr)
 
 
-def condition(scope: Scope, expr: ast.Expr) -> Expr:
+def condition(scope: Scope, expr: ast.Expr) -> ir.Expr:
     """The typed form of a condition, which is a Bool."""
     found = resolve(scope, expr)
     if found.type.scalar is not Scalar.BOOL or found.type.is_list:
@@ -87,7 +69,7 @@ def condition(scope: Scope, expr: ast.Expr) -> Expr:
 # --- names ------------------------------------------------------------------------------------------------------------
 
 
-def _word(scope: Scope, word: ast.Ident) -> Expr:
+def _word(scope: Scope, word: ast.Ident) -> ir.Expr:
     """A bare word: a property of a mutation's target, or a column of the result."""
     known = scope.words.get(word.name)
     if known is not None:
@@ -99,7 +81,7 @@ def _word(scope: Scope, word: ast.Ident) -> Expr:
     return scope.error(None, f"`{word.name}` is not a value; {bare_word(word.name)}", word.span)
 
 
-def _variable(scope: Scope, variable: ast.Variable) -> Expr:
+def _variable(scope: Scope, variable: ast.Variable) -> ir.Expr:
     """A value that a `with` has named, a parameter, else a bound node."""
     name = variable.name
     if name in scope.values:
@@ -110,7 +92,7 @@ def _variable(scope: Scope, variable: ast.Variable) -> Expr:
     if declared is not None:
         if declared.is_blob:
             scope.refuse_blob(f"parameter `${name}`", variable.span)
-        return Parameter(name, declared)
+        return ir.Parameter(name, declared)
     if scope.place == "mutation":
         scope.error(
             "T14",
@@ -125,10 +107,10 @@ def _variable(scope: Scope, variable: ast.Variable) -> Expr:
         scope.error("T32", f"`${name}` is a path; `length`, `nodes` and `edges` say what it is", variable.span)
     if name not in scope.nodes:
         scope.unbound(None, name, variable.span)
-    return Column(name, "id", scope.nullable(name, STRING))
+    return ir.Column(name, "id", scope.nullable(name, ir.STRING))
 
 
-def _over_block(scope: Scope, call: ast.BlockCall) -> Column:
+def _over_block(scope: Scope, call: ast.BlockCall) -> ir.Column:
     """What is found over the matches of a block, for each row."""
     if scope.block_value is None:
         scope.error("T31", f"`{call.function} {{ … }}` stands in a condition of `match`, or in `return`", call.span)
@@ -148,7 +130,7 @@ def refuse_bare_edge(scope: Scope, variable: ast.Variable) -> NoReturn:
 # --- arithmetic -------------------------------------------------------------------------------------------------------
 
 
-def _arithmetic(scope: Scope, expr: ast.Arithmetic) -> Expr:
+def _arithmetic(scope: Scope, expr: ast.Arithmetic) -> ir.Expr:
     if isinstance(expr.right, ast.DurationLit):
         return _later(scope, expr, expr.right)
     left, right = values(scope, (expr.left, expr.right))
@@ -157,27 +139,27 @@ def _arithmetic(scope: Scope, expr: ast.Arithmetic) -> Expr:
         words = {"+": "add {} and {}", "-": "subtract {1} from {0}", "*": "multiply {} by {}", "/": "divide {} by {}"}
         what = words.get(expr.operator, "take the remainder of {} by {}").format(left.type, right.type)
         scope.error("T25", f"can not {what}", expr.span)
-    return Call(expr.operator, (left, right), _nullable(kind, (left, right)), Place(scope.source, expr.span))
+    return ir.Call(expr.operator, (left, right), _nullable(kind, (left, right)), Place(scope.source, expr.span))
 
 
 def _arithmetic_type(left: PropType, operator: str, right: PropType) -> PropType | None:
     """The type of `left operator right`, or None when there is no such operation."""
     if left.is_numeric and right.is_numeric:
-        return F64 if operator == "/" else number_type((left, right))
+        return ir.F64 if operator == "/" else number_type((left, right))
     if left.is_text and right.is_text and operator == "+":
-        return STRING
+        return ir.STRING
     if left.is_list or right.is_list:
         return None
     if left.scalar is Scalar.DATE and right.scalar in INTEGERS and operator in "+-":
-        return DATE
+        return ir.DATE
     if left.scalar in INTEGERS and right.scalar is Scalar.DATE and operator == "+":
-        return DATE
+        return ir.DATE
     if operator == "-" and left.scalar is right.scalar and left.scalar in (Scalar.DATE, Scalar.DATETIME):
-        return I64
+        return ir.I64
     return None
 
 
-def _later(scope: Scope, expr: ast.Arithmetic, duration: ast.DurationLit) -> Call:
+def _later(scope: Scope, expr: ast.Arithmetic, duration: ast.DurationLit) -> ir.Call:
     """`datetime ± duration("…")`."""
     moment = resolve(scope, expr.left)
     if moment.type.scalar is not Scalar.DATETIME or moment.type.is_list or expr.operator not in "+-":
@@ -186,33 +168,33 @@ def _later(scope: Scope, expr: ast.Arithmetic, duration: ast.DurationLit) -> Cal
         milliseconds = parse_duration(duration.text)
     except ValueError as problem:
         scope.error(None, str(problem), duration.span)
-    shift = TypedValue(milliseconds, I64)
-    return Call(expr.operator, (moment, shift), _nullable(DATETIME, (moment,)), Place(scope.source, expr.span))
+    shift = TypedValue(milliseconds, ir.I64)
+    return ir.Call(expr.operator, (moment, shift), _nullable(ir.DATETIME, (moment,)), Place(scope.source, expr.span))
 
 
-def _negative(scope: Scope, expr: ast.Negative) -> Call:
+def _negative(scope: Scope, expr: ast.Negative) -> ir.Call:
     operand = resolve(scope, expr.operand)
     if not operand.type.is_numeric:
         scope.error("T25", f"only a number has a sign, this is {operand.type}", expr.span)
     kind = _nullable(number_type((operand.type,)), (operand,))
-    return Call("negative", (operand,), kind, Place(scope.source, expr.span))
+    return ir.Call("negative", (operand,), kind, Place(scope.source, expr.span))
 
 
-def _nullable(kind: PropType, parts: Sequence[Expr]) -> PropType:
+def _nullable(kind: PropType, parts: Sequence[ir.Expr]) -> PropType:
     return replace(kind, nullable=any(part.type.nullable for part in parts))
 
 
-def values(scope: Scope, exprs: Sequence[ast.Expr]) -> list[Expr]:
+def values(scope: Scope, exprs: Sequence[ast.Expr]) -> list[ir.Expr]:
     """Typed values; a null literal among them has the type of the first one that has a type of its own."""
     found = [None if isinstance(expr, ast.NullLit) else resolve(scope, expr) for expr in exprs]
-    typed = next((value.type for value in found if value is not None), STRING)
+    typed = next((value.type for value in found if value is not None), ir.STRING)
     return [TypedValue(None, typed.as_nullable()) if value is None else value for value in found]
 
 
 # --- functions --------------------------------------------------------------------------------------------------------
 
 
-def _function(scope: Scope, call: ast.Call) -> Expr:
+def _function(scope: Scope, call: ast.Call) -> ir.Expr:
     if call.function in ("id", "type", "object"):
         return _of_entity(scope, call)
     if call.function in ("length", "nodes", "edges"):
@@ -231,11 +213,11 @@ def _function(scope: Scope, call: ast.Call) -> Expr:
     kind = function.type_for(signature, kinds)
     if call.function == "if":
         _require_one_type(scope, call, arguments[1:])
-        return Conditional((arguments[0],), (arguments[1],), arguments[2], _nullable(kind, arguments[1:]))
-    return Call(call.function, tuple(arguments), kind, Place(scope.source, call.span))
+        return ir.Conditional((arguments[0],), (arguments[1],), arguments[2], _nullable(kind, arguments[1:]))
+    return ir.Call(call.function, tuple(arguments), kind, Place(scope.source, call.span))
 
 
-def _of_entity(scope: Scope, call: ast.Call) -> Expr:
+def _of_entity(scope: Scope, call: ast.Call) -> ir.Expr:
     """`id(x)`, `type(x)` and `object(x)` of a bound variable."""
     if len(call.arguments) != 1 or not isinstance(call.arguments[0], ast.Variable):
         scope.error("T26", f"`{call.function}(x)` takes a variable that stands for a node or an edge", call.span)
@@ -245,7 +227,7 @@ def _of_entity(scope: Scope, call: ast.Call) -> Expr:
     return scope.read_column(ast.Access(variable.name, f"@{call.function}", variable.span))
 
 
-def _object(scope: Scope, variable: ast.Variable) -> Call:
+def _object(scope: Scope, variable: ast.Variable) -> ir.Call:
     """All that is known of a node or an edge, without blobs and vectors: their values are read on their own."""
     entity = scope.entity(variable.name)
     if entity is None:
@@ -259,11 +241,11 @@ def _object(scope: Scope, variable: ast.Variable) -> Call:
     read = [
         scope.read_column(ast.Access(variable.name, name, variable.span)) for name in ("@id", "@type", *ends, *names)
     ]
-    shown = TypedValue(tuple(names), replace(STRING, is_list=True))
-    return Call("object", (shown, *read), PropType(Scalar.OBJECT, nullable=variable.name in scope.maybe))
+    shown = TypedValue(tuple(names), replace(ir.STRING, is_list=True))
+    return ir.Call("object", (shown, *read), PropType(Scalar.OBJECT, nullable=variable.name in scope.maybe))
 
 
-def _of_path(scope: Scope, call: ast.Call) -> Column | None:
+def _of_path(scope: Scope, call: ast.Call) -> ir.Column | None:
     """`length`, `nodes` and `edges` of a path; None for the length of a text."""
     argument = call.arguments[0] if len(call.arguments) == 1 else None
     if isinstance(argument, ast.Variable) and argument.name in scope.paths:
@@ -273,13 +255,13 @@ def _of_path(scope: Scope, call: ast.Call) -> Column | None:
     return scope.error("T32", f"`{call.function}(p)` takes the variable of a path", call.span)
 
 
-def _require_one_type(scope: Scope, call: ast.Call, arguments: Sequence[Expr]) -> None:
+def _require_one_type(scope: Scope, call: ast.Call, arguments: Sequence[ir.Expr]) -> None:
     if arguments and common_type(argument.type for argument in arguments) is None:
         given = ", ".join(str(argument.type) for argument in arguments)
         scope.error("T26", f"the values of `{call.function}` have one type, not {given}", call.span)
 
 
-def _case(scope: Scope, case: ast.Case) -> Conditional:
+def _case(scope: Scope, case: ast.Case) -> ir.Conditional:
     conditions = tuple(condition(scope, when.condition) for when in case.branches)
     otherwise = ast.NullLit(case.span) if case.otherwise is None else case.otherwise
     given = values(scope, [*(when.value for when in case.branches), otherwise])
@@ -287,31 +269,35 @@ def _case(scope: Scope, case: ast.Case) -> Conditional:
     if kind is None:
         shown = ", ".join(str(value.type) for value in given)
         scope.error("T26", f"the values of `case` have one type, not {shown}", case.span)
-    return Conditional(conditions, tuple(given[:-1]), given[-1], _nullable(kind, given))
+    return ir.Conditional(conditions, tuple(given[:-1]), given[-1], _nullable(kind, given))
 
 
 # --- aggregates -------------------------------------------------------------------------------------------------------
 
 
-def _aggregate(scope: Scope, call: ast.Aggregate) -> AggregateCall:
+def _aggregate(scope: Scope, call: ast.Aggregate) -> ir.AggregateCall:
     if scope.place == "match":
         scope.error("T7", f"a filter needs scalar operands; `{call.function}` belongs in `return`", call.span)
     if scope.place in ("mutation", "matched"):
         scope.error("T8", f"`{call.function}` belongs in `return`", call.span)
     argument = call.argument
     if argument is None:
-        return AggregateCall("count", None, I64.as_nullable())
+        return ir.AggregateCall("count", None, ir.I64.as_nullable())
     if isinstance(argument, ast.Ident) and argument.name not in scope.words:
         scope.error("T8", f"`{call.function}` takes a value of the matched rows", argument.span)
     value = resolve(scope, argument)
-    if any(True for _ in aggregates_in(value)):
+    if any(True for _ in ir.aggregates_in(value)):
         scope.error("T8", f"`{call.function}` takes a value of the matched rows, not another aggregate", argument.span)
     function = AGGREGATES[call.function]
-    is_entity = isinstance(argument, ast.Variable) and isinstance(value, Column) and argument.name in scope.nodes
+    is_entity = isinstance(argument, ast.Variable) and isinstance(value, ir.Column) and argument.name in scope.nodes
     if call.distinct and is_entity and isinstance(argument, ast.Variable) and is_several(scope.nodes[argument.name]):
         # Two nodes of different types may have the same id.
         own = scope.type_of(argument.name, scope.nodes[argument.name])
-        value = Call("concat", (own, TypedValue("/", STRING), value), value.type) if call.function == "count" else value
+        value = (
+            ir.Call("concat", (own, TypedValue("/", ir.STRING), value), value.type)
+            if call.function == "count"
+            else value
+        )
     if call.function not in ("count", "collect") and (is_entity or not function.takes(value.type)):
         shown = f"node `${argument.name}`" if isinstance(argument, ast.Variable) and is_entity else str(value.type)
         scope.error("T8", f"`{call.function}` takes {function.wanted}, not {shown}", argument.span)
@@ -319,16 +305,16 @@ def _aggregate(scope: Scope, call: ast.Aggregate) -> AggregateCall:
         scope.error("T8", f"`collect` takes {function.wanted}, not {value.type}", argument.span)
     fraction = _fraction(scope, call)
     kind = function.result(value.type).as_nullable()
-    return AggregateCall(call.function, value, kind, call.distinct, fraction, Place(scope.source, call.span))
+    return ir.AggregateCall(call.function, value, kind, call.distinct, fraction, Place(scope.source, call.span))
 
 
-def _fraction(scope: Scope, call: ast.Aggregate) -> Constant | None:
+def _fraction(scope: Scope, call: ast.Aggregate) -> ir.Constant | None:
     if call.function != "percentile":
         return None
     if call.fraction is None:
         scope.error("T8", "`percentile(x, p)` takes a fraction p between 0 and 1", call.span)
     fraction = resolve(scope, call.fraction)
-    if not isinstance(fraction, TypedValue | Parameter) or not fraction.type.is_numeric:
+    if not isinstance(fraction, TypedValue | ir.Parameter) or not fraction.type.is_numeric:
         scope.error("T8", "the fraction of `percentile` is a number: a literal or a parameter", call.fraction.span)
     if isinstance(fraction, TypedValue) and not _is_fraction(fraction):
         scope.error("T8", "the fraction of `percentile` lies between 0 and 1", call.fraction.span)

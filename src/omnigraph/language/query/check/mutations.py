@@ -8,33 +8,12 @@ from typing import NoReturn
 
 from omnigraph.errors import LanguageError
 from omnigraph.language.literals import TypedValue
-from omnigraph.language.query import ast
+from omnigraph.language.query import ast, ir
 from omnigraph.language.query.check.blocks import check_block, with_blocks
 from omnigraph.language.query.check.expressions import condition, resolve
 from omnigraph.language.query.check.scope import Place, Scope, implicit_columns, is_several
 from omnigraph.language.query.check.tree import AttachedBlock, CheckedMatch, CheckedMutation
 from omnigraph.language.query.check.values import declared_parameter, exactly, value_for
-from omnigraph.language.query.ir import (
-    ROW,
-    STRING,
-    Assign,
-    Column,
-    DeleteEdges,
-    DeleteMatched,
-    DeleteNodes,
-    Expr,
-    InsertEdge,
-    InsertMatched,
-    InsertNode,
-    OutputColumn,
-    ResultColumn,
-    Statement,
-    UpdateEdges,
-    UpdateMatched,
-    UpdateNodes,
-    UpsertNode,
-    columns_of,
-)
 from omnigraph.language.query.printer import print_statement
 from omnigraph.language.schema.catalog import EdgeType, EntityType, NodeType
 from omnigraph.language.source import Span
@@ -55,13 +34,13 @@ def check_mutation(scope: Scope, query: ast.Query, mutation: ast.Mutation) -> Ch
     return CheckedMutation(statements)
 
 
-def _statement(scope: Scope, statement: ast.Statement) -> Statement | CheckedMatch:
+def _statement(scope: Scope, statement: ast.Statement) -> ir.Statement | CheckedMatch:
     if isinstance(statement, ast.MatchInsert | ast.MatchUpdate | ast.MatchDelete):
         return _matched(scope, statement)
     return _plain(scope, statement)
 
 
-def _plain(scope: Scope, statement: Plain) -> Statement:
+def _plain(scope: Scope, statement: Plain) -> ir.Statement:
     target = _target(scope, statement)
     match statement:
         case ast.Insert():
@@ -73,8 +52,8 @@ def _plain(scope: Scope, statement: Plain) -> Statement:
         case ast.Delete():
             predicate = _predicate(scope, statement.condition, target)
             if isinstance(target, NodeType):
-                return DeleteNodes(target.name, predicate)
-            return DeleteEdges(target.name, predicate)
+                return ir.DeleteNodes(target.name, predicate)
+            return ir.DeleteEdges(target.name, predicate)
 
 
 def _target(scope: Scope, statement: Plain) -> NodeType | EdgeType:
@@ -114,28 +93,28 @@ def _matched(scope: Scope, statement: ast.MatchInsert | ast.MatchUpdate | ast.Ma
     match statement:
         case ast.MatchInsert():
             made = _plain(reading, statement.statement)
-            assert isinstance(made, InsertNode | InsertEdge | UpsertNode)
+            assert isinstance(made, ir.InsertNode | ir.InsertEdge | ir.UpsertNode)
             columns, read = _columns_of(made)
-            return CheckedMatch(block, columns, text, lambda rows: InsertMatched(rows, read), tuple(attached))
+            return CheckedMatch(block, columns, text, lambda rows: ir.InsertMatched(rows, read), tuple(attached))
         case ast.MatchUpdate():
             target = _matched_target(inside, statement.variable)
             name = statement.variable.name
             words = {
-                known: Column(name, known, declared.type)
+                known: ir.Column(name, known, declared.type)
                 for known, declared in target.properties.items()
                 if not declared.type.is_blob
             }
             _refuse_identity(scope, statement, target)
             assigned = tuple(_assignments(reading, statement, target, words).values())
-            columns = (_id_column(inside, name), *(OutputColumn(each.property, each.value) for each in assigned))
-            values = tuple(replace(each, value=ResultColumn(each.property, each.value.type)) for each in assigned)
+            columns = (_id_column(inside, name), *(ir.OutputColumn(each.property, each.value) for each in assigned))
+            values = tuple(replace(each, value=ir.ResultColumn(each.property, each.value.type)) for each in assigned)
             return CheckedMatch(
-                block, columns, text, lambda rows: UpdateMatched(rows, target.type_key, values), tuple(attached)
+                block, columns, text, lambda rows: ir.UpdateMatched(rows, target.type_key, values), tuple(attached)
             )
         case ast.MatchDelete():
             target = _matched_target(inside, statement.variable)
             columns = (_id_column(inside, statement.variable.name),)
-            return CheckedMatch(block, columns, text, lambda rows: DeleteMatched(rows, target.type_key))
+            return CheckedMatch(block, columns, text, lambda rows: ir.DeleteMatched(rows, target.type_key))
 
 
 def _refuse_blobs(scope: Scope, statement: ast.MatchInsert | ast.MatchUpdate | ast.MatchDelete) -> None:
@@ -166,20 +145,20 @@ def _matched_target(scope: Scope, variable: ast.Variable) -> NodeType | EdgeType
     return target
 
 
-def _id_column(scope: Scope, variable: str) -> OutputColumn:
-    return OutputColumn(MATCHED_ID, Column(variable, "id", scope.nullable(variable, STRING)))
+def _id_column(scope: Scope, variable: str) -> ir.OutputColumn:
+    return ir.OutputColumn(MATCHED_ID, ir.Column(variable, "id", scope.nullable(variable, ir.STRING)))
 
 
 def _columns_of(
-    made: InsertNode | InsertEdge | UpsertNode,
-) -> tuple[tuple[OutputColumn, ...], InsertNode | InsertEdge | UpsertNode]:
+    made: ir.InsertNode | ir.InsertEdge | ir.UpsertNode,
+) -> tuple[tuple[ir.OutputColumn, ...], ir.InsertNode | ir.InsertEdge | ir.UpsertNode]:
     """The values of an insert as columns of the matches, and the insert that reads them."""
-    columns = [OutputColumn(assign.property, assign.value) for assign in made.assignments]
-    values = tuple(replace(each, value=ResultColumn(each.property, each.value.type)) for each in made.assignments)
-    if isinstance(made, InsertEdge):
+    columns = [ir.OutputColumn(assign.property, assign.value) for assign in made.assignments]
+    values = tuple(replace(each, value=ir.ResultColumn(each.property, each.value.type)) for each in made.assignments)
+    if isinstance(made, ir.InsertEdge):
         ends = {"@src": made.source, "@dst": made.target}
-        columns += [OutputColumn(name, expr) for name, expr in ends.items()]
-        source, target = (ResultColumn(name, expr.type) for name, expr in ends.items())
+        columns += [ir.OutputColumn(name, expr) for name, expr in ends.items()]
+        source, target = (ir.ResultColumn(name, expr.type) for name, expr in ends.items())
         return tuple(columns), replace(made, source=source, target=target, assignments=values)
     return tuple(columns), replace(made, assignments=values)
 
@@ -187,21 +166,21 @@ def _columns_of(
 # --- insert -----------------------------------------------------------------------------------------------------------
 
 
-def _insert(scope: Scope, statement: ast.Insert, target: NodeType | EdgeType) -> Statement:
+def _insert(scope: Scope, statement: ast.Insert, target: NodeType | EdgeType) -> ir.Statement:
     assigned = _assignments(scope, statement, target)
     if isinstance(target, NodeType):
         _require_properties(scope, statement, target, assigned)
-        return InsertNode(target.name, tuple(assigned.values()))
+        return ir.InsertNode(target.name, tuple(assigned.values()))
     for end in ENDPOINTS:
         if end not in assigned:
             scope.error("T12", f"insert of edge {target.name} misses its endpoint `{end}`", statement.span)
     _require_properties(scope, statement, target, assigned)
     source, target_id = (assigned.pop(end).value for end in ENDPOINTS)
-    return InsertEdge(target.name, source, target_id, tuple(assigned.values()))
+    return ir.InsertEdge(target.name, source, target_id, tuple(assigned.values()))
 
 
 def _require_properties(
-    scope: Scope, statement: ast.Insert, target: EntityType, assigned: Mapping[str, Assign]
+    scope: Scope, statement: ast.Insert, target: EntityType, assigned: Mapping[str, ir.Assign]
 ) -> None:
     """Every property that can not be null needs a value, a default, or a text to be embedded from."""
     for name, declared in target.properties.items():
@@ -221,13 +200,13 @@ def _require_properties(
 # --- update -----------------------------------------------------------------------------------------------------------
 
 
-def _update(scope: Scope, statement: ast.Update, target: NodeType | EdgeType) -> UpdateNodes | UpdateEdges:
+def _update(scope: Scope, statement: ast.Update, target: NodeType | EdgeType) -> ir.UpdateNodes | ir.UpdateEdges:
     _refuse_identity(scope, statement, target)
     assigned = tuple(_assignments(scope, statement, target, row_words(target)).values())
     predicate = _predicate(scope, statement.condition, target)
     if isinstance(target, EdgeType):
-        return UpdateEdges(target.name, assigned, predicate)
-    return UpdateNodes(target.name, assigned, predicate)
+        return ir.UpdateEdges(target.name, assigned, predicate)
+    return ir.UpdateNodes(target.name, assigned, predicate)
 
 
 def _refuse_identity(scope: Scope, statement: ast.Update | ast.MatchUpdate, target: NodeType | EdgeType) -> None:
@@ -249,7 +228,7 @@ def _refuse_identity(scope: Scope, statement: ast.Update | ast.MatchUpdate, targ
             )
 
 
-def _upsert(scope: Scope, statement: ast.Upsert, target: NodeType | EdgeType) -> UpsertNode:
+def _upsert(scope: Scope, statement: ast.Upsert, target: NodeType | EdgeType) -> ir.UpsertNode:
     if isinstance(target, EdgeType) or target.key is None:
         scope.error(
             "T30", f"upsert finds a node by its key, {target.name} has none; use insert or update", statement.span
@@ -258,7 +237,7 @@ def _upsert(scope: Scope, statement: ast.Upsert, target: NodeType | EdgeType) ->
     for name in target.key:
         if name not in assigned:
             scope.error("T12", f"upsert of {target.name} misses its key property `{name}`", statement.span)
-    return UpsertNode(target.name, tuple(assigned.values()))
+    return ir.UpsertNode(target.name, tuple(assigned.values()))
 
 
 # --- assignments and predicates ---------------------------------------------------------------------------------------
@@ -268,12 +247,12 @@ def _assignments(
     scope: Scope,
     statement: ast.Insert | ast.Upsert | ast.Update | ast.MatchUpdate,
     target: NodeType | EdgeType,
-    words: Mapping[str, Expr] | None = None,
-) -> dict[str, Assign]:
+    words: Mapping[str, ir.Expr] | None = None,
+) -> dict[str, ir.Assign]:
     """What is assigned; in an update, `words` are the columns of the row as it is."""
     if not statement.assignments:
         scope.error("T10", f"nothing is assigned to {target.name}", statement.span)
-    assigned: dict[str, Assign] = {}
+    assigned: dict[str, ir.Assign] = {}
     for assignment in statement.assignments:
         name = assignment.property
         kind = _assignable(target, name)
@@ -283,7 +262,7 @@ def _assignments(
             scope.error("T13", f"property `{name}` is assigned twice", assignment.span)
         place: Place = "matched" if scope.place == "matched" else "mutation"
         inner = scope.at(place, words or {}, _no_value(scope, target))
-        assigned[name] = Assign(name, assigned_value(inner, assignment, kind, f"`{target.name}.{name}`"), kind)
+        assigned[name] = ir.Assign(name, assigned_value(inner, assignment, kind, f"`{target.name}.{name}`"), kind)
     return assigned
 
 
@@ -292,7 +271,7 @@ def _assignable(target: NodeType | EdgeType, name: str) -> PropType | None:
     declared = target.properties.get(name)
     if declared is not None:
         return declared.type
-    return STRING if isinstance(target, EdgeType) and name in ENDPOINTS else None
+    return ir.STRING if isinstance(target, EdgeType) and name in ENDPOINTS else None
 
 
 def _no_property(scope: Scope, target: NodeType | EdgeType, name: str, span: Span) -> NoReturn:
@@ -305,7 +284,7 @@ def _no_property(scope: Scope, target: NodeType | EdgeType, name: str, span: Spa
     scope.error("T11", f"no property `{name}` on {target.name}", span, name=name, known=known)
 
 
-def assigned_value(scope: Scope, assignment: ast.Assignment, kind: PropType, owner: str) -> Expr:
+def assigned_value(scope: Scope, assignment: ast.Assignment, kind: PropType, owner: str) -> ir.Expr:
     """The value of an assignment, of the type of its property."""
     value = assignment.value
     if kind.is_blob and isinstance(value, ast.Variable) and value.name in scope.params:
@@ -324,18 +303,18 @@ def assigned_value(scope: Scope, assignment: ast.Assignment, kind: PropType, own
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 
-def row_words(target: NodeType | EdgeType) -> dict[str, Expr]:
+def row_words(target: NodeType | EdgeType) -> dict[str, ir.Expr]:
     """What bare words stand for in an update or a delete: the columns of the row."""
-    words: dict[str, Expr] = {
-        name: Column(ROW, name, declared.type)
+    words: dict[str, ir.Expr] = {
+        name: ir.Column(ir.ROW, name, declared.type)
         for name, declared in target.properties.items()
         if not declared.type.is_blob
     }
-    words |= {f"@{name}": Column(ROW, name, STRING) for name in implicit_columns(target)}
-    words["@type"] = TypedValue(target.name, STRING)
+    words |= {f"@{name}": ir.Column(ir.ROW, name, ir.STRING) for name in implicit_columns(target)}
+    words["@type"] = TypedValue(target.name, ir.STRING)
     if isinstance(target, EdgeType):
-        words |= {end: Column(ROW, column, STRING) for end, column in ENDPOINTS.items()}
-    words.setdefault("id", Column(ROW, "id", STRING))
+        words |= {end: ir.Column(ir.ROW, column, ir.STRING) for end, column in ENDPOINTS.items()}
+    words.setdefault("id", ir.Column(ir.ROW, "id", ir.STRING))
     return words
 
 
@@ -355,9 +334,9 @@ def _no_value(scope: Scope, target: NodeType | EdgeType) -> Callable[[str, Span]
     return refuse
 
 
-def _predicate(scope: Scope, written: ast.Expr, target: NodeType | EdgeType) -> Expr:
+def _predicate(scope: Scope, written: ast.Expr, target: NodeType | EdgeType) -> ir.Expr:
     words = row_words(target)
     predicate = condition(scope.at("mutation", words, _no_value(scope, target)), written)
-    if not columns_of(predicate) and not isinstance(written, ast.BoolLit):
+    if not ir.columns_of(predicate) and not isinstance(written, ast.BoolLit):
         scope.error("T11", f"the condition speaks about no property of {target.name}", written.span)
     return predicate

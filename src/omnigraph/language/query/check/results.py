@@ -5,39 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from omnigraph.language.query import ast
+from omnigraph.language.query import ast, ir
 from omnigraph.language.query.check.blocks import check_block, with_blocks
 from omnigraph.language.query.check.expressions import condition, resolve
 from omnigraph.language.query.check.scope import Scope, is_several
 from omnigraph.language.query.check.tree import AttachedBlock, Block, CheckedRead, CheckedUnion, CheckedWith
 from omnigraph.language.query.functions import common_type
-from omnigraph.language.query.ir import (
-    VALUE,
-    Bm25,
-    Column,
-    Expr,
-    Nearest,
-    OrderKey,
-    OutputColumn,
-    Parameter,
-    ResultColumn,
-    Rrf,
-    TextMatch,
-    UnknownAlias,
-    aggregates_in,
-    columns_of,
-    conjuncts,
-    operands,
-    outside_groups,
-    value_column,
-)
 from omnigraph.language.query.printer import column_name
 from omnigraph.language.schema.catalog import NodeType
 from omnigraph.language.source import Place, Span, nearest_name
 from omnigraph.language.types import INTEGERS, Scalar
 
 #: A column as it was written, and what it is.
-Written = tuple[ast.Projection, OutputColumn]
+Written = tuple[ast.Projection, ir.OutputColumn]
 
 
 def check_read(scope: Scope, read: ast.Read | ast.Union) -> CheckedRead | CheckedUnion:
@@ -63,12 +43,12 @@ def check_results(scope: Scope, read: ast.Read, block: Block, before: CheckedWit
         for projection, column in written
         if projection.alias is not None or isinstance(projection.expr, ast.Variable)
     }
-    having = () if read.having is None else tuple(conjuncts(condition(_named(scope, written), read.having)))
+    having = () if read.having is None else tuple(ir.conjuncts(condition(_named(scope, written), read.having)))
     order = tuple(_order_key(scope, ordering, aliases, columns) for ordering in read.orderings)
     _check_rankings(scope, read, order)
-    keys = [key.expr for key in order if not isinstance(key.expr, UnknownAlias)]
+    keys = [key.expr for key in order if not isinstance(key.expr, ir.UnknownAlias)]
     aggregates = any(
-        True for expr in (*(column.expr for column in columns), *keys, *having) for _ in aggregates_in(expr)
+        True for expr in (*(column.expr for column in columns), *keys, *having) for _ in ir.aggregates_in(expr)
     )
     if aggregates:
         _check_grouping(scope, written)
@@ -83,7 +63,7 @@ def check_results(scope: Scope, read: ast.Read, block: Block, before: CheckedWit
     )
 
 
-def _kinds(scope: Scope, written: list[Written]) -> Iterator[Expr]:
+def _kinds(scope: Scope, written: list[Written]) -> Iterator[ir.Expr]:
     """The types of the nodes among the columns that stand for several types."""
     for projection, _ in written:
         variable = projection.expr.name if isinstance(projection.expr, ast.Variable) else None
@@ -105,23 +85,23 @@ def _check_with(scope: Scope, written: ast.Read) -> CheckedWith:
     read = check_results(inside, written, block, before)
     _refuse_objects(inside, _pairs(written, read))
     nodes: dict[str, NodeType] = {}
-    values: dict[str, Column] = {}
+    values: dict[str, ir.Column] = {}
     maybe: set[str] = set()
-    columns: list[OutputColumn] = []
+    columns: list[ir.OutputColumn] = []
     for projection, column in zip(written.projections, read.columns, strict=True):
         assert isinstance(projection, ast.Projection)
         name = projection.alias or column.name
         variable = projection.expr.name if isinstance(projection.expr, ast.Variable) else None
-        if variable is not None and variable in inside.nodes and isinstance(column.expr, Column):
+        if variable is not None and variable in inside.nodes and isinstance(column.expr, ir.Column):
             nodes[name] = inside.nodes[variable]
-            columns.append(OutputColumn(f"{name}.id", column.expr))
+            columns.append(ir.OutputColumn(f"{name}.id", column.expr))
             if is_several(nodes[name]):
-                columns.append(OutputColumn(f"{name}.@type", inside.type_of(variable, nodes[name])))
+                columns.append(ir.OutputColumn(f"{name}.@type", inside.type_of(variable, nodes[name])))
             if column.type.nullable:
                 maybe.add(name)
         else:
-            values[name] = value_column(name, column.type)
-            columns.append(OutputColumn(f"{values[name].variable}.{VALUE}", column.expr))
+            values[name] = ir.value_column(name, column.type)
+            columns.append(ir.OutputColumn(f"{values[name].variable}.{ir.VALUE}", column.expr))
     return CheckedWith(replace(read, columns=tuple(columns)), nodes, values, frozenset(maybe))
 
 
@@ -162,13 +142,13 @@ def _check_union(scope: Scope, union: ast.Union) -> CheckedUnion:
     if names[0] != names[1]:
         shown = " and ".join(f"({', '.join(each)})" for each in names)
         scope.error("T34", f"the sides of a `union` have the same columns, not {shown}", span)
-    columns: list[OutputColumn] = []
+    columns: list[ir.OutputColumn] = []
     for one, other in zip(left.columns, right.columns, strict=True):
         kind = common_type((one.type, other.type))
         if kind is None:
             scope.error("T34", f"column `{one.name}` is {one.type} on one side and {other.type} on the other", span)
         kind = replace(kind, nullable=one.type.nullable or other.type.nullable)
-        columns.append(OutputColumn(one.name, ResultColumn(one.name, kind)))
+        columns.append(ir.OutputColumn(one.name, ir.ResultColumn(one.name, kind)))
     words = {column.name: column.expr for column in columns}
     order = tuple(_order_key(scope.at("result", words), ordering, words, columns) for ordering in union.orderings)
     limit = None if union.limit is None else _row_count(scope, union.limit, "limit")
@@ -184,7 +164,7 @@ def _columns(scope: Scope, projection: ast.Projection | ast.AllProperties) -> It
     """The column of a projection; `$x.*` is one for each property that can be shown."""
     if isinstance(projection, ast.Projection):
         name = projection.alias or column_name(projection.expr)
-        yield projection, OutputColumn(name, resolve(scope, projection.expr))
+        yield projection, ir.OutputColumn(name, resolve(scope, projection.expr))
         return
     entity = scope.entity(projection.variable)
     if entity is None:
@@ -218,8 +198,8 @@ def _named(scope: Scope, written: list[Written]) -> Scope:
 
 
 def _order_key(
-    scope: Scope, ordering: ast.Ordering, aliases: Mapping[str, Expr], columns: Sequence[OutputColumn]
-) -> OrderKey:
+    scope: Scope, ordering: ast.Ordering, aliases: Mapping[str, ir.Expr], columns: Sequence[ir.OutputColumn]
+) -> ir.OrderKey:
     """Nulls first ascending, last descending; a bare ranking without a direction has the best first."""
     written = ordering.expr
     nulls_first = ordering.nulls_first
@@ -228,8 +208,8 @@ def _order_key(
         if aliased is None:
             properties = [column.name for column in columns if column.name.endswith(f".{written.name}")]
             suggestion = f"${properties[0]}" if properties else nearest_name(written.name, aliases)
-            unknown = UnknownAlias(written.name, suggestion, Place(scope.source, written.span))
-            return OrderKey(unknown, bool(ordering.descending), not ordering.descending)
+            unknown = ir.UnknownAlias(written.name, suggestion, Place(scope.source, written.span))
+            return ir.OrderKey(unknown, bool(ordering.descending), not ordering.descending)
         expr = aliased
     else:
         expr = resolve(scope.at("result", aliases), written)
@@ -237,17 +217,17 @@ def _order_key(
         scope.error("T7", f"values of type {expr.type} have no order", ordering.span)
     if ordering.descending is None and isinstance(written, ast.Nearest | ast.Bm25 | ast.Rrf):
         # What has no rank is never the best.
-        return OrderKey(expr, descending=isinstance(expr, Bm25 | Rrf), nulls_first=bool(nulls_first))
+        return ir.OrderKey(expr, descending=isinstance(expr, ir.Bm25 | ir.Rrf), nulls_first=bool(nulls_first))
     descending = bool(ordering.descending)
-    return OrderKey(expr, descending, not descending if nulls_first is None else nulls_first)
+    return ir.OrderKey(expr, descending, not descending if nulls_first is None else nulls_first)
 
 
-def _check_rankings(scope: Scope, read: ast.Read, order: tuple[OrderKey, ...]) -> None:
+def _check_rankings(scope: Scope, read: ast.Read, order: tuple[ir.OrderKey, ...]) -> None:
     """T21, T17, T18: what a ranking in the order asks for."""
     pairs = list(zip(read.orderings, order, strict=True))
     if read.limit is None:
         for ordering, key in pairs:
-            if isinstance(key.expr, Rrf):
+            if isinstance(key.expr, ir.Rrf):
                 scope.error("T21", "ordering by `rrf` needs a `limit`", ordering.span)
         for ordering, _ in pairs:
             if isinstance(ordering.expr, ast.Nearest):
@@ -258,7 +238,7 @@ def _check_rankings(scope: Scope, read: ast.Read, order: tuple[OrderKey, ...]) -
                 scope.error("T18", "ordering by `nearest` can not be combined with ordering by an alias", ordering.span)
 
 
-def _row_count(scope: Scope, written: int | ast.Variable, what: str) -> int | Parameter:
+def _row_count(scope: Scope, written: int | ast.Variable, what: str) -> int | ir.Parameter:
     """What `limit` or `offset` says: a number, or an integer parameter."""
     if isinstance(written, int):
         return written
@@ -269,7 +249,7 @@ def _row_count(scope: Scope, written: int | ast.Variable, what: str) -> int | Pa
         )
     if declared.is_list or declared.scalar not in INTEGERS:
         scope.error("T28", f"`{what}` takes an integer parameter, `${written.name}` is {declared}", written.span)
-    return Parameter(written.name, declared)
+    return ir.Parameter(written.name, declared)
 
 
 def _refuse_objects(scope: Scope, written: list[Written]) -> None:
@@ -290,12 +270,12 @@ def _check_grouping(scope: Scope, written: list[Written]) -> None:
     whole = _whole(keys)
     for projection, column in written:
         if _holds_aggregate(column.expr):
-            if any(part.variable not in whole for part in outside_groups(column.expr, keys)):
+            if any(part.variable not in whole for part in ir.outside_groups(column.expr, keys)):
                 scope.error(
                     "T9", "what stands beside an aggregate in one expression must be returned too", projection.span
                 )
         elif _holds_rank(column.expr) or not (
-            isinstance(projection.expr, ast.Variable | ast.Access) or columns_of(column.expr)
+            isinstance(projection.expr, ast.Variable | ast.Access) or ir.columns_of(column.expr)
         ):
             scope.error("T9", "beside aggregates a query returns only values of the matched rows", projection.span)
 
@@ -303,8 +283,8 @@ def _check_grouping(scope: Scope, written: list[Written]) -> None:
 def _check_order_of_groups(
     scope: Scope,
     read: ast.Read,
-    columns: tuple[OutputColumn, ...],
-    order: tuple[OrderKey, ...],
+    columns: tuple[ir.OutputColumn, ...],
+    order: tuple[ir.OrderKey, ...],
     *,
     aggregates: bool,
 ) -> None:
@@ -313,23 +293,23 @@ def _check_order_of_groups(
     whole = _whole(returned) if aggregates else frozenset()
     for ordering, key in zip(read.orderings, order, strict=True):
         expr = key.expr
-        if isinstance(expr, UnknownAlias) or expr in returned:
+        if isinstance(expr, ir.UnknownAlias) or expr in returned:
             continue
         if not aggregates and _holds_aggregate(expr):
             scope.error("T9", "distinct rows can be ordered only by what is returned", ordering.span)
-        if any(part.variable not in whole for part in outside_groups(expr, returned)):
+        if any(part.variable not in whole for part in ir.outside_groups(expr, returned)):
             what = "an aggregate query" if aggregates else "distinct rows"
             scope.error("T9", f"{what} can be ordered only by what is returned or aggregated", ordering.span)
 
 
-def _holds_aggregate(expr: Expr) -> bool:
-    return any(True for _ in aggregates_in(expr))
+def _holds_aggregate(expr: ir.Expr) -> bool:
+    return any(True for _ in ir.aggregates_in(expr))
 
 
-def _holds_rank(expr: Expr) -> bool:
-    return isinstance(expr, Nearest | Bm25 | Rrf | TextMatch) or any(map(_holds_rank, operands(expr)))
+def _holds_rank(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Nearest | ir.Bm25 | ir.Rrf | ir.TextMatch) or any(map(_holds_rank, ir.operands(expr)))
 
 
-def _whole(exprs: frozenset[Expr]) -> frozenset[str]:
+def _whole(exprs: frozenset[ir.Expr]) -> frozenset[str]:
     """The variables whose id is returned: whatever belongs to such a node is the same in all rows of its group."""
-    return frozenset(expr.variable for expr in exprs if isinstance(expr, Column) and expr.property == "id")
+    return frozenset(expr.variable for expr in exprs if isinstance(expr, ir.Column) and expr.property == "id")

@@ -6,20 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from omnigraph.language.query import ir
 from omnigraph.language.query.ast import Query
-from omnigraph.language.query.ir import (
-    AggregateCall,
-    Column,
-    Direction,
-    Expr,
-    Matched,
-    Matches,
-    OrderKey,
-    OutputColumn,
-    Parameter,
-    Predicate,
-    Statement,
-)
 from omnigraph.language.schema.catalog import EdgeType, NodeType
 
 
@@ -47,7 +35,7 @@ class Step:
     target: str
     target_type: str
     edge_type: str
-    direction: Direction
+    direction: ir.Direction
     min_hops: int
     max_hops: int
     edge_variable: str | None
@@ -62,7 +50,7 @@ class PathStep:
     variable: str
     step: Step
     every: bool
-    weight: Column | None
+    weight: ir.Column | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +69,8 @@ class AttachedBlock:
     """
 
     nested: NestedBlock
-    column: Column
-    call: AggregateCall
+    column: ir.Column
+    call: ir.AggregateCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +93,9 @@ class Block:
     nodes: Mapping[str, NodeType]
     edges: Mapping[str, EdgeType]
     bound: tuple[str, ...]
-    patterns: Mapping[str, tuple[Predicate, ...]]
+    patterns: Mapping[str, tuple[ir.Predicate, ...]]
     steps: tuple[Step, ...]
-    filters: tuple[Predicate, ...]
+    filters: tuple[ir.Predicate, ...]
     negations: tuple[NestedBlock, ...]
     existing: tuple[NestedBlock, ...] = ()
     attached: tuple[AttachedBlock, ...] = ()
@@ -154,16 +142,16 @@ class CheckedRead:
     """
 
     block: Block
-    columns: tuple[OutputColumn, ...]
-    order: tuple[OrderKey, ...]
-    limit: int | Parameter | None
+    columns: tuple[ir.OutputColumn, ...]
+    order: tuple[ir.OrderKey, ...]
+    limit: int | ir.Parameter | None
     aggregates: bool
     distinct: bool = False
-    having: tuple[Predicate, ...] = ()
-    offset: int | Parameter = 0
+    having: tuple[ir.Predicate, ...] = ()
+    offset: int | ir.Parameter = 0
     attached: tuple[AttachedBlock, ...] = ()
     before: CheckedWith | None = None
-    kinds: tuple[Expr, ...] = ()
+    kinds: tuple[ir.Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +160,7 @@ class CheckedWith:
 
     read: CheckedRead
     nodes: Mapping[str, NodeType]
-    values: Mapping[str, Column]
+    values: Mapping[str, ir.Column]
     #: The nodes that stand for nothing in some rows.
     maybe: frozenset[str]
 
@@ -184,10 +172,10 @@ class CheckedUnion:
     left: CheckedRead | CheckedUnion
     right: CheckedRead
     keeps_repeats: bool
-    columns: tuple[OutputColumn, ...]
-    order: tuple[OrderKey, ...]
-    limit: int | Parameter | None
-    offset: int | Parameter = 0
+    columns: tuple[ir.OutputColumn, ...]
+    order: tuple[ir.OrderKey, ...]
+    limit: int | ir.Parameter | None
+    offset: int | ir.Parameter = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,17 +183,17 @@ class CheckedMatch:
     """What a pattern matches for a statement: its block, and the columns that the statement reads."""
 
     block: Block
-    columns: tuple[OutputColumn, ...]
+    columns: tuple[ir.OutputColumn, ...]
     text: str
     #: Makes the statement of the rows.
-    statement: Callable[[Matches], Matched]
+    statement: Callable[[ir.Matches], ir.Matched]
     #: The blocks that the columns are found over.
     attached: tuple[AttachedBlock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedMutation:
-    statements: tuple[Statement | CheckedMatch, ...]
+    statements: tuple[ir.Statement | CheckedMatch, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,21 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from omnigraph.language.literals import PlainValue, TypedValue, fit_to, is_number_list
-from omnigraph.language.query import ir
-from omnigraph.language.query.ast import (
-    BoolLit,
-    DateLit,
-    DateTimeLit,
-    DurationLit,
-    Expr,
-    FloatLit,
-    IntLit,
-    ListLit,
-    Literal,
-    NullLit,
-    StringLit,
-    Variable,
-)
+from omnigraph.language.query import ast, ir
 from omnigraph.language.query.ast import Now as NowCall
 from omnigraph.language.query.check.scope import Scope
 from omnigraph.language.query.ir import BOOL, DATE, DATETIME, F64, I64, STRING, Now, Parameter
@@ -28,46 +14,46 @@ from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import PropType, Scalar, compatible
 
 #: The function that gives an expression its type; `expressions` is built on this module.
-Resolve = Callable[[Scope, Expr], ir.Expr]
+Resolve = Callable[[Scope, ast.Expr], ir.Expr]
 
 
-def literal_value(scope: Scope, literal: Literal) -> TypedValue:
+def literal_value(scope: Scope, literal: ast.Literal) -> TypedValue:
     """The value and the type of a literal; an impossible date or a mixed list is an error."""
     match literal:
-        case StringLit():
+        case ast.StringLit():
             return TypedValue(literal.value, STRING)
-        case IntLit():
+        case ast.IntLit():
             return TypedValue(literal.value, I64)
-        case FloatLit():
+        case ast.FloatLit():
             return TypedValue(literal.value, F64)
-        case BoolLit():
+        case ast.BoolLit():
             return TypedValue(literal.value, BOOL)
-        case NullLit():
+        case ast.NullLit():
             return TypedValue(None, STRING.as_nullable())
-        case DurationLit():
+        case ast.DurationLit():
             return scope.error("T25", "a duration is added to or subtracted from a DateTime", literal.span)
-        case ListLit():
+        case ast.ListLit():
             return _list_value(scope, literal)
-        case DateLit() | DateTimeLit():
+        case ast.DateLit() | ast.DateTimeLit():
             return _temporal_value(scope, literal)
 
 
-def _temporal_value(scope: Scope, literal: DateLit | DateTimeLit) -> TypedValue:
+def _temporal_value(scope: Scope, literal: ast.DateLit | ast.DateTimeLit) -> TypedValue:
     try:
-        if isinstance(literal, DateLit):
+        if isinstance(literal, ast.DateLit):
             return TypedValue(parse_date(literal.text), DATE)
         return TypedValue(parse_datetime(literal.text), DATETIME)
     except ValueError as problem:
         scope.error(None, str(problem), literal.span)
 
 
-def _list_value(scope: Scope, literal: ListLit) -> TypedValue:
+def _list_value(scope: Scope, literal: ast.ListLit) -> TypedValue:
     values: list[PlainValue] = []
     element: PropType | None = None
     for item in literal.items:
-        if isinstance(item, ListLit):
+        if isinstance(item, ast.ListLit):
             scope.error(None, "a list can not hold lists", item.span)
-        if isinstance(item, NullLit):
+        if isinstance(item, ast.NullLit):
             values.append(None)
             continue
         typed = literal_value(scope, item)
@@ -82,7 +68,7 @@ def _list_value(scope: Scope, literal: ListLit) -> TypedValue:
     return TypedValue(tuple(values), PropType((element or STRING).scalar, is_list=True))
 
 
-def declared_parameter(scope: Scope, variable: Variable, undeclared: str | None) -> Parameter:
+def declared_parameter(scope: Scope, variable: ast.Variable, undeclared: str | None) -> Parameter:
     """The parameter a value names; `undeclared` is the code of the error when there is none."""
     declared = scope.params.get(variable.name)
     if declared is None:
@@ -96,10 +82,10 @@ def declared_parameter(scope: Scope, variable: Variable, undeclared: str | None)
     return Parameter(variable.name, declared)
 
 
-def value_for(scope: Scope, value: Expr, target: PropType, owner: str, resolve: Resolve) -> ir.Expr:
+def value_for(scope: Scope, value: ast.Expr, target: PropType, owner: str, resolve: Resolve) -> ir.Expr:
     """A value that fits a property, named `owner` in messages; a literal that does not is T3, anything else T7."""
     match value:
-        case Variable() if value.name not in scope.values and (
+        case ast.Variable() if value.name not in scope.values and (
             value.name in scope.params or scope.place not in ("mutation", "matched")
         ):
             parameter = declared_parameter(scope, value, None)
@@ -110,9 +96,9 @@ def value_for(scope: Scope, value: Expr, target: PropType, owner: str, resolve: 
             if not compatible(DATETIME, target):
                 scope.error("T7", f"now() is a DateTime, {owner} takes {target}", value.span)
             return Now()
-        case NullLit():
+        case ast.NullLit():
             return TypedValue(None, target.as_nullable())
-        case _ if isinstance(value, Literal):
+        case _ if isinstance(value, ast.Literal):
             typed = temporal_text(scope, value, literal_value(scope, value), target)
             assert isinstance(typed, TypedValue)
             return _literal_for(scope, typed, target, owner, value.span)
@@ -123,20 +109,20 @@ def value_for(scope: Scope, value: Expr, target: PropType, owner: str, resolve: 
             return computed
 
 
-def temporal_text(scope: Scope, written: Expr, value: ir.Expr, target: PropType) -> ir.Expr:
+def temporal_text(scope: Scope, written: ast.Expr, value: ir.Expr, target: PropType) -> ir.Expr:
     """A text literal, or a list of them, that meets a Date or a DateTime is read as one; a bad text is an error."""
     if target.scalar not in (Scalar.DATE, Scalar.DATETIME) or not isinstance(value, TypedValue):
         return value
-    if isinstance(written, StringLit):
+    if isinstance(written, ast.StringLit):
         return _temporal_value(scope, _as_temporal(written, target))
-    if not isinstance(written, ListLit) or value.type.scalar is not Scalar.STRING:
+    if not isinstance(written, ast.ListLit) or value.type.scalar is not Scalar.STRING:
         return value
-    items = [_as_temporal(item, target) if isinstance(item, StringLit) else item for item in written.items]
-    return _list_value(scope, ListLit(tuple(items), written.span))
+    items = [_as_temporal(item, target) if isinstance(item, ast.StringLit) else item for item in written.items]
+    return _list_value(scope, ast.ListLit(tuple(items), written.span))
 
 
-def _as_temporal(text: StringLit, target: PropType) -> DateLit | DateTimeLit:
-    return (DateLit if target.scalar is Scalar.DATE else DateTimeLit)(text.value, text.span)
+def _as_temporal(text: ast.StringLit, target: PropType) -> ast.DateLit | ast.DateTimeLit:
+    return (ast.DateLit if target.scalar is Scalar.DATE else ast.DateTimeLit)(text.value, text.span)
 
 
 def _literal_for(scope: Scope, literal: TypedValue, target: PropType, owner: str, span: Span) -> TypedValue:

@@ -8,21 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from omnigraph.language.literals import TypedValue
-from omnigraph.language.query.ir import (
-    FALSE,
-    TRUE,
-    Compare,
-    Expand,
-    Filter,
-    IsNull,
-    Member,
-    NodeScan,
-    Plan,
-    Predicate,
-    Prefix,
-    Substring,
-    transform,
-)
+from omnigraph.language.query import ir
 
 #: The checker has compared the types of both sides.
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
@@ -35,59 +21,59 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def fold_filters(plan: Plan) -> Plan:
+def fold_filters(plan: ir.Plan) -> ir.Plan:
     """A condition between literals is the same for every row; one with null is never true.
 
     Numbers are compared by value and texts by code point, which is what Python does.
     """
-    return transform(plan, _fold)
+    return ir.transform(plan, _fold)
 
 
-def _fold(plan: Plan) -> Plan:
+def _fold(plan: ir.Plan) -> ir.Plan:
     match plan:
-        case NodeScan():
+        case ir.NodeScan():
             return replace(plan, node=replace(plan.node, predicates=fold(plan.node.predicates)))
-        case Expand():
+        case ir.Expand():
             edge = replace(plan.edge, predicates=fold(plan.edge.predicates))
             return replace(plan, edge=edge, target=replace(plan.target, predicates=fold(plan.target.predicates)))
-        case Filter():
+        case ir.Filter():
             predicates = fold(plan.predicates)
             return replace(plan, predicates=predicates) if predicates else plan.input
         case _:
             return plan
 
 
-def fold(predicates: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
+def fold(predicates: tuple[ir.Predicate, ...]) -> tuple[ir.Predicate, ...]:
     """The conditions that are still to be asked; only FALSE when one of them can never hold."""
     answered = dict.fromkeys(_answer(predicate) for predicate in predicates)
-    if FALSE in answered:
-        return (FALSE,)
-    return tuple(predicate for predicate in answered if predicate != TRUE)
+    if ir.FALSE in answered:
+        return (ir.FALSE,)
+    return tuple(predicate for predicate in answered if predicate != ir.TRUE)
 
 
-def _answer(predicate: Predicate) -> Predicate:
+def _answer(predicate: ir.Predicate) -> ir.Predicate:
     match predicate:
         case (
-            Compare(left=TypedValue(value=None))
-            | Compare(right=TypedValue(value=None))
-            | Member(items=TypedValue(value=None))
-            | Member(item=TypedValue(value=None))
+            ir.Compare(left=TypedValue(value=None))
+            | ir.Compare(right=TypedValue(value=None))
+            | ir.Member(items=TypedValue(value=None))
+            | ir.Member(item=TypedValue(value=None))
             | TypedValue(value=None)
         ):
-            return FALSE
-        case Compare(left=TypedValue(value=left), right=TypedValue(value=right)):
+            return ir.FALSE
+        case ir.Compare(left=TypedValue(value=left), right=TypedValue(value=right)):
             return _truth(_OPERATORS[predicate.operator](left, right))
-        case Member(items=TypedValue(value=tuple() as items), item=TypedValue(value=item)):
+        case ir.Member(items=TypedValue(value=tuple() as items), item=TypedValue(value=item)):
             return _truth(item in items)
-        case IsNull(operand=TypedValue(value=value)):
+        case ir.IsNull(operand=TypedValue(value=value)):
             return _truth(value is None)
-        case Substring(text=TypedValue(value=str() as text), part=TypedValue(value=str() as part)):
+        case ir.Substring(text=TypedValue(value=str() as text), part=TypedValue(value=str() as part)):
             return _truth(part in text)
-        case Prefix(text=TypedValue(value=str() as text), prefix=TypedValue(value=str() as prefix)):
+        case ir.Prefix(text=TypedValue(value=str() as text), prefix=TypedValue(value=str() as prefix)):
             return _truth(text.startswith(prefix))
         case _:
             return predicate
 
 
 def _truth(value: bool) -> TypedValue:
-    return TRUE if value else FALSE
+    return ir.TRUE if value else ir.FALSE

@@ -5,32 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from omnigraph.language.literals import TypedValue
-from omnigraph.language.query.ir import (
-    Column,
-    Compare,
-    Constant,
-    NodePattern,
-    Now,
-    Parameter,
-    Plan,
-    Predicate,
-    map_nodes,
-)
+from omnigraph.language.query import ir
 from omnigraph.language.types import FLOATS, INTEGERS, PropType
 
 
-def look_up_keys(plan: Plan) -> Plan:
+def look_up_keys(plan: ir.Plan) -> ir.Plan:
     """The id of a keyed node is the text of its key, so equal keys are equal ids.
 
     That holds when both sides have one way to be written as text: the same type, or two integers. Floats are left
     out, because a literal is rounded to the column's width before it is compared. The conditions used are dropped:
     a lookup of null finds nothing, as a comparison with null does.
     """
-    return map_nodes(plan, _with_lookup)
+    return ir.map_nodes(plan, _with_lookup)
 
 
-def _with_lookup(node: NodePattern) -> NodePattern:
-    equalities: dict[str, tuple[Predicate, Constant]] = {}
+def _with_lookup(node: ir.NodePattern) -> ir.NodePattern:
+    equalities: dict[str, tuple[ir.Predicate, ir.Constant]] = {}
     for predicate in node.predicates:
         pair = _equality(predicate)
         if pair is not None:
@@ -48,12 +38,16 @@ def _with_lookup(node: NodePattern) -> NodePattern:
     )
 
 
-def _equality(predicate: Predicate) -> tuple[Column, Constant] | None:
+def _equality(predicate: ir.Predicate) -> tuple[ir.Column, ir.Constant] | None:
     """The two sides of `column = constant`, whichever way round, when they have the same text."""
     match predicate:
-        case Compare(left=Column() as column, operator="=", right=TypedValue() | Parameter() | Now() as value):
+        case ir.Compare(
+            left=ir.Column() as column, operator="=", right=TypedValue() | ir.Parameter() | ir.Now() as value
+        ):
             pass
-        case Compare(left=TypedValue() | Parameter() | Now() as value, operator="=", right=Column() as column):
+        case ir.Compare(
+            left=TypedValue() | ir.Parameter() | ir.Now() as value, operator="=", right=ir.Column() as column
+        ):
             pass
         case _:
             return None

@@ -9,119 +9,102 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from omnigraph.language.query.ir import (
-    AntiJoin,
-    Attach,
-    CrossJoin,
-    Expand,
-    Filter,
-    NodeScan,
-    OptionalJoin,
-    Plan,
-    Predicate,
-    SemiJoin,
-    ShortestPaths,
-    Tag,
-    Union,
-    bound_variables,
-    columns_of,
-    holds_rrf,
-    transform,
-    variables_of,
-)
+from omnigraph.language.query import ir
 
 
-def push_filters(plan: Plan) -> Plan:
+def push_filters(plan: ir.Plan) -> ir.Plan:
     """Filters commute with every operator below them that does not bind their variables.
 
     A fused rank does not: its value depends on the other rows, so such a filter stays where it is.
     """
-    return transform(plan, _push)
+    return ir.transform(plan, _push)
 
 
-def _push(plan: Plan) -> Plan:
-    if not isinstance(plan, Filter):
+def _push(plan: ir.Plan) -> ir.Plan:
+    if not isinstance(plan, ir.Filter):
         return plan
-    staying = tuple(predicate for predicate in plan.predicates if holds_rrf(predicate))
+    staying = tuple(predicate for predicate in plan.predicates if ir.holds_rrf(predicate))
     below = sink(plan.input, (predicate for predicate in plan.predicates if predicate not in staying))
-    return Filter(below, staying) if staying else below
+    return ir.Filter(below, staying) if staying else below
 
 
-def sink(plan: Plan, predicates: Iterable[Predicate]) -> Plan:
+def sink(plan: ir.Plan, predicates: Iterable[ir.Predicate]) -> ir.Plan:
     """The plan with each predicate added at the lowest place that binds its variables."""
-    groups: dict[frozenset[str], list[Predicate]] = {}
+    groups: dict[frozenset[str], list[ir.Predicate]] = {}
     for predicate in predicates:
-        groups.setdefault(variables_of(predicate), []).append(predicate)
+        groups.setdefault(ir.variables_of(predicate), []).append(predicate)
     for variables, group in groups.items():
         plan = _sink(plan, variables, tuple(group))
     return plan
 
 
-def _sink(plan: Plan, variables: frozenset[str], predicates: tuple[Predicate, ...]) -> Plan:
+def _sink(plan: ir.Plan, variables: frozenset[str], predicates: tuple[ir.Predicate, ...]) -> ir.Plan:
     """Predicates that all speak about the same variables."""
     match plan:
-        case NodeScan() if variables == {plan.node.variable}:
+        case ir.NodeScan() if variables == {plan.node.variable}:
             return replace(plan, node=replace(plan.node, predicates=plan.node.predicates + predicates))
-        case CrossJoin() if variables <= bound_variables(plan.left):
+        case ir.CrossJoin() if variables <= ir.bound_variables(plan.left):
             return replace(plan, left=_sink(plan.left, variables, predicates))
-        case CrossJoin() if variables <= bound_variables(plan.right):
+        case ir.CrossJoin() if variables <= ir.bound_variables(plan.right):
             return replace(plan, right=_sink(plan.right, variables, predicates))
-        case Expand():
+        case ir.Expand():
             return _sink_into_expand(plan, variables, predicates)
-        case Tag() if not _read_types(predicates):
+        case ir.Tag() if not _read_types(predicates):
             return replace(plan, input=_sink(plan.input, variables, predicates))
-        case Attach() | OptionalJoin() | SemiJoin() | AntiJoin() | ShortestPaths() if variables <= bound_variables(
-            plan.input
+        case ir.Attach() | ir.OptionalJoin() | ir.SemiJoin() | ir.AntiJoin() | ir.ShortestPaths() if (
+            variables <= ir.bound_variables(plan.input)
         ):
             return replace(plan, input=_sink(plan.input, variables, predicates))
-        case Union() if plan.columns is not None and all(variables <= bound_variables(below) for below in plan.inputs):
+        case ir.Union() if plan.columns is not None and all(
+            variables <= ir.bound_variables(below) for below in plan.inputs
+        ):
             return replace(plan, inputs=tuple(_sink(below, variables, predicates) for below in plan.inputs))
-        case Filter():
+        case ir.Filter():
             below = _sink(plan.input, variables, predicates)
-            if isinstance(below, Filter) and below.input is plan.input:
+            if isinstance(below, ir.Filter) and below.input is plan.input:
                 return replace(plan, predicates=plan.predicates + predicates)
             return replace(plan, input=below)
         case _:
-            return Filter(plan, predicates)
+            return ir.Filter(plan, predicates)
 
 
-def _sink_into_expand(plan: Expand, variables: frozenset[str], predicates: tuple[Predicate, ...]) -> Plan:
-    if variables <= bound_variables(plan.input):
+def _sink_into_expand(plan: ir.Expand, variables: frozenset[str], predicates: tuple[ir.Predicate, ...]) -> ir.Plan:
+    if variables <= ir.bound_variables(plan.input):
         return replace(plan, input=_sink(plan.input, variables, predicates))
     if plan.closing or _read_types(predicates):
-        return Filter(plan, predicates)
+        return ir.Filter(plan, predicates)
     if variables == {plan.target.variable}:
         return replace(plan, target=replace(plan.target, predicates=plan.target.predicates + predicates))
     if variables == {plan.edge.variable}:
         return replace(plan, edge=replace(plan.edge, predicates=plan.edge.predicates + predicates))
-    return Filter(plan, predicates)
+    return ir.Filter(plan, predicates)
 
 
-def _read_types(predicates: tuple[Predicate, ...]) -> bool:
+def _read_types(predicates: tuple[ir.Predicate, ...]) -> bool:
     """Whether a type is read, which no table holds."""
-    return any(column.property == "@type" for predicate in predicates for column in columns_of(predicate))
+    return any(column.property == "@type" for predicate in predicates for column in ir.columns_of(predicate))
 
 
-def push_negations(plan: Plan) -> Plan:
+def push_negations(plan: ir.Plan) -> ir.Plan:
     """A row is kept or dropped by the `on` variables alone, so it may as well be before others are bound."""
-    return transform(
-        plan, lambda operator: _sink_block(operator) if isinstance(operator, AntiJoin | SemiJoin) else operator
+    return ir.transform(
+        plan, lambda operator: _sink_block(operator) if isinstance(operator, ir.AntiJoin | ir.SemiJoin) else operator
     )
 
 
-def _sink_block(negation: AntiJoin | SemiJoin) -> Plan:
+def _sink_block(negation: ir.AntiJoin | ir.SemiJoin) -> ir.Plan:
     below = negation.input
     on = frozenset(negation.on)
     match below:
-        case Expand() if on <= bound_variables(below.input):
+        case ir.Expand() if on <= ir.bound_variables(below.input):
             return replace(below, input=_sink_block(replace(negation, input=below.input)))
-        case CrossJoin() if on <= bound_variables(below.left):
+        case ir.CrossJoin() if on <= ir.bound_variables(below.left):
             return replace(below, left=_sink_block(replace(negation, input=below.left)))
-        case CrossJoin() if on <= bound_variables(below.right):
+        case ir.CrossJoin() if on <= ir.bound_variables(below.right):
             return replace(below, right=_sink_block(replace(negation, input=below.right)))
-        case Filter() if not any(map(holds_rrf, below.predicates)):
+        case ir.Filter() if not any(map(ir.holds_rrf, below.predicates)):
             sunk = _sink_block(replace(negation, input=below.input))
             # Right above a filter is better than right below it: fewer rows are asked about.
-            return negation if isinstance(sunk, AntiJoin | SemiJoin) else replace(below, input=sunk)
+            return negation if isinstance(sunk, ir.AntiJoin | ir.SemiJoin) else replace(below, input=sunk)
         case _:
             return negation

@@ -7,81 +7,70 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from omnigraph.language.query.ir import (
-    Aggregate,
-    Expand,
-    Filter,
-    NodeScan,
-    Plan,
-    Predicate,
-    holds_rrf,
-    map_children,
-    transform,
-    variables_of,
-)
+from omnigraph.language.query import ir
 from omnigraph.language.query.lower import Link, connect
 from omnigraph.language.query.rewrite.push_filters import sink
 
 
-def start_at_lookup(plan: Plan) -> Plan:
+def start_at_lookup(plan: ir.Plan) -> ir.Plan:
     """A component in which some node is looked up starts there.
 
     Following a link from its other end is right because distance is: the shortest path from a to b along the edges
     is as long as the one from b to a against them.
     """
-    if isinstance(plan, Expand | Filter):
+    if isinstance(plan, ir.Expand | ir.Filter):
         return _at_lookup(plan)
-    return map_children(plan, start_at_lookup)
+    return ir.map_children(plan, start_at_lookup)
 
 
-def _at_lookup(plan: Expand | Filter) -> Plan:
+def _at_lookup(plan: ir.Expand | ir.Filter) -> ir.Plan:
     """The chain of traversals and filters from here down to its leaf, started anew where a node is looked up."""
-    expands: list[Expand] = []
-    filters: list[Predicate] = []
-    below: Plan = plan
-    while isinstance(below, Expand | Filter):
-        if isinstance(below, Expand):
+    expands: list[ir.Expand] = []
+    filters: list[ir.Predicate] = []
+    below: ir.Plan = plan
+    while isinstance(below, ir.Expand | ir.Filter):
+        if isinstance(below, ir.Expand):
             expands.insert(0, below)
-        elif any(map(holds_rrf, below.predicates)):
+        elif any(map(ir.holds_rrf, below.predicates)):
             break
         else:
             filters[:0] = below.predicates
         below = below.input
     looked_up = [expand.target for expand in expands if expand.target.lookup is not None]
-    if not isinstance(below, NodeScan) or below.node.lookup is not None or not looked_up:
-        return map_children(plan, start_at_lookup)
+    if not isinstance(below, ir.NodeScan) or below.node.lookup is not None or not looked_up:
+        return ir.map_children(plan, start_at_lookup)
     nodes = {expand.target.variable: expand.target for expand in expands if not expand.closing}
     nodes[below.node.variable] = below.node
     links = [_link(expand, nodes[expand.source].node_type) for expand in expands]
-    restarted = connect(NodeScan(looked_up[0]), links, nodes, {looked_up[0].variable})
+    restarted = connect(ir.NodeScan(looked_up[0]), links, nodes, {looked_up[0].variable})
     return sink(restarted, filters)
 
 
-def start_at_read(plan: Plan) -> Plan:
+def start_at_read(plan: ir.Plan) -> ir.Plan:
     """A count that groups by nodes reached by traversal starts at those nodes, so that the others are only counted.
 
     Started at a node that is read, the traversal that led to it leads to a node that is not read, and such traversals
     need not be enumerated. A scan with conditions or a lookup stays the start: it leaves few rows to go on from.
     """
-    return transform(plan, _at_read)
+    return ir.transform(plan, _at_read)
 
 
-def _at_read(plan: Plan) -> Plan:
-    if not isinstance(plan, Aggregate) or not all(column.call.counts_rows for column in plan.aggregates):
+def _at_read(plan: ir.Plan) -> ir.Plan:
+    if not isinstance(plan, ir.Aggregate) or not all(column.call.counts_rows for column in plan.aggregates):
         return plan
-    expands: list[Expand] = []
-    filters: list[Predicate] = []
+    expands: list[ir.Expand] = []
+    filters: list[ir.Predicate] = []
     below = plan.input
-    while isinstance(below, Expand | Filter):
-        if isinstance(below, Expand):
+    while isinstance(below, ir.Expand | ir.Filter):
+        if isinstance(below, ir.Expand):
             expands.insert(0, below)
         else:
             filters[:0] = below.predicates
         below = below.input
     read = frozenset().union(
-        *(variables_of(key.expr) for key in plan.keys), *(_read(plan)), *map(variables_of, filters)
+        *(ir.variables_of(key.expr) for key in plan.keys), *(_read(plan)), *map(ir.variables_of, filters)
     )
-    if not isinstance(below, NodeScan) or not _can_move(below, expands, filters) or below.node.variable in read:
+    if not isinstance(below, ir.NodeScan) or not _can_move(below, expands, filters) or below.node.variable in read:
         return plan
     nodes = {expand.target.variable: expand.target for expand in expands if not expand.closing}
     start = next((node for name, node in nodes.items() if name in read), None)
@@ -89,19 +78,19 @@ def _at_read(plan: Plan) -> Plan:
         return plan
     nodes[below.node.variable] = below.node
     links = [_link(expand, nodes[expand.source].node_type) for expand in expands]
-    restarted = connect(NodeScan(start), links, nodes, {start.variable})
+    restarted = connect(ir.NodeScan(start), links, nodes, {start.variable})
     return replace(plan, input=sink(restarted, filters))
 
 
-def _read(plan: Aggregate) -> list[frozenset[str]]:
-    return [variables_of(column.call) for column in plan.aggregates]
+def _read(plan: ir.Aggregate) -> list[frozenset[str]]:
+    return [ir.variables_of(column.call) for column in plan.aggregates]
 
 
-def _can_move(scan: NodeScan, expands: list[Expand], filters: list[Predicate]) -> bool:
+def _can_move(scan: ir.NodeScan, expands: list[ir.Expand], filters: list[ir.Predicate]) -> bool:
     if scan.node.lookup is not None or scan.node.predicates:
         return False
-    return not any(expand.target.lookup is not None for expand in expands) and not any(map(holds_rrf, filters))
+    return not any(expand.target.lookup is not None for expand in expands) and not any(map(ir.holds_rrf, filters))
 
 
-def _link(expand: Expand, source_type: str) -> Link:
+def _link(expand: ir.Expand, source_type: str) -> Link:
     return Link(expand.source, source_type, expand.edge, expand.target.variable, expand.target.node_type)
