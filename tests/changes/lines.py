@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.changes.delta import Delta, DeltaBatch, Side, table_delta
+from omnigraph.changes.delta import Delta, Side, table_delta
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import TableEntry
 from omnigraph.ids import new_ulid
@@ -159,22 +159,17 @@ def expected(before: Content | None, after: Content | None) -> list[Change]:
 
 
 def found(delta: Delta, **options: Any) -> list[Change]:
-    """The changes that a delta tells, in the order of their ids; all of them in one batch are the same."""
-    changes = [change for batch in delta.batches(**options) for change in _changes(batch)]
-    if not options:
-        # As texts, because NaN is not itself.
-        assert repr(_changes(delta.whole())) == repr(changes)
+    """The changes that a delta tells, in the order of their ids."""
+    changes: list[Change] = []
+    for batch in delta.batches(**options):
+        part: list[Change] = [("insert", row["id"], None, _value(row)) for row in batch.inserted.to_pylist()]
+        part += [("delete", row["id"], _value(row), None) for row in batch.deleted.to_pylist()]
+        pairs = zip(batch.updated_before.to_pylist(), batch.updated_after.to_pylist(), strict=True)
+        for old, new in pairs:
+            assert old["id"] == new["id"]
+            part.append(("update", new["id"], _value(old), _value(new)))
+        changes += sorted(part, key=lambda change: change[1].encode())
     return changes
-
-
-def _changes(batch: DeltaBatch) -> list[Change]:
-    part: list[Change] = [("insert", row["id"], None, _value(row)) for row in batch.inserted.to_pylist()]
-    part += [("delete", row["id"], _value(row), None) for row in batch.deleted.to_pylist()]
-    pairs = zip(batch.updated_before.to_pylist(), batch.updated_after.to_pylist(), strict=True)
-    for old, new in pairs:
-        assert old["id"] == new["id"]
-        part.append(("update", new["id"], _value(old), _value(new)))
-    return sorted(part, key=lambda change: change[1].encode())
 
 
 def _value(row: dict[str, Any]) -> Value:

@@ -83,9 +83,6 @@ DELETE_ON_S3 = 14
 
 
 def parent_and_child(context: CommitContext) -> None:
-    """A branch and one made from it, in a graph where parents are noted since a branch was deleted."""
-    create_branch(context, "gone", MAIN)
-    delete_branch(context, "gone")
     create_branch(context, "parent", MAIN)
     insert(context, {STAFF: staff(["eve"])}, branch="parent")
     create_branch(context, "child", "parent")
@@ -113,6 +110,8 @@ def test_a_graph_that_noted_no_parents_is_asked(graph: CommitContext) -> None:
 
 def test_a_copy_does_not_trust_what_was_noted_elsewhere(graph: CommitContext, tmp_path: Path) -> None:
     """A branch may have been made while the files were copied: with its ref, without the note of its parent."""
+    create_branch(graph, "gone", MAIN)
+    delete_branch(graph, "gone")
     parent_and_child(graph)
     copy = tmp_path / "copy"
     shutil.copytree(graph.root.uri, copy)

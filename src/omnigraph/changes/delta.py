@@ -17,7 +17,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.changes.compare import BlobReader, Columns, Mask, differing, has_values, match_columns
+from omnigraph.changes.compare import Columns, Mask, differing, has_values, match_columns
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import TableEntry
 from omnigraph.errors import HistoricalVersionReclaimed
@@ -197,39 +197,6 @@ class Delta:
             if len(batch):
                 yield batch
 
-    def whole(self) -> DeltaBatch:
-        """All changes in one batch, with one pass over the candidates of each side. For few rows, of tables without blobs."""
-        old, new = self._whole_images(self.before), self._whole_images(self.after)
-        in_old, in_new = (pc.is_in(one[ID], value_set=_array(other[ID])) for one, other in ((new, old), (old, new)))
-        paired = new.filter(in_old)
-        pairs = old.take(pc.index_in(paired[ID], value_set=_array(old[ID])))
-        changed = pa.array(self._differ(pairs, paired, _no_blob_values))
-        return DeltaBatch(
-            inserted=new.filter(pc.invert(in_old)),
-            updated_before=pairs.filter(changed),
-            updated_after=paired.filter(changed),
-            deleted=old.filter(pc.invert(in_new)),
-        )
-
-    def _whole_images(self, side: Rows | None) -> pa.Table:
-        """The images of all candidates of a side, in the order of their ids."""
-        if side is None:
-            return pa.table({ID: pa.array([], pa.string())})
-        stored = self.columns.stored_before(None) if side is self.before else self.columns.stored_after(None)
-        batches = list(side.scan(list(stored)))
-        if not batches:
-            return self._no_images(side, stored, "descriptors")
-        found = pa.Table.from_batches(batches).select(list(stored)).combine_chunks()
-        return found.take(pc.sort_indices(found[ID])).rename_columns([stored[name] for name in found.column_names])
-
-    def _differ(self, before: pa.Table, after: pa.Table, read_blobs: BlobReader) -> Mask:
-        """Which of these aligned rows differ in value."""
-        compared = [column.name for column in self.columns.shared if column.name != ID]
-        mask = differing(before, after, compared, read_blobs)
-        for column in self.columns.one_sided:
-            mask |= _present((after if column.before is None else before)[column.name])
-        return mask
-
     def _has_blobs(self, wanted: frozenset[str] | None) -> bool:
         sides = (self.before, self.after)
         names = {name for side in sides if side is not None for name in blob_columns(side.table.schema)}
@@ -256,7 +223,11 @@ class Delta:
             return self._images(self.before, old, wanted, blobs), self._images(self.after, new, wanted, blobs)
         before = self._images(self.before, old, None, "descriptors")
         after = self._images(self.after, new, None, "descriptors")
-        changed = pa.array(self._differ(before, after, partial(self._blob_values, old, new)))
+        compared = [column.name for column in self.columns.shared if column.name != ID]
+        mask = differing(before, after, compared, partial(self._blob_values, old, new))
+        for column in self.columns.one_sided:
+            mask |= _present((after if column.before is None else before)[column.name])
+        changed = pa.array(mask)
         if blobs != "descriptors" and self._has_blobs(wanted):
             # What was compared by its description is wanted by value.
             return (
@@ -298,10 +269,6 @@ class Delta:
     @cached_property
     def _empty(self) -> dict[tuple[bool, tuple[str, ...], Blobs], pa.Table]:
         return {}
-
-
-def _no_blob_values(name: str, places: npt.NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
-    raise AssertionError(f"{name} has no blobs")
 
 
 def table_delta(

@@ -142,20 +142,11 @@ class Difference:
         """All changes, where they are few and without blobs."""
         if self.candidates > KEPT_ROWS or self._has_blobs:
             return None
-        if self._by_image or self.only_new or self.spec.after_id is not None or self.spec.until_id is not None:
-            return list(self._read("descriptors"))
-        return list(self._of_batch(self.deltas[0].whole()))
+        return list(self._read("descriptors"))
 
     @cached_property
     def _has_blobs(self) -> bool:
         return self.theirs.table is not None and bool(blob_columns(self.theirs.table.schema))
-
-    def changed_ids(self) -> pa.ChunkedArray | None:
-        """The ids of all changes, where these are few and were read; None otherwise."""
-        if self._kept is None:
-            return None
-        rows = [change.before if change.after is None else change.after for change in self._kept]
-        return pa.chunked_array([chunk for one in rows if one is not None for chunk in one["id"].chunks], pa.string())
 
     def changes(self, *, blobs: Blobs = "descriptors") -> Iterator[Change]:
         """What theirs changed, in batches; rows with blob values come a few at a time."""

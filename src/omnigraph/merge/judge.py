@@ -29,7 +29,6 @@ from omnigraph.merge.rules import row_conflicts, rule_columns
 from omnigraph.merge.view import Image, alike
 from omnigraph.storage.tables.row_places import Addresses, RowPlaces
 from omnigraph.storage.tables.table import IDS_PER_LOOKUP, ROW_ADDRESS
-from omnigraph.storage.tables.unshared import ROW_ID
 
 _MESSAGES = {
     Verdict.DIVERGENT_INSERT: "was inserted on both sides with different content",
@@ -89,13 +88,10 @@ class _Judge:
         self._known = self._look_ahead()
 
     def _look_ahead(self) -> pa.Table | None:
-        """Where ours has entities that theirs changed: one look-up of all where they were read, or are many."""
-        if self._spec.unopposed:
+        """Where ours has entities that theirs changed, when they are many: one scan instead of many look-ups."""
+        if self._difference.candidates <= IDS_PER_LOOKUP or self._spec.unopposed:
             return None
-        ids = self._difference.changed_ids()
-        if ids is None and self._difference.candidates > IDS_PER_LOOKUP:
-            ids = self._difference.candidate_ids()
-        return None if ids is None else self._difference.ours.rows(ids, ["id"], with_row_id=True, with_row_address=True)
+        return self._difference.ours.rows(self._difference.candidate_ids(), ["id"], with_row_address=True)
 
     def judge(self, change: Change) -> Part:
         """The judgement on one batch of changes of one kind."""
@@ -162,11 +158,7 @@ class _Judge:
         """These entities as ours has them."""
         if not present.any():
             return Image(ids, None, present, self._difference.ours)
-        if self._known is None:
-            rows = self._difference.ours.rows(ids.filter(pa.array(present)), self._difference.columns)
-        else:
-            places = self._known[ROW_ID].filter(pc.is_in(self._known["id"], value_set=ids))
-            rows = self._difference.ours.rows_at(places, self._difference.columns)
+        rows = self._difference.ours.rows(ids.filter(pa.array(present)), self._difference.columns)
         return Image(ids, *align(rows, ids), self._difference.ours)
 
     # --- property by property ---------------------------------------------------------------------------------------

@@ -15,10 +15,8 @@ from omnigraph.changes.compare import differing
 from omnigraph.evolution.image import fill_of, null_fill
 from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.merge.combine import Mask, align, flat
-from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.columns import Column
 from omnigraph.storage.tables.table import ROW_ADDRESS, Blobs, Table
-from omnigraph.storage.tables.unshared import ROW_ID, take_rows
 from omnigraph.values.columns import PROPERTY_ID, table_schema
 from omnigraph.values.widening import converted, convertible
 
@@ -60,27 +58,17 @@ class View:
         ids: pa.Array,
         columns: Sequence[str],
         *,
-        with_row_id: bool = False,
         with_row_address: bool = False,
         blobs: Blobs = "descriptors",
     ) -> pa.Table:
         """The rows with these ids, in no particular order."""
         if self.table is None:
-            none = {name: pa.array([], pa.uint64()) for name in (ROW_ID, ROW_ADDRESS)}
-            wanted = ["id", *([ROW_ID] if with_row_id else []), *([ROW_ADDRESS] if with_row_address else [])]
-            return self._brought(pa.table({"id": pa.array([], pa.string()), **none}).select(wanted), columns)
+            none = pa.table({"id": pa.array([], pa.string()), ROW_ADDRESS: pa.array([], pa.uint64())})
+            return self._brought(none if with_row_address else none.select(["id"]), columns)
         stored = [self.columns[name].stored for name in columns]
         wanted = list(dict.fromkeys(name for name in stored if name is not None))
-        options = {"with_row_id": with_row_id, "with_row_address": with_row_address}
-        return self._brought(self.table.take_ids(ids, wanted, blobs=blobs, **options), columns)
-
-    def rows_at(self, row_ids: pa.ChunkedArray, columns: Sequence[str]) -> pa.Table:
-        """The rows with these row ids, in no particular order."""
-        assert self.table is not None, "there are no rows of a table that is not there"
-        wanted = list(dict.fromkeys(found for name in columns if (found := self.columns[name].stored) is not None))
-        if blob_columns(self.table.schema):
-            return self._brought(take_rows(self.table, row_ids, wanted), columns)
-        return self._brought(self.table.take_row_ids(row_ids.to_numpy(), wanted), columns)
+        taken = self.table.take_ids(ids, wanted, with_row_address=with_row_address, blobs=blobs)
+        return self._brought(taken, columns)
 
     def by_value(self, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
         """The rows whose column has one of these values. One that this version does not have is the same in all rows."""
@@ -107,10 +95,9 @@ class View:
         for name in columns:
             arrays.append(_values(self.columns[name], rows))
             names.append(name)
-        for name in (ROW_ID, ROW_ADDRESS):
-            if name in rows.column_names:
-                arrays.append(rows[name])
-                names.append(name)
+        if ROW_ADDRESS in rows.column_names:
+            arrays.append(rows[ROW_ADDRESS])
+            names.append(ROW_ADDRESS)
         return pa.Table.from_arrays(arrays, names=names)
 
     def image(self, ids: pa.Array, columns: Sequence[str]) -> Image:
