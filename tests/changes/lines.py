@@ -11,8 +11,7 @@ from omnigraph.changes.delta import Delta, Side, table_delta
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import TableEntry
 from omnigraph.ids import new_ulid
-from omnigraph.storage.tables.commit import commit_staged
-from omnigraph.storage.tables.forks import fork
+from omnigraph.storage.tables.commit import commit_staged, fork
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import (
     Staged,

@@ -12,8 +12,7 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.legacy import ACTORS_PATH, COMMITS_PATH
 from omnigraph.commit.model import MAIN, Commit, TableEntry
 from omnigraph.ids import new_ulid, now_micros
-from omnigraph.storage.tables.commit import commit_staged
-from omnigraph.storage.tables.forks import fork
+from omnigraph.storage.tables.commit import commit_staged, fork
 from omnigraph.storage.tables.staged import stage_append
 from tests.commit.org import STAFF, new_graph, staff
 

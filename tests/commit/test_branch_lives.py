@@ -29,7 +29,7 @@ from omnigraph.errors import (
 from omnigraph.graph.lifecycle import connect
 from omnigraph.storage.faults import FaultyStore
 from omnigraph.storage.objects import open_store
-from omnigraph.storage.tables.forks import create_lance_branch
+from omnigraph.storage.tables.commit import create_lance_branch
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import stage_append
 from tests.commit.org import (

@@ -26,7 +26,7 @@ from omnigraph.errors import (
     OmnigraphError,
 )
 from omnigraph.graph.lifecycle import open_for_writing
-from omnigraph.storage.tables.forks import create_lance_branch
+from omnigraph.storage.tables.commit import create_lance_branch
 from omnigraph.storage.tables.staged import stage_delete
 from tests.commit.org import (
     MEMBER_OF,

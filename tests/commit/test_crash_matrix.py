@@ -53,6 +53,7 @@ TESTS = Path(__file__).parents[1]
 
 #: Failpoints that lie outside of what a crash of a writer can reach, and the tests that exercise them.
 EXERCISED_ELSEWHERE = {
+    "branch_create.parent_noted": "commit/test_many_branches.py",
     "objects.swap_compared": "storage",
     "outputs.written": "export",
     "outputs.folder_written": "export",

@@ -21,7 +21,7 @@ import omnigraph as og
 from omnigraph.commit.staging_jobs import list_jobs
 from omnigraph.errors import CommitStateUnknown, ManifestContention, RecoveryRequired
 from omnigraph.graph.lifecycle import connect
-from omnigraph.storage.tables.forks import drop_fork
+from omnigraph.storage.tables.commit import drop_fork
 from tests import warm
 from tests.commit.failing import WAYS, trials
 from tests.commit.healthy import assert_healthy, published_locations

@@ -16,7 +16,7 @@ from omnigraph import failpoints
 from omnigraph.commit.staging_jobs import list_jobs
 from omnigraph.errors import OmnigraphError, SparkFailed
 from omnigraph.graph.lifecycle import connect
-from omnigraph.storage.tables.forks import drop_fork
+from omnigraph.storage.tables.commit import drop_fork
 from tests import warm
 from tests.commit.healthy import assert_healthy, published_locations
 from tests.commit.limited import limit

@@ -30,8 +30,8 @@ from omnigraph.maintenance.cleanup import LOOKS_WITHOUT_LOCKS, CleanupReport, cl
 from omnigraph.maintenance.retention import Policy
 from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.root import Root
+from omnigraph.storage.tables.commit import fork
 from omnigraph.storage.tables.dataset_files import DatasetFiles, list_dataset
-from omnigraph.storage.tables.forks import fork
 from omnigraph.storage.tables.staged import stage_append
 from tests import warm
 from tests.commit.healthy import assert_healthy, picture, tree

@@ -34,10 +34,10 @@ def test_a_token_is_asked_for_once_and_kept_for_the_tab(shared: Served, new_tab:
     tab.allowed.append("401")
     page = tab.page
     page.goto(f"{shared.url}/g/team/overview")
-    page.get_by_label("Token").fill("ogt_wrong")
+    page.get_by_role("textbox", name="Token").fill("ogt_wrong")
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_role("alert")).to_contain_text("does not know this token")
-    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("textbox", name="Token").fill(TOKEN)
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     assert TOKEN not in page.url
@@ -45,7 +45,7 @@ def test_a_token_is_asked_for_once_and_kept_for_the_tab(shared: Served, new_tab:
     page.reload()
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     page.get_by_role("button", name="Forget the token of this tab").click()
-    expect(page.get_by_label("Token")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Token")).to_be_visible()
 
 
 def test_the_one_time_key_opens_one_tab(own: Served, new_tab: NewTab) -> None:
@@ -56,7 +56,7 @@ def test_the_one_time_key_opens_one_tab(own: Served, new_tab: NewTab) -> None:
     again = new_tab(own, token=None)
     again.allowed.append("401")
     again.page.goto(f"{own.url}/#key=ogt_key")
-    expect(again.page.get_by_label("Token")).to_be_visible()
+    expect(again.page.get_by_role("textbox", name="Token")).to_be_visible()
 
 
 def test_what_was_typed_outlives_a_token_that_is_refused(tmp_path: Path, new_tab: NewTab) -> None:
@@ -103,7 +103,7 @@ def test_axe_finds_nothing_serious(shared: Served, new_tab: NewTab, view: str, t
 def test_the_token_form_is_fit_for_axe(shared: Served, new_tab: NewTab) -> None:
     tab = new_tab(shared, token=None)
     tab.page.goto(shared.url)
-    expect(tab.page.get_by_label("Token")).to_be_visible()
+    expect(tab.page.get_by_role("textbox", name="Token")).to_be_visible()
     found = tab.page.evaluate(AXE.read_text() + ";axe.run().then(told => told.violations.map(each => each.id))")
     assert found == []
 

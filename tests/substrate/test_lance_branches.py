@@ -1,4 +1,4 @@
-"""Lance branches. Relied on by `storage/tables/location.py`, `storage/tables/forks.py` and `commit/branches.py`."""
+"""Lance branches. Relied on by `storage/tables/location.py`, `storage/tables/commit.py` and `commit/branches.py`."""
 
 from __future__ import annotations
 

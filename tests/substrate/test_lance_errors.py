@@ -171,7 +171,7 @@ def test_create_over_an_existing_dataset(dataset: LanceDataset) -> None:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_branch_that_exists_is_refused_with_misleading_texts(dataset: LanceDataset, version: int) -> None:
-    """Relied on by `storage/tables/forks.py`, which therefore looks at the refs instead."""
+    """Relied on by `storage/tables/commit.py`, which therefore looks at the refs instead."""
     dataset.create_branch("b", 2)
     error = meaning(lambda: dataset.create_branch("b", version))
     assert isinstance(error, AlreadyExists if version == 2 else Missing)

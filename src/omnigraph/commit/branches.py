@@ -32,7 +32,7 @@ from omnigraph.commit.retiring import drop_own_forks, own_commits, remove_ref, r
 from omnigraph.commit.sidecar import list_sidecars
 from omnigraph.errors import AlreadyExists, BadRequest, Conflict, OmnigraphError, RecoveryRequired
 from omnigraph.storage.locks import HeldLocks
-from omnigraph.storage.tables.forks import create_lance_branch
+from omnigraph.storage.tables.commit import create_lance_branch
 
 failpoints.declare(
     "branch_create.before_ref", "branch_delete.before_retiring", "branch_delete.before_ref", "branch_delete.after_ref"

@@ -69,8 +69,7 @@ from omnigraph.errors import (
 from omnigraph.ids import new_ulid
 from omnigraph.storage.locks import HeldLock, HeldLocks
 from omnigraph.storage.objects import at_once
-from omnigraph.storage.tables.commit import commit_staged
-from omnigraph.storage.tables.forks import fork
+from omnigraph.storage.tables.commit import commit_staged, fork
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged
 from omnigraph.storage.tables.table import Table

@@ -13,7 +13,7 @@ from omnigraph.commit.manifest import Manifest, Warm
 from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.commit.retired import Publish, RetiredLine, line_path
 from omnigraph.errors import BranchNotFound, HistoricalVersionReclaimed, OmnigraphError
-from omnigraph.storage.tables.forks import drop_fork, remove_branch
+from omnigraph.storage.tables.commit import drop_fork, remove_branch
 from omnigraph.storage.tables.location import Location
 
 #: With more branches than this nobody looks at each of them; what no branch reaches goes with the next cleanup.

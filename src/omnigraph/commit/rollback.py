@@ -18,8 +18,7 @@ from omnigraph.commit.retiring import remove_ref
 from omnigraph.commit.sidecar import Sidecar, list_sidecars, read_sidecar
 from omnigraph.commit.updates import Requirement, SetTable, Update, written
 from omnigraph.ids import new_ulid, now_micros
-from omnigraph.storage.tables.commit import undo
-from omnigraph.storage.tables.forks import drop_fork, drop_table
+from omnigraph.storage.tables.commit import drop_fork, drop_table, undo
 from omnigraph.storage.tables.location import Location
 
 failpoints.declare("recovery.before_undo", "recovery.after_undo", "recovery.after_roll_back")

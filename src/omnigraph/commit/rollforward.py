@@ -27,7 +27,7 @@ from omnigraph.commit.updates import (
     written,
 )
 from omnigraph.commit.writers import WRITERS
-from omnigraph.storage.tables.forks import drop_history, drop_table
+from omnigraph.storage.tables.commit import drop_history, drop_table
 
 failpoints.declare("recovery.before_roll_forward", "recovery.after_roll_forward")
 

@@ -53,7 +53,7 @@ from omnigraph.load.tasks import DigestSpec, DigestWay, Job, digest_chunk, remov
 from omnigraph.load.work import Verdict, Work, refuse_rejected
 from omnigraph.mutation.together import join
 from omnigraph.spark.jobs import SparkRunner
-from omnigraph.storage.tables.forks import drop_fork, fork
+from omnigraph.storage.tables.commit import drop_fork, fork
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged as Transaction
 from omnigraph.storage.tables.staged import (

@@ -16,8 +16,8 @@ from omnigraph.errors import Conflict
 from omnigraph.maintenance.reachable import Kept, NamedLines
 from omnigraph.maintenance.retention import KeptBranch
 from omnigraph.storage.objects import ObjectInfo
+from omnigraph.storage.tables.commit import delete_lance_branch, drop_table
 from omnigraph.storage.tables.dataset_files import DatasetFiles
-from omnigraph.storage.tables.forks import delete_lance_branch, drop_table
 from omnigraph.storage.tables.lance_errors import Missing, translated
 from omnigraph.storage.tables.location import Location
 

@@ -11,9 +11,8 @@ import pytest
 from omnigraph.ids import new_ulid
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.root import Root
-from omnigraph.storage.tables.commit import commit_staged
+from omnigraph.storage.tables.commit import commit_staged, fork
 from omnigraph.storage.tables.deletions import marked_offsets
-from omnigraph.storage.tables.forks import fork
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import stage_create, stage_delete

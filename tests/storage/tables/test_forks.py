@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.errors import AlreadyExists, BadRequest
 from omnigraph.storage.objects import open_store
-from omnigraph.storage.tables.forks import create_lance_branch, delete_lance_branch, drop_fork, drop_table, fork
+from omnigraph.storage.tables.commit import create_lance_branch, delete_lance_branch, drop_fork, drop_table, fork
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import BranchInUse, Missing
 from omnigraph.storage.tables.location import Location

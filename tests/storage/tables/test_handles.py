@@ -12,7 +12,7 @@ import pytest
 from omnigraph.errors import StorageError
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables import handles
-from omnigraph.storage.tables.forks import fork
+from omnigraph.storage.tables.commit import fork
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import Corrupt, Missing
 from omnigraph.storage.tables.location import Location

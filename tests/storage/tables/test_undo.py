@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import ExpectedVersionMismatch
-from omnigraph.storage.tables.commit import undo
-from omnigraph.storage.tables.forks import fork
+from omnigraph.storage.tables.commit import fork, undo
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.inverse import Inversion, Restoration, Unchanged, inverse_of
 from omnigraph.storage.tables.lance_errors import Missing

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.storage.tables.forks import fork
+from omnigraph.storage.tables.commit import fork
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import stage_append

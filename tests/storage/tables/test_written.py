@@ -14,8 +14,14 @@ import pytest
 from omnigraph import failpoints
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.columns import Column, stage_columns
-from omnigraph.storage.tables.commit import append_rows, commit_exact, commit_staged, compact_dataset, create_dataset
-from omnigraph.storage.tables.forks import create_lance_branch
+from omnigraph.storage.tables.commit import (
+    append_rows,
+    commit_exact,
+    commit_staged,
+    compact_dataset,
+    create_dataset,
+    create_lance_branch,
+)
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.staged import Staged, stage_append, stage_create, stage_delete, stage_index
