@@ -93,7 +93,8 @@ def inspect(
 def _called(
     inspect: Inspect, tool: str, arguments: dict[str, Any], branch: str | None = None
 ) -> tuple[int, dict[str, Any]]:
-    pairs = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in arguments.items()]
+    # It reads a value as JSON where it can, so that a text which is JSON itself would not stay a text.
+    pairs = [f"{name}={json.dumps(value)}" for name, value in arguments.items()]
     given = [part for pair in pairs for part in ("--tool-arg", pair)]
     code, told = inspect("--method", "tools/call", "--tool-name", tool, *given, branch=branch)
     shape: dict[str, Any] = json.loads(told["content"][0]["text"])
