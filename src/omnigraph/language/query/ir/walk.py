@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import is_
 
 from omnigraph.language.query.ir.expressions import Expr, UnknownAlias
 from omnigraph.language.query.ir.plan import (
@@ -51,20 +52,28 @@ def children(plan: Plan) -> tuple[Plan, ...]:
 
 
 def map_children(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
-    """The operator over changed children."""
+    """The operator over changed children; the operator itself when none of them changes, as with most rules and most plans."""
     match plan:
         case NodeScan() | RankedScan() | FusedScan() | Outer() | Empty():
             return plan
         case CrossJoin():
-            return replace(plan, left=change(plan.left), right=change(plan.right))
+            left, right = change(plan.left), change(plan.right)
+            same = left is plan.left and right is plan.right
+            return plan if same else replace(plan, left=left, right=right)
         case AntiJoin() | SemiJoin() | OptionalJoin() | Attach():
-            return replace(plan, input=change(plan.input), inner=change(plan.inner))
+            below, inner = change(plan.input), change(plan.inner)
+            same = below is plan.input and inner is plan.inner
+            return plan if same else replace(plan, input=below, inner=inner)
         case Union():
-            return replace(plan, inputs=tuple(map(change, plan.inputs)))
+            inputs = tuple(map(change, plan.inputs))
+            return plan if all(map(is_, inputs, plan.inputs)) else replace(plan, inputs=inputs)
         case CountRows():
-            return replace(plan, input=change(plan.input), counted=tuple(map(change, plan.counted)))
+            below, counted = change(plan.input), tuple(map(change, plan.counted))
+            same = below is plan.input and all(map(is_, counted, plan.counted))
+            return plan if same else replace(plan, input=below, counted=counted)
         case _:
-            return replace(plan, input=change(plan.input))
+            below = change(plan.input)
+            return plan if below is plan.input else replace(plan, input=below)
 
 
 def transform(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
