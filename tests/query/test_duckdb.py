@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from omnigraph.errors import TypecheckError
@@ -91,7 +92,9 @@ def run(seed: int, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", random.choice(world.modes))
         branch = ("main", BRANCH)[number % 2]
         expected = answers(question.gq, world.branches[branch])
-        actual = [tuple(row.values()) for row in world.graph.query(question.gq, branch=branch).to_dicts(json=True)]
+        result = world.graph.query(question.gq, branch=branch)
+        assert not any(pa.types.is_null(column.type) for column in result.to_arrow().schema), question.gq
+        actual = [tuple(row.values()) for row in result.to_dicts(json=True)]
         assert same(question, actual, expected), (question.gq, branch, actual, expected)
         if question.sql is not None:
             other = connections[branch].execute(question.sql).fetchall()

@@ -197,7 +197,8 @@ def _sums(call: AggregateCall, values: pa.Array, codes: Integers, count: int) ->
             return pa.array(totals / sizes if call.function == "avg" else totals, mask=sizes == 0)
     exact = _exact_sums(values, codes, count)
     if call.function == "avg":
-        return pa.array([None if not size else total / size for total, size in zip(exact, sizes.tolist(), strict=True)])
+        means = [None if not size else total / size for total, size in zip(exact, sizes.tolist(), strict=True)]
+        return pa.array(means, pa.float64())
     return pa.array(
         [None if not size else _in_range(total, call) for total, size in zip(exact, sizes.tolist(), strict=True)],
         pa.int64(),
