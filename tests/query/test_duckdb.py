@@ -100,7 +100,7 @@ def run(seed: int, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             other = connections[branch].execute(question.sql).fetchall()
             assert same(question, actual, other), (question.gq, question.sql, branch, actual, other)
         found += bool(expected)
-    assert found > QUERIES_PER_WORLD / 2
+    assert found > QUERIES_PER_WORLD / 3
 
 
 @pytest.mark.parametrize("seed", range(20))
