@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +11,7 @@ import httpx
 import pytest
 
 from omnigraph.load.model import Progress
-from omnigraph.server.jobs import Job
+from omnigraph.server.jobs import Job, Jobs
 from tests.server.serving import ALL, Served, assert_error
 
 EVE = '{"type":"Person","data":{"name":"eve","age":3}}\n'
@@ -284,6 +285,52 @@ def test_a_job_is_followed(served: Served) -> None:
     with served.http.stream("GET", f"{begun.headers['location']}/events") as answer:
         lines = [line for line in answer.iter_lines() if line.startswith("event: ")]
     assert lines[-1] == "event: done"
+
+
+def test_an_export_as_a_job(served: Served) -> None:
+    whole = served.post("/export", {}).content
+    begun = served.post("/export", {}, headers=ASYNC)
+    assert begun.status_code == 202
+    told = ended(served, begun)
+    assert (told["state"], told["status"]) == ("done", 200)
+    assert told["result"] == {"lines": whole.count(b"\n"), "bytes": len(whole)}
+    place = begun.headers["location"]
+    for _ in range(2):
+        fetched = served.http.get(f"{place}/result")
+        assert (fetched.content, fetched.headers["content-type"]) == (whole, "application/x-ndjson; charset=utf-8")
+    served.http.delete(place).raise_for_status()
+    assert_error(served.http.get(f"{place}/result"), 404, "not_found", "has no result")
+    assert not list(served.state.jobs.folder.glob("*.result"))
+
+
+def test_what_an_export_as_a_job_is_refused(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can be told before it begins is told at once; a result that is too large leaves nothing."""
+    assert_error(served.post("/export", {"branches": "main"}, headers=ASYNC), 400, "bad_request")
+    missing = ended(served, served.post("/export", {"branch": "none"}, headers=ASYNC))
+    assert (missing["state"], missing["status"]) == ("failed", 404)
+    monkeypatch.setattr(served.state, "jobs", Jobs(served.state.jobs.folder, room=10))
+    begun = served.post("/export", {}, headers=ASYNC)
+    told = ended(served, begun)
+    assert (told["state"], told["status"], told["error"]["resource_limit"]["resource"]) == (
+        "failed",
+        413,
+        "job_result_bytes",
+    )
+    assert not list(served.state.jobs.folder.glob("*.result"))
+    load = served.post("/load", {"data": EVE}, headers=ASYNC)
+    ended(served, load)
+    assert_error(served.http.get(f"{load.headers['location']}/result"), 404, "not_found", "only exports have one")
+    running = served.state.jobs.begin("people", "export", "ada")
+    assert_error(served.get(f"/jobs/{running.id}/result"), 404, "not_found")
+
+
+def test_results_go_after_an_hour(served: Served) -> None:
+    begun = served.post("/export", {}, headers=ASYNC)
+    ended(served, begun)
+    (kept,) = served.state.jobs.folder.glob("*.result")
+    os.utime(kept, (time.time() - 4000,) * 2)
+    served.state.jobs.begin("people", "export", None)
+    assert not kept.exists()
 
 
 def test_jobs_of_others_are_not_found(served: Served) -> None:

@@ -143,6 +143,7 @@ UNDECIDED = {
     "mcp": "each call of a tool asks for what the tool needs; see tests/mcp/test_permissions.py",
     "job": "only who started the job finds it",
     "job_events": "only who started the job finds it",
+    "job_result": "only who started the job finds it",
     "cancel_job": "only who started the job finds it",
 }
 #: What a forbidden request looks like where 403 would tell too much.

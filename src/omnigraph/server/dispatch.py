@@ -154,13 +154,19 @@ class Endpoint:
         assert call.served is not None
         job = state.jobs.begin(call.served.graph_id, call.operation.name, call.actor)
         call.progress = job.note
+        pool = state.writers if call.operation.is_write(call) else state.readers
+
+        def work() -> tuple[int, Any]:
+            answer = call.operation.work(call)
+            if isinstance(answer, Stream):
+                return answer.status, job.keep(answer.pieces)
+            assert isinstance(answer, Answer), "a job has an end"
+            return answer.status, orjson.loads(answer.content)
 
         async def run() -> None:
             async with held:
                 try:
-                    answer = await state.writers.run(call.actor, lambda: call.operation.work(call))
-                    assert isinstance(answer, Answer), "a job has one answer"
-                    job.end(answer.status, orjson.loads(answer.content))
+                    job.end(*await pool.run(call.actor, work))
                 except Exception as error:
                     response = self._failed(error, call)
                     job.end(response.status_code, orjson.loads(bytes(response.body)))

@@ -3,6 +3,9 @@
 A job is one file in the folder that the worker processes of a server share, so that every worker can tell how far it is. It is
 known while the server runs. A job whose process has died is `lost`: the write happened as a whole or not at all, and the same
 request with the same idempotency key finds out which.
+
+What an export gives is a second file beside it, to be fetched as often as somebody likes until the job is deleted, an hour has
+passed or the server ends.
 """
 
 from __future__ import annotations
@@ -10,19 +13,27 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 
-from omnigraph.errors import Cancelled, NotFound
+from omnigraph.errors import Cancelled, NotFound, ResourceLimit
 from omnigraph.ids import is_ulid, new_ulid, now_micros
 from omnigraph.load.model import Progress
+from omnigraph.storage.scratch import in_scratch
 
 RUNNING, DONE, FAILED, LOST = "running", "done", "failed", "lost"
 #: Seconds between two notes of how far a job is.
 _NOTE_SECONDS = 0.2
+#: Seconds for which the lines of an export are kept, and for which a job is remembered that says nothing more.
+_KEPT_SECONDS = 3600.0
+_REMEMBERED_SECONDS = 7 * 86400.0
+_RESULT = ".result"
+_PIECE_BYTES = 64 * 1024
 
 
 @dataclass
@@ -31,6 +42,8 @@ class Job:
 
     path: Path
     told: dict[str, Any]
+    #: Bytes that the results of all jobs may take together.
+    room: int
     _noted: float = 0.0
 
     @property
@@ -56,6 +69,29 @@ class Job:
         }
         self._write()
 
+    def keep(self, lines: Iterator[bytes]) -> dict[str, Any]:
+        """Write lines into the file of the result, telling how far it is; returns how many lines and bytes there are."""
+        total, rows = 0, 0
+        target = _result_of(self.path)
+        room = self.room - sum(size for _, size in _results(self.path.parent))
+        try:
+            with in_scratch(target.parent), target.open("wb") as file:
+                for piece in lines:
+                    total, rows = total + len(piece), rows + piece.count(b"\n")
+                    if total > room:
+                        raise ResourceLimit(
+                            f"the results of jobs may take {self.room} bytes; delete jobs whose results you have, or export less",
+                            resource="job_result_bytes",
+                            limit=self.room,
+                            actual=self.room - room + total,
+                        )
+                    file.write(piece)
+                    self.note(Progress("export", total, 0, rows))
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+        return {"lines": rows, "bytes": total}
+
     @property
     def _stop(self) -> Path:
         """A file that is there when the job is to stop."""
@@ -79,10 +115,17 @@ class Job:
 class Jobs:
     """The jobs of one server."""
 
-    folder: Path = field()
+    folder: Path
+    #: Bytes that the results of all jobs may take together.
+    room: int
 
     def begin(self, graph_id: str, operation: str, actor: str | None) -> Job:
-        """A new job, which others can ask about from now on."""
+        """A new job, which others can ask about from now on. What was kept of others long enough goes."""
+        for path in self.folder.glob("job-*"):
+            kept = _KEPT_SECONDS if path.suffix == _RESULT else _REMEMBERED_SECONDS
+            with suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime > kept:
+                    path.unlink()
         job_id = new_ulid()
         told = {
             "job_id": job_id,
@@ -92,7 +135,7 @@ class Jobs:
             "state": RUNNING,
             "started_at": now_micros(),
         }
-        job = Job(self._place(job_id), told)
+        job = Job(self._place(job_id), told, self.room)
         job._write()
         return job
 
@@ -110,18 +153,51 @@ class Jobs:
         return told
 
     def cancel(self, graph_id: str, job_id: str, actor: str | None) -> dict[str, Any]:
-        """Let a job stop when it next tells how far it is; returns what is known about it. One that has ended is left alone."""
+        """Let a job stop when it next tells how far it is, or forget the result of one that has ended; returns what is known."""
         told = self.find(graph_id, job_id, actor)
         if told["state"] == RUNNING:
             _stop_of(self._place(job_id)).touch()
+        else:
+            _result_of(self._place(job_id)).unlink(missing_ok=True)
         return told
+
+    def result(self, graph_id: str, job_id: str, actor: str | None) -> Iterator[bytes]:
+        """The lines that an export has given, in pieces. Raises NotFound while it runs, and when they are gone."""
+        told = self.find(graph_id, job_id, actor)
+        path = _result_of(self._place(job_id))
+        if told["state"] == RUNNING:
+            raise NotFound(f"job '{job_id}' has no result yet: it is running")
+        try:
+            file = path.open("rb")
+        except FileNotFoundError:
+            raise NotFound(f"job '{job_id}' has no result: only exports have one, and it is kept for an hour") from None
+        return _pieces(file)
 
     def _place(self, job_id: str) -> Path:
         return self.folder / f"job-{job_id}.json"
 
 
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(_PIECE_BYTES):
+            yield piece
+
+
 def _stop_of(path: Path) -> Path:
     return path.with_suffix(".stop")
+
+
+def _result_of(path: Path) -> Path:
+    return path.with_suffix(_RESULT)
+
+
+def _results(folder: Path) -> list[tuple[Path, int]]:
+    """The results that are kept, with their bytes."""
+    found = []
+    for path in folder.glob(f"job-*{_RESULT}"):
+        with suppress(FileNotFoundError):
+            found.append((path, path.stat().st_size))
+    return found
 
 
 def _is_alive(process: int) -> bool:

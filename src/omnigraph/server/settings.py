@@ -57,6 +57,8 @@ class Limits:
     graph_exports: int = 1
     exports: int = 8
     export_wait_seconds: float = 0.25
+    #: Bytes that the lines of exports may take that were made as jobs.
+    job_result_bytes: int = 4 * GIB
     #: Seconds between two parts of a body, and until a part of an answer is taken.
     receive_seconds: float = 30.0
     #: Bytes a second: the body of a request that is no streamed load may take `receive_seconds`, and longer only at this rate.

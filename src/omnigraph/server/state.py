@@ -67,7 +67,7 @@ class ServerState:
         self.tracing = open_tracing()
         self.studio_key = OneTimeKey(self.settings.studio_key)
         folder = self.scratch.path if shared is None else Path(shared)
-        self.jobs = Jobs(folder)
+        self.jobs = Jobs(folder, limits.job_result_bytes)
 
     @property
     def spool(self) -> Path:

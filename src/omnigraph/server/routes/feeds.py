@@ -205,5 +205,6 @@ OPERATIONS = [
         answers=NDJSON,
         statuses=(404, 409, 410, 413, 415),
         exports=True,
+        can_be_job=True,
     ),
 ]

@@ -8,7 +8,7 @@ import orjson
 
 from omnigraph.server import answers
 from omnigraph.server.jobs import RUNNING, Jobs
-from omnigraph.server.operation import Answer, Call, Follow, Operation, no_needs
+from omnigraph.server.operation import NDJSON, Answer, Call, Follow, Operation, Stream, no_needs
 from omnigraph.server.routes.feeds import EVENTS
 from omnigraph.server.state import ServerState
 
@@ -27,6 +27,10 @@ def operations(state: ServerState) -> list[Operation]:
     def cancel(call: Call) -> Answer:
         assert call.served is not None
         return call.json(state.jobs.cancel(call.served.graph_id, call.path["job_id"], call.actor))
+
+    def result(call: Call) -> Stream:
+        assert call.served is not None
+        return Stream(state.jobs.result(call.served.graph_id, call.path["job_id"], call.actor), NDJSON)
 
     def follow(call: Call) -> Follow:
         find(call)
@@ -56,10 +60,20 @@ def operations(state: ServerState) -> list[Operation]:
             "cancel_job",
             "DELETE",
             "/jobs/{job_id}",
-            "Stop a job at its next step; a load that stops has written nothing.",
+            "Stop a job at its next step; a load that stops has written nothing. One that has ended loses its result.",
             cancel,
             no_needs,
             answers=answers.JobAnswer,
+            statuses=(404,),
+        ),
+        Operation(
+            "job_result",
+            "GET",
+            "/jobs/{job_id}/result",
+            "The lines of an export that was made as a job.",
+            result,
+            no_needs,
+            answers=NDJSON,
             statuses=(404,),
         ),
         Operation(
