@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from omnigraph.language.query import ir
+from omnigraph.language.query.compile import compile_query
 from omnigraph.language.query.rewrite.prune_columns import prune_columns
-from tests.language.query.rewrite.fixture import Case, check_rule, read
+from omnigraph.language.types import Scalar
+from tests.language.query.rewrite.fixture import CATALOG, Case, check_rule, read
 
 CASES = (
     Case(
@@ -119,6 +124,28 @@ CASES = (
                       Outer $s""",
     ),
 )
+
+
+def test_a_value_keeps_its_type_where_only_blocks_read_it() -> None:
+    """What is read of a value is one column of its type, whichever of the operators above asks for it."""
+    for name in ("a", "b", "best", "when", "first", "began", "d", "oldest"):
+        text = read(
+            f"$s $e: mentors $x }} with {{ $s, min($e.began) as {name} }} match {{ $n: Staff|Team",
+            f"$s.handle, count {{ $s $f: mentors $y ($f.began > ${name} or $f.began is null) }} as m, "
+            "exists { $s memberOf $t ($t.size > 1) } as one",
+        )
+        plan = compile_query(text, None, CATALOG).rewritten
+        assert not isinstance(plan, ir.MutationPlan)
+        (union,) = (found for found in everything_in(plan) if isinstance(found, ir.Union))
+        assert union.columns is not None
+        (kind,) = (column.type for column in union.columns if column.variable == f"={name}")
+        assert kind.scalar is Scalar.DATE
+
+
+def everything_in(plan: ir.Plan) -> Iterator[ir.Plan]:
+    yield plan
+    for child in ir.children(plan):
+        yield from everything_in(child)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

@@ -76,13 +76,14 @@ def _prune(plan: ir.Plan, needed: Needed, ranks: Ranks) -> ir.Plan:
             counted = tuple(_prune(other, frozenset(), frozenset()) for other in plan.counted)
             return replace(plan, input=_prune(plan.input, needed, ranks), counted=counted)
         case ir.AntiJoin() | ir.SemiJoin():
-            inner = _prune(plan.inner, frozenset(), frozenset())
-            return replace(plan, input=_prune(plan.input, needed | _asked(plan.on, inner), ranks), inner=inner)
+            on, inner, asked = _started(plan.on, _prune(plan.inner, frozenset(), frozenset()))
+            return replace(plan, input=_prune(plan.input, needed | asked, ranks), inner=inner, on=on)
         case ir.OptionalJoin():
             own = ir.bound_variables(plan.inner) - frozenset(plan.on)
             inner = _prune(plan.inner, frozenset(column for column in needed if column.variable in own), frozenset())
-            below = frozenset(column for column in needed if column.variable not in own) | _asked(plan.on, inner)
-            return replace(plan, input=_prune(plan.input, below, ranks), inner=inner)
+            on, inner, asked = _started(plan.on, inner)
+            below = frozenset(column for column in needed if column.variable not in own) | asked
+            return replace(plan, input=_prune(plan.input, below, ranks), inner=inner, on=on)
         case ir.Attach():
             return _prune_attach(plan, needed, ranks)
         case ir.ShortestPaths():
@@ -124,28 +125,38 @@ def _prune(plan: ir.Plan, needed: Needed, ranks: Ranks) -> ir.Plan:
     return replace(plan, input=_prune(plan.input, below, ranks))
 
 
-def _asked(on: tuple[str, ...], inner: ir.Plan) -> Needed:
-    """What a nested plan needs of the rows it is started with: who their variables are, and what it reads of them."""
-    return frozenset(map(_identity, on)) | _read(ir.expressions_in(inner), among=on)
+def _started(on: tuple[str, ...], inner: ir.Plan, *calls: ir.Expr) -> tuple[tuple[str, ...], ir.Plan, Needed]:
+    """What tells apart the rows that a nested plan is started with, the plan, and what it needs of them.
+
+    It needs the ids of their nodes and edges and what it reads, as the calls over its matches do. Rows that differ in a value
+    that nobody reads have the same matches, so the plan is started once for all of them.
+    """
+    read = _read((*ir.expressions_in(inner), *calls), among=on)
+    named = {column.variable for column in read}
+    unread = {variable for variable in on if ir.is_value(variable) and variable not in named}
+    kept = tuple(variable for variable in on if variable not in unread)
+    asked = read | {_id(variable) for variable in kept if not ir.is_value(variable)}
+    return kept, ir.transform(inner, lambda leaf: _without(leaf, unread)) if unread else inner, asked
+
+
+def _without(plan: ir.Plan, variables: set[str]) -> ir.Plan:
+    """A leaf that does not name these variables; every other operator as it is."""
+    if isinstance(plan, ir.Outer | ir.Empty) and not variables.isdisjoint(plan.variables):
+        return replace(plan, variables=tuple(name for name in plan.variables if name not in variables))
+    return plan
 
 
 def _prune_attach(plan: ir.Attach, needed: Needed, ranks: Ranks) -> ir.Plan:
     if plan.column not in needed:
         return _prune(plan.input, needed, ranks)
-    inner = _prune(plan.inner, _read((plan.call,)), frozenset())
-    below = (needed - {plan.column}) | _asked(plan.on, inner) | _read((plan.call,), among=plan.on)
-    return replace(plan, input=_prune(plan.input, below, ranks), inner=inner)
+    on, inner, asked = _started(plan.on, _prune(plan.inner, _read((plan.call,)), frozenset()), plan.call)
+    return replace(plan, input=_prune(plan.input, (needed - {plan.column}) | asked, ranks), inner=inner, on=on)
 
 
 def _in_order(columns: Iterable[ir.Column]) -> tuple[ir.Column, ...]:
     """Each column once, whatever is said about its nulls."""
     found = {(column.variable, column.property): column for column in columns}
     return tuple(found[key] for key in sorted(found))
-
-
-def _identity(variable: str) -> ir.Column:
-    """The column that says which node, edge or value a variable stands for."""
-    return ir.Column(variable, ir.VALUE, ir.STRING) if ir.is_value(variable) else _id(variable)
 
 
 def _type_of(variable: str) -> ir.Column:
