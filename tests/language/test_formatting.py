@@ -276,3 +276,9 @@ def test_long_and_deep_sources() -> None:
 @pytest.mark.parametrize("language", ["pg", "gq"])
 def test_texts_without_declarations(text: str, language: Language) -> None:
     assert_laid_out(text, language)
+
+
+@pytest.mark.parametrize("condition", ["$x contains $y", "$x starts_with $p.k", "$x ends_with $y", "-1 < $p.n"])
+def test_a_condition_that_would_read_as_something_else_keeps_its_parentheses(condition: str) -> None:
+    text = f"query q($x: String, $y: String) {{ match {{ $p: P ({condition}) }} return {{ $p.k }} }}"
+    assert f"({condition})" in format_text(text, "gq")

@@ -426,3 +426,18 @@ def test_an_edge_is_named_as_in_a_query(tmp_path: Path, load: Load) -> None:
     assert ends(graph, "MentoredBy") == [("a", "b"), ("b", "c"), ("c", "d")]
     with pytest.raises(LoadRejected, match="unknown edge type 'mentors'"):
         load(graph, lines(['{"edge":"mentors","from":"a","to":"b"}']))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"type": "Person", "data": {}}', "give rows as a list of dicts"),
+        ('{"type": "Person", "data": {}}\n' * 100, "give rows as a list of dicts"),
+        ("a" * 300, "is not the path of a file"),
+        ("a\0b", "is not the path of a file"),
+    ],
+)
+def test_a_text_that_can_be_no_path(tmp_path: Path, text: str, problem: str) -> None:
+    graph = og.init(tmp_path / "g", "node Person { name: String @key }")
+    with pytest.raises(BadRequest, match=problem):
+        graph.load(text)

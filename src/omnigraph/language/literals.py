@@ -60,10 +60,15 @@ def _vector(literal: TypedValue, target: PropType) -> tuple[float, ...]:
     assert isinstance(items, tuple)
     if len(items) != target.dimension:
         raise ValueError(f"expected {target.dimension} values, got {len(items)}")
+    if None in items:
+        raise ValueError("a vector holds numbers, not null")
     return round_to_f32([_number(item) for item in items])
 
 
 def _scalar(value: PlainValue, target: PropType) -> PlainValue:
+    if value is None:
+        # An element of a list: whether that may be null is a rule about rows.
+        return None
     if target.scalar in INTEGERS:
         return _integer(_number(value), target.scalar)
     if target.scalar in FLOATS:

@@ -14,7 +14,9 @@ from typing import NoReturn
 from omnigraph.language.source import Source, Span, did_you_mean, nearest_name
 
 # Possessive repeats: a text of many megabytes must not pile up places to go back to.
-_BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
+#: What may stand between two tokens, as part of a larger pattern.
+BLANKS = r"(?:[ \t\r\n]++|//[^\n]*+|/\*(?s:.*?)\*/)*+"
+_BLANK = re.compile(BLANKS)
 _TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*")
 _IDENT = re.compile(r"[a-z_][A-Za-z0-9_]*")
 _DIGITS = re.compile(r"[0-9]+")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -53,6 +54,10 @@ ENDINGS = {
 LONGEST_ARRAY = 256 << 20
 #: Characters of a name in the message of a commit.
 LONGEST_TITLE = 200
+#: Bytes of one part of a path, which is what file systems allow.
+LONGEST_NAME = 255
+#: How rows begin that were given as a text.
+_ROWS = re.compile(r'\s*\{\s*"')
 _READ_AT_ONCE = 1 << 22
 _BYTES_OF_A_DOCUMENT = 256
 
@@ -244,6 +249,8 @@ def _of_text(name: str, data: bytes, given: Given, *, by_record: bool = False) -
 
 def _of_paths(paths: Sequence[str], given: Given, catalog: Catalog, scratch: Scratch) -> Inputs:
     files: list[InputFile] = []
+    for path in paths:
+        _refuse_data(path)
     kind = given.format or _format_of(paths)
     for path in paths:
         if path == "-":
@@ -267,6 +274,16 @@ def _of_paths(paths: Sequence[str], given: Given, catalog: Catalog, scratch: Scr
     # A compressed file is larger than it looks, and nobody knows by how much: it counts as too large to be small.
     size = sum(file.size if compression_of(file) is None else file.size * 10 for file in files)
     return Inputs(size, tuple(files))
+
+
+def _refuse_data(path: str) -> None:
+    """Refuse a text that is rows, or too long for the name of a file: no file system would say so in a useful way."""
+    if _ROWS.match(path) or "\n" in path:
+        raise BadRequest(
+            "a text is the path of a file; give rows as a list of dicts, or JSON lines as bytes: text.encode()"
+        )
+    if "\0" in path or any(len(part.encode(errors="surrogateescape")) > LONGEST_NAME for part in path.split("/")):
+        raise BadRequest(f"{path[:40]!r}… is not the path of a file")
 
 
 def _format_of(paths: Sequence[str]) -> str:

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from omnigraph.language.query import ir
 from omnigraph.language.query.lower import MOST_ROWS
+from omnigraph.language.source import evaluation_error
+from omnigraph.language.types import PropType
 from omnigraph.query.rows import Rows, Values, column_name, gathered, variable_type
 from omnigraph.query.run import Run
 from omnigraph.query.scan.read import scan_batches, sliced
@@ -17,6 +19,7 @@ from omnigraph.query.search.ranked import best_first
 from omnigraph.query.search.scores import is_scored, score_name, scores
 from omnigraph.query.shape.aggregate import aggregate
 from omnigraph.query.shape.evaluate import evaluated, satisfying
+from omnigraph.query.shape.functions import as_type
 from omnigraph.query.shape.nested import attached, optional_join, outer_rows, semi_join
 from omnigraph.query.shape.order import order, ordered
 from omnigraph.query.traverse.count_paths import count_paths, times, weight_of, weighted
@@ -299,19 +302,24 @@ def alike(plan: ir.Union, rows: Rows) -> Rows:
     """Rows with the columns of a union; null where a plan does not know a variable."""
     if plan.columns is None:
         columns = zip(rows.columns.items(), plan.types, strict=True)
-        return Rows(rows.count, {name: _cast(values, arrow_type(kind)) for (name, values), kind in columns})
+        return Rows(rows.count, {name: _united_column(name, values, kind) for (name, values), kind in columns})
     read = {}
     for column in plan.columns:
-        kind = arrow_type(column.type)
-        known = rows.has(column.variable, column.property)
-        values = rows.column(column.variable, column.property) if known else pa.nulls(rows.count, kind)
-        read[column_name(column.variable, column.property)] = _cast(values, kind)
+        name = column_name(column.variable, column.property)
+        if rows.has(column.variable, column.property):
+            read[name] = _united_column(name, rows.column(column.variable, column.property), column.type)
+        else:
+            read[name] = pa.nulls(rows.count, arrow_type(column.type))
     combinations = {name: some for name, some in rows.numbers.items() if name.startswith("#")}
     return Rows(rows.count, read, combinations)
 
 
-def _cast(values: Values, kind: pa.DataType) -> Values:
-    return values if values.type == kind else values.cast(kind)
+def _united_column(name: str, values: Values, kind: PropType) -> Values:
+    """A column of one side of a union as the type of both sides."""
+    try:
+        return as_type(values, kind)
+    except ValueError as problem:
+        raise evaluation_error(f"{problem} in the column `{name}` of `union`", None) from None
 
 
 def _pairs(left: Rows, right: Rows, low: int, high: int, *, left_fastest: bool) -> Rows:

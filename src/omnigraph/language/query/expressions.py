@@ -16,7 +16,7 @@ from typing import NoReturn
 from omnigraph.language.query import ast
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
 from omnigraph.language.query.hints import foreign_function
-from omnigraph.language.scanner import Mismatch, Scanner
+from omnigraph.language.scanner import BLANKS, Mismatch, Scanner
 from omnigraph.language.schema.numbers import to_float
 from omnigraph.language.source import Span, did_you_mean, nearest_name
 
@@ -35,7 +35,7 @@ _META = re.compile(r"@(?:id|type|src|dst)(?![A-Za-z0-9_])")
 _PLAIN_ITEM = re.compile(r'(?P<number>-?[0-9]{1,18}+)(?=[ \t\r\n]*+,)|"(?P<text>[^"\\\n]*+)"(?=[ \t\r\n]*+,)')
 _PLAIN_ITEMS = re.compile(r'(?:(?:-?[0-9]{1,18}+|"[^"\\\n]*+")[ \t\r\n]*+,[ \t\r\n]*+)++')
 _OPERATOR_SYMBOL = re.compile(r">=|<=|!=|[><=+*/%-]")
-_CASE = re.compile(r"case(?:\s|//[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)+when(?![A-Za-z0-9_])")
+_CASE = re.compile(rf"case(?![A-Za-z0-9_]){BLANKS}when(?![A-Za-z0-9_])")
 
 #: The aggregates that may be found over the matches of a block.
 BLOCK_AGGREGATES = ("sum", "min", "max", "avg", "count")
@@ -43,7 +43,7 @@ BLOCK_AGGREGATES = ("sum", "min", "max", "avg", "count")
 #: The words that stand between two expressions.
 OPERATOR_WORDS = ("and", "or", "in", "is", "not", "contains", "starts_with", "ends_with")
 # Before a colon such a word is the next property of a list without commas.
-_OPERATOR_WORD = re.compile(rf"(?:{'|'.join(OPERATOR_WORDS)})(?![A-Za-z0-9_])(?!\s*:)")
+_OPERATOR_WORD = re.compile(rf"(?:{'|'.join(OPERATOR_WORDS)})(?![A-Za-z0-9_])(?!{BLANKS}:)")
 
 
 def deeper(scanner: Scanner, depth: int) -> int:

@@ -53,6 +53,18 @@ _FITS: dict[Kind, Callable[[PropType], bool]] = {
     Kind.ANY: lambda kind: not kind.is_blob and not kind.is_vector,
 }
 
+#: The type that a null literal has where an argument of a kind is asked for.
+_NULL_TYPES = {
+    Kind.TEXT: STRING,
+    Kind.INTEGER: I64,
+    Kind.NUMBER: I64,
+    Kind.BOOL: BOOL,
+    Kind.DATE: DATE,
+    Kind.DATETIME: DATETIME,
+    Kind.LIST: TEXTS,
+    Kind.TEXT_LIST: TEXTS,
+}
+
 #: The type of a result, from the types of the arguments.
 ResultType = Callable[[Sequence[PropType]], PropType]
 
@@ -66,14 +78,16 @@ class Signature:
     optional: int = 0
     repeats: bool = False
 
-    def takes(self, kinds: Sequence[PropType]) -> bool:
-        """Whether arguments of these types fit."""
+    def takes(self, kinds: Sequence[PropType], nulls: frozenset[int] = frozenset()) -> bool:
+        """Whether arguments of these types fit; what stands at the places of `nulls` fits anything."""
         least, most = len(self.arguments) - self.optional, len(self.arguments)
         if len(kinds) < least or (len(kinds) > most and not self.repeats):
             return False
-        wanted = [kind for _, kind in self.arguments]
-        wanted += wanted[-1:] * (len(kinds) - len(wanted))
-        return all(_FITS[want](kind) for want, kind in zip(wanted, kinds, strict=False))
+        return all(place in nulls or _FITS[self.wanted(place)](kind) for place, kind in enumerate(kinds))
+
+    def wanted(self, place: int) -> Kind:
+        """What the argument at a place may be."""
+        return self.arguments[min(place, len(self.arguments) - 1)][1]
 
     def returns(self, kinds: Sequence[PropType]) -> PropType:
         """The type of the result for arguments of these types, nullability aside."""
@@ -110,6 +124,13 @@ class Function:
     def signature_for(self, kinds: Sequence[PropType]) -> Signature | None:
         """The first signature that takes arguments of these types, or None."""
         return next((signature for signature in self.signatures if signature.takes(kinds)), None)
+
+    def types_of_nulls(self, kinds: Sequence[PropType], nulls: frozenset[int]) -> dict[int, PropType]:
+        """The types that null literals at these places have among arguments of these types; {} where nothing fits."""
+        found = next((signature for signature in self.signatures if signature.takes(kinds, nulls)), None)
+        if found is None:
+            return {}
+        return {place: _NULL_TYPES.get(found.wanted(place), kinds[place]).as_nullable() for place in nulls}
 
     def type_for(self, signature: Signature, kinds: Sequence[PropType]) -> PropType:
         """The type of the result, nullability included."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from omnigraph.language.layout import HARD, LINE, NOTHING, SOFT, Doc, Group, Mark, Nest, filled, flat, joined, render
@@ -9,6 +10,8 @@ from omnigraph.language.query import ast
 from omnigraph.language.source import Span
 from omnigraph.language.written import NOTHING_WRITTEN, Written
 
+#: How a clause begins that is read otherwise without parentheses.
+_READS_ON = re.compile(r"-|\$[a-z_][A-Za-z0-9_]* (?:contains|starts_with|ends_with) ")
 _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 #: How tightly each form holds its operands together; what is looser than its place asks for stands in parentheses.
@@ -99,8 +102,8 @@ class ExprPrinter:
                 return self.doc(call)  # `= true` is not written
             case _:
                 doc = self.doc(clause)
-                # A sign would go on with the condition before this one.
-                return ("(", doc, ")") if print_expr(clause).startswith("-") else doc
+                # A sign would go on with the condition before this one, and a variable before a word would begin a traversal.
+                return ("(", doc, ")") if _READS_ON.match(print_expr(clause)) else doc
 
     def pair(self, name: str, value: ast.Expr) -> Doc:
         """`name: value`."""

@@ -21,41 +21,49 @@ from omnigraph.language.query.expressions import (
     word,
 )
 from omnigraph.language.query.hints import foreign_operator
-from omnigraph.language.scanner import Mismatch, Scanner
+from omnigraph.language.scanner import BLANKS, Mismatch, Scanner
 from omnigraph.language.source import did_you_mean, nearest_name
 
 MAX_U64 = 2**64 - 1
 
 _ANY = re.compile(r"\*(?![A-Za-z0-9_])")
-_PATH = re.compile(r"=\s*(?:all_)?shortest\s*\(")
+_PATH = re.compile(rf"={BLANKS}(?:all_)?shortest{BLANKS}\(")
 _EDGE_WORD = re.compile(r"(?!not(?![A-Za-z0-9]))[a-z_][A-Za-z0-9_]*")
 #: What goes on with an expression behind its first two variables, so that they are no traversal.
 _JOINING = "|".join(word for word in OPERATOR_WORDS if word != "not")
-_GOES_ON = re.compile(rf"\.|[=!<>+*/%-]|not\s+in(?![A-Za-z0-9_])|(?:{_JOINING})(?![A-Za-z0-9_])(?!\s*\{{)")
+_GOES_ON = re.compile(
+    rf"\.|[=!<>+*/%-]|not(?![A-Za-z0-9_]){BLANKS}in(?![A-Za-z0-9_])|(?:{_JOINING})(?![A-Za-z0-9_])(?!{BLANKS}\{{)"
+)
 
 
 def parse_read(scanner: Scanner, clauses: tuple[ast.Clause, ...]) -> ast.Read | ast.Union:
-    """What follows the first match block: results, and the reads that are united with them."""
-    found: ast.Read | ast.Union = _results(scanner, clauses)
+    """What follows the first match block: results, and the reads that are united with them.
+
+    Each `with` and each `union` is a level of nesting: it stands above everything that comes before it.
+    """
+    depth = 0
+    found: ast.Read | ast.Union = _results(scanner, clauses, depth)
     while word(scanner, "union"):
+        depth = deeper(scanner, depth)
         keeps_repeats = word(scanner, "all")
         scanner.expect("{")
         expect_word(scanner, "match")
-        right = _results(scanner, parse_clauses(scanner))
+        right = _results(scanner, parse_clauses(scanner, depth), depth)
         scanner.expect("}")
         found = ast.Union(found, right, keeps_repeats, *_order_and_bounds(scanner))
     return found
 
 
-def _results(scanner: Scanner, clauses: tuple[ast.Clause, ...]) -> ast.Read:
+def _results(scanner: Scanner, clauses: tuple[ast.Clause, ...], depth: int) -> ast.Read:
     """`with` parts as long as there are some, then `return`."""
     before: ast.Read | None = None
     while word(scanner, "with"):
+        depth = deeper(scanner, depth)
         distinct, projections = _projections(scanner)
         where = parse_expr(scanner) if word(scanner, "where") else None
         orderings, limit, offset = _order_and_bounds(scanner)
         before = ast.Read(clauses, projections, orderings, limit, distinct, where, offset, before)
-        clauses = parse_clauses(scanner) if word(scanner, "match") else ()
+        clauses = parse_clauses(scanner, depth) if word(scanner, "match") else ()
     scanner.expect("return")
     distinct, projections = _projections(scanner)
     having = parse_expr(scanner) if word(scanner, "having") else None

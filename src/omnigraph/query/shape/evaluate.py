@@ -21,7 +21,7 @@ from omnigraph.query.run import Run
 from omnigraph.query.search.scores import scores
 from omnigraph.query.search.text import matches_text
 from omnigraph.query.shape.compare import as_mask, compare_columns, compare_constant, holds_item
-from omnigraph.query.shape.functions import KERNELS, Arguments
+from omnigraph.query.shape.functions import KERNELS, Arguments, as_type
 from omnigraph.values.columns import arrow_type, repeated, whole
 from omnigraph.values.compare import EXCHANGED, Nothing, coerce, coerce_items
 
@@ -237,7 +237,7 @@ def _call(call: ir.Call, rows: Rows, run: Run) -> pa.Array:
     given = Arguments(columns, types, constants, call.type, rows.count, run.now)
     try:
         return whole(KERNELS[call.function](given))
-    except (ValueError, OverflowError) as problem:
+    except (ValueError, OverflowError, pa.ArrowException) as problem:
         raise evaluation_error(f"{_reason(problem)} in `{ir.render_expr(call)}`", call.place) from None
 
 
@@ -248,17 +248,23 @@ def _reason(problem: Exception) -> str:
 
 def _conditional(expr: ir.Conditional, rows: Rows, run: Run) -> pa.Array:
     """Each value is computed for the rows that take it."""
-    kind = arrow_type(expr.type)
+
+    def computed(value: ir.Expr, some: Rows) -> pa.Array:
+        try:
+            return as_type(evaluate(value, some, run), expr.type)
+        except ValueError as problem:
+            raise evaluation_error(f"{problem} in `{ir.render_expr(expr)}`", expr.place) from None
+
     open_ = np.arange(rows.count)
     places, parts = [], []
     for condition, value in zip(expr.conditions, expr.values, strict=True):
         some = rows.take(open_)
         taken = holds(condition, some, run)
         places.append(open_[taken])
-        parts.append(evaluate(value, some.filter(taken), run).cast(kind, safe=False))
+        parts.append(computed(value, some.filter(taken)))
         open_ = open_[~taken]
     places.append(open_)
-    parts.append(evaluate(expr.otherwise, rows.take(open_), run).cast(kind, safe=False))
+    parts.append(computed(expr.otherwise, rows.take(open_)))
     return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places), kind="stable")))
 
 

@@ -101,7 +101,7 @@ def _aggregated(call: AggregateCall, rows: Rows, codes: Integers, count: int, ru
         case "any_value":
             return _at(values, codes, count, last=False)
         case _:
-            return _at(values, codes, count, last=call.function == "max", sort=True)
+            return _extreme(values, codes, count, last=call.function == "max")
 
 
 def _first_of_each(codes: Integers, values: pa.Array, budget: Budget) -> Integers:
@@ -145,6 +145,16 @@ def _at(values: pa.Array, codes: Integers, count: int, *, last: bool, sort: bool
     if not len(order):
         return pa.nulls(count, values.type)
     return values.take(pa.array(order[places], mask=sizes == 0))
+
+
+def _extreme(values: pa.Array, codes: Integers, count: int, *, last: bool) -> pa.Array:
+    """The least or the largest value of each group. NaN is either only where a group has nothing else, as Arrow has it."""
+    if pa.types.is_floating(values.type):
+        is_nan = as_mask(pc.is_nan(values))
+        has_number = np.bincount(codes[~is_nan], minlength=count) > 0
+        kept = np.flatnonzero(~is_nan | ~has_number[codes])
+        values, codes = values.take(pa.array(kept)), codes[kept]
+    return _at(values, codes, count, last=last, sort=True)
 
 
 def _fraction(call: AggregateCall, run: Run) -> float:
@@ -194,7 +204,7 @@ def _sums(call: AggregateCall, values: pa.Array, codes: Integers, count: int) ->
         numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
         totals: npt.NDArray[Any] = np.bincount(codes, weights=numbers, minlength=count)
         with np.errstate(all="ignore"):
-            return pa.array(totals / sizes if call.function == "avg" else totals, mask=sizes == 0)
+            return pa.array(totals / sizes if call.function == "avg" else totals, pa.float64(), mask=sizes == 0)
     exact = _exact_sums(values, codes, count)
     if call.function == "avg":
         means = [None if not size else total / size for total, size in zip(exact, sizes.tolist(), strict=True)]

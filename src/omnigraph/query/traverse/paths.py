@@ -290,14 +290,15 @@ def _weighted(plan: ShortestPaths, run: Run) -> _Weighted:
     edges = run.edges(plan.edge.edge_type)
     assert plan.weight is not None
     found = read(Request(edges, "#edge", ("src", "dst", plan.weight)), run)
-    weights = whole(found.column("#edge", plan.weight)).cast(pa.float64())
+    weights = whole(found.column("#edge", plan.weight)).cast(pa.float64(), safe=False)
     known = weights.is_valid()
     graph = _graph_of(found.column("#edge", "src").filter(known), found.column("#edge", "dst").filter(known))
     values = weights.filter(known).to_numpy(zero_copy_only=False)
-    if len(values) and (values.min() < 0 or np.isnan(values).any()):
+    unfit = values[(values < 0) | ~np.isfinite(values)]
+    if len(unfit):
         raise BadRequest(
-            f"`shortest … by {plan.weight}` needs weights of at least 0; {edges.entity.name} has an edge with "
-            f"{float(values.min())}"
+            f"`shortest … by {plan.weight}` needs finite weights of at least 0; {edges.entity.name} has an edge with "
+            f"{float(unfit[0])}"
         )
     tails, heads = graph.tails.astype(np.int64), graph.heads.astype(np.int64)
     if plan.edge.direction is Direction.IN:

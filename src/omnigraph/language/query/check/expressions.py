@@ -11,13 +11,16 @@ from omnigraph.language.query import ast, ir
 from omnigraph.language.query.check.conditions import comparison, logical
 from omnigraph.language.query.check.scope import Scope, is_several, path_column
 from omnigraph.language.query.check.search import search_call
-from omnigraph.language.query.check.values import literal_value
+from omnigraph.language.query.check.values import is_untyped, literal_value
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS, common_type, number_type
 from omnigraph.language.query.hints import bare_word
 from omnigraph.language.schema.catalog import NodeType
 from omnigraph.language.source import Place
 from omnigraph.language.temporal import parse_duration
 from omnigraph.language.types import INTEGERS, PropType, Scalar
+
+#: Functions whose arguments have one type.
+ONE_TYPE = frozenset({"least", "greatest", "coalesce", "list", "nullif"})
 
 
 def resolve(scope: Scope, expr: ast.Expr) -> ir.Expr:
@@ -59,7 +62,9 @@ def resolve(scope: Scope, expr: ast.Expr) -> ir.Expr:
 
 
 def condition(scope: Scope, expr: ast.Expr) -> ir.Expr:
-    """The typed form of a condition, which is a Bool."""
+    """The typed form of a condition, which is a Bool; `null` is one."""
+    if isinstance(expr, ast.NullLit):
+        return TypedValue(None, ir.BOOL.as_nullable())
     found = resolve(scope, expr)
     if found.type.scalar is not Scalar.BOOL or found.type.is_list:
         scope.error("T27", f"a condition is true or false, this is {found.type}", expr.span)
@@ -135,6 +140,10 @@ def _arithmetic(scope: Scope, expr: ast.Arithmetic) -> ir.Expr:
         return _later(scope, expr, expr.right)
     left, right = values(scope, (expr.left, expr.right))
     kind = _arithmetic_type(left.type, expr.operator, right.type)
+    if kind is None and isinstance(expr.left, ast.NullLit) is not isinstance(expr.right, ast.NullLit):
+        # A null that is no date may be a number of days.
+        left, right = (TypedValue(None, ir.I64.as_nullable()) if _is_untyped(side) else side for side in (left, right))
+        kind = _arithmetic_type(left.type, expr.operator, right.type)
     if kind is None:
         words = {"+": "add {} and {}", "-": "subtract {1} from {0}", "*": "multiply {} by {}", "/": "divide {} by {}"}
         what = words.get(expr.operator, "take the remainder of {} by {}").format(left.type, right.type)
@@ -174,6 +183,8 @@ def _later(scope: Scope, expr: ast.Arithmetic, duration: ast.DurationLit) -> ir.
 
 def _negative(scope: Scope, expr: ast.Negative) -> ir.Call:
     operand = resolve(scope, expr.operand)
+    if isinstance(expr.operand, ast.NullLit):
+        operand = TypedValue(None, ir.I64.as_nullable())
     if not operand.type.is_numeric:
         scope.error("T25", f"only a number has a sign, this is {operand.type}", expr.span)
     kind = _nullable(number_type((operand.type,)), (operand,))
@@ -185,10 +196,25 @@ def _nullable(kind: PropType, parts: Sequence[ir.Expr]) -> PropType:
 
 
 def values(scope: Scope, exprs: Sequence[ast.Expr]) -> list[ir.Expr]:
-    """Typed values; a null literal among them has the type of the first one that has a type of its own."""
-    found = [None if isinstance(expr, ast.NullLit) else resolve(scope, expr) for expr in exprs]
-    typed = next((value.type for value in found if value is not None), ir.STRING)
-    return [TypedValue(None, typed.as_nullable()) if value is None else value for value in found]
+    """Typed values; a null literal or an empty list among them has the type of the first one that has a type of its own."""
+    found = [TypedValue(None, _NO_TYPE) if isinstance(expr, ast.NullLit) else resolve(scope, expr) for expr in exprs]
+    typed = next((value.type for value in found if not _is_untyped(value)), None)
+    return [_typed(value, typed) if _is_untyped(value) else value for value in found]
+
+
+#: The type of a null that nothing gives another one.
+_NO_TYPE = ir.STRING.as_nullable()
+
+
+def _is_untyped(value: ir.Expr) -> bool:
+    return isinstance(value, TypedValue) and (value.value is None or is_untyped(value))
+
+
+def _typed(value: ir.Expr, kind: PropType | None) -> ir.Expr:
+    assert isinstance(value, TypedValue)
+    if value.value is None:
+        return TypedValue(None, _NO_TYPE if kind is None else kind.as_nullable())
+    return TypedValue(value.value, replace(kind, nullable=False)) if kind is not None and kind.is_list else value
 
 
 # --- functions --------------------------------------------------------------------------------------------------------
@@ -202,19 +228,34 @@ def _function(scope: Scope, call: ast.Call) -> ir.Expr:
         if part is not None:
             return part
     function = FUNCTIONS[call.function]
+    if call.function == "if" and len(call.arguments) == 3:
+        return _if(scope, call)
     arguments = values(scope, call.arguments)
-    if call.function in ("least", "greatest", "coalesce", "list", "nullif"):
+    if call.function in ONE_TYPE:
         _require_one_type(scope, call, arguments)
+    else:
+        nulls = frozenset(place for place, given in enumerate(call.arguments) if isinstance(given, ast.NullLit))
+        wanted = function.types_of_nulls([argument.type for argument in arguments], nulls)
+        arguments = [TypedValue(None, wanted[at]) if at in wanted else found for at, found in enumerate(arguments)]
     kinds = [argument.type for argument in arguments]
     signature = function.signature_for(kinds)
     if signature is None:
         given = ", ".join(map(str, kinds)) or "nothing"
         scope.error("T26", f"`{function.usage()}` can not take {given}", call.span)
     kind = function.type_for(signature, kinds)
-    if call.function == "if":
-        _require_one_type(scope, call, arguments[1:])
-        return ir.Conditional((arguments[0],), (arguments[1],), arguments[2], _nullable(kind, arguments[1:]))
     return ir.Call(call.function, tuple(arguments), kind, Place(scope.source, call.span))
+
+
+def _if(scope: Scope, call: ast.Call) -> ir.Conditional:
+    """`if(condition, a, b)`: a `case` with one branch."""
+    asked = condition(scope, call.arguments[0])
+    chosen = values(scope, call.arguments[1:])
+    kind = common_type(value.type for value in chosen)
+    if kind is None:
+        shown = ", ".join(str(value.type) for value in chosen)
+        scope.error("T26", f"the values of `if` have one type, not {shown}", call.span)
+    place = Place(scope.source, call.span)
+    return ir.Conditional((asked,), (chosen[0],), chosen[1], _nullable(kind, chosen), place)
 
 
 def _of_entity(scope: Scope, call: ast.Call) -> ir.Expr:
@@ -269,7 +310,8 @@ def _case(scope: Scope, case: ast.Case) -> ir.Conditional:
     if kind is None:
         shown = ", ".join(str(value.type) for value in given)
         scope.error("T26", f"the values of `case` have one type, not {shown}", case.span)
-    return ir.Conditional(conditions, tuple(given[:-1]), given[-1], _nullable(kind, given))
+    place = Place(scope.source, case.span)
+    return ir.Conditional(conditions, tuple(given[:-1]), given[-1], _nullable(kind, given), place)
 
 
 # --- aggregates -------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from omnigraph.language.literals import PlainValue, TypedValue, fit_to, is_number_list
 from omnigraph.language.query import ast, ir
@@ -121,11 +122,18 @@ def temporal_text(scope: Scope, written: ast.Expr, value: ir.Expr, target: PropT
     return _list_value(scope, ast.ListLit(tuple(items), written.span))
 
 
+def is_untyped(literal: TypedValue) -> bool:
+    """Whether a list holds nothing that has a type: it is then one of whatever its place takes."""
+    return isinstance(literal.value, tuple) and all(item is None for item in literal.value)
+
+
 def _as_temporal(text: ast.StringLit, target: PropType) -> ast.DateLit | ast.DateTimeLit:
     return (ast.DateLit if target.scalar is Scalar.DATE else ast.DateTimeLit)(text.value, text.span)
 
 
 def _literal_for(scope: Scope, literal: TypedValue, target: PropType, owner: str, span: Span) -> TypedValue:
+    if target.is_list and is_untyped(literal):
+        literal = TypedValue(literal.value, replace(target, nullable=False))
     fits = is_number_list(literal) if target.is_vector else compatible(literal.type, target)
     if not fits:
         scope.error("T3", f"{owner} takes {target}, not {literal.type}", span)

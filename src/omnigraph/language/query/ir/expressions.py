@@ -302,6 +302,7 @@ class Conditional:
     values: tuple[Expr, ...]
     otherwise: Expr
     type: PropType
+    place: Place | None = field(default=None, compare=False, repr=False)
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
@@ -413,7 +414,7 @@ def with_operands(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
             return replace(expr, arguments=operands)
         case Conditional():
             count = len(expr.conditions)
-            return Conditional(operands[:count], operands[count:-1], operands[-1], expr.type)
+            return Conditional(operands[:count], operands[count:-1], operands[-1], expr.type, expr.place)
         case AggregateCall() if operands:
             return replace(expr, argument=operands[0])
         case _:

@@ -9,7 +9,7 @@ Each family of functions is a file with a table of its kernels: `numbers` (and o
 
 from __future__ import annotations
 
-from omnigraph.query.shape.functions.arguments import Arguments, Kernel
+from omnigraph.query.shape.functions.arguments import Arguments, Kernel, as_type
 from omnigraph.query.shape.functions.choices import CHOICES
 from omnigraph.query.shape.functions.dates import DATES
 from omnigraph.query.shape.functions.lists import LISTS
@@ -19,4 +19,4 @@ from omnigraph.query.shape.functions.texts import TEXTS
 #: By name: the operators, and every function of the registry except `if`, `id` and `type`, which are part of the plan.
 KERNELS: dict[str, Kernel] = {**NUMBERS, **TEXTS, **DATES, **LISTS, **CHOICES}
 
-__all__ = ["KERNELS", "Arguments", "Kernel"]
+__all__ = ["KERNELS", "Arguments", "Kernel", "as_type"]

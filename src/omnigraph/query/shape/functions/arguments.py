@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from omnigraph.language.literals import PlainValue
 from omnigraph.language.temporal import DATE_DAYS, DATETIME_MILLISECONDS
 from omnigraph.language.types import FLOATS, PropType, Scalar
+from omnigraph.query.rows import Values
 from omnigraph.query.shape.compare import as_mask
 from omnigraph.values.columns import arrow_type
 
@@ -46,12 +47,16 @@ class Arguments:
 Kernel = Callable[[Arguments], pa.Array]
 
 
-def as_type(column: pa.Array, kind: PropType) -> pa.Array:
+def as_type(column: Values, kind: PropType) -> Values:
+    """The column as another type that holds its values; ValueError for an integer that does not fit an integer type."""
     wanted = arrow_type(kind)
     if column.type == wanted:
         return column
-    # An integer may be rounded on its way to a float; one that does not fit an integer type is an error.
-    return column.cast(wanted, safe=kind.scalar not in FLOATS)
+    try:
+        # An integer may be rounded on its way to a float.
+        return column.cast(wanted, safe=kind.scalar not in FLOATS)
+    except pa.ArrowInvalid:
+        raise ValueError(f"a number is outside the range of {kind.scalar}") from None
 
 
 def as_integers(column: pa.Array) -> pa.Array:

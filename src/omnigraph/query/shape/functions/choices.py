@@ -33,9 +33,11 @@ def _nullif(given: Arguments) -> pa.Array:
 def _extreme(compute: Callable[..., pa.Array]) -> Kernel:
     def kernel(given: Arguments) -> pa.Array:
         columns = [as_type(column, given.result) for column in given.columns]
-        if given.result.scalar is Scalar.BOOL:
-            return compute(*(column.cast(pa.uint8()) for column in columns), skip_nulls=True).cast(pa.bool_())
-        return compute(*columns, skip_nulls=True)
+        # Arrow compares neither truth values nor moments with a zone here; the numbers that they are held as, it does.
+        held = {Scalar.BOOL: pa.uint8(), Scalar.DATETIME: pa.int64()}.get(given.result.scalar)
+        if held is None:
+            return compute(*columns, skip_nulls=True)
+        return compute(*(column.cast(held) for column in columns), skip_nulls=True).cast(arrow_type(given.result))
 
     return kernel
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.query.shape.compare import as_mask
-from omnigraph.query.shape.functions.arguments import Arguments, Kernel, each
+from omnigraph.query.shape.functions.arguments import Arguments, Kernel, as_type, each
 from omnigraph.values.columns import arrow_type
 
 #: How many items `range` may make for one row.
@@ -114,8 +114,7 @@ def _range(given: Arguments) -> pa.Array:
 
 
 def _list(given: Arguments) -> pa.Array:
-    element = arrow_type(given.result.element())
-    columns = [column.cast(element, safe=False) for column in given.columns]
+    columns = [as_type(column, given.result.element()) for column in given.columns]
     together = pa.concat_arrays(columns)
     places = np.arange(given.count * len(columns)).reshape(len(columns), given.count).T.ravel()
     offsets = np.arange(given.count + 1, dtype=np.int32) * len(columns)

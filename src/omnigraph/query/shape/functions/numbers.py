@@ -123,12 +123,14 @@ def _round(given: Arguments) -> pa.Array:
     return result
 
 
-def _floor(given: Arguments) -> pa.Array:
-    return as_type(pc.floor(given[0]), given.result)
+def _whole(compute: Callable[..., pa.Array]) -> Kernel:
+    """A kernel that leaves integers as they are."""
 
+    def kernel(given: Arguments) -> pa.Array:
+        is_float = pa.types.is_floating(given[0].type)
+        return as_type(compute(given[0]) if is_float else given[0], given.result)
 
-def _ceil(given: Arguments) -> pa.Array:
-    return as_type(pc.ceil(given[0]), given.result)
+    return kernel
 
 
 def _float_function(
@@ -136,7 +138,8 @@ def _float_function(
 ) -> Kernel:
     def kernel(given: Arguments) -> pa.Array:
         number = given[0].cast(pa.float64(), safe=False)
-        if allowed is not None and not as_mask(pc.fill_null(allowed(number), True)).all():
+        # NaN is a number that is none: what is computed of it is none either.
+        if allowed is not None and not as_mask(pc.fill_null(pc.or_(allowed(number), pc.is_nan(number)), True)).all():
             raise ValueError(wanted)
         return _finite(by_numpy(compute, pa.float64(), number), number)
 
@@ -155,6 +158,8 @@ def _power(given: Arguments) -> pa.Array:
 
 
 def _sign(given: Arguments) -> pa.Array:
+    if pa.types.is_floating(given[0].type) and as_mask(pc.fill_null(pc.is_nan(given[0]), False)).any():
+        raise ValueError("NaN has no sign")
     return pc.sign(given[0]).cast(pa.int64(), safe=False)
 
 
@@ -168,8 +173,8 @@ NUMBERS: dict[str, Kernel] = {
     "div": _div,
     "abs": _absolute,
     "round": _round,
-    "floor": _floor,
-    "ceil": _ceil,
+    "floor": _whole(pc.floor),
+    "ceil": _whole(pc.ceil),
     "sqrt": _float_function(np.sqrt, lambda x: pc.greater_equal(x, 0.0), "a negative number has no square root"),
     "power": _power,
     "exp": _float_function(np.exp, None, ""),
