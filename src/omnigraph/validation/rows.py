@@ -1,4 +1,4 @@
-"""Rules about one row: required properties, elements, enum values, ranges, patterns, finite vectors. A broken rule is a `Violation`."""
+"""Rules about one row: required properties, elements, enums, ranges, patterns, finite vectors. A broken rule is a `Violation`."""
 
 from __future__ import annotations
 
