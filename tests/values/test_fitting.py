@@ -20,7 +20,7 @@ def kind_of(text: str) -> PropType:
 
 def fitted(values: list[Any], found: str, kind: str) -> list[Any]:
     column = pa.array(values, arrow_type(kind_of(found)))
-    return fitted_column(column, kind_of(found), kind_of(kind)).to_pylist()
+    return list(fitted_column(column, kind_of(found), kind_of(kind)).to_pylist())
 
 
 @pytest.mark.parametrize(
