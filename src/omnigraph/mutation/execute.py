@@ -305,9 +305,9 @@ class Attempt:
         staging = Staging(request.catalog, mutation.fresh.maker())
         copies = self._work.copies
         run = Run(request.catalog, self.base, constants, staging, Affected(), reading, copies, request.external_blobs)
-        body = mutation.compiled.query.body
+        plan, body = mutation.plan, mutation.compiled.query.body
         assert isinstance(body, ast.Mutation), "a plan of statements is made of statements"
-        for statement, written in zip(mutation.plan.statements, body.statements, strict=True):
+        for statement, written in zip(plan.statements, body.statements, strict=True):
             try:
                 run.carry_out(statement)
             except NotHeld as refused:
