@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph.errors import BadRequest
 
 #: What only the storage of a graph can do, and what belongs to a handle on storage.
 ON_STORAGE = {
@@ -60,3 +62,10 @@ def test_verbs_say_what_they_do() -> None:
     for kind in (og.RemoteGraph, og.AsyncGraph):
         for name, verb in verbs_of(kind).items():
             assert inspect.getdoc(verb), name
+
+
+def test_a_served_overwrite_by_an_empty_table_is_refused() -> None:
+    graph = og.connect("http://127.0.0.1:9", graph="g", token="t")
+    with pytest.raises(BadRequest, match="an empty table has none that says what it replaces; delete all of Person"):
+        graph.load(pa.table({"name": pa.array([], pa.string())}), "overwrite", type="Person")
+    graph.close()

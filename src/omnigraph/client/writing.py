@@ -155,6 +155,11 @@ def load(
         idempotency=(idempotency, "contents"),
     )
     upload = upload_of(data, format, type, edge, mapping)
+    if upload.rows == 0 and mode == "overwrite":
+        raise BadRequest(
+            f"a served load sends rows, and an empty table has none that says what it replaces; delete all of {type or edge} "
+            "with a mutation, or load it on the storage (og.open, --store)"
+        )
     params = {
         "branch": handle._named(branch),
         "from": base,
