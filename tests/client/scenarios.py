@@ -7,6 +7,7 @@ import io
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,9 @@ READS: dict[str, Scenario] = {
         TYPED, params=TYPED_PARAMS | {"d": date(2026, 1, 1), "t": datetime(2026, 1, 1, tzinfo=UTC)}
     ),
     "query rows as Python values": lambda g: [repr(row) for row in g.query(TYPED, params=TYPED_PARAMS).rows],
+    "query with Arrow values": lambda g: g.query(
+        TYPED, params=TYPED_PARAMS | {"i": pa.scalar(1), "n": pa.chunked_array([["a"], ["b"]]), "l": Decimal("7")}
+    ),
     "query by name": lambda g: g.query(ALL + ADD, "q"),
     "query with parameters as the name": lambda g: g.query(ALL, {"n": 1}),
     "query with a list of parameters": lambda g: g.query(ALL, None, [1]),
