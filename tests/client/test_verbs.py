@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph.client import writing
 from omnigraph.errors import BadRequest
 
 #: What only the storage of a graph can do, and what belongs to a handle on storage.
@@ -65,7 +66,7 @@ def test_verbs_say_what_they_do() -> None:
 
 
 def test_a_served_overwrite_by_an_empty_table_is_refused() -> None:
-    graph = og.connect("http://127.0.0.1:9", graph="g", token="t")
+    handle: Any = None
+    empty = pa.table({"name": pa.array([], pa.string())})
     with pytest.raises(BadRequest, match="an empty table has none that says what it replaces; delete all of Person"):
-        graph.load(pa.table({"name": pa.array([], pa.string())}), "overwrite", type="Person")
-    graph.close()
+        next(writing.load(handle, empty, "overwrite", type="Person"))
