@@ -184,7 +184,17 @@ match { $s: Staff { handle: "ada" } } return { $s.handle };
 @pytest.mark.parametrize(
     ("typed", "code", "message"),
     [
-        ('begin\ninsert Staff { handle: "eve", level: 1 };\n', 0, "warning: the open transaction was rolled back"),
+        (
+            'begin\ninsert Staff { handle: "eve", level: 1 };\n',
+            1,
+            "the input ends inside a transaction; it was rolled back",
+        ),
+        (
+            'begin\ninsert Staff { handle: "eve", level: 1 };\n:quit\n',
+            1,
+            "nothing of it was written; end it with commit",
+        ),
+        ('begin\ninsert Staff { handle: "eve", level: 1 };\nrollback\n', 0, ""),
         ('begin\ninsert Mentors { from: "ada", to: "no" };\n', 1, "the transaction is undone"),
         ("commit\n", 1, "no transaction is open; start one with begin"),
         ("rollback\n", 1, "no transaction is open; start one with begin"),

@@ -7,6 +7,7 @@ import io
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,12 @@ READS: dict[str, Scenario] = {
         TYPED, params=TYPED_PARAMS | {"d": date(2026, 1, 1), "t": datetime(2026, 1, 1, tzinfo=UTC)}
     ),
     "query rows as Python values": lambda g: [repr(row) for row in g.query(TYPED, params=TYPED_PARAMS).rows],
+    "query with Arrow values": lambda g: g.query(
+        TYPED, params=TYPED_PARAMS | {"i": pa.scalar(1), "n": pa.chunked_array([["a"], ["b"]]), "l": Decimal("7")}
+    ),
     "query by name": lambda g: g.query(ALL + ADD, "q"),
+    "query with parameters as the name": lambda g: g.query(ALL, {"n": 1}),
+    "query with a list of parameters": lambda g: g.query(ALL, None, [1]),
     "query on main": lambda g: g.query(ALL, branch="main"),
     "query with typed parameters": lambda g: g.query(TYPED, params=TYPED_PARAMS),
     "query with a null parameter": lambda g: g.query(TYPED, params=TYPED_PARAMS | {"x": None}),
@@ -284,6 +290,8 @@ WRITES: dict[str, Scenario] = {
         ['query a() { insert Person { name: "x" } }', (_DROP_ADA,)]
     ),
     "mutate many where one fails": lambda g: _kept(g, lambda: g.mutate_many([(ADD, None, {"name": "eve"}), "query"])),
+    "mutate many with parameters as the name": lambda g: _kept(g, lambda: g.mutate_many([(ADD, {"name": "eve"})])),
+    "mutate many of one text": lambda g: _kept(g, lambda: g.mutate_many(ADD)),
     "mutate many of nothing new": lambda g: g.mutate_many([(DROP, "drop", {"name": "nobody"})]),
     "mutate many at the head": lambda g: g.mutate_many([(ADD, "add", {"name": "x"})], if_commit=g.head().id),
     "mutate many at another commit": lambda g: g.mutate_many([(ADD, "add", {"name": "x"})], if_commit=NO_COMMIT),

@@ -5,9 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph.client import writing
+from omnigraph.errors import BadRequest
 
 #: What only the storage of a graph can do, and what belongs to a handle on storage.
 ON_STORAGE = {
@@ -60,3 +63,10 @@ def test_verbs_say_what_they_do() -> None:
     for kind in (og.RemoteGraph, og.AsyncGraph):
         for name, verb in verbs_of(kind).items():
             assert inspect.getdoc(verb), name
+
+
+def test_a_served_overwrite_by_an_empty_table_is_refused() -> None:
+    handle: Any = None
+    empty = pa.table({"name": pa.array([], pa.string())})
+    with pytest.raises(BadRequest, match="an empty table has none that says what it replaces; delete all of Person"):
+        next(writing.load(handle, empty, "overwrite", type="Person"))

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import BadRequest, OmnigraphError, SchemaChangeRefused, TypecheckError, ValidationError
+from omnigraph.errors import (
+    BadRequest,
+    EvaluationError,
+    OmnigraphError,
+    SchemaChangeRefused,
+    TypecheckError,
+    ValidationError,
+)
 
 BEFORE = """
 node Person { name: String @key first: String? last: String? age: I32? nick: String? }
@@ -227,7 +234,7 @@ def test_rules_are_judged_on_what_is_computed(graph: og.Graph, member: str, expr
 def test_a_value_that_can_not_be_computed(graph: og.Graph) -> None:
     with pytest.raises(OmnigraphError, match="zero"):
         graph.apply_schema(with_members("x: I64?"), backfill={"Person.x": "10 / (age - 5)"})
-    with pytest.raises(OmnigraphError, match="can not hold"):
+    with pytest.raises(OmnigraphError, match="outside the range of I32"):
         graph.apply_schema(with_members("x: I32?"), backfill={"Person.x": "age * 3000000000"})
     assert graph.schema() == BEFORE
 
@@ -237,3 +244,16 @@ def test_type_errors_have_a_caret(graph: og.Graph) -> None:
         graph.plan_schema(with_members("slug: String"), backfill="Person.slug = lower(nam)")
     assert "Person.slug = lower(nam)" in str(refused.value)
     assert "^" in str(refused.value)
+
+
+def test_a_value_that_the_property_can_not_hold_is_told_with_its_place(graph: og.Graph) -> None:
+    with pytest.raises(
+        EvaluationError, match="Person.x \\(I32\\?\\): 2.5 is not a whole number.* in `age / 2`"
+    ) as refused:
+        graph.apply_schema(with_members("x: I32?"), backfill="Person.x = age / 2")
+    assert refused.value.line == 1
+
+
+def test_a_list_that_is_computed_holds_no_null(graph: og.Graph) -> None:
+    with pytest.raises(ValidationError, match="null is not accepted as an element"):
+        graph.apply_schema(with_members("x: [String]?"), backfill="Person.x = [first, last]")

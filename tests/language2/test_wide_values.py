@@ -123,5 +123,16 @@ def test_a_list_can_be_emptied(tmp_path: Path, statement: str) -> None:
     "place", ["{ v: [1, null] } } return { $p.k }", "} return { $p.k } order { nearest($p.v, [1, null]) } limit 1"]
 )
 def test_a_vector_holds_numbers(graph: og.Graph, place: str) -> None:
-    with pytest.raises(LanguageError, match="a vector holds numbers, not null"):
+    with pytest.raises(LanguageError, match="elements must be numeric"):
         graph.query(f"match {{ $p: P {place}")
+
+
+def test_what_a_row_holds_can_be_written_to_another(tmp_path: Path) -> None:
+    """Whether a property may be null makes no difference, and integers are rounded to floats as literals are."""
+    graph = og.init(tmp_path / "g", "node P { k: String @key  u: U64  o: U64?  i: I64?  d: F64? }")
+    row = {"k": "a", "u": 2**64 - 1, "o": 2**64 - 1, "i": WIDE}
+    graph.load([{"type": "P", "data": row}], "append")
+    graph.mutate('match { $p: P } insert P { k: $p.k + "2", u: $p.o, o: $p.u, d: $p.i }')
+    graph.mutate('update P set { d: i } where k = "a"')
+    found = graph.query("match { $p: P } return { $p.u, $p.o, $p.d } order { $p.k }").rows
+    assert [list(each.values()) for each in found] == [[2**64 - 1, 2**64 - 1, float(2**53)]] * 2

@@ -318,3 +318,13 @@ def test_unknown_branch(graph: og.Graph) -> None:
 def test_a_read_only_handle_does_not_write(graph: og.Graph) -> None:
     with pytest.raises(BadRequest, match="read-only"):
         call(og.open(graph.uri, "ro"), "put", "eve", 1)
+
+
+@pytest.mark.parametrize(
+    "source", ['upsert Staff { handle: "ada" }', 'update Staff set { level: level } where handle = "ada"']
+)
+def test_what_is_matched_counts_also_where_it_stays_as_it_was(graph: og.Graph, source: str) -> None:
+    before = graph.head()
+    result = graph.mutate(source)
+    assert (result.affected_nodes, result.counts, result.ids, result.commit) == (1, {"Staff": 1}, (), None)
+    assert graph.head() == before

@@ -424,6 +424,35 @@ def test_mutate_many(graph: og.Graph) -> None:
         graph.mutate_many([()])  # type: ignore[list-item]  # wrong on purpose
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            [(WRITES, {"h": "eve", "n": 20})],
+            "the name of a query is a text, not a dict; parameters come behind it, as params=",
+        ),
+        ([(WRITES, "put", [1])], "params must be a JSON object, not a list"),
+        ('insert Team { code: "x" }', "mutate_many takes a list of mutations, not a str; a mutation is a source, or"),
+        ({"query": WRITES}, "mutate_many takes a list of mutations, not a dict"),
+        ([[WRITES, "put"]], "a mutation is a source, or a tuple of a source, .* not a list"),
+        (None, "mutate_many takes a list of mutations, not a NoneType"),
+    ],
+)
+def test_what_mutate_many_does_not_take(graph: og.Graph, given: Any, message: str) -> None:
+    with pytest.raises(BadRequest, match=message):
+        graph.mutate_many(given)
+
+
+def test_parameters_in_the_place_of_the_name(graph: og.Graph) -> None:
+    name: Any = {"h": "eve", "n": 20}
+    read = "query r($h: String) { match { $s: Staff { handle: $h } } return { $s.level } }"
+    for ask in (lambda: graph.mutate(WRITES, name), lambda: graph.query(read, name), lambda: graph.explain(read, name)):
+        with pytest.raises(BadRequest, match="the name of a query is a text, not a dict"):
+            ask()
+    with pytest.raises(BadRequest, match="the name of a query is a text, not a dict"), graph.transaction() as t:
+        t.mutate(WRITES, name)
+
+
 def test_a_thousand_mutations_are_one_commit(graph: og.Graph) -> None:
     before = len(graph.commits())
     with graph.transaction() as t:

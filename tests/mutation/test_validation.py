@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import ValidationError
+from omnigraph.errors import TypecheckError, ValidationError
 from tests.mutation.org_graph import ids, pairs, rows
 
 
@@ -227,3 +227,48 @@ def test_defaults_and_whole_row_upserts(tmp_path: Path) -> None:
     graph.mutate('query q() { insert D { k: "a" } }')
     row = rows(graph, "node:D")[0]
     assert (row["n"], str(row["day"]), row["note"]) == (7, "2024-01-01", None)
+
+
+LISTS = "node P { name: String @key tags: [String]? nums: [I32]? level: String? age: I32? big: I64? v: Vector(2)? }"
+
+
+@pytest.fixture(scope="module")
+def lists(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    graph = og.init(tmp_path_factory.mktemp("lists") / "g", LISTS)
+    graph.mutate('insert P { name: "x", age: 1 }')
+    return graph
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'insert P { name: "x", tags: ["a", null] }',
+        'insert P { name: "x", tags: [null] }',
+        'insert P { name: "x", nums: [1, null] }',
+        'insert P { name: "x", tags: distinct_list(["a", null]) }',
+        'upsert P { name: "x", tags: ["a", null] }',
+        "update P set { tags: [name, level] } where true",
+        "update P set { nums: [age, big] } where true",
+        "match { $p: P } update $p set { tags: [$p.name, $p.level] }",
+        "match { $p: P } insert P { name: $p.name, tags: [$p.name, $p.level] }",
+    ],
+)
+def test_a_list_holds_no_null(lists: og.Graph, source: str) -> None:
+    error = refused(lists, source, "null is not accepted as an element")
+    assert (error.kind, error.type_key, error.entity_id) == ("element", "node:P", "x")
+    assert error.property in ("tags", "nums")
+
+
+def test_a_list_in_a_transaction_holds_no_null(lists: og.Graph) -> None:
+    with pytest.raises(ValidationError, match="null is not accepted as an element"), lists.transaction() as writing:
+        writing.mutate("update P set { tags: [name, level] } where true")
+
+
+def test_a_list_that_a_query_computes_may_hold_null(lists: og.Graph) -> None:
+    found = lists.query("match { $p: P } return { [$p.name, $p.level] as l, size([$p.name, $p.level]) as n }")
+    assert found.to_dicts() == [{"l": ["x", None], "n": 2}]
+
+
+def test_a_vector_of_a_literal_holds_no_null(lists: og.Graph) -> None:
+    with pytest.raises(TypecheckError, match="T3.*elements must be numeric"):
+        lists.mutate('insert P { name: "x", v: [1, null] }')

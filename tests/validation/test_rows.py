@@ -148,3 +148,26 @@ def test_a_null_inside_a_vector_is_no_number() -> None:
         ("vector", 3, "d"),
         ("vector", 5, "f"),
     ]
+
+
+def test_no_element_of_a_list_is_null() -> None:
+    lists = [["a"], ["a", None], None, [], [None, None], ["b"]]
+    found = violations("tags: [String]?", *({"tags": tags} for tags in lists))
+    assert places(found) == [("element", "tags", 1), ("element", "tags", 4)]
+    assert found[0].message == "N.tags ([String]?): null is not accepted as an element"
+    assert (found[0].type_key, found[0].entity_id) == ("node:N", "b")
+
+
+def test_what_a_null_list_or_vector_hides_is_no_element() -> None:
+    entity = compile_schema("node N { tags: [String]? v: Vector(2)? }").nodes["N"]
+    absent = pa.array([True, False])
+    tags = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), pa.array([None, "b", None]), mask=absent)
+    numbers = pa.array([1.0, None, 3.0, math.nan], pa.float32())
+    v = pa.FixedSizeListArray.from_arrays(numbers, 2, mask=absent)
+    twice = pa.concat_tables([pa.table({"id": ["a", "b"], "tags": tags, "v": v})] * 2)
+    assert places(list(check_rows(entity, twice))) == [
+        ("element", "tags", 1),
+        ("element", "tags", 3),
+        ("vector", "v", 1),
+        ("vector", "v", 3),
+    ]

@@ -58,7 +58,8 @@ def _from_a_pipe(session: Session) -> None:
         session.run(text)
         output.flush()
         if session.over:
-            return
+            break
+    session.end_script()
 
 
 def _at_a_terminal(session: Session, debug: bool) -> None:

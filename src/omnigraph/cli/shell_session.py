@@ -223,6 +223,14 @@ class Session:
             raise BadRequest("no transaction is open; start one with begin")
         return transaction
 
+    def end_script(self) -> None:
+        """The end of what a pipe gives: an open transaction is rolled back, and that is an error."""
+        if self._transaction is not None:
+            self._ended().rollback()
+            raise BadRequest(
+                "the input ends inside a transaction; it was rolled back and nothing of it was written; end it with commit"
+            )
+
     def close(self) -> None:
         """Leave the shell; an open transaction is rolled back."""
         if self._transaction is not None:

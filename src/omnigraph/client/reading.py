@@ -29,7 +29,7 @@ from omnigraph.evolution.plan import Plan, plan_of, steps_of
 from omnigraph.export.run import ExportProgress
 from omnigraph.graph.handle import NOW, SchemaOf
 from omnigraph.graph.history import Moment, micros
-from omnigraph.graph.sources import read_source
+from omnigraph.graph.sources import read_source, require_named
 from omnigraph.query.limits import Cancel, parse_size
 from omnigraph.query.result import Explanation, Result
 from omnigraph.shown import Listing
@@ -111,6 +111,7 @@ def _asked(
 ) -> dict[str, Any]:
     place = handle._place(branch, snapshot)
     text, _ = read_source(source)
+    require_named(name, params)
     body: dict[str, Any] = {"query": text, "name": name, "params": None if params is None else dict(params)} | place
     if schema != NOW:
         body["schema"] = schema

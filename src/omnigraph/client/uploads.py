@@ -35,6 +35,8 @@ class Upload:
 
     sources: list[Source]
     repeatable: bool
+    #: How many rows there are, where that is known before they are sent.
+    rows: int | None = None
     #: The number of the line before each source, and the source's name.
     _begins: list[int] = field(default_factory=list)
     _names: list[str] = field(default_factory=list)
@@ -83,7 +85,8 @@ def upload_of(
     table = table_of(data)
     if table is not None:
         require_one_type(type_name, edge)
-        return Upload([("<table>", _table_lines(table, type_name, edge, mapping or {}))], repeatable=False)
+        lines = _table_lines(table, type_name, edge, mapping or {})
+        return Upload([("<table>", lines)], repeatable=False, rows=table.num_rows)
     if isinstance(data, bytes | bytearray):
         return _plain(Upload([("<data>", [bytes(data)])], repeatable=True), type_name, edge, mapping)
     if hasattr(data, "read"):

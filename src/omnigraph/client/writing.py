@@ -18,8 +18,8 @@ from omnigraph.evolution.apply import Applied
 from omnigraph.evolution.backfill import GivenBackfill
 from omnigraph.graph.loading import Engine, Mode, edges_again_text
 from omnigraph.graph.merging import Asked, takes_decisions
-from omnigraph.graph.sources import read_source
-from omnigraph.graph.writing import Given, given_mutation
+from omnigraph.graph.sources import read_source, require_named
+from omnigraph.graph.writing import Given, given_mutations
 from omnigraph.load.inputs import title_of
 from omnigraph.load.model import LoadResult, Progress
 from omnigraph.merge.resolutions import listed_resolutions
@@ -68,7 +68,7 @@ def mutate_many(
     place = handle._named(branch)
     required = if_commit or (handle._since if place == handle.branch else None)
     body = {
-        "mutations": [_mutation(*given_mutation(mutation)) for mutation in mutations],
+        "mutations": [_mutation(*mutation) for mutation in given_mutations(mutations)],
         "branch": place,
         "message": message,
         "if_commit": required,
@@ -79,6 +79,7 @@ def mutate_many(
 
 def _mutation(source: str | Path, name: str | None, params: Mapping[str, object] | None) -> dict[str, Any]:
     text, _ = read_source(source)
+    require_named(name, params)
     return {"query": text, "name": name, "params": None if params is None else dict(params)}
 
 
@@ -154,6 +155,11 @@ def load(
         idempotency=(idempotency, "contents"),
     )
     upload = upload_of(data, format, type, edge, mapping)
+    if upload.rows == 0 and mode == "overwrite":
+        raise BadRequest(
+            f"a served load sends rows, and an empty table has none that says what it replaces; delete all of {type or edge} "
+            "with a mutation, or load it on the storage (og.open, --store)"
+        )
     params = {
         "branch": handle._named(branch),
         "from": base,

@@ -19,18 +19,20 @@ from omnigraph.evolution.compare import entities, kept_names
 from omnigraph.evolution.image import wanted_columns
 from omnigraph.evolution.look import Backfilled, Entity
 from omnigraph.language.query.check.backfill import Backfill, check_backfill
-from omnigraph.language.query.ir import ROW, Expr, columns_of
+from omnigraph.language.query.ir import ROW, Expr, columns_of, render_expr
 from omnigraph.language.schema.catalog import Catalog, Property
 from omnigraph.language.schema.ir import SchemaIR
+from omnigraph.language.source import evaluation_error
 from omnigraph.language.types import PropType
 from omnigraph.query.caches import Caches
 from omnigraph.query.limits import Budget, Limits
 from omnigraph.query.rows import Rows, column_name
 from omnigraph.query.run import Run
-from omnigraph.query.shape.evaluate import evaluate, fitting
+from omnigraph.query.shape.evaluate import evaluate
 from omnigraph.storage.tables.columns import Column, Values, reads_of, values_of
 from omnigraph.storage.tables.table import Table
 from omnigraph.values.columns import whole
+from omnigraph.values.fitting import Unfit, fitted_column
 
 #: How a caller gives backfills: `{"Person.slug": "lower(name)"}`, or texts like `Person.slug = lower(name)`, or one text.
 GivenBackfill: TypeAlias = str | Mapping[str, str] | Iterable[str] | None
@@ -74,7 +76,12 @@ class Computed:
     def __call__(self, batch: pa.RecordBatch) -> pa.Array:
         row = {column_name(ROW, column.field.name): values_of(column, batch) for column in self.columns}
         values = evaluate(self.expr, Rows(batch.num_rows, row), self._run())
-        return whole(fitting(self.owner, self.expr, self.type, values))
+        try:
+            return fitted_column(whole(values), self.expr.type, self.type)
+        except Unfit as unfit:
+            shown = render_expr(self.expr).replace(f"${ROW}.", "")
+            place = getattr(self.expr, "place", None)
+            raise evaluation_error(f"{self.owner} ({self.type}): {unfit} in `{shown}`", place) from None
 
     def ahead(self, table: Table, fragment: int) -> Values:
         return self

@@ -40,6 +40,15 @@ def read_source(source: str | Path, suffix: str = ".gq") -> tuple[str, str | Non
         raise BadRequest(f"cannot read '{path}': it is not UTF-8 text (byte {error.start})") from None
 
 
+def require_named(name: object, params: object) -> None:
+    """Raise unless these can be the name of a query and its parameters: a mapping in the place of the name is easily given."""
+    if name is not None and not isinstance(name, str):
+        hint = "; parameters come behind it, as params={…}" if isinstance(name, Mapping) else ""
+        raise BadRequest(f"the name of a query is a text, not a {type(name).__name__}{hint}")
+    if params is not None and not isinstance(params, Mapping):
+        raise BadRequest(f"params must be a JSON object, not a {type(params).__name__}")
+
+
 def _is_text(source: str, suffix: str) -> bool:
     """Whether a source is no path. A comment is none, whatever it ends in: `//other.pg` would be one for the system."""
     return not source.endswith(suffix) or "{" in source or "\n" in source or source.startswith("//")
@@ -57,6 +66,7 @@ class CompiledQueries:
     ) -> CompiledQuery:
         """The compiled query of this name, or the only one of the source. `params` are the parameters of the call."""
         text, file = read_source(source)
+        require_named(name, params)
         known = self._find((text, name, contract.ir_hash, ()))
         if known is not None:
             return known

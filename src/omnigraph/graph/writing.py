@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -18,6 +18,7 @@ from omnigraph.errors import (
     SchemaChanged,
 )
 from omnigraph.graph.handle import Handle
+from omnigraph.graph.sources import require_named
 from omnigraph.ids import now_micros
 from omnigraph.language.query.params import bind_params
 from omnigraph.policy.actions import CHANGE, Need
@@ -168,7 +169,7 @@ class Writing(Handle):
         """
         self._allow_write(actor, Need(CHANGE, self._named(branch)))
         self._refuse_second_write()
-        asked = [given_mutation(mutation) for mutation in mutations]
+        asked = given_mutations(mutations)
 
         def attempt(contract: Contract, accepted: SchemaIs) -> MutationResult:
             request = self._write_request(
@@ -323,11 +324,23 @@ class Transaction:
         return f"Transaction(branch={self.branch!r}, {self._state})"
 
 
-def given_mutation(mutation: Given) -> tuple[Source, str | None, Mapping[str, object] | None]:
-    """A mutation of `mutate_many`: its source, the name of its query and its parameters."""
+_ASKED = "a mutation is a source, or a tuple of a source, the name of its query (or None) and its parameters"
+
+
+def given_mutations(mutations: Sequence[Given]) -> list[tuple[Source, str | None, Mapping[str, object] | None]]:
+    """The mutations of `mutate_many`: of each its source, the name of its query and its parameters."""
+    if isinstance(mutations, str | Path | Mapping) or not isinstance(mutations, Iterable):
+        raise BadRequest(f"mutate_many takes a list of mutations, not a {type(mutations).__name__}; {_ASKED}")
+    return [_given_mutation(mutation) for mutation in mutations]
+
+
+def _given_mutation(mutation: Given) -> tuple[Source, str | None, Mapping[str, object] | None]:
     if not isinstance(mutation, tuple):
+        if not isinstance(mutation, str | Path):
+            raise BadRequest(f"{_ASKED}, not a {type(mutation).__name__}")
         return mutation, None, None
     if not 1 <= len(mutation) <= 3:
-        raise BadRequest("a mutation is a source, or a tuple of a source, the name of its query and its parameters")
+        raise BadRequest(f"{_ASKED}, not a tuple of {len(mutation)}")
     source, name, params = (*mutation, None, None)[:3]
+    require_named(name, params)
     return source, name, params

@@ -7,7 +7,7 @@ datetimes, NumPy scalars and arrays, the timestamps and nulls of pandas, UUIDs, 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum
@@ -52,7 +52,7 @@ def shown(value: object) -> str:
             return f"the date {value.isoformat()}"
         case Decimal():
             return f"the decimal {str(value)[:_LONGEST_SHOWN]}"
-        case _ if getattr(value, "ndim", 0):
+        case _ if getattr(value, "ndim", 0) or hasattr(value, "to_pylist"):
             return "an array"
         case _:
             return f"a {type(value).__name__}"
@@ -61,7 +61,8 @@ def shown(value: object) -> str:
 def unwrapped(value: object) -> object:
     """What a Python program holds as the value it stands for; None for the nulls of NumPy and pandas.
 
-    A NumPy scalar or zero-dimensional array is the Python value it holds, a member of an enum its value, a UUID its text.
+    A scalar of NumPy (also an array of no dimension) or Arrow is the Python value it holds, a member of an enum its value, a UUID
+    its text.
     Anything else stays as it is.
     """
     if type(value) in _PLAIN:
@@ -75,7 +76,19 @@ def unwrapped(value: object) -> object:
         return _of_numpy(value)
     if library == "pandas" and type(value).__name__ in ("NaTType", "NAType"):
         return None
+    if library == "pyarrow" and hasattr(value, "as_py"):
+        return unwrapped(_of_arrow(value))
     return value
+
+
+def _of_arrow(value: Any) -> object:
+    """An Arrow scalar as a Python value."""
+    try:
+        found: object = value.as_py()
+    except (LookupError, OverflowError) as problem:
+        # A zone that does not exist, a moment that Python has no datetime for.
+        raise ValueError(f"the Arrow scalar can not be read: {problem}") from None
+    return found
 
 
 def _of_numpy(value: Any) -> object:
@@ -94,12 +107,17 @@ def _of_numpy(value: Any) -> object:
     return moment
 
 
+def is_array(value: object) -> bool:
+    """Whether a value is an array of some library: of NumPy, pandas or Arrow, there also one in chunks."""
+    return hasattr(value, "tolist") or hasattr(value, "to_pylist")
+
+
 def items_of(value: object) -> Sequence[object]:
     """What stands in an array: a list, a tuple, or an array of NumPy, pandas or Arrow."""
     if getattr(getattr(value, "dtype", None), "kind", None) == "M" and getattr(value, "ndim", 0):
         return list(cast("Sequence[object]", value))
-    to_list: Callable[[], Sequence[object]] | None = getattr(value, "tolist", None)
-    value = to_list() if to_list is not None else value
+    if is_array(value):
+        value = cast("Any", value).tolist() if hasattr(value, "tolist") else cast("Any", value).to_pylist()
     if not isinstance(value, list | tuple):
         raise ValueError(f"expected an array, got {shown(value)}")
     return value

@@ -5,6 +5,7 @@ A Date is held as days and a DateTime as milliseconds since the epoch; a list or
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,16 +59,16 @@ def is_number_list(literal: TypedValue) -> bool:
 def _vector(literal: TypedValue, target: PropType) -> tuple[float, ...]:
     items = literal.value
     assert isinstance(items, tuple)
+    if None in items:
+        raise ValueError("elements must be numeric")
     if len(items) != target.dimension:
         raise ValueError(f"expected {target.dimension} values, got {len(items)}")
-    if None in items:
-        raise ValueError("a vector holds numbers, not null")
     return round_to_f32([_number(item) for item in items])
 
 
 def _scalar(value: PlainValue, target: PropType) -> PlainValue:
     if value is None:
-        # An element of a list: whether that may be null is a rule about rows.
+        # Of a list, whose elements are the evaluator's to judge.
         return None
     if target.scalar in INTEGERS:
         return _integer(_number(value), target.scalar)
@@ -80,7 +81,7 @@ def _scalar(value: PlainValue, target: PropType) -> PlainValue:
 
 
 def _integer(number: int | float, scalar: Scalar) -> int:
-    if number != int(number):
+    if not math.isfinite(number) or number != int(number):
         raise ValueError(f"{number} is not a whole number, {scalar} holds only those")
     if int(number) not in INTEGER_RANGES[scalar]:
         raise ValueError(f"{number} is outside the range of {scalar}")

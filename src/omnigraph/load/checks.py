@@ -44,7 +44,7 @@ class KeyMeets:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the checks go by: the mode, the types that lines were read of, and what is stored.
+    """What the checks go by: the mode, the types that are written, and what is stored.
 
     `attempt`: which check of the load this is, from 1 on. What is stored may be other rows then, so the keys of stored rows that
     an earlier attempt has handed out are not looked at.

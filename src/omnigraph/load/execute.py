@@ -11,6 +11,7 @@ import hashlib
 import logging
 import resource
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -40,7 +41,7 @@ from omnigraph.errors import (
 from omnigraph.ids import new_ulid
 from omnigraph.load.checks import MODES, OVERWRITE, UPDATE, Plan
 from omnigraph.load.chunks import Chunk
-from omnigraph.load.digest import contents_of
+from omnigraph.load.digest import ChunkDigest, contents_of
 from omnigraph.load.engine import Engine, placed
 from omnigraph.load.exact import Rules
 from omnigraph.load.inputs import Inputs
@@ -49,6 +50,7 @@ from omnigraph.load.model import LoadReport, LoadResult, Progress, Request, Tabl
 from omnigraph.load.scratch import Scratch, exchange_for
 from omnigraph.load.stored import Pin, Stored
 from omnigraph.load.strategies import Staged, Strategy, held
+from omnigraph.load.tabular import TableRows
 from omnigraph.load.tasks import DigestSpec, DigestWay, Job, digest_chunk, remove_files
 from omnigraph.load.work import Verdict, Work, refuse_rejected
 from omnigraph.mutation.together import join
@@ -158,7 +160,7 @@ class Load(Writing[LoadResult]):
         work.tell(Progress("engine", 0, 1, 0, f"{self.engine.name}: {self.engine.why}"))
         work.read()
         if work.digest is not None:
-            self.contents = contents_of(work.digests())
+            self.contents = self._contents(work.chunks, work.digests())
         failpoints.hit("load.read")
 
     def locks(self) -> tuple[str, ...]:
@@ -263,7 +265,13 @@ class Load(Writing[LoadResult]):
     def _new_work(self, stored: Stored, shared: frozenset[str]) -> Work:
         request, strategy = self.request, self._strategy()
         job = Job(self.job_id, self._rules(), request.mode, stored, strategy.exchange, request.embedder)
-        return Work(job, self._chunks(), self.engine.runner, strategy, shared, request.progress, self._digest_way())
+        runner, way = self.engine.runner, self._digest_way()
+        return Work(job, self._chunks(), runner, strategy, shared, request.progress, self._mentioned, way)
+
+    @property
+    def _mentioned(self) -> frozenset[str]:
+        """The types that the load replaces whatever rows it has of them."""
+        return self.inputs.types if self.request.mode == OVERWRITE else frozenset()
 
     @property
     def _holds(self) -> bool:
@@ -498,9 +506,22 @@ class Load(Writing[LoadResult]):
         """The digest of the contents of an input that is not loaded."""
         self.engine, self.inputs = placed(self.engine, self.inputs, self.scratch, holds=self._holds)
         rules, way = self._rules(), DigestWay(self.inputs.ordered)
-        specs = [DigestSpec(rules, chunk, way) for chunk in self._chunks()]
-        self.contents = contents_of(self.engine.runner.run(digest_chunk, specs))
+        chunks = self._chunks()
+        specs = [DigestSpec(rules, chunk, way) for chunk in chunks]
+        self.contents = self._contents(chunks, self.engine.runner.run(digest_chunk, specs))
         return self.contents
+
+    def _contents(self, chunks: Sequence[Chunk], digests: Sequence[ChunkDigest]) -> str:
+        """What the input holds as a text; types that are replaced by nothing count too."""
+        text = contents_of(digests)
+        if not self._mentioned:
+            return text
+        having = {
+            chunk.shape.type_key
+            for chunk, digest in zip(chunks, digests, strict=True)
+            if isinstance(chunk, TableRows) and digest.row_count
+        }
+        return " ".join([text, *sorted(self._mentioned - having)])
 
     def receipt(self, key: str, rows: dict[str, int], creates: bool, commit_id: str) -> RecordReceipt:
         """What is remembered under an idempotency key."""

@@ -155,6 +155,8 @@ class Inputs:
     rows: int | None = None
     #: Whether the order of the rows means anything.
     ordered: bool = True
+    #: The types that tables are of, which the input mentions without having a row of them.
+    types: frozenset[str] = frozenset()
 
     def chunks(self, parallelism: int, runner: Runner) -> list[Chunk]:
         """The parts that are read on their own: enough of them to keep everybody busy, none too large for memory.
@@ -334,6 +336,7 @@ def _lines_of_array(file: InputFile, scratch: Scratch) -> InputFile:
 def _of_type_folders(files: Sequence[InputFile], format: str, catalog: Catalog, given: Given) -> Inputs:
     """Tables as an export writes them: the folder of a file, `nodes/T` or `edges/E`, says what its rows are."""
     chunks: list[Chunk] = []
+    types: set[str] = set()
     base = 0
     for file in files:
         kind, name = ["", "", *file.path.split("/")[:-1]][-2:]
@@ -342,11 +345,12 @@ def _of_type_folders(files: Sequence[InputFile], format: str, catalog: Catalog, 
             entity_of(catalog, None, None)
         entity = entity_of(catalog, name, None) if kind == "nodes" else entity_of(catalog, None, name)
         made = tables_of_files([file], format, entity, given.columns, given.delimiter)
+        types |= made.types
         for chunk in made.sources:
             assert isinstance(chunk, ParquetRows | ArrowRows | CsvRows)
             chunks.append(replace(chunk, base=base))
             base += chunk.file.size + 2 if isinstance(chunk, CsvRows) else chunk.count
-    return Inputs(sum(chunk.size for chunk in chunks), tuple(chunks))
+    return Inputs(sum(chunk.size for chunk in chunks), tuple(chunks), types=frozenset(types))
 
 
 def _of_spark(frame: Any, given: Given, catalog: Catalog, scratch: Scratch) -> Inputs:
@@ -392,7 +396,8 @@ def _of_frames(frames: Frames, given: Given, catalog: Catalog, scratch: Scratch)
             rows += count
         size += found.size
         ordered = ordered and found.ordered
-    return Inputs(size, tuple(chunks), rows, ordered)
+    types = frozenset(entity.type_key for entity in named.values())
+    return Inputs(size, tuple(chunks), rows, ordered, types)
 
 
 def _type_of(word: str, catalog: Catalog) -> Entity:
@@ -411,7 +416,7 @@ def _of_table(table: pa.Table, given: Given, catalog: Catalog, scratch: Scratch)
     table = table.select([name for name, _ in shape.columns])
     rows = max(1, RANGE_BYTES * table.num_rows // max(table.nbytes, 1))
     if table.num_rows <= rows:
-        return Inputs(int(table.nbytes), (TableInMemory("<table>", table, shape),))
+        return Inputs(int(table.nbytes), (TableInMemory("<table>", table, shape),), types=frozenset([entity.type_key]))
     # What is sent to a task is part of its description; the rows of a large table wait in files instead.
     path = scratch.folder() / f"table-{new_ulid()}.parquet"
     with in_scratch(path.parent):
@@ -440,7 +445,7 @@ def tables_of_files(
         for place, (count, size) in enumerate(parts):
             chunks.append(rows(file, (place,), shape, base, size, count, begins=place == 0))
             base += count
-    return Inputs(sum(chunk.size for chunk in chunks), tuple(chunks))
+    return Inputs(sum(chunk.size for chunk in chunks), tuple(chunks), types=frozenset([entity.type_key]))
 
 
 def _lenient(files: Sequence[InputFile]) -> Inputs:

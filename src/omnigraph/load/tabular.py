@@ -237,6 +237,10 @@ class ArrowRows:
             yield from _pieces(batches, self.shape, rules, self.base, _typed, self.count)
 
 
+#: Rows of one type, however they are kept.
+TableRows = TableInMemory | ParquetRows | CsvRows | ArrowRows
+
+
 # --- batches ----------------------------------------------------------------------------------------------------------
 
 

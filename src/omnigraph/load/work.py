@@ -59,6 +59,8 @@ class Work:
     #: Types whose tables can not be staged for yet.
     shared: frozenset[str]
     progress: ProgressCall | None = None
+    #: Types that are replaced although the input may have no row of them: tables of an overwrite say themselves what they are.
+    mentioned: frozenset[str] = frozenset()
     #: How the contents are digested; None when nobody asks for it.
     digest: DigestWay | None = None
     seconds: dict[str, float] = field(default_factory=dict)
@@ -126,8 +128,8 @@ class Work:
 
     @property
     def written(self) -> frozenset[str]:
-        """The types that lines were read of."""
-        return frozenset(key for result in self.results.values() for key in result.types)
+        """The types that are written: those that lines were read of, and those that are replaced by nothing."""
+        return self.mentioned | {key for result in self.results.values() for key in result.types}
 
     def rows(self) -> dict[str, int]:
         """How many rows of each type will be written."""

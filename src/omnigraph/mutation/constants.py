@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from omnigraph.errors import BadRequest
-from omnigraph.language.literals import PlainValue, TypedValue, fit_to
+from omnigraph.language.literals import PlainValue, TypedValue
 from omnigraph.language.query.ir import Constant, Now, Parameter
 from omnigraph.language.schema.catalog import Property
 from omnigraph.language.schema.defaults import default_value
 from omnigraph.language.types import PropType
+from omnigraph.values.fitting import fitted_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +30,12 @@ class Constants:
             case TypedValue(value):
                 return value
 
-    def fitted(self, constant: Constant, target: PropType, owner: str) -> PlainValue:
-        """The value of a constant as a value of exactly the target type; what does not fit is refused."""
+    def fitted(self, constant: Constant, target: PropType) -> PlainValue:
+        """The value of a constant as a value of exactly the target type; what does not fit is `Unfit`."""
         value = self.value(constant)
-        if value is None or isinstance(constant, Now) or constant.type == target:
+        if value is None or isinstance(constant, Now) or constant.type.as_nullable() == target.as_nullable():
             return value
-        # Whether a text is one of an enum's values is the evaluator's to say, with the words it has for every writer.
-        plain = replace(target, enum=None)
-        try:
-            return fit_to(TypedValue(value, constant.type), plain).value
-        except ValueError as problem:
-            raise BadRequest(f"{owner} ({target}): {problem}") from None
+        return fitted_value(TypedValue(value, constant.type), target)
 
 
 def default_of(declared: Property) -> PlainValue:

@@ -33,6 +33,7 @@ from omnigraph.embedding.embedder import Embedder
 from omnigraph.errors import BadRequest, Conflict, OmnigraphError, ReadSetChanged
 from omnigraph.ids import new_ulid
 from omnigraph.language.literals import TypedValue
+from omnigraph.language.query import ast
 from omnigraph.language.query.compile import CompiledQuery
 from omnigraph.language.query.ir import DeleteEdges, DeleteMatched, DeleteNodes, MutationPlan
 from omnigraph.language.schema.catalog import Catalog
@@ -42,6 +43,7 @@ from omnigraph.mutation.copies import Copies, Overlay
 from omnigraph.mutation.effects import stage
 from omnigraph.mutation.embedding import TextVectors, embed_missing
 from omnigraph.mutation.fingerprint import fingerprint_of_all
+from omnigraph.mutation.refused import NotHeld
 from omnigraph.mutation.staging import Pending, Staging
 from omnigraph.mutation.statements import Affected, Rows, Run, first_difference
 from omnigraph.query.caches import Caches
@@ -303,8 +305,13 @@ class Attempt:
         staging = Staging(request.catalog, mutation.fresh.maker())
         copies = self._work.copies
         run = Run(request.catalog, self.base, constants, staging, Affected(), reading, copies, request.external_blobs)
-        for statement in mutation.plan.statements:
-            run.carry_out(statement)
+        plan, body = mutation.plan, mutation.compiled.query.body
+        assert isinstance(body, ast.Mutation), "a plan of statements is made of statements"
+        for statement, written in zip(plan.statements, body.statements, strict=True):
+            try:
+                run.carry_out(statement)
+            except NotHeld as refused:
+                raise refused.at(written, mutation.compiled.source) from None
         return run
 
     def judge(self, run: Run) -> None:

@@ -19,6 +19,7 @@ from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.mutation.base import Base, layered
 from omnigraph.mutation.constants import Constants, default_of
 from omnigraph.mutation.copies import Copies, Overlay
+from omnigraph.mutation.refused import NotHeld
 from omnigraph.mutation.staging import Entity, Staging
 from omnigraph.query.engine import execute
 from omnigraph.query.rows import Rows as RowSet
@@ -26,12 +27,13 @@ from omnigraph.query.rows import column_name
 from omnigraph.query.run import Run as Reading
 from omnigraph.query.scan.entities import View
 from omnigraph.query.scan.pushdown import NEVER, push
-from omnigraph.query.shape.evaluate import constant_value, evaluate, fitting, holds, is_constant, plain_values
+from omnigraph.query.shape.evaluate import constant_value, evaluate, holds, is_constant, plain_values
 from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.values.blobs import blob_value
 from omnigraph.values.columns import repeated, table_of, table_schema, whole
 from omnigraph.values.compare import Comparison, coerce
+from omnigraph.values.fitting import Unfit, fitted_column
 from omnigraph.values.identity import derive_ids
 
 __all__ = ["MATCHED_ID", "inserts_of", "one_row_each"]
@@ -151,7 +153,7 @@ class Run:
         return Overlay(self.base, self.copies, self.base.settled.with_staged(self.staging))
 
     def carry_out(self, statement: ir.Statement) -> None:
-        """Carry out one statement."""
+        """Carry out one statement; `NotHeld` when it makes a value that its property can not hold."""
         count = self.affected.count
         match statement:
             case ir.InsertNode(node_type, assignments):
@@ -208,7 +210,7 @@ class Run:
 
         def values(assign: ir.Assign, before: pa.Table) -> pa.Array:
             given = whole(found[assign.property]).take(pc.index_in(before["id"], value_set=ids))
-            return _fitting(entity, assign, given)
+            return _fitting(entity, assign, given, before["id"])
 
         self._change(entity, assignments, stored, staged, values)
         return int(stored.num_rows + staged.num_rows)
@@ -240,7 +242,10 @@ class Run:
         if assign.type.is_blob:
             return blob_value(entity, assign.property, self._value(assign.value), self.external_blobs)
         value = TypedValue(self._value(assign.value), assign.value.type)
-        return self.constants.fitted(value, assign.type, f"{entity.name}.{assign.property}")
+        try:
+            return self.constants.fitted(value, assign.type)
+        except Unfit as unfit:
+            raise NotHeld(entity, assign, unfit, None) from None
 
     def _value(self, expr: ir.Expr) -> PlainValue:
         return constant_value(expr, self.reading)
@@ -310,7 +315,7 @@ class Run:
         """What an assignment makes of these rows."""
         if is_constant(assign.value):
             return self._repeated(entity, assign, before.num_rows)
-        return _fitting(entity, assign, evaluate(assign.value, _as_rows(before), self.reading))
+        return _fitting(entity, assign, evaluate(assign.value, _as_rows(before), self.reading), before["id"])
 
     def _repeated(self, entity: Entity, assign: ir.Assign, count: int) -> pa.Array:
         value = self._assigned(entity, assign)
@@ -383,8 +388,11 @@ class Run:
         return None, conditions
 
 
-def _fitting(entity: Entity, assign: ir.Assign, values: pa.Array) -> pa.Array:
-    return fitting(f"{entity.name}.{assign.property}", assign.value, assign.type, values)
+def _fitting(entity: Entity, assign: ir.Assign, values: pa.Array, ids: pa.ChunkedArray) -> pa.Array:
+    try:
+        return fitted_column(values, assign.value.type, assign.type)
+    except Unfit as unfit:
+        raise NotHeld(entity, assign, unfit, None if unfit.row is None else ids[unfit.row].as_py()) from None
 
 
 def _as_rows(table: pa.Table) -> RowSet:

@@ -1,10 +1,11 @@
-"""Rules about one row: required properties, enum values, ranges, patterns, finite vectors. A broken rule is a `Violation`."""
+"""Rules about one row: required properties, elements, enums, ranges, patterns, finite vectors. A broken rule is a `Violation`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,6 +52,9 @@ def _property(entity: Entity, declared: Property, table: pa.Table) -> Iterator[V
     if not declared.type.nullable and column.null_count:
         message = f"property '{declared.name}' of {entity.name} is required and has null or invalid values"
         yield from _at(entity, table, pc.is_null(column), "required", declared.name, message)
+    if declared.type.is_list:
+        message = f"{entity.name}.{declared.name} ({declared.type}): null is not accepted as an element"
+        yield from _at(entity, table, _holding(column, pc.is_null), "element", declared.name, message)
     if declared.type.enum is not None:
         allowed = pc.is_in(column, value_set=pa.array(declared.type.enum, pa.string()))
         wrong = pc.and_not(pc.is_valid(column), allowed)
@@ -61,14 +65,22 @@ def _property(entity: Entity, declared: Property, table: pa.Table) -> Iterator[V
             yield _violation(entity, table, row, "enum", declared.name, message)
     if declared.type.is_vector:
         message = f"vector '{declared.name}' of {entity.name} has an element that is not a finite number"
-        yield from _at(entity, table, _holds_non_finite(column), "vector", declared.name, message)
+        yield from _at(entity, table, _holding(column, _not_finite), "vector", declared.name, message)
 
 
-def _holds_non_finite(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
-    parents = pc.list_parent_indices(vectors)
-    wrong = pc.invert(pc.fill_null(pc.is_finite(pc.list_flatten(vectors)), False))
-    rows = pc.unique(parents.filter(wrong))
-    return pc.is_in(pa.chunked_array([pa.array(range(len(vectors)), pa.int64())]), value_set=rows.cast(pa.int64()))
+def _holding(lists: pa.ChunkedArray, wrong: Callable[[pa.ChunkedArray], pa.ChunkedArray]) -> pa.ChunkedArray:
+    """Which lists hold an element that is wrong."""
+    found = wrong(pc.list_flatten(lists)).to_numpy(zero_copy_only=False)
+    mask = np.zeros(len(lists), np.bool_)
+    if found.any():
+        # Not by `list_parent_indices`, which counts what a null list hides and `list_flatten` leaves out.
+        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+        mask[np.repeat(np.arange(len(lists)), lengths)[found]] = True
+    return pa.chunked_array([pa.array(mask)])
+
+
+def _not_finite(elements: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.invert(pc.fill_null(pc.is_finite(elements), False))
 
 
 def _range(entity: Entity, rule: RangeConstraint, table: pa.Table) -> Iterator[Violation]:

@@ -31,6 +31,8 @@ class CompiledQuery:
     operation: OperationDescriptor
     #: The parameters that `limit` and `offset` name; the plan is rewritten for their values.
     row_counts: tuple[str, ...]
+    #: The text it was compiled from.
+    source: Source = field(compare=False, repr=False)
 
     #: Rewritten plans by the values of `limit` and `offset` parameters.
     _bound: dict[tuple[int | None, ...], Plan] = field(default_factory=dict, compare=False, repr=False)
@@ -92,5 +94,5 @@ def compile_parsed(
     plan = lower(checked)
     operation = describe(checked, catalog)
     if isinstance(plan, MutationPlan):
-        return CompiledQuery(checked, plan, rewrite_mutation(plan), operation, row_counts=())
-    return CompiledQuery(checked, plan, rewrite(plan), operation, tuple(row_count_parameters(plan)))
+        return CompiledQuery(checked, plan, rewrite_mutation(plan), operation, row_counts=(), source=source)
+    return CompiledQuery(checked, plan, rewrite(plan), operation, tuple(row_count_parameters(plan)), source)

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import BadRequest
 from omnigraph.language.literals import PlainValue, TypedValue
 from omnigraph.language.query import ir
 from omnigraph.language.source import evaluation_error
@@ -22,7 +21,7 @@ from omnigraph.query.search.scores import scores
 from omnigraph.query.search.text import matches_text
 from omnigraph.query.shape.compare import as_mask, compare_columns, compare_constant, holds_item
 from omnigraph.query.shape.functions import KERNELS, Arguments, as_type
-from omnigraph.values.columns import arrow_type, repeated, whole
+from omnigraph.values.columns import repeated, whole
 from omnigraph.values.compare import EXCHANGED, Nothing, coerce, coerce_items
 
 #: Steps of a loop that computing something for a row, such as a text in lower case, takes about as long as.
@@ -56,16 +55,6 @@ def evaluate(expr: ir.Expr, rows: Rows, run: Run) -> pa.Array:
             truth = truth_of(expr, rows, run)
             known = truth.true | truth.false
             return pa.array(truth.true, mask=None if known.all() else ~known)
-
-
-def fitting(owner: str, expr: ir.Expr, kind: PropType, values: pa.Array) -> pa.Array:
-    """Computed values in the type of the property that they are for, named `owner`; what it can not hold is refused."""
-    try:
-        # A float is rounded to the width of its column, as a parameter is.
-        return values.cast(arrow_type(kind), safe=kind.scalar is not Scalar.F32)
-    except pa.ArrowInvalid:
-        shown = ir.render_expr(expr).replace(f"${ir.ROW}.", "")
-        raise BadRequest(f"{owner} ({kind}) can not hold a value of `{shown}`") from None
 
 
 def evaluated(expr: ir.Expr, rows: Rows, run: Run) -> pa.Array:

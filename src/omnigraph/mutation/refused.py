@@ -1,0 +1,32 @@
+"""A value that a statement computes and its property can not hold: an error at its place in the text."""
+
+from __future__ import annotations
+
+from omnigraph.errors import EvaluationError
+from omnigraph.language.query import ast, ir
+from omnigraph.language.schema.catalog import EdgeType, NodeType
+from omnigraph.language.source import Place, Source, evaluation_error
+from omnigraph.values.fitting import Unfit
+
+
+class NotHeld(Exception):
+    """What a property can not hold, before it is known where that is written. `entity_id`: the first row it is for."""
+
+    def __init__(self, entity: NodeType | EdgeType, assign: ir.Assign, unfit: Unfit, entity_id: str | None) -> None:
+        super().__init__(str(unfit))
+        self.property = assign.property
+        row = "" if entity_id is None else f", first for '{entity_id}',"
+        self.message = f"{entity.name}.{assign.property} ({assign.type}): {unfit}{row}"
+
+    def at(self, statement: ast.Statement, source: Source) -> EvaluationError:
+        """The error; `statement` is what was carried out, as it is written."""
+        written = next(each.value for each in _assignments(statement) if each.property == self.property)
+        shown = " ".join(source.text[written.span.start : written.span.end].split())
+        return evaluation_error(f"{self.message} in `{shown}`", Place(source, written.span))
+
+
+def _assignments(statement: ast.Statement) -> tuple[ast.Assignment, ...]:
+    if isinstance(statement, ast.MatchInsert):
+        return statement.statement.assignments
+    assert not isinstance(statement, ast.Delete | ast.MatchDelete), "a delete assigns nothing"
+    return statement.assignments
