@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import groupby
 from pathlib import Path
 
-from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
+from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS, usages_of
 
 PAGE = Path(__file__).parent.parent / "docs" / "functions.md"
 EXAMPLE = """\
@@ -40,7 +40,7 @@ def page() -> str:
     lines += ["", *EXAMPLE.splitlines()]
     for group, functions in groupby(FUNCTIONS.values(), key=lambda function: function.group):
         lines += ["", f"## {group.capitalize()}", "", "| function | result |", "|---|---|"]
-        lines += [f"| `{function.usage().replace(' or ', '`, `')}` | {function.help} |" for function in functions]
+        lines += [f"| `{'`, `'.join(usages_of(function))}` | {function.help} |" for function in functions]
     lines += ["", "## Aggregates", "", "| aggregate | result |", "|---|---|"]
     lines += [f"| `{function.name}` | {function.help} |" for function in AGGREGATES.values()]
     return "\n".join([*lines, ""])
