@@ -85,7 +85,7 @@ def test_refused_documents(declared: str, document: object, message: str) -> Non
         (
             "$who: String",
             {"$who": "x"},
-            "declares no parameter '$who'; leave out the `$` in the name of the parameter: `who`",
+            "the query declares no parameter '$who'; leave out the `$` in the name of the parameter: `who`",
         ),
         ("$who: String", {"Who": "x"}, "the query declares no parameter 'Who'; did you mean `who`?"),
         ("$a: I32, $b: I32?", {"a": 1, "zz": 1}, "the query declares no parameter 'zz'; its parameters are a, b"),

@@ -188,7 +188,7 @@ def _lower_case(after: str) -> str:
     called = _CALLED.match(after) is not None
     if called and (written in FUNCTIONS or written in AGGREGATES):
         return f"; functions are written in lower case: `{written}(…)`"
-    if written in _WORDS:
+    if written in _WORDS and found.group().isupper():
         return f"; words of the language are written in lower case: `{written}`"
     foreign = foreign_function(written) if called else None
     return "" if foreign is None else f"; {foreign}"
