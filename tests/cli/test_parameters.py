@@ -84,6 +84,37 @@ def test_a_query_without_a_name_shows_where_its_errors_are(capsys: Capsys, org: 
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "arguments", "message", "column"),
+    [
+        (
+            "match { $s: Staff } return { $s.handle } limit $n",
+            ("--param", "n=2"),
+            "T28: `limit` takes an integer parameter, `$n` is String; `n=2` is a text, write `n:=2`",
+            48,
+        ),
+        (
+            "match { $s: Staff $s.level = $b } return { $s.handle }",
+            ("--param", "b=-3.5"),
+            "T7: can not compare I32? with String; `b=-3.5` is a text, write `b:=-3.5`",
+            19,
+        ),
+    ],
+)
+def test_a_number_that_is_given_as_a_text(
+    capsys: Capsys, org: Path, text: str, arguments: tuple[str, ...], message: str, column: int
+) -> None:
+    outcome = query(capsys, text, *arguments)
+    assert outcome.code == 1
+    assert outcome.err.startswith(f"Error: <text>:1:{column}: type error: {message}\n")
+
+
+def test_a_text_that_is_one(capsys: Capsys, org: Path) -> None:
+    outcome = query(capsys, "match { $s: Staff $s.level = $b } return { $s.handle }", "--param", "b=Ada")
+    assert outcome.code == 1
+    assert ":=" not in outcome.err
+
+
 def test_files_and_standard_input(capsys: Capsys, org: Path) -> None:
     (org / "a.gq").write_text(f"// everybody above\n{ABOVE}\n")
     found = call(capsys, "query", "--store", "org.omni", "--query", "a.gq", "--param", "n:=28")

@@ -27,6 +27,8 @@ TRANSACTION_WORDS = ("begin", "commit", "rollback")
 
 _PIECES = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|(?P<open>"|/\*)|(?P<mark>[{};])', re.DOTALL)
 _QUERY = re.compile(r"query\b")
+#: How transactions are opened and ended elsewhere; no query begins so.
+_TRANSACTION = re.compile(r"(begin|start|commit|rollback)(?:\s+(?:transaction|work))?", re.IGNORECASE)
 
 
 def is_complete(text: str) -> bool:
@@ -47,7 +49,7 @@ def is_complete(text: str) -> bool:
 def statement_of(text: str) -> str | None:
     """The part of an input that is query text; None when it is a command of the shell."""
     stripped = text.lstrip()
-    if stripped.rstrip("; \t\r\n") in TRANSACTION_WORDS:
+    if _TRANSACTION.fullmatch(stripped.rstrip("; \t\r\n")):
         return None
     if not stripped.startswith(":"):
         return text
@@ -145,7 +147,12 @@ class Session:
         """Carry out one input."""
         statement = statement_of(text)
         if statement is None:
-            word, _, rest = text.strip().rstrip(";").partition(" ")
+            line = text.strip().rstrip("; \t\r\n")
+            word, _, rest = line.partition(" ")
+            meant = _TRANSACTION.fullmatch(line)
+            if meant is not None and line not in TRANSACTION_WORDS:
+                known = meant[1].lower().replace("start", "begin")
+                raise BadRequest(f"the shell has no command '{line}'; write `{known}`")
             self._command(word)(rest.strip())
         elif text.lstrip().startswith(EXPLAIN):
             self._each(statement, self._explain)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Any
 import click
 
 from omnigraph.cli.options import refuse_both, together
-from omnigraph.errors import BadRequest, LanguageError
+from omnigraph.errors import BadRequest, LanguageError, TypecheckError
 
 #: What stands for standard input in the place of a file.
 STDIN = "-"
@@ -119,7 +120,8 @@ def takes_query(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         text, found = _find_query(query_path, query_string, name, name_option)
         call = QueryCall(text, query_path, found, _read_params(single, params, params_file))
-        command(*arguments, call=call, **others)
+        with _showing_types(single):
+            command(*arguments, call=call, **others)
 
     return _OPTIONS(with_call)
 
@@ -145,7 +147,9 @@ def takes_queries(command: Callable[..., None]) -> Callable[..., None]:
             raise click.UsageError("NAME and --name exclude each other; give one of them")
         asked = names or (() if name_option is None else (name_option,))
         given = _read_params(single, params, params_file)
-        command(*arguments, calls=_find_queries(query_paths, query_strings, asked, given), **others)
+        calls = _find_queries(query_paths, query_strings, asked, given)
+        with _showing_types(single):
+            command(*arguments, calls=calls, **others)
 
     return _SEVERAL(with_calls)
 
@@ -273,6 +277,25 @@ def one_param(text: str) -> tuple[str, object]:
         raise BadRequest(
             f"--param {name}:= takes a JSON value, and {value!r} is none: {error}; a text is written {name}={value}"
         ) from None
+
+
+@contextmanager
+def _showing_types(single: tuple[str, ...]) -> Iterator[None]:
+    """In a query without a name a parameter has the type of its value: the error tells who gave a text for a number."""
+    try:
+        yield
+    except TypecheckError as error:
+        for text in single:
+            name, value = text.removeprefix("$").split("=", 1)
+            used = re.search(rf"\${re.escape(name)}(?!\w)", error.source_line or "")
+            if used and not name.endswith(":") and "String" in error.message and _OTHER_VALUE.fullmatch(value):
+                error.message += f"; `{name}={value}` is a text, write `{name}:={value}`"
+                break
+        raise
+
+
+#: A text that was probably meant as a number, a truth value or a list.
+_OTHER_VALUE = re.compile(r"-?[0-9]+(?:\.[0-9]+)?|true|false|\[.*\]", re.DOTALL)
 
 
 def params_object(text: str, where: str) -> dict[str, Any]:

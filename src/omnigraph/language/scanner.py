@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from omnigraph.language.source import Source, Span, did_you_mean, nearest_name
 
@@ -88,9 +88,7 @@ class Scanner:
     def accept(self, text: str) -> bool:
         """Take this exact text if it comes next."""
         if not self._text.startswith(text, self.at):
-            if self.at >= self.furthest:
-                self._note(text)
-            return False
+            return self.missed(text)
         self._advance(self.at + len(text))
         return True
 
@@ -98,11 +96,14 @@ class Scanner:
         self._taken_to = self.at = end
         self._skip_blanks()
 
-    def _note(self, text: str) -> None:
+    def missed(self, text: str) -> Literal[False]:
+        """Note that this text could come next, for the message of an error here."""
         if self.at > self.furthest:
             self.furthest = self.at
             self.wanted = {}
-        self.wanted[f"`{text}`"] = None
+        if self.at == self.furthest:
+            self.wanted[f"`{text}`"] = None
+        return False
 
     def expect(self, text: str) -> None:
         """Take this exact text."""

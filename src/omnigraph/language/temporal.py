@@ -37,7 +37,8 @@ def parse_datetime(text: str) -> int:
     """The milliseconds since the epoch of `YYYY-MM-DDTHH:MM[:SS[.mmm]]` and an offset; without one it is UTC."""
     match = _DATETIME.fullmatch(text)
     if match is None:
-        raise ValueError(f"'{text}' is not a date and time; write YYYY-MM-DDTHH:MM:SS.mmmZ")
+        what = "; seconds, milliseconds and an offset such as Z or +01:00 may follow"
+        raise ValueError(f"'{text}' is not a date and time; write YYYY-MM-DDTHH:MM{what}")
     hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError(f"'{text}' is not a time of day")

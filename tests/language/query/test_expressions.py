@@ -189,7 +189,7 @@ def test_order_and_limit(text: str, orderings: list[Ordering], limit: int | None
         pytest.param("order $s.a", "expected `{`", False, id="order-without-braces"),
         pytest.param("limit 5.5", "found `.`", False, id="limit-by-float"),
         pytest.param("limit 18446744073709551616", "too large", True, id="limit-beyond-u64"),
-        pytest.param("limit 5 limit 5", "expected `}`", False, id="two-limits"),
+        pytest.param("limit 5 limit 5", "expected `offset`, `union` or `}`", False, id="two-limits"),
     ],
 )
 def test_refused_order_and_limit(tail: str, fragment: str, semantic: bool) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from omnigraph.errors import LanguageError
 from omnigraph.language.query.compile import compile_query
+from omnigraph.language.query.foreign import _FUNCTIONS as _FOREIGN_FUNCTIONS
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
-from omnigraph.language.query.hints import _FOREIGN_FUNCTIONS
 from omnigraph.language.schema.build import compile_schema
 
 CATALOG = compile_schema(
@@ -58,7 +58,29 @@ CASES = [
     (body("$p.age in (1, 2)"), ", 2", "a list is written `[1, 2]`"),
     (body("$p.age = 3, $p.active"), ", $p", "without a comma"),
     (body("$p.age = 3; $p.active"), ";", "a `;` stands only at the end"),
+    (body("$p.age not between 3 and 9"), "between", "`$p.age < 3 or $p.age > 9`"),
+    (body('$p.name not like "A%"'), "like", "`not ($p.name contains …)`"),
+    (body('$p.name not contains "A"'), "contains", "`not ($p.name contains …)`"),
+    (body('$p.name not starts_with "A"'), "starts_with", "`not ($p.name starts_with …)`"),
+    (shown('$p.name not ends_with "a"'), "ends_with", "`not ($p.name ends_with …)`"),
+    (tail("return { $p.age as a } having a not between 3 and 9"), "between", "`$p.age < 3 or $p.age > 9`"),
+    ("update Person set { age: 3 } where name not contains name", "contains", "`not (name contains …)`"),
+    (body("$p.name = :who"), ":who", "a parameter is written `$who`"),
+    (body("$p.name = @who"), "@who", "a parameter is written `$who`"),
+    (body("$p.name = %s"), "%s", "a parameter is written `$who`"),
+    (body("$p.name = {who}"), "{who", "a parameter is written `$who`"),
+    (body("$p.name = ?"), "?", "a parameter is written `$who`"),
+    (body("$p.name in (?)"), "?", "a parameter is written `$who`"),
+    ("match { $p: Person { name: :who } } return { $p.name }", ":who", "a parameter is written `$who`"),
+    ("insert Person { name: ? }", "?", "a parameter is written `$who`"),
+    (body("$p.age mod 2 = 1"), "mod", "the remainder of a division is `a % b`"),
+    (body("$p.age ^ 2 = 1"), "^", "a power is written `power(2, 3)`"),
+    (body("$p.age > 1_000"), "1_000", "numbers are written without `_`"),
+    (body("$p.age > 0x10"), "0x10", "numbers are written in decimal digits"),
+    (body("case $p.age when 36 then true end"), "$p.age", "write `case when $p.age = 36 then … else … end`"),
     # Patterns.
+    ("match { $p:person } return { $p.name }", "person", "a type name starts with a capital letter: `Person`"),
+    ("match { $p: Person|company } return { $p.name }", "company", "with a capital letter: `Company`"),
     ("MATCH (p:Person) RETURN p.name", "MATCH", "a pattern is written `match { … }`"),
     ("match (p:Person) return p.name", "(p", "a node is written `$p: Person"),
     ("match { (p:Person) } return { p.name }", ":Person", "a node is written `$p: Person"),
@@ -94,7 +116,57 @@ CASES = [
     (shown("$p.name") + " LIMIT 3", "LIMIT", "in lower case: `limit`"),
     (shown("$p.name") + " limit 3 order { $p.name }", "order", "`order` comes before `limit`"),
     (shown("$p.name") + " -- all", "--", "comments start with `//`"),
+    (shown("$p.age > 3 ? 1 : 2"), "? 1", "`if(condition, value, otherwise)`"),
+    (shown('$p.name like "A%"'), "like", "`like` is no operator; texts are compared with `contains`"),
+    (shown("$p.age between 1 and 40"), "between", "`between` is no operator; a range is written"),
+    (shown("$p.active xor true"), "xor", "`xor` is no operator; one of two conditions alone is `(a) != (b)`"),
+    (shown("$p.age mod 2"), "mod", "`mod` is no operator; the remainder of a division is `a % b`"),
+    (shown("mod($p.age, 2)"), "mod", "the remainder of a division is `a % b`"),
+    (shown("2 ^ 3"), "^", "a power is written `power(2, 3)`"),
+    (shown("1_000"), "1_000", "`1_000` is no number"),
+    (shown("-0xff"), "-0xff", "`-0xff` is no number"),
+    (shown("$p.name") + " limit 1_000", "_000", "a number is written without `_`"),
+    (shown("$p.name n"), "n }", "a column is named by `as n`, two are parted by a comma"),
+    (shown("$p.name as Name"), "Name", "by a word without quotes that starts with a lower-case letter"),
+    (shown("$p.name as 'name'"), "'name", "by a word without quotes that starts with a lower-case letter"),
+    (shown("$p.name as `name`"), "`name", "by a word without quotes that starts with a lower-case letter"),
+    (shown('$p.name as "name"'), "as", "by a word without quotes that starts with a lower-case letter"),
+    (shown("$p.name as $name"), "as", "by a word without quotes that starts with a lower-case letter"),
+    (shown("case $p.age when 3 then 1 end"), "case", "`case` has no value before `when`"),
+    (shown("*"), "*", "all properties are returned by `$p.*`"),
+    (shown("$p.name, *"), "*", "all properties are returned by `$p.*`"),
+    (shown("Upper($p.name)"), "Upper", "functions are written in lower case: `upper(…)`"),
+    (shown("Len($p.name)"), "Len", "counted by `length`"),
+    (shown("not { $p knows $f } as h"), "{ $p knows", "`not exists { … }`"),
+    (shown("collect($f.name) { $p knows $f }"), "collect", "`collect` takes no block; only `count { … }`"),
+    (shown("median($f.age) { $p knows $f } as m"), "median", "optional { $p knows $f }"),
+    (shown("any_value { $p knows $f } as m"), "{ $p knows", "optional { $p knows $f }"),
+    (body("percentile($f.age, 0.5) { $p knows $f } > 3"), "percentile", "`percentile` takes no block"),
+    (shown("size($p.name)"), "size", "the characters of a text are counted by `length`"),
+    (shown("$p.name") + " having p.name = 3", ".name =", "`having` names a column by its alias"),
+    (shown("$p.name") + " having havin > 3 havin", "havin", "expected `order`, `limit`, `offset`, `union`"),
+    (shown("$p.name") + " ofset 3", "ofset", "did you mean `offset`?"),
+    (shown("$p.name") + " havng 3", "havng", "did you mean `having`?"),
+    (shown("$p.name") + " unoin 3", "unoin", "did you mean `union`?"),
+    (tail("with { $p } wher $p.age > 3 return { $p.name }"), "wher", "did you mean `where`?"),
+    (tail("with { $p } WHERE $p.age > 3 return { $p.name }"), "WHERE", "in lower case: `where`"),
+    (shown("$p.name") + " union match { $p: Person } return { $p.name }", "match", "stands in braces: `union {"),
+    (shown("$p.name") + " union distinct { match { $p: Person } return { $p.name } }", "distinct", "`union all`"),
+    (shown("$p.name") + " UNION { match { $p: Person } return { $p.name } }", "UNION", "in lower case: `union`"),
     # Whole statements.
+    (
+        'update Person set { age: 3 } WHERE name = "x"',
+        "WHERE",
+        "expected `where`, found `WHERE`; words of the language",
+    ),
+    ('delete Person WHERE name = "x"', "WHERE", "expected `where`, found `WHERE`; words of the language"),
+    ('update Person where name = "x" set { age: 3 }', "where", "`where` stands behind `set { … }`"),
+    ('update Person set { age: 3 } where person.name = "x"', ".name", 'stands alone: `where name = "Ada"`'),
+    ('insert person { name: "x" }', "person", "a type name starts with a capital letter: `Person`"),
+    ("delete person where true", "person", "a type name starts with a capital letter: `Person`"),
+    ("insert Person { }", "}", "at least one property is named; one without a value is null"),
+    ("upsert Person {}", "}", "at least one property is named; one without a value is null"),
+    ("update Person set { } where true", "}", "at least one property is set"),
     ("SELECT name FROM Person", "SELECT", "`match { $p: Person } return { $p.name }`"),
     ("select name from Person", "select", "`match { $p: Person } return { $p.name }`"),
     ('INSERT INTO Person (name) VALUES ("x")', "INSERT", "`insert Person { name:"),
@@ -177,3 +249,47 @@ def test_long_texts_are_looked_at_nearby(text: str) -> None:
     """Patterns that saw all of it would never come to an end."""
     with pytest.raises(LanguageError):
         compile_query(text, None, CATALOG)
+
+
+@pytest.mark.parametrize(
+    ("text", "spot", "hint"),
+    [
+        (
+            "query q { match { $p: Person } return { $p.name } }",
+            "{ match",
+            "also when there are none: `query q() { … }`",
+        ),
+        ("query Q() { match { $p: Person } return { $p.name } }", "Q", "a name that starts with a lower-case letter"),
+        (
+            'query "q"() { match { $p: Person } return { $p.name } }',
+            '"q',
+            "a name that starts with a lower-case letter",
+        ),
+        ("query q(x: String) { match { $p: Person } return { $p.name } }", "x:", "a parameter starts with `$`"),
+        (
+            "query q($a: I32, x: String) { match { $p: Person } return { $p.name } }",
+            "x:",
+            "a parameter starts with `$`",
+        ),
+        ("query q($x String) { match { $p: Person } return { $p.name } }", "String", "stands behind a colon"),
+    ],
+)
+def test_the_head_of_a_query(text: str, spot: str, hint: str) -> None:
+    with pytest.raises(LanguageError) as caught:
+        compile_query(text, None, CATALOG)
+    assert hint in caught.value.message
+    assert (caught.value.line, caught.value.column) == (1, text.index(spot) + 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "update Log set { like: not like between: 0 _2: 0x1: 3 } where true",
+        "update Log set { x1: 1_2: 3 } where not like and between > 1",
+        "match { $l: Log not $l.like $l.not } return { $l.between as between } having between > 1",
+        "match { $l: Log } return { $l.like as like } having not like order { like }",
+    ],
+)
+def test_words_of_other_languages_are_names_too(text: str) -> None:
+    catalog = compile_schema("node Log { like: Bool? not: Bool? between: I32? x1: I64? _2: I64? }")
+    compile_query(text, None, catalog)

@@ -14,6 +14,7 @@ from omnigraph.language.query.compile import CompiledQuery, compile_query
 from omnigraph.language.query.nameless import given_parameters, is_nameless, parameter_names
 from omnigraph.language.query.parser import parse_query_file
 from omnigraph.language.query.printer import print_query
+from omnigraph.language.schema.build import compile_schema
 from tests.language.query.catalogs import BOOKS, KINDS, ORG
 
 EVERYONE = "match { $s: Staff } return { $s.handle }"
@@ -47,6 +48,39 @@ def test_it_prints_as_it_is(text: str) -> None:
     printed = print_query(query)
     assert parse_query_file(printed).queries == (query,)
     assert "query" not in printed
+
+
+IN_A_LIST = "match { $s: Staff $s in $x } return { $s.handle }"
+
+
+@pytest.mark.parametrize("names", [["ada"], [], ["2025-01-01"]])
+def test_a_node_is_looked_for_in_a_list_that_is_given(names: list[str]) -> None:
+    (query,) = parse_query_file(IN_A_LIST).queries
+    assert "x" in parameter_names(query)
+    found = compiled(IN_A_LIST, x=names)
+    in_parentheses = compiled(IN_A_LIST.replace("$s in $x", "($s in $x)"), x=names)
+    assert found.plan == in_parentheses.plan
+    assert [param.name for param in found.query.params] == ["x"]
+
+
+def test_a_list_that_nothing_gives() -> None:
+    with pytest.raises(LanguageError) as caught:
+        compiled(IN_A_LIST)
+    assert "variable `$x` is not bound; bind it in `match`, or give a parameter `x`" in caught.value.message
+    assert (caught.value.line, caught.value.column) == (1, IN_A_LIST.index("$x") + 1)
+
+
+def test_an_edge_named_in_is_an_edge() -> None:
+    catalog = compile_schema("node Staff { handle: String @key } edge In: Staff -> Staff")
+    found = compiled(IN_A_LIST, catalog, x=["ada"])
+    assert found.query.params == ()
+
+
+def test_a_parameter_that_is_given_with_its_sign() -> None:
+    with pytest.raises(LanguageError) as caught:
+        compiled("match { $s: Staff { handle: $who } } return { $s.level }", **{"$who": "ada"})
+    expected = "variable `$who` is not bound; leave out the `$` in the name of the parameter: `who`"
+    assert expected in caught.value.message
 
 
 @pytest.mark.parametrize(

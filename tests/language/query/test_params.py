@@ -61,6 +61,7 @@ def test_a_value_carries_its_declared_type() -> None:
         pytest.param("", 3, "params must be a JSON object", id="PRM-03 number"),
         pytest.param("$x: String", None, "parameter 'x' not provided", id="missing, no document"),
         pytest.param("$x: String", {"y": 1}, "parameter 'x' not provided", id="missing"),
+        pytest.param("$who: String", {"$who": 1}, "in the name of the parameter: `who`", id="with its sign"),
         pytest.param("$who: String", {"whom": 1}, "not provided; is `whom` meant to be it?", id="misspelt"),
         pytest.param("$x: String", {"x": None}, "null is not accepted for non-nullable parameter 'x'", id="null"),
         pytest.param("$v: Vector(3)", {"v": [1, 2]}, "expected 3 values", id="PRM-06"),
@@ -81,6 +82,11 @@ def test_refused_documents(declared: str, document: object, message: str) -> Non
     ("declared", "document", "message"),
     [
         ("$who: String?", {"whom": "x"}, "the query declares no parameter 'whom'; did you mean `who`?"),
+        (
+            "$who: String",
+            {"$who": "x"},
+            "the query declares no parameter '$who'; leave out the `$` in the name of the parameter: `who`",
+        ),
         ("$who: String", {"Who": "x"}, "the query declares no parameter 'Who'; did you mean `who`?"),
         ("$a: I32, $b: I32?", {"a": 1, "zz": 1}, "the query declares no parameter 'zz'; its parameters are a, b"),
         ("", {"zz": None}, "the query declares no parameter 'zz'; it takes none"),

@@ -133,7 +133,7 @@ def test_refused_heads(head: str, fragment: str, semantic: bool) -> None:
     ("body", "fragment"),
     [
         pytest.param("match { $s: Staff } return { }", "expected an expression", id="empty-return"),
-        pytest.param("match { $s: Staff }", "expected `return`", id="no-return"),
+        pytest.param("match { $s: Staff }", "expected `with` or `return`", id="no-return"),
         pytest.param("return { $s }", "expected `match`, `insert`, `upsert`, `update` or `delete`", id="no-match"),
         pytest.param("", "expected `match`, `insert`, `upsert`, `update` or `delete`", id="empty-body"),
         pytest.param("match { $s: Staff return { $s }", "a `}` is missing before `return`", id="match-not-closed"),

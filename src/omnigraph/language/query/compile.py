@@ -90,7 +90,7 @@ def compile_parsed(
     query: Query, catalog: Catalog, source: Source, given: Mapping[str, Given] = NOTHING_GIVEN
 ) -> CompiledQuery:
     """Compile a query of a parsed text."""
-    checked = check_query(query if query.name else declare(query, source, given), catalog, source)
+    checked = check_query(query if query.name else declare(query, source, given, catalog), catalog, source)
     plan = lower(checked)
     operation = describe(checked, catalog)
     if isinstance(plan, MutationPlan):

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from omnigraph.language.query import ast
+from omnigraph.language.query.foreign import BLOCKS, NOT_BEFORE, foreign_function, negated_operator
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
-from omnigraph.language.query.hints import foreign_function
 from omnigraph.language.scanner import BLANKS, Mismatch, Scanner
 from omnigraph.language.schema.numbers import to_float
 from omnigraph.language.source import Span, did_you_mean, nearest_name
@@ -36,6 +36,9 @@ _PLAIN_ITEM = re.compile(r'(?P<number>-?[0-9]{1,18}+)(?=[ \t\r\n]*+,)|"(?P<text>
 _PLAIN_ITEMS = re.compile(r'(?:(?:-?[0-9]{1,18}+|"[^"\\\n]*+")[ \t\r\n]*+,[ \t\r\n]*+)++')
 _OPERATOR_SYMBOL = re.compile(r">=|<=|!=|[><=+*/%-]")
 _CASE = re.compile(rf"case(?![A-Za-z0-9_]){BLANKS}when(?![A-Za-z0-9_])")
+_NOT_BEFORE = re.compile(rf"(?:{'|'.join(NOT_BEFORE)})(?![A-Za-z0-9_])(?!\s*[:(])")
+#: What stands behind the first digits of a number as other languages write it.
+_OTHER_NUMBER = re.compile(r"(?:_[0-9][0-9_]*|[xX][0-9A-Fa-f]+|[bBoO][0-7]+)(?![A-Za-z0-9_])(?!\s*[:(])")
 
 #: The aggregates that may be found over the matches of a block.
 BLOCK_AGGREGATES = ("sum", "min", "max", "avg", "count")
@@ -142,10 +145,23 @@ def _compared(scanner: Scanner, start: int, left: ast.Expr, operator: str, depth
         return ast.IsNull(left, negated, scanner.span_from(start))
     if operator == "not":
         if not word(scanner, "in"):
+            _refuse_negated_operator(scanner, left)
             scanner.at = before
             return None
         operator = "not in"
     return ast.Comparison(left, operator, parse_expr(scanner, depth, _SUM), scanner.span_from(start))
+
+
+def _refuse_negated_operator(scanner: Scanner, left: ast.Expr) -> None:
+    """`$p.name not contains "x"`: nothing that is right begins so."""
+    found = scanner.peek(_NOT_BEFORE)
+    if found is None:
+        return
+    shown = scanner.source.text[left.span.start : left.span.end]
+    scanner.source.grammar_error(
+        f"`not {found}` is no operator; {negated_operator(found, shown if len(shown) <= 40 else '…')}",
+        Span(scanner.at, scanner.at + len(found)),
+    )
 
 
 def _prefixed(scanner: Scanner, depth: int) -> ast.Expr:
@@ -200,7 +216,7 @@ def _primary(scanner: Scanner, depth: int) -> ast.Expr:
     call = _CALLS.get(name)
     if call is not None:
         found = call(scanner, start, deeper(scanner, depth))
-        if name in BLOCK_AGGREGATES and isinstance(found, ast.Aggregate) and scanner.looking_at("{"):
+        if isinstance(found, ast.Aggregate) and scanner.looking_at("{"):
             return _block_aggregate(scanner, found, start, depth)
         return found
     if name not in FUNCTIONS:
@@ -217,6 +233,8 @@ def _block(scanner: Scanner, depth: int) -> tuple[ast.Clause, ...]:
 
 
 def _block_aggregate(scanner: Scanner, call: ast.Aggregate, start: int, depth: int) -> ast.BlockCall:
+    if call.function not in BLOCK_AGGREGATES:
+        scanner.source.grammar_error(f"`{call.function}` takes no block; {BLOCKS}", call.span)
     if call.distinct:
         scanner.source.grammar_error(f"`{call.function}` of a block takes no `distinct`", call.span)
     return ast.BlockCall(call.function, call.argument, _block(scanner, depth), scanner.span_from(start))
@@ -306,7 +324,20 @@ def _number(scanner: Scanner, start: int, *, negative: bool) -> ast.IntLit | ast
         to_float(text, scanner.source, span)
         return ast.FloatLit(text, span)
     value = parse_integer(scanner, MAX_I64 + negative, "an integer literal")
+    _refuse_other_number(scanner, start, value)
     return ast.IntLit(-value if negative else value, scanner.span_from(start))
+
+
+def _refuse_other_number(scanner: Scanner, start: int, value: int) -> None:
+    """`1_000` and `0x10`: nothing that is right has such a word right behind a number."""
+    rest = scanner.peek(_OTHER_NUMBER)
+    if rest is None or not scanner.touches(rest) or not (rest.startswith("_") or value == 0):
+        return
+    way = "without `_`" if rest.startswith("_") else "in decimal digits"
+    scanner.source.grammar_error(
+        f"`{scanner.source.text[start : scanner.at]}{rest}` is no number; numbers are written {way}",
+        Span(start, scanner.at + len(rest)),
+    )
 
 
 # --- calls: each is entered at its `(` --------------------------------------------------------------------------------

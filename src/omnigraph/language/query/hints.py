@@ -1,35 +1,48 @@
 """What to do about a grammar error: the mistakes people make who come from other query languages.
 
 A hint is the tail of a message and says how the thing is written here. `hint_at` looks at the text around the place where the
-parser gave up; `foreign_operator` and `foreign_function` know words that fit the grammar and are only unknown.
+parser gave up; `foreign` knows words that fit the grammar and are only unknown.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
+from omnigraph.language.query.foreign import (
+    BETWEEN,
+    BLOCKS,
+    CASE,
+    CONDITIONS,
+    OPTIONAL,
+    POWER,
+    TEXT_OPERATORS,
+    foreign_function,
+)
 from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS
 from omnigraph.language.source import nearest_name
 
 _TRAVERSAL = r"\$\w+\s+(?:\$\w+\s*:\s*)?<?\s*[a-z_]\w*\s*>?\s*"
-_TEXT_OPERATORS = "texts are compared with `contains`, `starts_with`, `ends_with` and `matches(text, regex)`"
-_CONDITIONS = "conditions stand inside `match { … }`, one after the other"
 _EDGE = "an edge is written `$a knows $b`, or `$a <knows> $b` in either direction"
 _NODE = 'a node is written `$p: Person { name: "Ada" }`'
 _BOUNDS = "one to three edges away is written `$a knows{1,3} $b`"
 _INSERT = 'a node is added with `insert Person { name: "Ada" }`, or with `upsert` to keep what is there'
 _SELECT = "a query is written `match { $p: Person } return { $p.name }`"
 _ORDER = "rows are put in order with `order { $p.name desc }`"
-_OPTIONAL = "an optional pattern is a block inside `match`: `optional { $a knows $b }`"
 _SET = "values are set with `update Person set { age: 37 } where …`"
-_NULL = "nulls are found with `is null` and `is not null`"
+_PARAMETER = "a parameter is written `$who`"
+_NAME = "a column is named by a word without quotes that starts with a lower-case letter, as in `as name`"
+_UNION = "the other side of a `union` stands in braces: `union { match { … } return { … } }`"
+_VALUE = r"(?:[=<>,+*/%]|[a-z_]\w*\s*[:(]|\b(?:in|contains|starts_with|ends_with|and|or|not)|\bin\s*[(\[])"
 
 #: (the text before the failure, the text at it, the tail of the message)
 _HINTS = tuple(
     (re.compile(rf"(?:{before})\Z", re.DOTALL), re.compile(at, re.DOTALL), hint)
     for before, at, hint in (
+        (r"\bas", r"[A-Z'\"`]", _NAME),
         ("", r"'", "texts are written in double quotes"),
         ("", r"#|--(?!>)", "comments start with `//`"),
+        (r"[0-9]", r"_[0-9]", "a number is written without `_`"),
         ("", r"\$[A-Z]", "a variable starts with a lower-case letter"),
         (r"=", r"=", "equality is a single `=`"),
         (r"=", r"~", 'a regular expression is matched with `matches($p.name, "^A")`'),
@@ -39,8 +52,10 @@ _HINTS = tuple(
         (r"return\s*\{[^}]*", r"\|\|", "texts are joined with `+`"),
         ("", r"\|\|", "conditions are joined with `or`"),
         ("", r"\?\?", "a value in the place of null is written `coalesce($p.age, 0)`"),
+        (_VALUE, r"[:@][a-z_]|\?|%[s(]|\{\s*\w+\s*\}", _PARAMETER),
         ("", r"\?", "a choice is written `if(condition, value, otherwise)`"),
         ("", r"::", "a value is converted with `to_text`, `to_int`, `to_float`, `to_date` or `to_datetime`"),
+        ("", r"\^", POWER),
         (r"\blimit\s*(?:[0-9]+|\$\w+)", r"order", "`order` comes before `limit`"),
         (rf"{_TRAVERSAL}\{{\s*[0-9]+", r"\}", "hop bounds take a comma, as in `{2,2}`"),
         (rf"{_TRAVERSAL}\{{", r",", "hop bounds start with a number, as in `{1,3}`"),
@@ -50,8 +65,26 @@ _HINTS = tuple(
         ("", r"-\s*\[|-->|<-", _EDGE),
         (r"match|match\s*\{[^}]*|\(\s*\w*", r"\(\s*\w*\s*:|\(\s*\)|:\s*\w+", _NODE),
         (r"\bmatch", r"\(", _NODE),
+        (
+            r"\bquery\s+[a-z_]\w*",
+            r"\{",
+            "parameters stand in parentheses, also when there are none: `query q() { … }`",
+        ),
+        (r"\bquery", r"[A-Z\"'{(]", "a query has a name that starts with a lower-case letter: `query q() { … }`"),
+        (r"\bquery\s+\w+\s*\((?:[^)]*,)?", r"\w+\s*:", "a parameter starts with `$`: `$who: String`"),
+        (r"\bquery\s+\w+\s*\([^)]*\$\w+", r"\w", "the type of a parameter stands behind a colon: `$who: String`"),
         (r"[{}]\s*[a-z_]\w*", r":\s*[A-Z]", "a variable starts with `$`, as in `$p: Person`"),
-        (r"[{,(=<>+*/-]\s*[a-z_]\w*", r"\.", "a variable starts with `$`, as in `$p.name`"),
+        (r"\bhaving\s+[a-z_]\w*", r"\.", "`having` names a column by its alias, or as it was returned: `$p.name`"),
+        (
+            r"\b(?:update|delete)\s+[A-Z][^$]*\bwhere\s+[a-z_]\w*",
+            r"\.",
+            'a property of what is changed stands alone: `where name = "Ada"`',
+        ),
+        (
+            r"(?:[{,(=<>+*/-]|\b(?:where|and|or|not|in|when|then|else|is))\s*[a-z_]\w*",
+            r"\.",
+            "a variable starts with `$`, as in `$p.name`",
+        ),
         (
             r"\$\w+|<",
             r"(?!(?:AND|OR|IN|IS|NOT|CONTAINS|LIKE)\b)[A-Z]",
@@ -64,10 +97,27 @@ _HINTS = tuple(
             r"\.",
             "a bare variable before `contains` or `starts_with` reads as a traversal; put a property on the left",
         ),
+        (
+            r"(?:\breturn(?:\s+distinct)?\s*\{|,)",
+            r"\*",
+            "all properties are returned by `$p.*`, a node as one value by `object($p)`",
+        ),
+        (r"(?<![.$\w])case", r"[$\w(]", CASE),
+        (r"(?<![.$\w])not", r"\{", "whether a pattern has no match is said by `not exists { … }`"),
+        (rf"(?<![.$\w])(?:{'|'.join(AGGREGATES)})", r"\{", BLOCKS),
+        (r"\bunion(?:\s+all)?", r"match\b", _UNION),
+        (r"\bunion", r"distinct\b", "`union` leaves out repeated rows, `union all` keeps them"),
         (r"\breturn", r"\{", "a `}` is missing before `return`"),
         (r"\breturn", r"(?i:distinct)\b", "repeated rows are left out with `return distinct { … }`"),
         (r"\breturn", r"[$\w]", "what is returned stands in braces: `return { $p.name }`"),
         (r"\border", r"(?i:by)\b|\$", _ORDER),
+        (
+            r"\b(?:insert|upsert)\s+[A-Z]\w*\s*\{",
+            r"\}",
+            "at least one property is named; one without a value is null, as in `age: null`",
+        ),
+        (r"\bset\s*\{", r"\}", "at least one property is set, as in `age: 37`"),
+        (r"\bupdate\s+[A-Z]\w*", r"(?i:where)\b", "`where` stands behind `set { … }`"),
         (r"\bset", r"[a-z_$]", "assignments stand in braces: `set { age: 37 }`"),
         (r"[{,]\s*[a-z_]\w*", r"=", "a value is given with a colon, as in `age: 37`"),
         (r"\binsert\s+[A-Z]\w*", r"\(|(?i:values)\b", _INSERT),
@@ -78,13 +128,13 @@ _HINTS = tuple(
         ("", r"(?i:create|merge)\b|INSERT\b", _INSERT),
         ("", r"(?i:unwind|foreach)\b", "the items of a list are compared with `in`: `$p.name in $names`"),
         ("", r"(?i:detach)\b", "deleting a node deletes its edges: `delete Person where …`"),
-        ("", r"(?i:optional)\b", _OPTIONAL),
+        ("", r"(?i:optional)\b", OPTIONAL),
         ("", r"MATCH\b", "a pattern is written `match { … }`"),
-        ("", r"(?i:where)\b", _CONDITIONS),
-        ("", r"(?i:i?like|rlike|regexp|similar)\b", _TEXT_OPERATORS),
+        ("", r"(?i:where)\b", CONDITIONS),
+        ("", r"(?i:i?like|rlike|regexp|similar)\b", TEXT_OPERATORS),
         ("", r"STARTS(?:\s+WITH)?\b", "the beginning of a text is compared with `starts_with`"),
         ("", r"ENDS(?:\s+WITH)?\b", "the end of a text is compared with `ends_with`"),
-        ("", r"(?i:between)\b", "a range is written `$p.age >= 3 and $p.age <= 9`"),
+        ("", r"(?i:between)\b", BETWEEN),
         ("", r"(?i:group\s+by)\b", "a query with aggregates is grouped by what else it returns"),
         ("", r"(?i:skip)\b", "rows are left out with `offset`"),
         ("", r"(?i:order\s+by)\b", _ORDER),
@@ -96,7 +146,10 @@ _HINTS = tuple(
         (r"[\w\")\]]", r";", "a `;` stands only at the end; clauses follow each other without one"),
     )
 )
-_CAPITALS = re.compile(r"[A-Z][A-Z_]+(?!\w)")
+_CAPITALS = re.compile(r"[A-Z]\w*")
+_CALLED = re.compile(r"[A-Z]\w*(?=\s*\()")
+#: A word in the place of a type; not the edge of a traversal, behind which a variable stands.
+_SMALL_TYPE = re.compile(r"[a-z]\w*+(?!\s*\$)")
 #: The words of the language, for those who write them in capitals.
 _READING = ("query", "match", "return", "order", "limit", "offset", "distinct", "having", "as", "asc", "desc", "nulls")
 _CONDITION = ("and", "or", "not", "in", "is", "null", "true", "false", "contains", "starts_with", "ends_with")
@@ -110,13 +163,19 @@ _BLOCK_WORDS = ("not", "match", "return", "order", "optional", "exists", "with",
 _NEAR = 80
 
 
-def hint_at(text: str, at: int) -> str:
-    """The tail of the message for a grammar error at this place, or nothing."""
+def hint_at(text: str, at: int, wanted: Container[str] = ()) -> str:
+    """The tail of the message for a grammar error at this place, where these were wanted; or nothing."""
     # Patterns only see what is near, so that no text makes them slow.
     before, after = _before(text, at), text[at : at + _NEAR]
+    if "`where`" in wanted and after.startswith("WHERE"):
+        return _lower_case(after)
     for before_pattern, at_pattern, hint in _HINTS:
         if at_pattern.match(after) and before_pattern.search(before):
             return f"; {hint}"
+    small = _SMALL_TYPE.match(after)
+    if "a type name" in wanted and small is not None:
+        word = small.group()
+        return f"; a type name starts with a capital letter: `{word[0].upper()}{word[1:]}`"
     return _lower_case(after)
 
 
@@ -126,86 +185,13 @@ def _lower_case(after: str) -> str:
     if found is None:
         return ""
     written = found.group().lower()
-    if written in _WORDS:
-        return f"; words of the language are written in lower case: `{written}`"
-    if written in FUNCTIONS or written in AGGREGATES:
+    called = _CALLED.match(after) is not None
+    if called and (written in FUNCTIONS or written in AGGREGATES):
         return f"; functions are written in lower case: `{written}(…)`"
-    return ""
-
-
-#: Words that other languages have between two values; the grammar takes them for the next value.
-_FOREIGN_OPERATORS = {
-    **dict.fromkeys(("like", "ilike", "rlike", "regexp", "similar"), _TEXT_OPERATORS),
-    "between": "a range is written `$p.age >= 3 and $p.age <= 9`",
-    "where": _CONDITIONS,
-    "starts": "the beginning of a text is compared with `starts_with`",
-    "ends": "the end of a text is compared with `ends_with`",
-    "equals": "equality is `=`",
-    "isnull": _NULL,
-    "notnull": _NULL,
-    "xor": "either of two conditions is `a != b`",
-    "optional": _OPTIONAL,
-}
-
-
-def foreign_operator(word: str) -> str | None:
-    """How an operator of another language is written here, or None."""
-    return _FOREIGN_OPERATORS.get(word.lower())
-
-
-#: Functions of other languages whose name here is another one; operators and forms that are functions elsewhere.
-_FOREIGN_FUNCTIONS = {
-    **dict.fromkeys(
-        ("len", "char_length", "strlen"), "the characters of a text are counted by `length`, items by `size`"
-    ),
-    **dict.fromkeys(("endswith", "ends_with"), 'it is an operator: `$p.name ends_with "a"`'),
-    **dict.fromkeys(("startswith", "starts_with"), 'it is an operator: `$p.name starts_with "a"`'),
-    "contains": 'it is an operator: `$p.name contains "a"`',
-    "exists": "a property is there when it `is not null`, a pattern when `exists { … }`",
-    **dict.fromkeys(("isnull", "is_null"), _NULL),
-    **dict.fromkeys(("ifnull", "nvl"), "write `coalesce(value, other)`"),
-    **dict.fromkeys(("cast", "convert"), "write `to_text`, `to_int`, `to_float`, `to_date` or `to_datetime`"),
-    **dict.fromkeys(("tostring", "str"), "write `to_text(x)`"),
-    **dict.fromkeys(("tointeger", "toint", "int"), "write `to_int(x)`"),
-    **dict.fromkeys(("tofloat", "float"), "write `to_float(x)`"),
-    **dict.fromkeys(("labels", "label"), "the type of a node is `$p.@type`"),
-    **dict.fromkeys(("elementid", "startnode", "endnode"), "ids are `$p.@id`, and `$e.@src` and `$e.@dst` of an edge"),
-    **dict.fromkeys(("properties", "keys"), "all properties are returned by `$p.*`"),
-    **dict.fromkeys(
-        ("array_agg", "list_agg", "group_concat", "string_agg"), "write `collect(x)`, and `join` for a text of it"
-    ),
-    **dict.fromkeys(("current_date", "curdate", "getdate"), "write `today()`, or `now()` for the moment"),
-    **dict.fromkeys(("date_trunc", "trunc"), 'write `truncate("month", d)`'),
-    **dict.fromkeys(("datediff", "date_diff"), "write `days_between(a, b)`, or `b - a`"),
-    **dict.fromkeys(("dateadd", "date_add"), "write `d + 7` for days, `add_months(d, 1)` for months"),
-    "timestamp": 'write `datetime("2026-01-31T12:00:00Z")`',
-    **dict.fromkeys(("extract", "date_part"), "write `year(d)`, `month(d)`, `day(d)`, `hour(t)` …"),
-    "ceiling": "write `ceil(x)`",
-    **dict.fromkeys(("pow", "pwr"), "write `power(x, y)`"),
-    "log": "write `ln(x)` or `log10(x)`",
-    **dict.fromkeys(("regexp_matches", "regexp_like", "regex"), "write `matches(text, regex)`"),
-    **dict.fromkeys(("toupper", "ucase"), "write `upper(text)`"),
-    **dict.fromkeys(("tolower", "lcase"), "write `lower(text)`"),
-    **dict.fromkeys(("head", "first"), "the first item of a list is `list[0]`"),
-    "last": "the last item of a list is `list[-1]`",
-    **dict.fromkeys(("stdev", "std"), "write `stddev(x)`"),
-    "shortestpath": "a path is bound in `match`: `$p = shortest($a knows{1,6} $b)`",
-    "reverse": "write `reverse_text(text)`",
-}
-
-
-def foreign_function(name: str) -> str | None:
-    """How a function of another language is written here, or None."""
-    return _FOREIGN_FUNCTIONS.get(name.lower())
-
-
-def bare_word(name: str) -> str:
-    """What to write in the place of a bare word that stands for no value."""
-    if name == "distinct":
-        return "write `return distinct { … }`, or `count(distinct x)`"
-    if name == "case":
-        return "write `case when $p.age > 3 then … else … end`"
-    return f"a variable is written `${name}`"
+    if written in _WORDS and found.group().isupper():
+        return f"; words of the language are written in lower case: `{written}`"
+    foreign = foreign_function(written) if called else None
+    return "" if foreign is None else f"; {foreign}"
 
 
 def misspelt_block_word(text: str, at: int) -> str | None:

@@ -17,6 +17,8 @@ from typing import Any, NoReturn
 from omnigraph.errors import BadRequest
 from omnigraph.language.json_values import items_of, number_of, shown, unwrapped
 from omnigraph.language.query import ast
+from omnigraph.language.query.joining import as_condition, is_condition, may_be_condition
+from omnigraph.language.schema.catalog import Catalog
 from omnigraph.language.source import Source, Span, did_you_mean, nearest_name
 from omnigraph.language.types import PropType, Scalar
 
@@ -25,6 +27,8 @@ _HEAD = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*+query", re.DOTALL)
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9:.+Zz-]*)?")
 _VARIABLE = re.compile(r"\$([a-z_][A-Za-z0-9_]*)")
 _MAX_I64 = 2**63 - 1
+#: What to do about a parameter that is given as it is written in the query.
+WITHOUT_SIGN = "leave out the `$` in the name of the parameter:"
 #: The parts of a tree that hold a number or a parameter, and no other expression.
 _ROW_COUNTS = frozenset({"limit", "offset"})
 
@@ -55,8 +59,9 @@ def given_parameters(document: object) -> dict[str, Given]:
     return found
 
 
-def declare(query: ast.Query, source: Source, given: Mapping[str, Given]) -> ast.Query:
+def declare(query: ast.Query, source: Source, given: Mapping[str, Given], catalog: Catalog) -> ast.Query:
     """The query with the parameters it uses; a variable that nothing gives a value is an error at its place."""
+    query = replace(query, body=_with_conditions(query.body, catalog))
     variables, mentioned = _names_of(query.body)
     for name, span in variables.items():
         if name not in given and name not in mentioned and name != "_":
@@ -71,7 +76,10 @@ def declare(query: ast.Query, source: Source, given: Mapping[str, Given]) -> ast
 
 def parameter_names(query: ast.Query) -> set[str]:
     """The names of the parameters that a query takes: the declared ones, or without a head those it could use."""
-    return {param.name for param in query.params} if query.name else set(_names_of(query.body)[0])
+    if query.name:
+        return {param.name for param in query.params}
+    joined = (node for node in _nodes(query.body) if isinstance(node, ast.Traversal) and may_be_condition(node))
+    return {*_names_of(query.body)[0], *(end for node in joined for end in (node.source, node.target))}
 
 
 def _not_given(source: Source, name: str, span: Span, unused: list[str], bound: set[str]) -> NoReturn:
@@ -82,6 +90,8 @@ def _not_given(source: Source, name: str, span: Span, unused: list[str], bound: 
             None, f"variable `${name}` is not bound{did_you_mean(f'${variable}')}", span, suggestion=variable
         )
     close = nearest_name(name, unused)
+    if close == f"${name}":
+        source.type_error(None, f"variable `${name}` is not bound; {WITHOUT_SIGN} `{name}`", span, suggestion=name)
     hint = (
         f"; is the parameter `{close}` meant to be it?"
         if close
@@ -182,6 +192,17 @@ def _nodes(node: object) -> Iterator[object]:
             waiting.extend(reversed(current))
         elif is_dataclass(current) and not isinstance(current, ast.Variable | ast.StringLit | Span):
             waiting.extend(reversed([getattr(current, part.name) for part in fields(current)]))
+
+
+def _with_conditions(node: Any, catalog: Catalog) -> Any:
+    """The tree with conditions in the place of what only looks like a traversal."""
+    if isinstance(node, tuple):
+        return tuple(_with_conditions(item, catalog) for item in node)
+    if isinstance(node, ast.Traversal) and is_condition(node, catalog):
+        return as_condition(node)
+    if not is_dataclass(node) or isinstance(node, type | Span | ast.Literal):
+        return node
+    return replace(node, **{part.name: _with_conditions(getattr(node, part.name), catalog) for part in fields(node)})
 
 
 def _with_literals(node: Any, literals: Mapping[str, ast.Literal]) -> Any:

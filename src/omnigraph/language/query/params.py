@@ -27,6 +27,7 @@ from omnigraph.language.json_values import (
 from omnigraph.language.literals import INTEGER_RANGES, PlainValue, TypedValue, round_to_f32
 from omnigraph.language.query.ast import Param
 from omnigraph.language.query.check import NOW_PARAMETER
+from omnigraph.language.query.nameless import WITHOUT_SIGN
 from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import INTEGERS, PropType, Scalar
@@ -66,7 +67,9 @@ def _check_undeclared(name: object, value: object) -> None:
 
 def _not_declared(name: str, declared: Collection[str]) -> str:
     close = nearest_name(name, declared)
-    if close is not None:
+    if name.removeprefix("$") in declared:
+        hint = f"; {WITHOUT_SIGN} `{name.removeprefix('$')}`"
+    elif close is not None:
         hint = did_you_mean(close)
     else:
         hint = f"; its parameters are {', '.join(declared)}" if declared else "; it takes none"
@@ -96,7 +99,8 @@ def _bind(name: str, kind: PropType, document: Mapping[str, object], declared: C
         if name in document:
             raise BadRequest(f"null is not accepted for non-nullable parameter '{name}'")
         other = nearest_name(name, [str(key) for key in document if key not in declared])
-        raise BadRequest(f"parameter '{name}' not provided" + (f"; is `{other}` meant to be it?" if other else ""))
+        hint = f"; {WITHOUT_SIGN} `{name}`" if other == f"${name}" else f"; is `{other}` meant to be it?"
+        raise BadRequest(f"parameter '{name}' not provided" + (hint if other else ""))
     try:
         return TypedValue(_convert(value, kind), kind)
     except ValueError as problem:

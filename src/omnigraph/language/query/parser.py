@@ -37,7 +37,8 @@ def parse_query_file(text: str, file: str | None = None) -> ast.QueryFile:
         while not scanner.at_end():
             queries.append(_query(scanner))
     except Mismatch:
-        scanner.grammar_error(hint_at(text, scanner.furthest), suggestion=misspelt_block_word(text, scanner.furthest))
+        hint = hint_at(text, scanner.furthest, scanner.wanted)
+        scanner.grammar_error(hint, suggestion=misspelt_block_word(text, scanner.furthest))
     return ast.QueryFile(tuple(queries), source)
 
 

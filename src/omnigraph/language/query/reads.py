@@ -20,7 +20,7 @@ from omnigraph.language.query.expressions import (
     parse_variable,
     word,
 )
-from omnigraph.language.query.hints import foreign_operator
+from omnigraph.language.query.foreign import foreign_operator
 from omnigraph.language.scanner import BLANKS, Mismatch, Scanner
 from omnigraph.language.source import did_you_mean, nearest_name
 
@@ -43,7 +43,7 @@ def parse_read(scanner: Scanner, clauses: tuple[ast.Clause, ...]) -> ast.Read | 
     """
     depth = 0
     found: ast.Read | ast.Union = _results(scanner, clauses, depth)
-    while word(scanner, "union"):
+    while _keyword(scanner, "union"):
         depth = deeper(scanner, depth)
         keeps_repeats = word(scanner, "all")
         scanner.expect("{")
@@ -54,19 +54,24 @@ def parse_read(scanner: Scanner, clauses: tuple[ast.Clause, ...]) -> ast.Read | 
     return found
 
 
+def _keyword(scanner: Scanner, text: str) -> bool:
+    """Take this word if it comes next; a message about this place names it when it does not."""
+    return word(scanner, text) or scanner.missed(text)
+
+
 def _results(scanner: Scanner, clauses: tuple[ast.Clause, ...], depth: int) -> ast.Read:
     """`with` parts as long as there are some, then `return`."""
     before: ast.Read | None = None
-    while word(scanner, "with"):
+    while _keyword(scanner, "with"):
         depth = deeper(scanner, depth)
         distinct, projections = _projections(scanner)
-        where = parse_expr(scanner) if word(scanner, "where") else None
+        where = parse_expr(scanner) if _keyword(scanner, "where") else None
         orderings, limit, offset = _order_and_bounds(scanner)
         before = ast.Read(clauses, projections, orderings, limit, distinct, where, offset, before)
-        clauses = parse_clauses(scanner, depth) if word(scanner, "match") else ()
+        clauses = parse_clauses(scanner, depth) if _keyword(scanner, "match") else ()
     scanner.expect("return")
     distinct, projections = _projections(scanner)
-    having = parse_expr(scanner) if word(scanner, "having") else None
+    having = parse_expr(scanner) if _keyword(scanner, "having") else None
     orderings, limit, offset = _order_and_bounds(scanner)
     return ast.Read(clauses, projections, orderings, limit, distinct, having, offset, before)
 
@@ -86,8 +91,8 @@ def _order_and_bounds(
 ) -> tuple[tuple[ast.Ordering, ...], int | ast.Variable | None, int | ast.Variable | None]:
     orderings = _orderings(scanner) if scanner.accept("order") else ()
     limit = _row_count(scanner, "limit") if scanner.accept("limit") else None
-    offset = _row_count(scanner, "offset") if word(scanner, "offset") else None
-    if limit is None and offset is not None and word(scanner, "limit"):
+    offset = _row_count(scanner, "offset") if _keyword(scanner, "offset") else None
+    if limit is None and offset is not None and _keyword(scanner, "limit"):
         limit = _row_count(scanner, "limit")
     return orderings, limit, offset
 

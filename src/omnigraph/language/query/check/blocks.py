@@ -17,6 +17,7 @@ from omnigraph.language.query.check.patterns import check_binding, check_path, c
 from omnigraph.language.query.check.scope import ANONYMOUS, Scope, path_columns
 from omnigraph.language.query.check.tree import AttachedBlock, Block, NestedBlock, OptionalPart, PathStep, Step
 from omnigraph.language.query.ir import BOOL, I64, AggregateCall, Column, Predicate, conjuncts, variables_of
+from omnigraph.language.query.joining import as_condition, is_condition
 
 
 def check_block(scope: Scope, clauses: tuple[ast.Clause, ...]) -> Block:
@@ -65,7 +66,7 @@ class _Part:
                 own = tuple(predicate for predicate in predicates if variables_of(predicate) <= {variable})
                 self.patterns[variable] = self.patterns.get(variable, ()) + own
                 self.filters += [predicate for predicate in predicates if predicate not in own]
-            case ast.Traversal() if not _is_condition(scope, clause):
+            case ast.Traversal() if not is_condition(clause, scope.catalog):
                 self.steps.append(check_traversal(scope, clause))
             case ast.PathMatch():
                 self.paths.append(check_path(scope, clause))
@@ -80,7 +81,8 @@ class _Part:
             case ast.Optional():
                 raise AssertionError("an optional block parts the clauses around it")
             case _:
-                self.filters += conjuncts(condition(with_blocks(scope, self.attached), _as_condition(clause)))
+                written = as_condition(clause) if isinstance(clause, ast.Traversal) else clause
+                self.filters += conjuncts(condition(with_blocks(scope, self.attached), written))
 
     def checked(self) -> Block:
         """All clauses; clauses that waited for a variable are checked now."""
@@ -98,22 +100,6 @@ class _Part:
             attached=tuple(self.attached),
             paths=tuple(self.paths),
         )
-
-
-def _is_condition(scope: Scope, clause: ast.Traversal) -> bool:
-    """Whether `$a word $b` joins two values: the word is an operator, no edge has this name, and no hops are given."""
-    plain = not (clause.undirected or clause.has_bounds or clause.edge_variable or clause.others)
-    return plain and clause.edge_word in ("and", "or", "in") and scope.catalog.edge(clause.edge_word) is None
-
-
-def _as_condition(clause: ast.Traversal | ast.Expr) -> ast.Expr:
-    """A condition; one that looks like a traversal is an operator between two variables."""
-    if not isinstance(clause, ast.Traversal):
-        return clause
-    left, right = ast.Variable(clause.source, clause.span), ast.Variable(clause.target, clause.span)
-    if clause.edge_word == "in":
-        return ast.Comparison(left, "in", right, clause.span)
-    return ast.Logical(clause.edge_word, (left, right), clause.span)
 
 
 # --- blocks inside a block --------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from omnigraph.language.literals import TypedValue
 from omnigraph.language.query import ast, ir
 from omnigraph.language.query.check.scope import Scope, is_several
 from omnigraph.language.query.check.values import exactly, temporal_text
+from omnigraph.language.query.foreign import of_two_dates
 from omnigraph.language.source import Span
 from omnigraph.language.types import Scalar, compatible
 
@@ -140,7 +141,8 @@ def require_comparable(scope: Scope, left: ir.Expr, operator: str, right: ir.Exp
         if side.is_vector:
             scope.error("T7", f"vector comparisons are not supported, one side is {side}; use `nearest`", span)
     if not compatible(left.type, right.type):
-        scope.error("T7", f"can not compare {left.type} with {right.type}", span)
+        tail = of_two_dates(left.type, right.type)
+        scope.error("T7", f"can not compare {left.type} with {right.type}{tail}", span)
     if operator in ("=", "!="):
         _require_enum_value(scope, left, right, span)
         _require_enum_value(scope, right, left, span)

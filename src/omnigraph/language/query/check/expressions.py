@@ -12,8 +12,8 @@ from omnigraph.language.query.check.conditions import comparison, logical
 from omnigraph.language.query.check.scope import Scope, is_several, path_column
 from omnigraph.language.query.check.search import search_call
 from omnigraph.language.query.check.values import is_untyped, literal_value
-from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS, common_type, number_type
-from omnigraph.language.query.hints import bare_word
+from omnigraph.language.query.foreign import bare_word, other_function
+from omnigraph.language.query.functions import AGGREGATES, FUNCTIONS, common_type, number_type, usages_of
 from omnigraph.language.schema.catalog import NodeType
 from omnigraph.language.source import Place
 from omnigraph.language.temporal import parse_duration
@@ -21,6 +21,8 @@ from omnigraph.language.types import INTEGERS, PropType, Scalar
 
 #: Functions whose arguments have one type.
 ONE_TYPE = frozenset({"least", "greatest", "coalesce", "list", "nullif"})
+#: How many characters before a bare word are looked at.
+_NEAR = 80
 
 
 def resolve(scope: Scope, expr: ast.Expr) -> ir.Expr:
@@ -83,7 +85,8 @@ def _word(scope: Scope, word: ast.Ident) -> ir.Expr:
         scope.no_word(word.name, word.span)
     if scope.place == "match":
         scope.error("T7", f"a filter needs scalar operands; `{word.name}` is a bare word", word.span)
-    return scope.error(None, f"`{word.name}` is not a value; {bare_word(word.name)}", word.span)
+    before = scope.source.text[max(0, word.span.start - _NEAR) : word.span.start]
+    return scope.error(None, bare_word(word.name, before), word.span)
 
 
 def _variable(scope: Scope, variable: ast.Variable) -> ir.Expr:
@@ -241,7 +244,8 @@ def _function(scope: Scope, call: ast.Call) -> ir.Expr:
     signature = function.signature_for(kinds)
     if signature is None:
         given = ", ".join(map(str, kinds)) or "nothing"
-        scope.error("T26", f"`{function.usage()}` can not take {given}", call.span)
+        usage = " or ".join(usages_of(function))
+        scope.error("T26", f"`{usage}` can not take {given}{other_function(call.function, kinds)}", call.span)
     kind = function.type_for(signature, kinds)
     return ir.Call(call.function, tuple(arguments), kind, Place(scope.source, call.span))
 

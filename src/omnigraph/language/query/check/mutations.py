@@ -72,9 +72,11 @@ def _refuse_mixture(scope: Scope, query: ast.Query, mutation: ast.Mutation) -> N
     if all(deletes) or not any(deletes):
         return
     first_of_other_kind = mutation.statements[deletes.index(not deletes[0])]
+    name = f"mutation '{query.name}'" if query.name else "the mutation"
     raise LanguageError(
-        f"mutation '{query.name}' mixes inserts/updates and deletes; split into separate mutations: (1) inserts and "
-        "updates, then (2) deletes; to make both visible at once, run them on a branch and merge it",
+        f"{name} mixes inserts/updates and deletes; split into separate mutations: (1) inserts and updates, then (2) "
+        "deletes; to make both visible at once, run them in one transaction (`g.transaction()`, `mutate` with several `-e`, "
+        "`begin` and `commit` in the shell), or on a branch and merge it",
         **scope.source.place(first_of_other_kind.span),
     )
 

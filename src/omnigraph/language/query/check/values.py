@@ -9,6 +9,7 @@ from omnigraph.language.literals import PlainValue, TypedValue, fit_to, is_numbe
 from omnigraph.language.query import ast, ir
 from omnigraph.language.query.ast import Now as NowCall
 from omnigraph.language.query.check.scope import Scope
+from omnigraph.language.query.foreign import of_two_dates
 from omnigraph.language.query.ir import BOOL, DATE, DATETIME, F64, I64, STRING, Now, Parameter
 from omnigraph.language.source import Span
 from omnigraph.language.temporal import parse_date, parse_datetime
@@ -95,7 +96,8 @@ def value_for(scope: Scope, value: ast.Expr, target: PropType, owner: str, resol
             return parameter
         case NowCall():
             if not compatible(DATETIME, target):
-                scope.error("T7", f"now() is a DateTime, {owner} takes {target}", value.span)
+                tail = of_two_dates(DATETIME, target)
+                scope.error("T7", f"now() is a DateTime, {owner} takes {target}{tail}", value.span)
             return Now()
         case ast.NullLit():
             return TypedValue(None, target.as_nullable())
@@ -106,7 +108,8 @@ def value_for(scope: Scope, value: ast.Expr, target: PropType, owner: str, resol
         case _:
             computed = resolve(scope, value)
             if not compatible(computed.type, target):
-                scope.error("T7", f"{owner} takes {target}, not {computed.type}", value.span)
+                tail = of_two_dates(computed.type, target)
+                scope.error("T7", f"{owner} takes {target}, not {computed.type}{tail}", value.span)
             return computed
 
 
@@ -136,7 +139,8 @@ def _literal_for(scope: Scope, literal: TypedValue, target: PropType, owner: str
         literal = TypedValue(literal.value, replace(target, nullable=False))
     fits = is_number_list(literal) if target.is_vector else compatible(literal.type, target)
     if not fits:
-        scope.error("T3", f"{owner} takes {target}, not {literal.type}", span)
+        tail = of_two_dates(literal.type, target)
+        scope.error("T3", f"{owner} takes {target}, not {literal.type}{tail}", span)
     if literal.value is None:
         return literal
     # A number that its column can not hold still has a meaning in a comparison; a wrong enum value or length has none.
