@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 from omnigraph.language.literals import TypedValue
+from omnigraph.language.query.ir import plan as op
 from omnigraph.language.query.ir.expressions import (
     VALUE,
     AggregateCall,
@@ -48,115 +49,83 @@ from omnigraph.language.query.ir.mutation import (
     UpdateNodes,
     UpsertNode,
 )
-from omnigraph.language.query.ir.plan import (
-    OPEN_END,
-    Aggregate,
-    AntiJoin,
-    Attach,
-    CountPaths,
-    CountRows,
-    CrossJoin,
-    EdgePattern,
-    Empty,
-    Expand,
-    Fetch,
-    Filter,
-    FusedScan,
-    Hop,
-    Limit,
-    NodePattern,
-    NodeScan,
-    OptionalJoin,
-    Order,
-    OrderKey,
-    Outer,
-    OutputColumn,
-    Plan,
-    Project,
-    RankedScan,
-    SemiJoin,
-    ShortestPaths,
-    Tag,
-    Union,
-    With,
-)
 from omnigraph.language.query.ir.walk import children
 from omnigraph.language.temporal import render_date, render_datetime
 from omnigraph.language.types import Scalar
 
 
-def render_plan(plan: Plan | MutationPlan) -> str:
+def render_plan(plan: op.Plan | MutationPlan) -> str:
     """The whole plan, the last operator first."""
     if isinstance(plan, MutationPlan):
         return "\n".join(line for statement in plan.statements for line in _statement_lines(statement))
     return "\n".join(_lines(plan, ""))
 
 
-def _lines(plan: Plan, indent: str) -> Iterable[str]:
+def _lines(plan: op.Plan, indent: str) -> Iterable[str]:
     yield indent + _operator(plan)
-    if isinstance(plan, CountPaths):
+    if isinstance(plan, op.CountPaths):
         for hop in plan.hops:
             yield from _hop_lines(hop, f"{indent}  | ")
     for child in children(plan):
         yield from _lines(child, f"{indent}  ")
 
 
-def _hop_lines(hop: Hop, indent: str) -> Iterable[str]:
+def _hop_lines(hop: op.Hop, indent: str) -> Iterable[str]:
     yield f"{indent}{_step(hop.source, hop.edge, hop.target)}"
     for next_hop in hop.then:
         yield from _hop_lines(next_hop, f"{indent}  ")
 
 
-def _operator(plan: Plan) -> str:
+def _operator(plan: op.Plan) -> str:
     match plan:
-        case NodeScan():
+        case op.NodeScan():
             return f"NodeScan {_node(plan.node)}"
-        case RankedScan() | FusedScan():
+        case op.RankedScan() | op.FusedScan():
             return f"{type(plan).__name__} {_node(plan.node)} by {render_expr(plan.ranking)} limit {plan.limit}"
-        case Outer():
+        case op.Outer():
             return f"Outer {_variables(plan.variables)}".rstrip()
-        case Empty():
+        case op.Empty():
             return f"Empty {_variables(plan.variables)}".rstrip()
-        case CrossJoin():
+        case op.CrossJoin():
             return "CrossJoin"
-        case Expand():
+        case op.Expand():
             return f"{'Close' if plan.closing else 'Expand'} {_step(plan.source, plan.edge, plan.target)}"
-        case Filter():
+        case op.Filter():
             return f"Filter {' and '.join(map(_operand, plan.predicates))}"
-        case AntiJoin() | SemiJoin() | OptionalJoin():
+        case op.AntiJoin() | op.SemiJoin() | op.OptionalJoin():
             return f"{type(plan).__name__} on {_variables(plan.on)}".rstrip()
-        case Attach():
+        case op.Attach():
             found = f"{render_expr(plan.column)} = {render_expr(plan.call)}"
             return f"Attach {found} on {_variables(plan.on)}{' weighted' if plan.weighted else ''}".rstrip()
-        case ShortestPaths():
+        case op.ShortestPaths():
             kind = "AllShortest" if plan.every else "Shortest"
             weight = "" if plan.weight is None else f" by {plan.weight}"
-            step = _step(plan.source, plan.edge, NodePattern(plan.target, plan.node_type))
+            step = _step(plan.source, plan.edge, op.NodePattern(plan.target, plan.node_type))
             return f"{kind} ${plan.path} = {step}{weight}"
-        case Fetch():
+        case op.Fetch():
             return f"Fetch {_node(plan.node)}"
-        case With():
+        case op.With():
             return f"With {_variables(plan.variables)}"
-        case Tag():
+        case op.Tag():
             return f"Tag {', '.join(f'${name}: {kind}' for name, kind in plan.types)}"
-        case Union():
+        case op.Union():
             return "Union" if plan.columns is None else f"Union reading ({', '.join(map(render_expr, plan.columns))})"
-        case CountPaths():
+        case op.CountPaths():
             return "CountPaths"
-        case CountRows():
+        case op.CountRows():
             return "CountRows"
-        case Aggregate():
+        case op.Aggregate():
             calls = [f"{column.name} = {render_expr(column.call)}" for column in plan.aggregates]
             groups = f" by {_columns(plan.keys)}" if plan.keys else ""
             return f"Aggregate {', '.join(calls)}{groups}{' weighted' if plan.weighted else ''}"
-        case Order():
+        case op.Order():
             ties = f" ties {', '.join(map(render_expr, plan.ties))}" if plan.ties else ""
             limit = "" if plan.limit is None else f" limit {plan.limit}"
             return f"Order {', '.join(map(_order_key, plan.keys))}{ties}{limit}"
-        case Limit():
+        case op.Limit():
             count = "" if plan.count is None else f" {_row_count(plan.count)}"
             return f"Limit{count}" + (f" offset {_row_count(plan.offset)}" if plan.offset != 0 else "")
-        case Project():
+        case op.Project():
             return f"Project {_columns(plan.columns)}"
 
 
@@ -168,18 +137,18 @@ def _variables(names: Iterable[str]) -> str:
     return ", ".join(f"${name.removeprefix('=')}" for name in names)
 
 
-def _columns(columns: Iterable[OutputColumn]) -> str:
+def _columns(columns: Iterable[op.OutputColumn]) -> str:
     return ", ".join(f"{column.name} = {render_expr(column.expr)}" for column in columns)
 
 
-def _order_key(key: OrderKey) -> str:
+def _order_key(key: op.OrderKey) -> str:
     direction = "desc" if key.descending else "asc"
     return f"{render_expr(key.expr)} {direction} nulls {'first' if key.nulls_first else 'last'}"
 
 
-def _step(source: str, edge: EdgePattern, target: NodePattern) -> str:
+def _step(source: str, edge: op.EdgePattern, target: op.NodePattern) -> str:
     name = f"${edge.variable}: " if edge.variable else ""
-    most = "" if edge.max_hops == OPEN_END else edge.max_hops
+    most = "" if edge.max_hops == op.OPEN_END else edge.max_hops
     hops = "" if (edge.min_hops, edge.max_hops) == (1, 1) else f" {{{edge.min_hops},{most}}}"
     followed = f"{edge.edge_type} {edge.direction}"
     if edge.alternatives:
@@ -188,7 +157,7 @@ def _step(source: str, edge: EdgePattern, target: NodePattern) -> str:
     return f"${source} -[{name}{followed}{hops}{conditions}]-> {_node(target)}"
 
 
-def _node(node: NodePattern) -> str:
+def _node(node: op.NodePattern) -> str:
     lookup = ""
     if node.lookup is not None:
         values = ", ".join(map(render_expr, node.lookup))
