@@ -20,7 +20,13 @@ from omnigraph.language.types import DECLARED, Scalar
 
 _TYPES = words([*(scalar.value for scalar in DECLARED), Scalar.VECTOR.value], suffix=r"\b")
 
+#: What both languages are made of.
 _LEXICAL = {
+    "common": [
+        include("blanks"),
+        include("literals"),
+        (r"@[a-z_]\w*", Name.Decorator),
+    ],
     "blanks": [
         (r"[ \t\r\n]+", Whitespace),
         (r"//[^\n]*", Comment.Single),
@@ -55,9 +61,7 @@ class PgLexer(RegexLexer):  # type: ignore[misc]  # Pygments has no types
 
     tokens = _LEXICAL | {
         "root": [
-            include("blanks"),
-            include("literals"),
-            (r"@[a-z_]\w*", Name.Decorator),
+            include("common"),
             (r"(?:interface|node|edge|implements)\b", Keyword.Declaration),
             (r"enum\b", Keyword.Type),
             (_TYPES, Keyword.Type),
@@ -81,9 +85,7 @@ class GqLexer(RegexLexer):  # type: ignore[misc]  # Pygments has no types
 
     tokens = _LEXICAL | {
         "root": [
-            include("blanks"),
-            include("literals"),
-            (r"@[a-z_]\w*", Name.Decorator),
+            include("common"),
             (r"(query)(\s+)([a-z_]\w*)", bygroups(Keyword.Declaration, Whitespace, Name.Function)),
             (
                 r"(?:match|return|order|limit|offset|not|optional|exists|with|union|all|having|distinct|insert|upsert|update"
