@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.source import Place
@@ -51,9 +51,7 @@ class Parameter:
 class Now:
     """The instant of the query: one value, however often it is used."""
 
-    @property
-    def type(self) -> PropType:
-        return DATETIME
+    type: ClassVar[PropType] = DATETIME
 
 
 def value_column(name: str, type: PropType) -> Column:
@@ -78,10 +76,7 @@ class AnyToken:
 
     field: Column
     query: Constant
-
-    @property
-    def type(self) -> PropType:
-        return BOOL
+    type: ClassVar[PropType] = BOOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +85,7 @@ class AllTokens:
 
     field: Column
     query: Constant
-
-    @property
-    def type(self) -> PropType:
-        return BOOL
+    type: ClassVar[PropType] = BOOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +95,7 @@ class FuzzyToken:
     field: Column
     query: Constant
     max_edits: Constant | None = None
-
-    @property
-    def type(self) -> PropType:
-        return BOOL
+    type: ClassVar[PropType] = BOOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +104,7 @@ class Bm25:
 
     field: Column
     query: Constant
-
-    @property
-    def type(self) -> PropType:
-        return F64
+    type: ClassVar[PropType] = F64
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +132,7 @@ class Rrf:
     left: Nearest | Bm25
     right: Nearest | Bm25
     k: Constant
-
-    @property
-    def type(self) -> PropType:
-        return F64
+    type: ClassVar[PropType] = F64
 
 
 TextMatch = AnyToken | AllTokens | FuzzyToken
@@ -238,10 +221,7 @@ class IsNull:
     """Whether a value is null; never null itself."""
 
     operand: Expr
-
-    @property
-    def type(self) -> PropType:
-        return BOOL
+    type: ClassVar[PropType] = BOOL
 
 
 @dataclass(frozen=True, slots=True)
