@@ -42,27 +42,26 @@ class BoolLit:
 
 
 @dataclass(frozen=True, slots=True)
-class DateLit:
-    """`date("…")`; the text is judged by the type checker."""
+class _TimeLit:
+    """The text of a time; it is judged by the type checker."""
 
     text: str
     span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class DateTimeLit:
-    """`datetime("…")`; the text is judged by the type checker."""
-
-    text: str
-    span: Span = attribute(default=NOWHERE, compare=False)
+class DateLit(_TimeLit):
+    """`date("…")`."""
 
 
 @dataclass(frozen=True, slots=True)
-class DurationLit:
-    """`duration("PT1H30M")`; the text is judged by the type checker."""
+class DateTimeLit(_TimeLit):
+    """`datetime("…")`."""
 
-    text: str
-    span: Span = attribute(default=NOWHERE, compare=False)
+
+@dataclass(frozen=True, slots=True)
+class DurationLit(_TimeLit):
+    """`duration("PT1H30M")`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +217,8 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
-    """`search(field, query)`: any token."""
+class _TextSearch:
+    """A text that is searched for the tokens of another."""
 
     field: Expr
     query: Expr
@@ -227,12 +226,13 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchText:
-    """`match_text(field, query)`: all tokens, any order."""
+class Search(_TextSearch):
+    """`search(field, query)`: any token."""
 
-    field: Expr
-    query: Expr
-    span: Span = attribute(default=NOWHERE, compare=False)
+
+@dataclass(frozen=True, slots=True)
+class MatchText(_TextSearch):
+    """`match_text(field, query)`: all tokens, any order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,12 +246,8 @@ class Fuzzy:
 
 
 @dataclass(frozen=True, slots=True)
-class Bm25:
+class Bm25(_TextSearch):
     """`bm25(field, query)`: a relevance score."""
-
-    field: Expr
-    query: Expr
-    span: Span = attribute(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
