@@ -9,11 +9,12 @@ import click
 from omnigraph.cli import output
 from omnigraph.cli.addressing import echo_write, open_graph, resolve_storage
 from omnigraph.cli.commands import Command
-from omnigraph.cli.options import dry_run_option, engine_options, json_option, spark_of
+from omnigraph.cli.options import dry_run_option, engine_options, json_option
 from omnigraph.cli.progress import counted_progress
 from omnigraph.cli.scope import DIRECT, NEW
 from omnigraph.cli.settings import Settings
 from omnigraph.cli.wording import size
+from omnigraph.spark.options import SparkOptions
 
 
 @click.command(cls=Command, scope=DIRECT)
@@ -28,9 +29,7 @@ def backup(
     dry_run: bool,
     as_json: bool,
     engine: Literal["auto", "local", "spark"],
-    spark_master: str | None,
-    spark_conf: tuple[str, ...],
-    spark_ship_package: bool,
+    spark: SparkOptions,
 ) -> None:
     """Copy a graph with all branches and history to TARGET, or bring the backup there up to date."""
     if len(places) > 2:
@@ -39,7 +38,7 @@ def backup(
     target = resolve_storage(context, places[0] if len(places) == 2 else None)
     if not dry_run:
         echo_write(settings, "backup", target)
-    graph = open_graph(target, "rw", settings.actor, spark=spark_of(spark_master, spark_conf, spark_ship_package))
+    graph = open_graph(target, "rw", settings.actor, spark=spark)
     with counted_progress(settings.quiet) as progress:
         report = graph.backup(places[-1], engine=engine, progress=progress, dry_run=dry_run)
     if as_json:
@@ -70,9 +69,7 @@ def restore(
     dry_run: bool,
     as_json: bool,
     engine: Literal["auto", "local", "spark"],
-    spark_master: str | None,
-    spark_conf: tuple[str, ...],
-    spark_ship_package: bool,
+    spark: SparkOptions,
 ) -> None:
     """Make a graph at URI, an empty place, of the backup at SOURCE."""
     import omnigraph
@@ -86,7 +83,7 @@ def restore(
             engine=engine,
             progress=progress,
             dry_run=dry_run,
-            spark=spark_of(spark_master, spark_conf, spark_ship_package),
+            spark=spark,
         )
     if as_json:
         output.json(report.to_dict())

@@ -11,10 +11,11 @@ import click
 from omnigraph.cli import output
 from omnigraph.cli.addressing import open_graph, resolve
 from omnigraph.cli.commands import Command
-from omnigraph.cli.options import branch_option, engine_options, positional_uri, refuse_both, snapshot_option, spark_of
+from omnigraph.cli.options import branch_option, engine_options, positional_uri, refuse_both, snapshot_option
 from omnigraph.cli.progress import shown_progress
 from omnigraph.cli.scope import WRITE
 from omnigraph.cli.settings import Settings
+from omnigraph.spark.options import SparkOptions
 
 
 @click.command(cls=Command, scope=WRITE)
@@ -50,9 +51,7 @@ def export(
     format: Literal["jsonl", "parquet", "arrow", "csv"],
     files: Literal["one", "many"],
     engine: Literal["auto", "local", "spark"],
-    spark_master: str | None,
-    spark_conf: tuple[str, ...],
-    spark_ship_package: bool,
+    spark: SparkOptions,
     jsonl: bool,
 ) -> None:
     """Write the nodes and edges of a graph so that they load back to an equal one."""
@@ -60,7 +59,7 @@ def export(
     if jsonl:
         output.warn("`--jsonl` is what `omnigraph export` does; leave it out")
     settings = context.ensure_object(Settings)
-    graph = open_graph(resolve(context, uri), "ro", spark=spark_of(spark_master, spark_conf, spark_ship_package))
+    graph = open_graph(resolve(context, uri), "ro", spark=spark)
     if out == "-" and format == "jsonl" and files == "one":
         for chunk in graph.export_chunks(branch=branch, snapshot=snapshot, types=types or None):
             output.data(chunk)

@@ -11,10 +11,11 @@ from omnigraph.cli import output
 from omnigraph.cli.addressing import refuse_remote
 from omnigraph.cli.commands import Command
 from omnigraph.cli.init import refuse_inside_cluster
-from omnigraph.cli.options import engine_options, json_option, spark_of
+from omnigraph.cli.options import engine_options, json_option
 from omnigraph.cli.progress import shown_progress
 from omnigraph.cli.scope import IMPORT
 from omnigraph.cli.settings import Settings
+from omnigraph.spark.options import SparkOptions
 
 #: How many notes are printed; `--json` has all of them.
 _SHOWN_NOTES = 50
@@ -52,9 +53,7 @@ def import_(
     delimiter: str | None,
     array_delimiter: str,
     engine: Literal["auto", "local", "spark"],
-    spark_master: str | None,
-    spark_conf: tuple[str, ...],
-    spark_ship_package: bool,
+    spark: SparkOptions,
     as_json: bool,
 ) -> None:
     """Make a new graph of an export of Neo4j: a proposed schema, and everything in one commit."""
@@ -88,7 +87,7 @@ def import_(
             schema=None if schema_path is None else _schema(schema_path),
             actor=settings.actor,
             engine=engine,
-            spark=spark_of(spark_master, spark_conf, spark_ship_package),
+            spark=spark,
             progress=progress,
             **reading,
         )

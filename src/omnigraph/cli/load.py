@@ -21,7 +21,6 @@ from omnigraph.cli.options import (
     message_option,
     positional_uri,
     refuse_both,
-    spark_of,
     together,
 )
 from omnigraph.cli.progress import shown_progress
@@ -30,6 +29,7 @@ from omnigraph.cli.settings import Settings
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, BranchNotFound, LoadRejected
 from omnigraph.graph.loading import edges_again_text
+from omnigraph.spark.options import SparkOptions
 from omnigraph.wire.shapes import load_output
 
 if TYPE_CHECKING:
@@ -128,9 +128,7 @@ def _load(
     base: str | None,
     lenient: bool,
     engine: Literal["auto", "local", "spark"],
-    spark_master: str | None,
-    spark_conf: tuple[str, ...],
-    spark_ship_package: bool,
+    spark: SparkOptions,
     as_json: bool,
 ) -> None:
     refuse_both(type=type_name, edge=edge)
@@ -139,7 +137,7 @@ def _load(
     if mode == "overwrite":
         confirm_destruction(settings, f"{command} --mode overwrite", target, as_json=as_json)
     echo_write(settings, command, target)
-    graph = open_graph(target, "rw", settings.actor, spark=spark_of(spark_master, spark_conf, spark_ship_package))
+    graph = open_graph(target, "rw", settings.actor, spark=spark)
     with shown_progress(settings.quiet) as progress, _with_a_way_on(mode, branch, base), warnings.catch_warnings():
         # What the library warns of is told below, once and in the form of all warnings.
         warnings.simplefilter("ignore", UserWarning)

@@ -19,7 +19,6 @@ from omnigraph.cli.options import (
     idempotency_option,
     json_option,
     message_option,
-    spark_of,
     together,
     uri_option,
 )
@@ -263,11 +262,10 @@ def _run(
     target = resolve(context, uri, named_by="--uri")
     if not given["dry_run"]:
         echo_write(settings, label, target)
-    spark = spark_of(given["spark_master"], given["spark_conf"], given["spark_ship_package"])
     mode: Literal["rw", "ro"] = "ro" if given["dry_run"] else "rw"
     options = ("dry_run", "strategy", "property_level", "images", "engine", "message", "idempotency_key")
     asked = {name: given[name] for name in options}
-    graph = open_graph(target, mode, settings.actor, spark=spark)
+    graph = open_graph(target, mode, settings.actor, spark=given["spark"])
     try:
         wanted = None if given["schema"] is None else Path(given["schema"])
         return carry_out(graph, {**asked, "resolutions": given["resolve"], "schema": wanted}), graph.actor

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar
 
 import click
-
-if TYPE_CHECKING:
-    from omnigraph.spark.options import SparkOptions
-
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -75,6 +72,22 @@ def refuse_both(**given: object) -> None:
         raise click.UsageError(f"{' and '.join(names)} exclude each other; give one of them")
 
 
+def _with_spark(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command all that its line says about Spark as one argument, `spark`."""
+
+    @wraps(command)
+    def with_spark(
+        *arguments: Any, spark_master: str | None, spark_conf: Sequence[str], spark_ship_package: bool, **others: Any
+    ) -> Any:
+        from omnigraph.spark.options import SparkOptions
+        from omnigraph.spark.settings import read_settings
+
+        spark = SparkOptions(master=spark_master, conf=read_settings(spark_conf), ship_package=spark_ship_package)
+        return command(*arguments, spark=spark, **others)
+
+    return with_spark
+
+
 _spark_options = (
     click.option(
         "--spark-master",
@@ -88,6 +101,7 @@ _spark_options = (
     click.option(
         "--spark-ship-package", is_flag=True, help="Send this package to executors that lack it; not its dependencies."
     ),
+    _with_spark,
 )
 engine_options = together(
     click.option(
@@ -107,11 +121,3 @@ query_engine_options = together(
     ),
     *_spark_options,
 )
-
-
-def spark_of(master: str | None, conf: Sequence[str], ship_package: bool) -> SparkOptions:
-    """What a command line says about Spark."""
-    from omnigraph.spark.options import SparkOptions
-    from omnigraph.spark.settings import read_settings
-
-    return SparkOptions(master=master, conf=read_settings(conf), ship_package=ship_package)

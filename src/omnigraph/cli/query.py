@@ -16,7 +16,6 @@ from omnigraph.cli.options import (
     query_engine_options,
     refuse_both,
     snapshot_option,
-    spark_of,
     timeout_option,
 )
 from omnigraph.cli.read_formats import ReadOutput, print_read, table_style
@@ -25,6 +24,7 @@ from omnigraph.cli.settings import OUTPUTS, Settings
 from omnigraph.cli.sources import QueryCall, naming, takes_query
 from omnigraph.cli.stored import run_stored
 from omnigraph.commit.model import MAIN
+from omnigraph.spark.options import SparkOptions
 
 
 @click.command(cls=Command, scope=READ)
@@ -47,9 +47,7 @@ def query(
     timeout: float | None,
     memory_limit: str | None,
     engine: Literal["auto", "local", "spark"],
-    spark_master: str | None,
-    spark_conf: tuple[str, ...],
-    spark_ship_package: bool,
+    spark: SparkOptions,
 ) -> None:
     """Run a read query and print its answer."""
     refuse_both(branch=branch, snapshot=snapshot)
@@ -62,7 +60,7 @@ def query(
         place = {"branch": branch, "snapshot": snapshot}
         run_stored(settings, target, call, format=format, expect_mutation=False, timeout=timeout, **place)
         return
-    graph = open_graph(target, "ro", spark=spark_of(spark_master, spark_conf, spark_ship_package))
+    graph = open_graph(target, "ro", spark=spark)
     with naming(call.file):
         result = graph.query(
             call.text,
@@ -94,9 +92,7 @@ def explain(
     analyze: bool,
     as_json: bool,
     engine: Literal["auto", "local", "spark"],
-    spark_master: str | None,
-    spark_conf: tuple[str, ...],
-    spark_ship_package: bool,
+    spark: SparkOptions,
 ) -> None:
     """Show how a read query is answered.
 
@@ -104,7 +100,7 @@ def explain(
     --engine spark the steps are the scans, their pushed filters, and Spark's own plan.
     """
     refuse_both(branch=branch, snapshot=snapshot)
-    graph = open_graph(resolve(context), "ro", spark=spark_of(spark_master, spark_conf, spark_ship_package))
+    graph = open_graph(resolve(context), "ro", spark=spark)
     with naming(call.file):
         found = graph.explain(
             call.source, call.name, call.params, branch=branch, snapshot=snapshot, analyze=analyze, engine=engine

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from omnigraph.cli import output
-from omnigraph.cli.addressing import confirm_destruction, echo_write, open_graph, resolve_storage
+from omnigraph.cli.addressing import Stored, confirm_destruction, echo_write, open_graph, resolve_storage
 from omnigraph.cli.commands import Command
 from omnigraph.cli.options import (
     branch_option,
@@ -19,15 +19,16 @@ from omnigraph.cli.options import (
     json_option,
     message_option,
     positional_uri,
-    spark_of,
 )
 from omnigraph.cli.progress import counted_progress
 from omnigraph.cli.scope import DIRECT
 from omnigraph.cli.settings import Settings
 from omnigraph.cli.wording import dataset_name, size
 from omnigraph.commit.model import MAIN
+from omnigraph.spark.options import SparkOptions
 
 if TYPE_CHECKING:
+    from omnigraph.graph.graph import Graph
     from omnigraph.maintenance.optimize import OptimizedTable
     from omnigraph.maintenance.repair import RepairedTable
     from omnigraph.maintenance.retention import Reason
@@ -55,19 +56,11 @@ def ensure_indices(
     dry_run: bool,
     as_json: bool,
     engine: Literal["auto", "local", "spark"],
-    spark_master: str | None,
-    spark_conf: tuple[str, ...],
-    spark_ship_package: bool,
+    spark: SparkOptions,
 ) -> None:
     """Build the indexes that are declared and missing."""
-    settings = context.ensure_object(Settings)
-    target = resolve_storage(context, uri)
-    if not dry_run:
-        echo_write(settings, "ensure-indices", target)
-    graph = open_graph(
-        target, "ro" if dry_run else "rw", settings.actor, spark=spark_of(spark_master, spark_conf, spark_ship_package)
-    )
-    with counted_progress(settings.quiet) as progress:
+    target, graph = _opened(context, "ensure-indices", uri, spark, dry_run=dry_run)
+    with counted_progress(context.ensure_object(Settings).quiet) as progress:
         report = graph.ensure_indices(
             branch or MAIN,
             types=types or None,
@@ -88,6 +81,17 @@ def ensure_indices(
         output.line(f"  {_place(index.type_key, index.column)}: {index.kind} pending: {index.reason}")
     if dry_run:
         output.note("nothing was changed; leave --dry-run out to do it")
+
+
+def _opened(
+    context: click.Context, command: str, uri: str | None, spark: SparkOptions, *, dry_run: bool
+) -> tuple[Stored, Graph]:
+    """Where the graph lies, and the graph, which a dry run only reads."""
+    settings = context.ensure_object(Settings)
+    target = resolve_storage(context, uri)
+    if not dry_run:
+        echo_write(settings, command, target)
+    return target, open_graph(target, "ro" if dry_run else "rw", settings.actor, spark=spark)
 
 
 def _place(type_key: str, column: str) -> str:
@@ -113,19 +117,11 @@ def optimize(
     dry_run: bool,
     as_json: bool,
     engine: Literal["auto", "local", "spark"],
-    spark_master: str | None,
-    spark_conf: tuple[str, ...],
-    spark_ship_package: bool,
+    spark: SparkOptions,
 ) -> None:
     """Compact the tables of a branch and build and complete their indexes, in one commit."""
-    settings = context.ensure_object(Settings)
-    target = resolve_storage(context, uri)
-    if not dry_run:
-        echo_write(settings, "optimize", target)
-    graph = open_graph(
-        target, "ro" if dry_run else "rw", settings.actor, spark=spark_of(spark_master, spark_conf, spark_ship_package)
-    )
-    with counted_progress(settings.quiet) as progress:
+    target, graph = _opened(context, "optimize", uri, spark, dry_run=dry_run)
+    with counted_progress(context.ensure_object(Settings).quiet) as progress:
         report = graph.optimize(
             branch,
             engine=engine,

@@ -10,12 +10,13 @@ import click
 from omnigraph.cli import output
 from omnigraph.cli.addressing import Stored, echo_write, resolve_storage
 from omnigraph.cli.commands import Command
-from omnigraph.cli.options import engine_options, json_option, positional_uri, spark_of
+from omnigraph.cli.options import engine_options, json_option, positional_uri
 from omnigraph.cli.progress import counted_progress
 from omnigraph.cli.scope import DIRECT
 from omnigraph.cli.settings import Settings
 from omnigraph.cli.wording import dataset_name, size
 from omnigraph.errors import BadRequest
+from omnigraph.spark.options import SparkOptions
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.verify_report import Damage, Restored, VerifyReport
@@ -37,9 +38,7 @@ def verify(
     repair: bool,
     as_json: bool,
     engine: Literal["auto", "local", "spark"],
-    spark_master: str | None,
-    spark_conf: tuple[str, ...],
-    spark_ship_package: bool,
+    spark: SparkOptions,
 ) -> int:
     """Look for damage: missing, cut or changed files, and rows that break the schema."""
     from omnigraph.graph.verification import verify as verify_at
@@ -61,7 +60,7 @@ def verify(
                 actor=settings.actor,
                 engine=engine,
                 progress=progress,
-                spark=spark_of(spark_master, spark_conf, spark_ship_package),
+                spark=spark,
                 storage_options=target.storage_options,
             )
 
