@@ -13,7 +13,7 @@ from omnigraph.server.access import BRANCH_MERGE, CHANGE, READ, Need
 from omnigraph.server.exploring_models import CompareBody
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.reads import allowed_memory, names_snapshot, read_main, read_target, snapshot_of
-from omnigraph.server.routes.sources import asked_read, named, refuse_both, schema_text
+from omnigraph.server.routes.sources import asked_read, named, schema_text
 from omnigraph.server.routes.writes import WRITE_STATUSES, merge_options, schema_needs
 
 
@@ -33,14 +33,6 @@ def _explain(call: Call) -> Answer:
         cancel=call.cancel,
     )
     return call.json(found.to_dict())
-
-
-def _entity_needs(call: Call) -> Iterable[Need]:
-    asked: bodies.EntityParameters = call.parameters
-    refuse_both(asked.branch, asked.snapshot)
-    if asked.snapshot is None:
-        return [Need(READ, named(asked.branch))]
-    return [Need(READ, snapshot_of(call, asked.snapshot).branch)]
 
 
 def _entity(call: Call) -> Answer:
@@ -161,8 +153,7 @@ def _picked(call: Call, verb: Callable[..., MergeResult]) -> Answer:
 
 
 def _plan_needs(call: Call) -> Iterable[Need]:
-    branch = call.parameters.branch
-    return [Need(READ) if branch is None else Need(READ, branch)]
+    return [Need(READ, call.parameters.branch)]
 
 
 def _plan_schema(call: Call) -> Answer:
@@ -196,8 +187,8 @@ OPERATIONS = [
         "/entity",
         "One entity by its id.",
         _entity,
-        _entity_needs,
-        needs_look_up=lambda call: call.parameters.snapshot is not None,
+        read_target,
+        needs_look_up=names_snapshot,
         parameters=bodies.EntityParameters,
         answers=answers.EntityAnswer,
         statuses=(404, 410),

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.errors import BlobRangeNotSatisfiable
 from omnigraph.graph.blobs import LONGEST_RANGE, BlobValue
 from omnigraph.server import bodies
-from omnigraph.server.access import READ, Need
 from omnigraph.server.operation import BYTES, Answer, Call, Operation, Stream, Work
-from omnigraph.server.routes.reads import snapshot_of
-from omnigraph.server.routes.sources import named, refuse_both
+from omnigraph.server.routes.reads import names_snapshot, read_target
+from omnigraph.server.routes.sources import named
 from omnigraph.wire.failures import Refused
 
 _RANGE = re.compile(r"bytes=(?P<first>[0-9]*)-(?P<last>[0-9]*)")
@@ -29,14 +28,6 @@ class Span:
     start: int
     end: int
     partial: bool
-
-
-def _needs(call: Call) -> Iterable[Need]:
-    asked: bodies.BlobParameters = call.parameters
-    refuse_both(asked.branch, asked.snapshot)
-    if asked.snapshot is None:
-        return [Need(READ, named(asked.branch))]
-    return [Need(READ, snapshot_of(call, asked.snapshot).branch)]
 
 
 def _get(call: Call) -> Answer | Stream:
@@ -159,8 +150,8 @@ def _operation(name: str, method: str, summary: str, work: Work, statuses: tuple
         "/blob",
         summary,
         work,
-        _needs,
-        needs_look_up=lambda call: call.parameters.snapshot is not None,
+        read_target,
+        needs_look_up=names_snapshot,
         parameters=bodies.BlobParameters,
         parameters_called="Blob selector query parameters",
         answers=BYTES,

@@ -28,8 +28,8 @@ from omnigraph.server.access import (
 from omnigraph.server.bodies import BranchParameters
 from omnigraph.server.operation import Answer, Call, Operation
 from omnigraph.server.routes.beyond import compared_needs
-from omnigraph.server.routes.reads import read_nothing, snapshot_of
-from omnigraph.server.routes.sources import named, refuse_both
+from omnigraph.server.routes.reads import names_snapshot, read_nothing, read_target
+from omnigraph.server.routes.sources import named
 
 #: The name of a branch that nobody has, to ask what would be allowed there.
 _NEW = "load/new"
@@ -73,13 +73,11 @@ def _property(declared: Property) -> dict[str, Any]:
 
 
 def _catalog_needs(call: Call) -> Iterable[Need]:
-    branch = call.parameters.branch
-    return read_nothing(call) if branch is None else [Need(READ, branch)]
+    return [Need(READ, call.parameters.branch)]
 
 
 def _lint_needs(call: Call) -> Iterable[Need]:
-    branch = call.body.branch
-    return read_nothing(call) if branch is None else [Need(READ, branch)]
+    return [Need(READ, call.body.branch)]
 
 
 def _lint(call: Call) -> Answer:
@@ -96,14 +94,6 @@ def _diagnostic(finding: Finding) -> dict[str, Any]:
     return {"severity": finding.severity, "code": finding.code, "message": finding.message} | {
         name: getattr(place, name, None) for name in ("line", "column", "start", "end")
     }
-
-
-def _neighbour_needs(call: Call) -> Iterable[Need]:
-    asked: models.NeighbourParameters = call.parameters
-    refuse_both(asked.branch, asked.snapshot)
-    if asked.snapshot is None:
-        return [Need(READ, named(asked.branch))]
-    return [Need(READ, snapshot_of(call, asked.snapshot).branch)]
 
 
 def _neighbours(call: Call) -> Answer:
@@ -213,8 +203,8 @@ OPERATIONS = [
         "/neighbours",
         "A node with its edges and what is at their other ends.",
         _neighbours,
-        _neighbour_needs,
-        needs_look_up=lambda call: call.parameters.snapshot is not None,
+        read_target,
+        needs_look_up=names_snapshot,
         parameters=models.NeighbourParameters,
         answers=models.Neighbourhood,
         statuses=(404, 410),

@@ -16,8 +16,8 @@ from omnigraph.graph.snapshot import Snapshot
 from omnigraph.server import answers, bodies
 from omnigraph.server.access import EXPORT, READ, Need
 from omnigraph.server.operation import JSON, NDJSON, Answer, Call, Follow, Operation, Stream
-from omnigraph.server.routes.reads import snapshot_of
-from omnigraph.server.routes.sources import named, refuse_both
+from omnigraph.server.routes.reads import names_snapshot, target_branch
+from omnigraph.server.routes.sources import named
 
 
 def _commit_branch_needs(call: Call) -> Iterable[Need]:
@@ -109,11 +109,7 @@ def _export_needs(call: Call) -> Iterable[Need]:
 
 
 def _snapshot_export_needs(call: Call) -> Iterable[Need]:
-    body: bodies.ExportBody = call.body
-    refuse_both(body.branch, body.snapshot)
-    if body.snapshot is None:
-        return _export_needs(call)
-    return [Need(EXPORT, snapshot_of(call, body.snapshot).branch)]
+    return [Need(EXPORT, target_branch(call))]
 
 
 def _export(call: Call) -> Stream:
@@ -199,7 +195,7 @@ OPERATIONS = [
         "All that a branch holds, as JSON lines.",
         _export,
         _snapshot_export_needs,
-        needs_look_up=lambda call: call.body.snapshot is not None,
+        needs_look_up=names_snapshot,
         body=bodies.ExportBody,
         body_type=JSON,
         answers=NDJSON,

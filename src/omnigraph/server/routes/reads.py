@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import orjson
 
@@ -38,17 +39,25 @@ def read_parameter_branch(call: Call) -> Iterable[Need]:
 
 
 def read_target(call: Call) -> Iterable[Need]:
-    """Reading the branch, or the branch of the snapshot, that the body names."""
-    asked = call.body
+    """Reading the branch, or the branch of the snapshot, that the request names."""
+    return [Need(READ, target_branch(call))]
+
+
+def target_branch(call: Call) -> str:
+    """The branch, or the branch of the snapshot, that the request names."""
+    asked = _asked(call)
     refuse_both(asked.branch, asked.snapshot)
-    if asked.snapshot is None:
-        return [Need(READ, named(asked.branch))]
-    return [Need(READ, snapshot_of(call, asked.snapshot).branch)]
+    return named(asked.branch) if asked.snapshot is None else snapshot_of(call, asked.snapshot).branch
 
 
 def names_snapshot(call: Call) -> bool:
-    """Whether the body names a snapshot, whose branch has to be looked up."""
-    return call.body.snapshot is not None
+    """Whether the request names a snapshot, whose branch has to be looked up."""
+    return _asked(call).snapshot is not None
+
+
+def _asked(call: Call) -> Any:
+    """What says which state is meant: the body, or the parameters of a request without one."""
+    return call.parameters if call.body is None else call.body
 
 
 def snapshot_of(call: Call, text: str) -> Snapshot:
@@ -59,10 +68,6 @@ def snapshot_of(call: Call, text: str) -> Snapshot:
         if call.whole:
             raise
         raise CommitNotFound(f"commit '{text}' not found", commit=text) from None
-
-
-def _snapshot_needs(call: Call) -> Iterable[Need]:
-    return [Need(READ, _shown(call).branch)]
 
 
 def _shown(call: Call) -> Snapshot:
@@ -141,7 +146,7 @@ def _schema_needs(call: Call) -> Iterable[Need]:
     asked: bodies.SnapshotParameters = call.parameters
     if asked.branch is None and asked.snapshot is None:
         return read_nothing(call)
-    return _snapshot_needs(call)
+    return [Need(READ, _shown(call).branch)]
 
 
 def _schema(call: Call) -> Answer:
@@ -184,10 +189,8 @@ OPERATIONS = [
         "/snapshot",
         "The tables of a branch and their published versions.",
         _snapshot,
-        lambda call: (
-            [Need(READ, named(call.parameters.branch))] if call.parameters.snapshot is None else _snapshot_needs(call)
-        ),
-        needs_look_up=lambda call: call.parameters.snapshot is not None,
+        read_target,
+        needs_look_up=names_snapshot,
         parameters=bodies.SnapshotParameters,
         answers=answers.SnapshotAnswer,
         statuses=(404,),
@@ -224,7 +227,7 @@ OPERATIONS = [
         "The schema of a branch, or of a snapshot.",
         _schema,
         _schema_needs,
-        needs_look_up=lambda call: call.parameters.snapshot is not None,
+        needs_look_up=names_snapshot,
         parameters=bodies.SnapshotParameters,
         answers=answers.SchemaAnswer,
         statuses=(404, 410),

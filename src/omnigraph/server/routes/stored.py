@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from omnigraph.errors import BadRequest, Denied, NotFound
 from omnigraph.graph.stored import StoredQuery
 from omnigraph.server import answers, bodies
-from omnigraph.server.access import CHANGE, INVOKE_QUERY, READ, Need
+from omnigraph.server.access import CHANGE, INVOKE_QUERY, Need
 from omnigraph.server.operation import Answer, Call, Operation
-from omnigraph.server.routes.reads import answer_query, read_main, run_query, snapshot_of
+from omnigraph.server.routes.reads import answer_query, names_snapshot, read_main, read_target, run_query
 from omnigraph.server.routes.sources import Asked, declared, named, refuse_both
 from omnigraph.server.routes.writes import (
     IF_COMMIT_HEADER,
@@ -46,13 +46,7 @@ def _needs(call: Call) -> Iterable[Need]:
     refuse_both(body.branch, body.snapshot)
     if found.query.is_mutation:
         return [Need(CHANGE, named(body.branch))]
-    if body.snapshot is not None:
-        return [Need(READ, snapshot_of(call, body.snapshot).branch)]
-    return [Need(READ, named(body.branch))]
-
-
-def _names_snapshot(call: Call) -> bool:
-    return call.body.snapshot is not None
+    return read_target(call)
 
 
 def _invoke(call: Call) -> Answer:
@@ -94,7 +88,7 @@ OPERATIONS = [
         "Call a stored query.",
         _invoke,
         _needs,
-        needs_look_up=_names_snapshot,
+        needs_look_up=names_snapshot,
         body=bodies.InvokeBody,
         body_called="stored-query invocation body",
         body_optional=True,
@@ -110,7 +104,7 @@ OPERATIONS = [
         "Call a stored mutation while a commit is the head of the branch.",
         _invoke_if,
         _needs,
-        needs_look_up=_names_snapshot,
+        needs_look_up=names_snapshot,
         body=bodies.InvokeBody,
         body_called="stored-query invocation body",
         body_optional=True,
