@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from msgspec import Struct
+
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.graph.handle import NOW
@@ -11,8 +13,15 @@ from omnigraph.merge.result import MergeResult
 from omnigraph.server import answers, bodies
 from omnigraph.server.access import BRANCH_MERGE, CHANGE, READ, Need
 from omnigraph.server.exploring_models import CompareBody
-from omnigraph.server.operation import Answer, Call, Operation
-from omnigraph.server.routes.reads import allowed_memory, names_snapshot, read_main, read_target, snapshot_of
+from omnigraph.server.operation import Answer, Call, Operation, Work
+from omnigraph.server.routes.reads import (
+    allowed_memory,
+    names_snapshot,
+    query_operation,
+    read_main,
+    read_target,
+    snapshot_of,
+)
 from omnigraph.server.routes.sources import asked_read, named, schema_text
 from omnigraph.server.routes.writes import WRITE_STATUSES, merge_options, schema_needs
 
@@ -43,7 +52,7 @@ def _entity(call: Call) -> Answer:
     )
 
 
-def compared_needs(call: Call) -> Iterable[Need]:
+def _compared_needs(call: Call) -> Iterable[Need]:
     """Reading both targets that the body compares."""
     body: bodies.DiffBody | CompareBody = call.body
     branches = call.graph.branches()
@@ -168,18 +177,41 @@ def _plan_schema(call: Call) -> Answer:
     return call.json({"uri": call.graph.uri} | planned.to_dict())
 
 
-OPERATIONS = [
-    Operation(
-        "explain",
+def comparison(name: str, path: str, summary: str, work: Work, body: type[Struct], answer: type[Struct]) -> Operation:
+    """An operation that compares two states, which its body names."""
+    return Operation(
+        name,
         "POST",
-        "/explain",
-        "How a read query is answered.",
-        _explain,
-        read_target,
-        needs_look_up=names_snapshot,
-        body=bodies.ExplainBody,
-        answers=answers.Explanation,
-        statuses=(404, 410, 413, 504),
+        path,
+        summary,
+        work,
+        _compared_needs,
+        needs_look_up=lambda call: True,
+        body=body,
+        answers=answer,
+        statuses=(404, 409, 410, 413),
+    )
+
+
+def _pick(name: str, path: str, summary: str, work: Work) -> Operation:
+    return Operation(
+        name,
+        "POST",
+        path,
+        summary,
+        work,
+        _pick_needs,
+        needs_look_up=lambda call: True,
+        body=bodies.PickBody,
+        answers=answers.Picked,
+        statuses=WRITE_STATUSES,
+        writes=True,
+    )
+
+
+OPERATIONS = [
+    query_operation(
+        "explain", "/explain", "How a read query is answered.", _explain, bodies.ExplainBody, answers.Explanation
     ),
     Operation(
         "entity",
@@ -193,18 +225,7 @@ OPERATIONS = [
         answers=answers.EntityAnswer,
         statuses=(404, 410),
     ),
-    Operation(
-        "diff",
-        "POST",
-        "/diff",
-        "What changed from one state to another.",
-        _diff,
-        compared_needs,
-        needs_look_up=lambda call: True,
-        body=bodies.DiffBody,
-        answers=answers.Difference,
-        statuses=(404, 409, 410, 413),
-    ),
+    comparison("diff", "/diff", "What changed from one state to another.", _diff, bodies.DiffBody, answers.Difference),
     Operation("list_tags", "GET", "/tags", "The tagged commits.", _tags, read_main, answers=answers.Tags),
     Operation(
         "create_tag",
@@ -241,32 +262,8 @@ OPERATIONS = [
         statuses=WRITE_STATUSES,
         writes=True,
     ),
-    Operation(
-        "revert",
-        "POST",
-        "/revert",
-        "Take a commit back.",
-        _revert,
-        _pick_needs,
-        needs_look_up=lambda call: True,
-        body=bodies.PickBody,
-        answers=answers.Picked,
-        statuses=WRITE_STATUSES,
-        writes=True,
-    ),
-    Operation(
-        "cherry_pick",
-        "POST",
-        "/cherry-pick",
-        "Apply what one commit changed to a branch.",
-        _cherry_pick,
-        _pick_needs,
-        needs_look_up=lambda call: True,
-        body=bodies.PickBody,
-        answers=answers.Picked,
-        statuses=WRITE_STATUSES,
-        writes=True,
-    ),
+    _pick("revert", "/revert", "Take a commit back.", _revert),
+    _pick("cherry_pick", "/cherry-pick", "Apply what one commit changed to a branch.", _cherry_pick),
     Operation(
         "plan_schema",
         "POST",

@@ -27,7 +27,7 @@ from omnigraph.server.access import (
 )
 from omnigraph.server.bodies import BranchParameters
 from omnigraph.server.operation import Answer, Call, Operation
-from omnigraph.server.routes.beyond import compared_needs
+from omnigraph.server.routes.beyond import comparison
 from omnigraph.server.routes.reads import names_snapshot, read_nothing, read_target
 from omnigraph.server.routes.sources import named
 
@@ -218,17 +218,13 @@ OPERATIONS = [
         read_nothing,
         answers=models.BranchStandings,
     ),
-    Operation(
+    comparison(
         "compare",
-        "POST",
         "/compare",
         "What changed from one state to another: counts, then pages.",
         _compare,
-        compared_needs,
-        needs_look_up=lambda call: True,
-        body=models.CompareBody,
-        answers=models.Compared,
-        statuses=(404, 409, 410, 413),
+        models.CompareBody,
+        models.Compared,
     ),
     Operation(
         "permissions",

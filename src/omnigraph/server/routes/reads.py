@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, CommitNotFound
@@ -15,7 +16,7 @@ from omnigraph.query.limits import limits_from_environment
 from omnigraph.query.result import Result
 from omnigraph.server import answers, bodies
 from omnigraph.server.access import READ, Need
-from omnigraph.server.operation import Answer, Call, Operation
+from omnigraph.server.operation import Answer, Call, Operation, Work
 from omnigraph.server.routes.sources import Asked, asked_read, named, refuse_both
 from omnigraph.wire.arrow import ARROW_STREAM, PARQUET, arrow_bytes, parquet_bytes
 from omnigraph.wire.shapes import commit_output, page, read_output, snapshot_output
@@ -182,6 +183,25 @@ def _commit(call: Call) -> Answer:
     return call.json(commit_output(found), found.to_dict())
 
 
+def query_operation(
+    name: str, path: str, summary: str, work: Work, body: type[Struct], answer: type[Struct], **more: Any
+) -> Operation:
+    """An operation on a read query, whose text and state its body has."""
+    return Operation(
+        name,
+        "POST",
+        path,
+        summary,
+        work,
+        read_target,
+        needs_look_up=names_snapshot,
+        body=body,
+        answers=answer,
+        statuses=(404, 410, 413, 504),
+        **more,
+    )
+
+
 OPERATIONS = [
     Operation(
         "snapshot",
@@ -195,29 +215,14 @@ OPERATIONS = [
         answers=answers.SnapshotAnswer,
         statuses=(404,),
     ),
-    Operation(
-        "query",
-        "POST",
-        "/query",
-        "Run a read query.",
-        _query,
-        read_target,
-        needs_look_up=names_snapshot,
-        body=bodies.QueryBody,
-        answers=answers.ReadOutput,
-        statuses=(404, 410, 413, 504),
-    ),
-    Operation(
+    query_operation("query", "/query", "Run a read query.", _query, bodies.QueryBody, answers.ReadOutput),
+    query_operation(
         "read",
-        "POST",
         "/read",
         "Run a read query (older form).",
         _read,
-        read_target,
-        needs_look_up=names_snapshot,
-        body=bodies.ReadBody,
-        answers=answers.OlderReadOutput,
-        statuses=(404, 410, 413, 504),
+        bodies.ReadBody,
+        answers.OlderReadOutput,
         successor="query",
     ),
     Operation(
