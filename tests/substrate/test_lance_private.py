@@ -7,7 +7,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 
-from omnigraph.storage.tables.lance_private import data_file_name
+from omnigraph.storage.tables.lance_private import copy_scanner_settings_once, data_file_name
 
 
 def test_the_name_of_a_data_file_is_its_path(tmp_path: Path) -> None:
@@ -17,3 +17,15 @@ def test_the_name_of_a_data_file_is_its_path(tmp_path: Path) -> None:
     assert [data_file_name(file) for file in files] == [str(file.path) for file in files]
     assert all((tmp_path / "t" / "data" / data_file_name(file)).is_file() for file in files)
     assert type(data_file_name(files[0])) is str
+
+
+def test_a_scanner_keeps_settings_that_its_caller_can_not_change(tmp_path: Path) -> None:
+    copy_scanner_settings_once()
+    dataset = lance.write_dataset(pa.table({"n": range(5), "m": range(5)}), str(tmp_path / "t"))
+    columns = ["n"]
+    scanner = dataset.scanner(columns=columns, filter="n > 2", batch_size=2)
+    kept = scanner._snapshot
+    columns.append("m")
+    assert (kept["_columns"], kept["_filter"], kept["_batch_size"]) == (["n"], "n > 2", 2)
+    assert "ds" not in kept
+    assert scanner.to_pandas()["n"].tolist() == [3, 4]

@@ -17,10 +17,11 @@ from lance.dataset import LanceScanner
 
 from omnigraph.storage.tables.blobs import blob_columns, carry_blobs, in_time, require_readable
 from omnigraph.storage.tables.lance_errors import translated
-from omnigraph.storage.tables.lance_private import allow_unsigned_lists
+from omnigraph.storage.tables.lance_private import allow_unsigned_lists, copy_scanner_settings_once
 from omnigraph.storage.tables.location import Location
 
 allow_unsigned_lists()
+copy_scanner_settings_once()
 
 Filter: TypeAlias = str | pc.Expression
 # What a scan gives for a blob column: Lance's descriptors, plain bytes (external values fetched too), or values that
