@@ -26,6 +26,7 @@ def test_a_scanner_keeps_settings_that_its_caller_can_not_change(tmp_path: Path)
     scanner = dataset.scanner(columns=columns, filter="n > 2", batch_size=2)
     kept = scanner._snapshot
     columns.append("m")
+    assert kept is not None
     assert (kept["_columns"], kept["_filter"], kept["_batch_size"]) == (["n"], "n > 2", 2)
     assert "ds" not in kept
     assert scanner.to_pandas()["n"].tolist() == [3, 4]
