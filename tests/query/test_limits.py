@@ -14,12 +14,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequest, Cancelled, DeadlineExceeded, ResourceLimit
 from omnigraph.query.limits import Budget, Limits, parse_size
+from omnigraph.query.traverse import loops
 from omnigraph.storage.tables.lance_errors import translated
 from tests.query.loading import commit_tables
 
@@ -278,6 +280,26 @@ def test_long_work_is_left_behind() -> None:
     assert patient.patiently(lambda: 7, 1) == 7
     with pytest.raises(ZeroDivisionError):
         patient.patiently(lambda: 1 // 0, 1)
+
+
+def test_a_deadline_does_not_wait_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first long search of a fresh installation compiles its loop, however few steps it takes itself."""
+    ended = threading.Event()
+    monkeypatch.setattr(loops, "is_ready", lambda loop: False)
+    monkeypatch.setattr(loops, "compiled", lambda loop: ended.wait(60))
+    with pytest.raises(DeadlineExceeded):
+        loops.compiled_patiently("search_each", Budget(Limits(timeout=0.05)), 1)
+    assert not ended.is_set()
+    ended.set()
+
+
+def test_a_loop_is_ready_when_it_is_compiled() -> None:
+    assert not loops.is_ready("no such loop")
+    starts, indices = np.array([0, 1, 1]), np.array([1], np.int32)
+    search = (starts, indices, np.array([0]), 1, 1, True, 2**62)
+    counts, found, _ = loops.compiled_patiently("search_each", Budget(Limits()), 1, *search, np.zeros(1, np.uint8))
+    assert (list(counts), list(found)) == ([1], [1])
+    assert loops.is_ready("search_each")
 
 
 #: Steps that take the longer the more rows there are, and look neither at signals nor at the clock.

@@ -17,7 +17,7 @@ import omnigraph.server.routes.flat as flat
 from omnigraph.server.process import Http
 from omnigraph.server.settings import Limits
 from tests.server.serving import ALL, TOKEN, Served, assert_error, serving, settings_of, without_id
-from tests.server.test_limits import HEAVY, _raw, compile_loops, crowded
+from tests.server.test_limits import HEAVY, _raw, crowded
 
 __all__ = ["crowded"]
 
@@ -218,7 +218,6 @@ def test_the_time_in_the_queue_counts(graph_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("milliseconds", ["300", "900"])
 def test_a_deadline_is_kept(crowded: Served, milliseconds: str) -> None:
-    compile_loops(crowded)
     began = time.monotonic()
     answer = crowded.post("/query", {"query": HEAVY}, headers={"Omnigraph-Timeout-Ms": milliseconds})
     took = time.monotonic() - began

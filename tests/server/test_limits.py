@@ -275,12 +275,6 @@ def crowded(served: Served) -> Served:
     return served
 
 
-def compile_loops(crowded: Served) -> None:
-    """The first queries that are long enough compile the loops of traversals, which takes seconds in a fresh checkout."""
-    for _ in range(3):
-        crowded.post("/query", {"query": HEAVY}, headers={"Omnigraph-Timeout-Ms": "300"})
-
-
 def test_a_deadline_ends_a_query(crowded: Served) -> None:
     answer = crowded.post("/query", {"query": HEAVY}, headers={"Omnigraph-Timeout-Ms": "300"})
     if answer.status_code == 413:

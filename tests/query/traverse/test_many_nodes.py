@@ -159,9 +159,9 @@ def test_the_compiled_search_is_the_plain_one(large: Large, least: int, most: in
 def test_the_compiled_adjacency_is_the_plain_one(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(3)
     tails, heads = (random.integers(0, 40, 3000).astype(np.int32) for _ in range(2))
-    monkeypatch.setattr(csr, "is_worth_compiling", lambda steps: True)
+    monkeypatch.setattr(csr, "is_worth_compiling", lambda loop, steps: True)
     fast = csr.build_adjacency(tails, heads, 50, 45)
-    monkeypatch.setattr(csr, "is_worth_compiling", lambda steps: False)
+    monkeypatch.setattr(csr, "is_worth_compiling", lambda loop, steps: False)
     plain = csr.build_adjacency(tails, heads, 50, 45)
     assert fast.parallel is not None
     assert plain.parallel is not None

@@ -137,7 +137,7 @@ class EdgeGraph:
 
 def build_adjacency(tails: Integers, heads: Integers, size: int, reach: int) -> Adjacency:
     """Sort edges by their tail, then head, and count those that are parallel."""
-    if is_worth_compiling(len(tails)):
+    if is_worth_compiling("group_edges", len(tails)):
         starts, indices, parallel = compiled("group_edges", tails, heads, size, reach)
     else:
         codes, parallel = np.unique(tails.astype(np.int64) * max(reach, 1) + heads, return_counts=True)

@@ -6,22 +6,38 @@ import sys
 from typing import Any
 
 from omnigraph.query.cache import Spending
+from omnigraph.query.limits import Budget
 
 _MODULE = "omnigraph.query.traverse.compiled"
 #: Steps of a loop that take as long as loading the compiler and its results does: such work pays for the loading by itself.
 _LARGE = 2_000_000
 
-_spending = Spending(1)
+_spending = Spending(2)
 
 
-def is_worth_compiling(steps: int) -> bool:
-    """Whether work of so many steps is done by a compiled loop."""
-    return steps > _LARGE or _MODULE in sys.modules or _spending.of(()) > _LARGE
+def is_worth_compiling(loop: str, steps: int) -> bool:
+    """Whether work of so many steps is done by the compiled loop of this name."""
+    return steps > _LARGE or is_ready(loop) or _spending.of((loop,)) > _LARGE
 
 
-def without_compiling(steps: int) -> None:
-    """Work of so many steps is done without; they count towards loading the compiler."""
-    _spending.add((), steps)
+def without_compiling(loop: str, steps: int) -> None:
+    """Work of so many steps is done without the loop; they count towards compiling it."""
+    _spending.add((loop,), steps)
+
+
+def is_ready(loop: str) -> bool:
+    """Whether this process has compiled the loop, or loaded it as an earlier process compiled it."""
+    made = getattr(sys.modules.get(_MODULE), loop, None)
+    return bool(getattr(made, "signatures", ()))
+
+
+def compiled_patiently(loop: str, budget: Budget, steps: int, *arguments: Any) -> Any:
+    """What the compiled loop of this name returns for work of so many steps.
+
+    A run that ends early does not wait for the loop, nor for the compiler: that takes seconds where no process has run before.
+    """
+    lasting = steps if is_ready(loop) else max(steps, budget.limits.long_work)
+    return budget.patiently(lambda: compiled(loop, *arguments), lasting)
 
 
 def compiled(loop: str, *arguments: Any) -> Any:

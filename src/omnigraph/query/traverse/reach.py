@@ -11,13 +11,15 @@ from omnigraph.language.query.ir import EdgePattern
 from omnigraph.query.limits import Budget
 from omnigraph.query.rows import Integers, Mask
 from omnigraph.query.traverse.csr import Adjacency, slots_from, sums_of
-from omnigraph.query.traverse.loops import compiled, is_worth_compiling, without_compiling
+from omnigraph.query.traverse.loops import compiled_patiently, is_worth_compiling, without_compiling
 
 #: How many marks (sources times positions) the plain search holds at once.
 _MARKS = 16_000_000
 #: What the plain search costs, as steps of a compiled loop: each position that it finds, and so many marks that it clears.
 _STEPS_PER_FOUND = 8
 _MARKS_PER_STEP = 64
+#: The compiled search.
+_LOOP = "search_each"
 #: More positions than any search finds.
 _ENDLESS = 2**62
 
@@ -52,18 +54,18 @@ def _search(
 ) -> Found:
     most = min(most, adjacency.size + 1)
     steps = len(sources) * adjacency.size
-    if is_worth_compiling(steps):
+    if is_worth_compiling(_LOOP, steps):
         # Of one width, so that the loop is compiled once.
         wide = sources.astype(np.int64, copy=False)
         starts, indices = adjacency.starts, adjacency.indices
-        counts, found, done = budget.patiently(
-            lambda: compiled("search_each", starts, indices, wide, least, most, collect, room, budget.stop), steps
+        counts, found, done = compiled_patiently(
+            _LOOP, budget, steps, starts, indices, wide, least, most, collect, room, budget.stop
         )
         budget.check()
         return Found(counts, found, done)
     found = _plain(adjacency, sources, least, most, budget, room)
     # Each position that is found takes some steps; clearing the marks of all others is quick.
-    without_compiling(_STEPS_PER_FOUND * int(found.counts.sum()) + steps // _MARKS_PER_STEP)
+    without_compiling(_LOOP, _STEPS_PER_FOUND * int(found.counts.sum()) + steps // _MARKS_PER_STEP)
     return found
 
 
