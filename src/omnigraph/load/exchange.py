@@ -106,7 +106,8 @@ class InFiles:
 
     def _part(self, name: str, partition: int) -> dict[str, pa.Table]:
         mapped = pa.memory_map(str(self.folder / name))
-        start, end = _bounds(mapped.read(header_size(self.partitions)), partition)
+        mapped.seek(mapped.size() - bounds_size(self.partitions))
+        start, end = _bounds(mapped.read(), partition)
         mapped.seek(start)
         return read_tables(pa.BufferReader(mapped.read_buffer(end - start)))
 
@@ -142,7 +143,7 @@ class InObjects:
             return together(list(requests.map(read, [self._file(name, sizes[name]) for name in latest(sizes)])))
 
     def _part(self, partition: int, file: InputFile) -> dict[str, pa.Table]:
-        start, end = _bounds(_header(file, self.partitions), partition)
+        start, end = _bounds(_all_bounds(file, self.partitions), partition)
         return read_tables(pa.BufferReader(file.read(start, end))) if end > start else {}
 
     def _file(self, name: str, size: int) -> InputFile:
@@ -157,42 +158,38 @@ class InObjects:
 
 # --- one writer's file ------------------------------------------------------------------------------------------------
 
-#: Where the partitions of an object lie, by its address: every task of a process reads a part of every object.
-_headers: dict[tuple[str, int], bytes] = {}
-_KEPT_HEADERS = 4096
+#: Where the partitions of an object lie, by its address and size: every task of a process reads a part of every object.
+_known_bounds: dict[tuple[str, int], bytes] = {}
+_MOST_KNOWN = 4096
 
 
-def header_size(partitions: int) -> int:
-    """How many bytes say where the partitions of a file lie."""
+def bounds_size(partitions: int) -> int:
+    """How many bytes at the end of a file say where its partitions lie."""
     return 8 * (partitions + 1)
 
 
 def write_parts(sink: pa.NativeFile, parts: Parts, partitions: int) -> None:
-    """One file with the tables of all partitions: where each begins, where the last ends, then one behind the other."""
-    written = []
+    """One file with the tables of all partitions, one behind the other, then where each begins and where the last ends."""
+    bounds = [sink.tell()]
     for partition in range(partitions):
-        buffer = pa.BufferOutputStream()
-        write_tables(buffer, parts.get(partition, {}))
-        written.append(buffer.getvalue())
-    ends = np.cumsum([header_size(partitions), *(data.size for data in written)])
-    sink.write(ends.astype("<i8").tobytes())
-    for data in written:
-        sink.write(data)
+        write_tables(sink, parts.get(partition, {}))
+        bounds.append(sink.tell())
+    sink.write(np.array(bounds, "<i8").tobytes())
 
 
-def _bounds(header: bytes, partition: int) -> tuple[int, int]:
-    start, end = np.frombuffer(header, "<i8")[partition : partition + 2].tolist()
+def _bounds(written: bytes, partition: int) -> tuple[int, int]:
+    start, end = np.frombuffer(written, "<i8")[partition : partition + 2].tolist()
     return start, end
 
 
-def _header(file: InputFile, partitions: int) -> bytes:
-    """The first bytes of an object. Whoever puts it again puts the same."""
+def _all_bounds(file: InputFile, partitions: int) -> bytes:
+    """The last bytes of an object. Whoever puts it again puts the same."""
     key = (file.root.uri, file.size)
-    if key not in _headers:
-        if len(_headers) >= _KEPT_HEADERS:
-            _headers.clear()
-        _headers[key] = file.read(0, header_size(partitions))
-    return _headers[key]
+    if key not in _known_bounds:
+        if len(_known_bounds) >= _MOST_KNOWN:
+            _known_bounds.clear()
+        _known_bounds[key] = file.read(file.size - bounds_size(partitions), file.size)
+    return _known_bounds[key]
 
 
 # --- tables as bytes --------------------------------------------------------------------------------------------------

@@ -88,7 +88,22 @@ class _Walk:
 
     def _batches(self, plan: ir.Plan, limit: int | None, first: int | None) -> Iterator[Rows]:
         run = self.run
+        # The operators of most plans first, from the top down: the cases are tried in turn.
         match plan:
+            case ir.Project():
+                return self._projected(plan, self.batches(plan.input, limit, first))
+            case ir.Limit():
+                return self._limited(plan, limit)
+            case ir.Order():
+                return sliced(self._ordered(plan), run.budget)
+            case ir.Aggregate():
+                return iter((aggregate(plan, self.batches(plan.input), run),))
+            case ir.CountPaths():
+                return (count_paths(plan, rows, run) for rows in self.batches(plan.input))
+            case ir.Filter():
+                return (satisfying(plan.predicates, rows, run) for rows in self.batches(plan.input, first=first))
+            case ir.Expand():
+                return expand(plan, self.batches(plan.input, first=first), run, first)
             case ir.NodeScan():
                 return scan_batches(plan.node, run, limit, first)
             case ir.RankedScan() | ir.FusedScan():
@@ -102,10 +117,6 @@ class _Walk:
                 return self._product(plan, limit, first)
             case ir.CountRows():
                 return self._counted(plan)
-            case ir.Expand():
-                return expand(plan, self.batches(plan.input, first=first), run, first)
-            case ir.Filter():
-                return (satisfying(plan.predicates, rows, run) for rows in self.batches(plan.input, first=first))
             case ir.AntiJoin() | ir.SemiJoin():
                 outer = self.batches(plan.input, first=first)
                 return (semi_join(plan, rows, self.depth, lambda some: self._first_of(plan, some)) for rows in outer)
@@ -123,16 +134,6 @@ class _Walk:
                 return (tagged(plan, rows) for rows in self.batches(plan.input, first=first))
             case ir.Union():
                 return self._united(plan, limit, first)
-            case ir.CountPaths():
-                return (count_paths(plan, rows, run) for rows in self.batches(plan.input))
-            case ir.Aggregate():
-                return iter((aggregate(plan, self.batches(plan.input), run),))
-            case ir.Order():
-                return sliced(self._ordered(plan), run.budget)
-            case ir.Limit():
-                return self._limited(plan, limit)
-            case ir.Project():
-                return self._projected(plan, self.batches(plan.input, limit, first))
 
     def _limited(self, plan: ir.Limit, limit: int | None) -> Iterator[Rows]:
         """The rows behind the offset, up to the limit; nothing is asked for once they are there."""

@@ -28,7 +28,7 @@ def without_compiling(loop: str, steps: int) -> None:
 def is_ready(loop: str) -> bool:
     """Whether this process has compiled the loop, or loaded it as an earlier process compiled it."""
     made = getattr(sys.modules.get(_MODULE), loop, None)
-    return bool(getattr(made, "signatures", ()))
+    return bool(getattr(made, "overloads", ()))
 
 
 def compiled_patiently(loop: str, budget: Budget, steps: int, *arguments: Any) -> Any:
@@ -36,8 +36,10 @@ def compiled_patiently(loop: str, budget: Budget, steps: int, *arguments: Any) -
 
     A run that ends early does not wait for the loop, nor for the compiler: that takes seconds where no process has run before.
     """
-    lasting = steps if is_ready(loop) else max(steps, budget.limits.long_work)
-    return budget.patiently(lambda: compiled(loop, *arguments), lasting)
+    short = budget.limits.long_work
+    if steps < short and is_ready(loop):
+        return compiled(loop, *arguments)
+    return budget.patiently(lambda: compiled(loop, *arguments), max(steps, short))
 
 
 def compiled(loop: str, *arguments: Any) -> Any:

@@ -43,9 +43,10 @@ class Tables:
         """The table at one version; raises `Missing` when that version is not there."""
         key = (location, version)
         with self._lock:
-            if key in self._handles:
+            known = self._handles.get(key)
+            if known is not None:
                 self._handles.move_to_end(key)
-                return self._handles[key]
+                return known
         if location.part is not None:
             # The only readers of it are those who look at one of several commits that were published together.
             from omnigraph.storage.tables.parts import open_part

@@ -326,11 +326,12 @@ class Table:
         batch_bytes: int | None = None,
     ) -> LanceScanner:
         with translated(str(self.location), "read"):
-            parts = [part for part in self.dataset.get_fragments() if fragments and part.fragment_id in fragments]
+            # Listing the fragments takes longer with each of them, also of a table whose index tells which few are read.
+            parts = None if fragments is None else self._parts(fragments)
             if blobs == "bytes":
-                self._require_readable(columns, filter, None if fragments is None else parts)
+                self._require_readable(columns, filter, parts)
             return self.dataset.scanner(
-                fragments=None if fragments is None else parts,
+                fragments=parts,
                 columns=None if columns is None else list(columns),
                 filter=filter,
                 batch_size=batch_size,
@@ -339,6 +340,9 @@ class Table:
                 with_row_address=with_row_address,
                 blob_handling="all_binary" if blobs == "bytes" else None,
             )
+
+    def _parts(self, fragments: Collection[int]) -> list[LanceFragment]:
+        return [part for part in self.dataset.get_fragments() if part.fragment_id in fragments] if fragments else []
 
     def _require_readable(
         self, columns: Sequence[str] | None, filter: Filter | None, fragments: Sequence[LanceFragment] | None
