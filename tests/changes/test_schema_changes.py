@@ -56,6 +56,29 @@ def test_a_type_dropped_and_declared_anew(graph: og.Graph, row: list[str], hard:
     ]
 
 
+@pytest.mark.row("CHG-13")
+def test_a_type_of_edges_that_is_on_one_side_only(graph: og.Graph, row: list[str]) -> None:
+    before = graph.snapshot()
+    graph.apply_schema(f"{PERSON} edge Knows: Person -> Person {{ since: I32? }} edge Trusts: Person -> Person")
+    graph.load(
+        b'{"edge":"Knows","from":"ann","to":"bob","data":{"id":"k","since":1990}}\n'
+        b'{"edge":"Trusts","from":"bob","to":"ann","data":{"id":"t"}}\n',
+        mode="append",
+    )
+    added = list(graph.diff(before).changes)
+    assert told(added) == [("insert", "edge:Knows", "k"), ("insert", "edge:Trusts", "t")]
+    assert [(change.after, change.endpoints) for change in added] == [
+        ({"since": 1990}, ("ann", "bob")),
+        ({}, ("bob", "ann")),
+    ]
+    gone = list(graph.diff(graph.head(), before).changes)
+    assert told(gone) == [("delete", "edge:Knows", "k"), ("delete", "edge:Trusts", "t")]
+    assert [(change.before, change.endpoints) for change in gone] == [
+        ({"since": 1990}, ("ann", "bob")),
+        ({}, ("bob", "ann")),
+    ]
+
+
 @pytest.mark.row("CHG-19")
 def test_renames_and_compaction_are_empty_blocks(graph: og.Graph, row: list[str]) -> None:
     cursor = graph.changes().cursor

@@ -131,7 +131,9 @@ def _part(op: Op, pair: TablePair, before: pa.Table | None, after: pa.Table | No
 
 
 def _images(table: pa.Table, kind: Kind) -> list[tuple[str, Image, Endpoints | None]]:
-    """Rows as ids, plain properties and endpoints."""
+    """Rows as ids, plain properties and endpoints. A side that has no such type has no rows, and no columns but the id."""
+    if not table.num_rows:
+        return []
     names = [name for name in table.column_names if name not in _FIXED]
     columns = [plain(table[name], stored_kind(table.schema.field(name).type)) for name in names]
     rows = zip(*columns, strict=True) if columns else [()] * table.num_rows
