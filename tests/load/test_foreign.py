@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, date, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,36 @@ def test_rows_behind_a_damaged_group_keep_their_numbers(tmp_path: Path) -> None:
     with pytest.raises(LoadRejected) as rejected:
         graph.load(path, type="T", engine="local")
     assert [line for _, line, _ in rejected.value.errors] == [1, 6]
+
+
+def _dictionary(values: pa.Array) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array([1, 0], pa.int8()), values)
+
+
+def _runs(values: pa.Array) -> pa.Array:
+    return pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int16()), values)
+
+
+def _extension(values: pa.Array) -> pa.Array:
+    return pa.ExtensionArray.from_storage(pa.opaque(values.type, "type", "vendor"), values)
+
+
+_ENCODINGS: list[Callable[[pa.Array], pa.Array]] = [_dictionary, _runs, _extension]
+
+
+@pytest.mark.parametrize("values", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_encodings_may_stand_around_each_other(tmp_path: Path, values: pa.DataType) -> None:
+    """Arrow has functions for an encoding of plain values only, and follows an extension of an extension without end."""
+    graph = og.init(tmp_path / "g", SCHEMA)
+    texts = ["a", "b, which is longer than a view keeps within itself"]
+    pairs = list(product(_ENCODINGS, repeat=2))
+    for number, (inner, outer) in enumerate(pairs):
+        encoded = pa.table({"key": [f"{number}/0", f"{number}/1"], "text": outer(inner(pa.array(texts, values)))})
+        graph.load(encoded, type="T", engine="local")
+    found = {row["key"]: row["text"] for row in rows(graph, "node:T")}
+    for number, pair in enumerate(pairs):
+        turned = pair.count(_dictionary) == 1
+        assert [found[f"{number}/0"], found[f"{number}/1"]] == (texts[::-1] if turned else texts), pair
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -164,6 +165,9 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 def _problem_of(column: pa.Array) -> str | None:
     """Why Arrow refuses a column after looking at all of it; None when it is valid."""
+    # An extension within an extension takes Arrow, which follows one, and the process down.
+    while isinstance(column, pa.ExtensionArray):
+        column = column.storage
     try:
         column.validate(full=True)
     except pa.ArrowException as error:
@@ -228,15 +232,25 @@ def _plain(batch: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def _decoded(column: pa.Array) -> pa.Array:
+    """A column without the encodings around its values, in whatever order they stand around each other."""
     if isinstance(column, pa.ExtensionArray):
-        column = column.storage
+        return _decoded(column.storage)
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        return _decoded(column.dictionary).take(column.indices)
     if pa.types.is_run_end_encoded(column.type):
-        column = pc.run_end_decode(column)
+        return _decoded(column.values).take(_places_of_runs(column))
     if pa.types.is_string_view(column.type):
         return column.cast(pa.string())
     return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
+
+
+def _places_of_runs(column: pa.RunEndEncodedArray) -> pa.Array:
+    """For each row of a run-end encoded column the place of its value; Arrow decodes runs of plain values only."""
+    places = pa.array(np.arange(len(column.values), dtype=np.int64))
+    kind = pa.run_end_encoded(column.type.run_end_type, places.type)
+    children = [column.run_ends, places]
+    runs = pa.RunEndEncodedArray.from_buffers(kind, len(column), [None], 0, column.offset, children)
+    return pc.run_end_decode(runs)
 
 
 # --- tables in memory -------------------------------------------------------------------------------------------------
