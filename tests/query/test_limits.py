@@ -80,6 +80,7 @@ def query(match: str, returned: str, tail: str = "") -> str:
 
 THREE = query("$a: M $b: M $c: M", "$a.k, $b.k, $c.k", "limit 5")
 HOPS = query("$a: N $a to{1,5} $b", "$a.k, $b.k")
+LONGER = f"with {{ {' + '.join(['$s'] * 10)} as s }} "
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
@@ -114,6 +115,19 @@ def test_memory_stays_within_the_limit(graph: og.Graph, text: str, expected: int
         pytest.param(query("$a: N $b: N", "$a.k, $b.note"), id="a product"),
         pytest.param(query("$a: M $b: N", "$a.k, $b.note", "order { $b.note desc }"), id="an order without a limit"),
         pytest.param(query("$a: M $b: N", "$a.k, $b.note, count($a) as n"), id="too many groups"),
+        # Functions that make much of little: `range` alone took 22 GB, and then the system took the process.
+        pytest.param(query("$a: N", "size(range(0, 1000000)) as n"), id="ranges"),
+        pytest.param(query("$a: N size(range($a.age, 1000000)) > 5", "count(*) as n"), id="ranges in a condition"),
+        pytest.param(
+            query("$a: M", f"length({'replace(' * 18}$a.k{', substring($a.k, 0, 1), concat($a.k, $a.k))' * 18}) as n"),
+            id="replaced",
+        ),
+        pytest.param(f"match {{ $a: M }} with {{ $a.k as s }} {LONGER * 9} return {{ length($s) as n }}", id="joined"),
+        pytest.param(f'match {{ $a: N }} return {{ $a.k, "{"x" * 100_000}" as x }}', id="a long constant"),
+        pytest.param(
+            query("$a: N", ", ".join(f'concat($a.note, "{"x" * 200}", $a.k) as c{n}' for n in range(300))),
+            id="columns beside each other",
+        ),
     ],
 )
 def test_what_needs_more_is_refused(graph: og.Graph, text: str) -> None:

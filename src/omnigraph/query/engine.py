@@ -275,7 +275,16 @@ class _Walk:
                     budget.release(held)
 
     def _project(self, plan: ir.Project, rows: Rows) -> Rows:
-        return Rows(rows.count, {column.name: evaluated(column.expr, rows, self.run) for column in plan.columns})
+        """The columns of the result; what several of them compute has to fit beside each other."""
+        made, held, budget = {}, 0, self.run.budget
+        try:
+            for column in plan.columns:
+                values = made[column.name] = evaluated(column.expr, rows, self.run)
+                if isinstance(column.expr, ir.Call | ir.Conditional):
+                    held += budget.charge(int(values.nbytes))
+        finally:
+            budget.release(held)
+        return Rows(rows.count, made)
 
 
 #: Where the two rows of a pair are, and what is computed on the way.

@@ -20,12 +20,14 @@ from omnigraph.query.run import Run
 from omnigraph.query.search.scores import scores
 from omnigraph.query.search.text import matches_text
 from omnigraph.query.shape.compare import as_mask, compare_columns, compare_constant, holds_item
-from omnigraph.query.shape.functions import KERNELS, Arguments, as_type
+from omnigraph.query.shape.functions import KERNELS, Arguments, as_type, made_bytes
 from omnigraph.values.columns import repeated, whole
 from omnigraph.values.compare import EXCHANGED, Nothing, coerce, coerce_items
 
 #: Steps of a loop that computing something for a row, such as a text in lower case, takes about as long as.
 _STEPS_PER_ROW = 200
+#: Characters, or items, of a constant from which its repetitions are counted.
+_LONG_CONSTANT = 256
 
 Computed = TypeVar("Computed")
 
@@ -38,7 +40,7 @@ def evaluate(expr: ir.Expr, rows: Rows, run: Run) -> pa.Array:
         case ir.ResultColumn():
             return whole(rows.columns[expr.name])
         case TypedValue() | ir.Parameter() | ir.Now():
-            return repeated(run.value(expr), expr.type, rows.count)
+            return _repeated(run.value(expr), expr.type, rows.count, run)
         case ir.Nearest() | ir.Bm25() | ir.Rrf():
             return scores(expr, rows, run)
         case ir.Call(function="object"):
@@ -224,10 +226,26 @@ def _call(call: ir.Call, rows: Rows, run: Run) -> pa.Array:
     }
     types = [argument.type for argument in call.arguments]
     given = Arguments(columns, types, constants, call.type, rows.count, run.now)
+    held = 0
     try:
+        held = run.budget.charge(made_bytes(call.function, given))
         return whole(KERNELS[call.function](given))
     except (ValueError, OverflowError, pa.ArrowException) as problem:
         raise evaluation_error(f"{_reason(problem)} in `{ir.render_expr(call)}`", call.place) from None
+    finally:
+        run.budget.release(held)
+
+
+def _repeated(value: PlainValue, kind: PropType, count: int, run: Run) -> pa.Array:
+    """A constant for every row; a long text or list is charged, because it is there so many times."""
+    size = len(value) if isinstance(value, str | bytes | tuple) else 0
+    if size < _LONG_CONSTANT:
+        return repeated(value, kind, count)
+    held = run.budget.charge(size * count)
+    try:
+        return repeated(value, kind, count)
+    finally:
+        run.budget.release(held)
 
 
 def _reason(problem: Exception) -> str:

@@ -4,7 +4,7 @@ A kernel gets the arguments as columns and, where an argument is the same for ev
 with what is wrong; the caller names the expression. Unless the registry says otherwise, a null argument gives null.
 
 Each family of functions is a file with a table of its kernels: `numbers` (and operators), `texts`, `dates`, `lists`, `choices`
-(and conversions). `arguments` is what they share.
+(and conversions). `arguments` is what they share, `sizes` what those of them need that make much of little.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from omnigraph.query.shape.functions.choices import CHOICES
 from omnigraph.query.shape.functions.dates import DATES
 from omnigraph.query.shape.functions.lists import LISTS
 from omnigraph.query.shape.functions.numbers import NUMBERS
+from omnigraph.query.shape.functions.sizes import made_bytes
 from omnigraph.query.shape.functions.texts import TEXTS
 
 #: By name: the operators, and every function of the registry except `if`, `id` and `type`, which are part of the plan.
 KERNELS: dict[str, Kernel] = {**NUMBERS, **TEXTS, **DATES, **LISTS, **CHOICES}
 
-__all__ = ["KERNELS", "Arguments", "Kernel", "as_type"]
+__all__ = ["KERNELS", "Arguments", "Kernel", "as_type", "made_bytes"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.query.shape.compare import as_mask
-from omnigraph.query.shape.functions.arguments import Arguments, Kernel, as_type, each
+from omnigraph.query.shape.functions.arguments import Arguments, Kernel, as_type
 from omnigraph.values.columns import arrow_type
 
 #: How many items `range` may make for one row.
@@ -101,16 +101,46 @@ def _per_list(lists: pa.Array, choose: Callable[[pa.Array, pa.Array], npt.NDArra
     return _gathered(lists, lists.is_valid(), items.take(pa.array(chosen)), lengths)
 
 
-def _range(given: Arguments) -> pa.Array:
-    def numbers(start: int, end: int, step: int = 1) -> list[int]:
-        if step == 0:
-            raise ValueError("the step of `range` is zero")
-        made = range(start, end, step)
-        if len(made) > MOST_ITEMS:
-            raise ValueError(f"`range` makes at most {MOST_ITEMS} items, not {len(made)}")
-        return list(made)
+def range_lengths(given: Arguments) -> npt.NDArray[np.int64]:
+    """How many items the range of each row has; none where an argument is null."""
+    return _range_bounds(given)[2]
 
-    return each(given, numbers)
+
+def _range_bounds(given: Arguments) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The first item, the step and the number of items of each row."""
+    known = as_mask(_known(given))
+    start, end, *steps = (pc.fill_null(column.cast(pa.int64()), 1).to_numpy() for column in given.columns)
+    step = steps[0] if steps else np.ones(given.count, np.int64)
+    if (known & (step == 0)).any():
+        raise ValueError("the step of `range` is zero")
+    # Ends of I64 may be further apart than I64 reaches, but not than U64 does.
+    rising = step > 0
+    distance = np.where(rising, end - start, start - end).view(np.uint64)
+    stride = np.where(step == 0, 1, np.where(rising, step, -step)).view(np.uint64)
+    inside = known & np.where(rising, start < end, start > end)
+    lengths = np.where(inside, (distance - inside) // stride + 1, 0)
+    if (lengths > MOST_ITEMS).any():
+        raise ValueError(f"`range` makes at most {MOST_ITEMS} items, not {lengths.max()}")
+    return start, step, lengths.astype(np.int64)
+
+
+def _known(given: Arguments) -> pa.Array:
+    known = given[0].is_valid()
+    for column in given.columns[1:]:
+        known = pc.and_(known, column.is_valid())
+    return known
+
+
+def _range(given: Arguments) -> pa.Array:
+    start, step, lengths = _range_bounds(given)
+    items = np.arange(lengths.sum())
+    items -= np.repeat(np.cumsum(lengths) - lengths, lengths)
+    items *= np.repeat(step, lengths)
+    items += np.repeat(start, lengths)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), pa.array(items, pa.int64()), type=arrow_type(given.result), mask=pc.invert(_known(given))
+    )
 
 
 def _list(given: Arguments) -> pa.Array:
