@@ -115,6 +115,11 @@ CLASHES = {
         BASE.replace("kind:", "@unique(age) kind:"),
         ("node:Person", "age"),
     ),
+    "one name for two properties": (
+        BASE.replace("age: I32?", 'x: I32? @rename_from("age")'),
+        BASE.replace("age: I32?", "age: I32? x: I64?"),
+        ("node:Person", "x"),
+    ),
     "defaults": (
         BASE.replace("age: I32?", "age: I32? @default(1)"),
         BASE.replace("age: I32?", "age: I32? @default(2)"),
@@ -128,6 +133,8 @@ def test_changes_that_clash(case: str) -> None:
     ours, theirs, about = CLASHES[case]
     (found, *_) = merged(ours, theirs).clashes
     assert (found.type_key, found.property) == about
+    # Both declarations are shown; None: that side has none.
+    assert found.ours != found.theirs
     turned = merged(theirs, ours).clashes
     assert turned
 

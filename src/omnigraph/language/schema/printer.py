@@ -19,7 +19,7 @@ def print_schema(schema: SchemaIR | Catalog) -> str:
     """The schema as text: interfaces, then nodes, then edges, each by name."""
     catalog = schema.catalog if isinstance(schema, SchemaIR) else schema
     declarations = [
-        *(_interface(interface) for interface in catalog.interfaces.values()),
+        *(print_interface(interface) for interface in catalog.interfaces.values()),
         *(_node(node) for node in catalog.nodes.values()),
         *(_edge(edge) for edge in catalog.edges.values()),
     ]
@@ -36,7 +36,8 @@ def print_property(declared: Property) -> str:
     return _property(declared, ())
 
 
-def _interface(interface: InterfaceType) -> str:
+def print_interface(interface: InterfaceType) -> str:
+    """One interface as text."""
     return _block(f"interface {interface.name}", [_property(prop, ()) for prop in interface.properties.values()])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from omnigraph.language.schema.catalog import EdgeType, Property
 from omnigraph.language.schema.ir import SchemaIR
-from omnigraph.language.schema.printer import print_type
+from omnigraph.language.schema.printer import print_property, print_type
 from omnigraph.language.schema.sameness import Entity, Sameness, types_of
 
 #: A column that a rule names: the number of a property, or an end of an edge.
@@ -150,6 +150,12 @@ def key_of(shape: Shape) -> str:
 
 def texts_of(*shapes: Shape | None) -> list[str | None]:
     return [None if shape is None else print_type(shape.entity) for shape in shapes]
+
+
+def property_text(shape: Shape | None, name: str) -> str | None:
+    """The declaration that a side has under a name; None where it has none."""
+    declared = None if shape is None else shape.entity.properties.get(name)
+    return None if declared is None else print_property(declared)
 
 
 def declared_in(shapes: Mapping[int, Shape], number: int) -> Mapping[Any, Property]:

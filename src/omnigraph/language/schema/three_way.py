@@ -17,7 +17,7 @@ from omnigraph.language.schema.ast import CheckConstraint, RangeConstraint
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.language.schema.catalog import Catalog, EdgeType, Embed, InterfaceType, NodeType, Property
 from omnigraph.language.schema.ir import SchemaIR
-from omnigraph.language.schema.printer import print_property, print_schema, print_type
+from omnigraph.language.schema.printer import print_interface, print_property, print_schema, print_type
 from omnigraph.language.schema.sameness import Entity, Sameness, aliases_of, sameness, types_of
 from omnigraph.language.schema.shapes import (
     ABSENT,
@@ -33,6 +33,7 @@ from omnigraph.language.schema.shapes import (
     merged_fact,
     merged_set,
     property_meaning,
+    property_text,
     shapes_of,
     texts_of,
     without_column,
@@ -321,13 +322,15 @@ class _Work:
                 continue
             key = key_of(shape)
             message = f"{key.partition(':')[2]}.{name} is the name of different properties on both sides"
-            side = self._clash(Clash(key, name, message)) or "ours"
+            texts = [property_text(side.get(number), name) for side in self.shapes]
+            side = self._clash(Clash(key, name, message, *texts)) or "ours"
             chosen = self.shapes[1 if side == "ours" else 2].get(number)
             of_side = {} if chosen is None else chosen.properties
             loser = found if of_side.get(seen[name], {}).get("name") == name else seen[name]
             properties = dict(merged[number].properties)
             if loser in of_side:
-                properties[loser] = {**properties[loser], "name": of_side[loser]["name"]}
+                named_so = {fact: of_side[loser][fact] for fact in ("name", "annotations")}
+                properties[loser] = {**properties[loser], **named_so}
             else:
                 del properties[loser]
             merged[number] = replace(merged[number], properties=properties)
@@ -359,7 +362,7 @@ class _Work:
                     declared_in(s, number)[column].name for s in self.shapes if column in declared_in(s, number)
                 )
                 message = f"{key_of(shape)} has a rule about {name}, which was dropped on the other side"
-                clash = Clash(key_of(shape), name, message)
+                clash = Clash(key_of(shape), name, message, *texts_of(*(side.get(number) for side in self.shapes)))
                 if self._clash(clash) == dropped_by:
                     shape = merged[number] = without_column(merged[number], column)
                 else:
@@ -377,7 +380,8 @@ class _Work:
             base, ours, theirs = (side.get(name, ABSENT) for side in sides)
             value = merged_fact(name, base, ours, theirs)
             if value is CLASH:
-                side = self._clash(Clash(f"interface:{name}", None, f"interface {name} differs on both sides"))
+                texts = [None if found is ABSENT else print_interface(found) for found in (base, ours, theirs)]
+                side = self._clash(Clash(f"interface:{name}", None, f"interface {name} differs on both sides", *texts))
                 value = theirs if side == "theirs" else ours
             if value is ABSENT and name in needed:
                 value = ours if ours is not ABSENT else theirs
