@@ -258,6 +258,42 @@ def test_an_edge_type_to_a_dropped_type(graph: og.Graph) -> None:
     assert len(everything(graph)["edge:Leads"]) == 1
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "declared"),
+    [
+        (
+            BASE.replace("age: I32?", 'years: I32? @rename_from("age")'),
+            BASE.replace("city: String?", 'years: String? @rename_from("city")'),
+            ('years: I32? @rename_from("age")', 'years: String? @rename_from("city")'),
+        ),
+        (NO_CITY, BASE.replace("city: String?", "city: String? @unique"), ("node Person", "city: String? @unique")),
+        (BASE + "interface Named { a: String }", BASE + "interface Named { b: String }", ("a: String", "b: String")),
+    ],
+    ids=["one name for two properties", "a rule about what was dropped", "interfaces"],
+)
+def test_every_conflict_of_schemas_shows_both_declarations(
+    graph: og.Graph, ours: str, theirs: str, declared: tuple[str, str]
+) -> None:
+    graph.apply_schema(ours)
+    graph.apply_schema(theirs, branch="feature")
+    (found,) = graph.merge("feature", dry_run=True).conflicts
+    assert found.kind == "SchemaConflict"
+    for side, text in zip((found.ours, found.theirs), declared, strict=True):
+        assert side is not None
+        assert text in side["declaration"]
+
+
+def test_a_drop_against_new_data_shows_what_was_dropped(graph: og.Graph) -> None:
+    graph.apply_schema(NO_CITY)
+    write(graph, "feature", 'update Person set { city: "y" } where name = "a"')
+    (found,) = graph.merge("feature", dry_run=True).conflicts
+    assert (found.base, found.ours, found.theirs) == (
+        {"declaration": "city: String?"},
+        None,
+        {"declaration": "city: String?"},
+    )
+
+
 def test_nothing_is_written_with_a_conflict(graph: og.Graph) -> None:
     graph.apply_schema(NO_CITY)
     write(graph, "feature", 'update Person set { city: "y" } where name = "a"')
@@ -405,3 +441,84 @@ def test_a_merge_that_fails_is_done_or_undone_as_a_whole(graph: og.Graph, point:
     assert [row["nick"] for row in found["node:Person"]] == ["k"] * 4
     assert [row["id"] for row in found["node:Place"]] == ["p"]
     assert opened.merge("feature").outcome == "already_up_to_date"
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+PLAIN = "node Item { code: String size: I32? } edge Part: Item -> Item"
+KEYED = PLAIN.replace("code: String", "code: String @key")
+
+
+@pytest.fixture
+def items(tmp_path: Path) -> Iterator[og.Graph]:
+    """A graph with a type without a key, two rows, and a branch `feature`."""
+    made = og.init(tmp_path / "items", PLAIN)
+    rows = ({"type": "Item", "data": {"id": id_, "code": code}} for id_, code in (("1", "x"), ("2", "y")))
+    made.load([*rows, {"edge": "Part", "from": "1", "to": "2"}], mode="append")
+    made.create_branch("feature")
+    yield made
+    assert og.open(made.uri).verify(deep=True).ok
+
+
+_WRITES = {
+    "insert": 'insert Item { code: "new" }',
+    "update": 'update Item set { size: 5 } where code = "x"',
+    "delete": 'delete Item where code = "x"',
+}
+
+
+@pytest.mark.parametrize("keyed", ["main", "feature"])
+@pytest.mark.parametrize("written", _WRITES)
+@pytest.mark.parametrize("strategy", [None, "ours", "theirs"])
+def test_a_new_key_does_not_go_with_rows_of_the_other_side(
+    items: og.Graph, keyed: str, written: str, strategy: str | None
+) -> None:
+    """Ids are made of the key, so rows that were written without it have other ids than the merged schema asks for."""
+    items.apply_schema(KEYED, branch=keyed)
+    write(items, "feature" if keyed == "main" else "main", _WRITES[written])
+    (found,) = items.merge("feature", strategy=strategy, dry_run=True).conflicts
+    assert (found.kind, found.type_key) == ("SchemaConflict", "node:Item")
+    assert "apply the same schema to both, then merge" in found.message
+    sides = {"main": found.ours, "feature": found.theirs}
+    for name, declared in sides.items():
+        assert declared is not None
+        assert ("@key" in declared["declaration"]) == (name == keyed)
+
+
+@pytest.mark.parametrize("keyed", ["main", "feature"])
+def test_a_new_key_goes_with_a_table_that_was_only_compacted(items: og.Graph, keyed: str) -> None:
+    for number in range(3):
+        write(items, "main", f'insert Item {{ code: "{number}" }}')
+    items.delete_branch("feature")
+    items.create_branch("feature")
+    assert items.optimize().commit is not None
+    items.apply_schema(KEYED, branch=keyed)
+    write(items, "feature" if keyed == "main" else "main", 'update Item set { size: 5 } where code = "no such"')
+    items.merge("feature")
+    assert [row["id"] for row in everything(items)["node:Item"]] == ["0", "1", "2", "x", "y"]
+
+
+@pytest.mark.parametrize("written", [None, "main", "feature"])
+def test_a_text_gives_no_key_to_rows_whose_ids_nobody_made(items: og.Graph, written: str | None) -> None:
+    write(items, written or "main", _WRITES["insert"])
+    for branch in ("main", "feature"):
+        items.apply_schema(PLAIN.replace("size: I32?", f"size: I32? {branch}: I32?"), branch=branch)
+    wanted = KEYED.replace("size: I32?", "size: I32? main: I32? feature: I32?")
+    (found,) = items.merge("feature", schema=wanted, dry_run=True).conflicts
+    assert (found.kind, found.type_key) == ("SchemaConflict", "node:Item")
+
+
+def test_a_commit_of_before_a_key_is_not_taken_back_under_other_ids(items: og.Graph) -> None:
+    write(items, "main", _WRITES["insert"])
+    inserted = items.head().id
+    items.apply_schema(KEYED)
+    keyed = items.head().id
+    for again in (items.revert, items.cherry_pick):
+        (found,) = again(inserted, dry_run=True).conflicts
+        assert (found.kind, found.type_key) == ("SchemaConflict", "node:Item")
+    write(items, "main", 'insert Item { code: "later" }')
+    assert items.revert(keyed, dry_run=True).outcome == "conflicts"
+    items.revert(items.head().id)
+    # What was written under the key is gone again, so the ids of before are those of all rows.
+    assert items.revert(keyed).outcome == "merged"
+    assert {row["id"] for row in everything(items)["node:Item"]} >= {"1", "2"}

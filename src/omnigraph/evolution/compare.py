@@ -206,33 +206,34 @@ def _other_values(
         yield ExtendEnum(*place, added)
 
 
-def needs_other_ids(was: Entity, entity: Entity) -> bool:
-    """Whether the key makes other ids than the rows have: the type has a key now, or its numbers are written differently."""
+def needs_other_ids(was: Entity, entity: Entity, names: Mapping[str, str] | None = None) -> bool:
+    """Whether the key makes other ids than the rows have: the type has a key now, or its numbers are written differently.
+
+    `names`: what its properties are called now, where that is not told by their numbers.
+    """
     if not entity.key:
         return False
     return not was.key or any(
         was.properties[old].type.scalar is Scalar.F32 and entity.properties[new].type.scalar is Scalar.F64
-        for old, new in kept_names(was, entity).items()
+        for old, new in (kept_names(was, entity) if names is None else names).items()
         if new in entity.key
     )
 
 
-def _key(was: Entity, entity: Entity, names: Mapping[str, str], look: Look) -> Iterator[Step]:
+def same_key(was: Entity, entity: Entity, names: Mapping[str, str]) -> bool:
+    """Whether the key is of the same properties."""
     # The endpoints of an edge are not properties and keep their names.
-    same = {names.get(name, name) for name in was.key or ()} == set(entity.key or ())
-    kind = kind_of(entity)
-    if look.takes_back and (not same or needs_other_ids(was, entity)):
-        if not look.may_rekey(entity) and look.count(entity):
-            reason = (
-                f"its key is {_shown_key(was)} on one side and {_shown_key(entity)} on the other, and both have written to it; "
-                "ids are made of the key: apply the same schema to both, then merge"
-            )
-            yield _refused(entity, None, reason, KEY_CHANGED)
-        elif not same:
-            added = AddConstraint(kind, entity.name, _shown_key(entity))
-            yield added if entity.key else RemoveConstraint(kind, entity.name, _shown_key(was))
+    return {names.get(name, name) for name in was.key or ()} == set(entity.key or ())
+
+
+def _key(was: Entity, entity: Entity, names: Mapping[str, str], look: Look) -> Iterator[Step]:
+    same, kind = same_key(was, entity, names), kind_of(entity)
+    if look.takes_back:
+        if not same:
+            added = AddConstraint(kind, entity.name, shown_key(entity))
+            yield added if entity.key else RemoveConstraint(kind, entity.name, shown_key(was))
     elif not was.key and entity.key:
-        yield AddConstraint(kind, entity.name, _shown_key(entity))
+        yield AddConstraint(kind, entity.name, shown_key(entity))
         if look.count(entity):
             yield Rekey(kind, entity.name, entity.key)
     elif same and needs_other_ids(was, entity):
@@ -242,13 +243,13 @@ def _key(was: Entity, entity: Entity, names: Mapping[str, str], look: Look) -> I
         yield _refused(
             entity,
             None,
-            f"its key can not change from {_shown_key(was)} to {_shown_key(entity)}, ids are made of it; "
+            f"its key can not change from {shown_key(was)} to {shown_key(entity)}, ids are made of it; "
             "add another type and load the rows into it",
             KEY_CHANGED,
         )
 
 
-def _shown_key(entity: Entity) -> str:
+def shown_key(entity: Entity) -> str:
     return f"@key({', '.join(entity.key)})" if entity.key else "no key"
 
 

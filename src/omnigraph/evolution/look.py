@@ -65,7 +65,8 @@ class Counts:
     """How many rows each type has, by its stable id; about their values nothing is said."""
 
     rows: Mapping[int, int]
-    #: Whether a change may lead back from a wider type to the one it was widened from.
+    #: Whether a change may lead back from a wider type to the one it was widened from, and to or from a key: whoever asks
+    #: sees to the ids of the rows.
     takes_back: bool = False
     backfilled: Backfilled = field(default_factory=Backfilled)
 
@@ -80,10 +81,6 @@ class Counts:
     def lacking(self, was: Entity, entity: Entity, declared: Property) -> int:
         """How many rows have no value in a property now."""
         return 0
-
-    def may_rekey(self, entity: Entity) -> bool:
-        """Whether the ids of the rows of a type can be made anew, those of all edges at them included."""
-        return True
 
     def outside(self, was: Entity, entity: Entity, declared: Property) -> Outside:
         """The rows whose text in a property is no value of its enum."""

@@ -95,12 +95,6 @@ def stored_rows(context: CommitContext, state: ManifestState, backfilled: Backfi
 class MergingRows(StoredRows):
     """The rows of the target of a merge. Those without a value, or with another one, are judged one by one with the others."""
 
-    #: The types whose table the target has left as it was: all that it will hold is what the other side has.
-    untouched: frozenset[int] = frozenset()
-
-    def may_rekey(self, entity: Entity) -> bool:
-        return entity.id in self.untouched
-
     def nulls(self, was: Entity, entity: Entity, declared: Property) -> Found | None:
         return None
 
@@ -108,9 +102,9 @@ class MergingRows(StoredRows):
         return Outside()
 
 
-def merging_rows(context: CommitContext, state: ManifestState, untouched: frozenset[int]) -> MergingRows:
+def merging_rows(context: CommitContext, state: ManifestState) -> MergingRows:
     """What a merge asks about the rows of its target; it may lead back to a narrower type."""
-    return MergingRows(row_counts(state), True, Backfilled(), context, state, untouched)
+    return MergingRows(row_counts(state), True, Backfilled(), context, state)
 
 
 def row_counts(state: ManifestState) -> dict[int, int]:

@@ -17,6 +17,7 @@ from omnigraph.changes.delta import Side, table_delta
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.model import ManifestState, TableEntry
 from omnigraph.commit.schema_files import COMPILED, SchemaFiles, target_hash
+from omnigraph.evolution.compare import needs_other_ids, same_key, shown_key
 from omnigraph.evolution.plan import plan_change
 from omnigraph.evolution.steps import Step, UnsupportedChange
 from omnigraph.evolution.stored import merging_rows
@@ -24,7 +25,7 @@ from omnigraph.ids import new_distance, new_incarnation
 from omnigraph.language.schema.accept import accept_schema
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.language.schema.ir import SchemaIR, fingerprint
-from omnigraph.language.schema.printer import print_schema
+from omnigraph.language.schema.printer import print_property, print_schema, print_type
 from omnigraph.language.schema.sameness import Entity, Sameness, sameness, types_of
 from omnigraph.language.schema.three_way import Clash, Drop, Thing, merge_schemas
 from omnigraph.language.schema.three_way import Side as SideName
@@ -64,6 +65,11 @@ class SchemaMerge:
     files: SchemaFiles | None = None
     files_before: SchemaFiles | None = None
 
+    @property
+    def schemas(self) -> tuple[SchemaIR, SchemaIR, SchemaIR]:
+        """The schemas of base, ours and theirs."""
+        return self.base, self.ours, self.theirs
+
     def entry(self, state: ManifestState, number: int) -> TableEntry | None:
         """The table of a type in a state, by the number that the merged schema knows the type by."""
         return next(
@@ -75,7 +81,7 @@ class SchemaMerge:
         """What the properties of a type are called in the merged schema: by the number of the type, then of the property."""
         merged = {declared.id: name for name, declared in entity.properties.items()}
         found: dict[int, dict[int, str]] = {}
-        for ir in (self.base, self.ours, self.theirs):
+        for ir in self.schemas:
             for twin in types_of(ir):
                 if self.same.type(twin.id) != entity.id:
                     continue
@@ -139,11 +145,11 @@ def _with_steps(
     decided: list[Clash],
 ) -> SchemaMerge:
     """A merged schema with the steps that lead to it; one that can not be carried out is a conflict."""
-    steps = (
-        () if clashes else plan_change(found.ours, found.ir, merging_rows(context, sides.ours, _untouched(sides))).steps
-    )
-    conflicts = [_conflict(clash) for clash in clashes]
-    conflicts += [_refused(step) for step in steps if isinstance(step, UnsupportedChange)]
+    steps: tuple[Step, ...] = ()
+    if not clashes:
+        steps = plan_change(found.ours, found.ir, merging_rows(context, sides.ours)).steps
+        clashes = [_refused(found, step) for step in steps if isinstance(step, UnsupportedChange)]
+        clashes += _other_ids(context, sides, found)
     take = options.strategy or "value"
     by = DecidedBy.RESOLUTION if options.schema is not None else DecidedBy.STRATEGY
     files = None
@@ -156,18 +162,10 @@ def _with_steps(
         found.theirs,
         found.same,
         tuple(step for step in steps if not isinstance(step, UnsupportedChange)),
-        tuple(conflicts),
+        tuple(_conflict(clash) for clash in clashes),
         tuple(_decision(clash, take, by) for clash in decided),
         files,
         None if files is None else schemas.files_of(sides.ours),
-    )
-
-
-def _untouched(sides: Sides) -> frozenset[int]:
-    """The types whose table is the base's in the target: all that changes there comes from the other side."""
-    base = sides.base.tables
-    return frozenset(
-        identity[0] for identity, entry in sides.ours.tables.items() if same_table(base.get(identity), entry)
     )
 
 
@@ -196,12 +194,78 @@ def _conflict(clash: Clash) -> Conflict:
     )
 
 
-def _refused(step: UnsupportedChange) -> Conflict:
-    return Conflict(ConflictKind.SCHEMA_CONFLICT.value, f"schema:{step.entity}", None, f"{step.entity}: {step.reason}")
+def _refused(found: SchemaMerge, step: UnsupportedChange) -> Clash:
+    """A step that can not be carried out, as a clash; it names a type, or a property behind a dot."""
+    type_key, _, name = step.entity.partition(".")
+    entity = next(one for one in types_of(found.ir) if one.type_key == type_key)
+    thing = (entity.id, found.same.property(entity.id, entity.properties[name].id)) if name else (entity.id,)
+    return Clash(
+        type_key, name or None, f"{step.entity}: {step.reason}", *_declarations(found.schemas, found.same, thing)
+    )
+
+
+def _declarations(irs: tuple[SchemaIR, SchemaIR, SchemaIR], same: Sameness, thing: Thing) -> list[str | None]:
+    """How base, ours and theirs declare a type or a property."""
+    found: list[str | None] = []
+    for ir in irs:
+        twin = next((entity for entity in types_of(ir) if same.type(entity.id) == thing[0]), None)
+        if twin is None or len(thing) == 1:
+            found.append(None if twin is None else print_type(twin))
+            continue
+        declared = twin.properties.values()
+        texts = (print_property(one) for one in declared if same.property(twin.id, one.id) == thing[1])
+        found.append(next(texts, None))
+    return found
 
 
 def _decision(clash: Clash, take: str, by: DecidedBy) -> Decision:
     return Decision(clash.type_key, clash.property or "", take, by.value, ConflictKind.SCHEMA_CONFLICT.value)
+
+
+# --- keys and data ----------------------------------------------------------------------------------------------------
+
+
+def _other_ids(context: CommitContext, sides: Sides, found: SchemaMerge) -> Iterator[Clash]:
+    """The keys of the merged schema that do not go with the ids of rows.
+
+    Ids are made of the key. A side with another key than the merged schema has rows with other ids. That is no matter only while
+    this side has left the table as it was, and the other side has made the ids.
+    """
+    for entity in types_of(found.ir):
+        others: list[tuple[Entity, ManifestState]] = []
+        for ir, state in ((found.ours, sides.ours), (found.theirs, sides.theirs)):
+            twin = next((one for one in types_of(ir) if found.same.type(one.id) == entity.id), None)
+            if twin is not None and _makes_other_ids(found, twin, entity):
+                others.append((twin, state))
+        before = found.entry(sides.base, entity.id)
+        for twin, state in others:
+            after = found.entry(state, entity.id)
+            if after is None or (len(others) == 1 and not _moved(context, before, after)):
+                continue
+            if len(others) > 1 and not after.row_count:
+                continue
+            both = "both have written to it" if len(others) == 1 else "no side has made the ids of its rows from it"
+            message = (
+                f"{entity.type_key}: its key is {shown_key(twin)} on one side and {shown_key(entity)} in the merged schema, and "
+                f"{both}; ids are made of the key: apply the same schema to both, then merge"
+            )
+            yield Clash(entity.type_key, None, message, *_declarations(found.schemas, found.same, (entity.id,)))
+            break
+
+
+def _makes_other_ids(found: SchemaMerge, twin: Entity, entity: Entity) -> bool:
+    """Whether the rows of a side have other ids than the key of the merged schema makes."""
+    names = found.names(entity).get(twin.id, {})
+    kept = {name: names[declared.id] for name, declared in twin.properties.items() if declared.id in names}
+    return not same_key(twin, entity, kept) or needs_other_ids(twin, entity, kept)
+
+
+def _moved(context: CommitContext, before: TableEntry | None, after: TableEntry) -> bool:
+    """Whether a side has changed rows; to compact a table or to index it changes none."""
+    if same_table(before, after):
+        return False
+    delta = table_delta(context, None if before is None else Side(before), Side(after))
+    return bool(delta.candidates) and next(delta.batches(["id"]), None) is not None
 
 
 # --- drops and data ---------------------------------------------------------------------------------------------------
@@ -227,7 +291,7 @@ def _against_data(
         if _wrote(context, before, after, same, drop.thing):
             what = drop.type_key if drop.property is None else f"{drop.type_key.partition(':')[2]}.{drop.property}"
             message = f"{what} was dropped on one side, and the other has written to it since"
-            yield drop, Clash(drop.type_key, drop.property, message)
+            yield drop, Clash(drop.type_key, drop.property, message, *_declarations(irs, same, drop.thing))
 
 
 def _entry(state: ManifestState, same: Sameness, number: int) -> TableEntry | None:
