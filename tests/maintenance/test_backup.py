@@ -285,6 +285,44 @@ def test_places_that_are_taken(tmp_path: Path, told: Told) -> None:
     assert not (tmp_path / "r").exists()
 
 
+def test_what_others_keep_beside_a_backup_stays(tmp_path: Path, told: Told) -> None:
+    """Only files of the graph go from a backup: not a note, and not the backup of another graph in a folder below it."""
+    graph, other = og.open(tmp_path / "g"), og.init(tmp_path / "other", SCHEMA)
+    graph.backup(tmp_path / "b")
+    other.backup(tmp_path / "b" / "other")
+    (tmp_path / "b" / "README").write_text("a note")
+    put(graph, "eve")
+    graph.delete_branch("b3")
+    assert graph.backup(tmp_path / "b").copied_files > 0
+    assert (tmp_path / "b" / "README").read_text() == "a note"
+    assert is_sound(tmp_path / "b" / "other")
+    og.restore(tmp_path / "b", tmp_path / "r")
+    assert not (tmp_path / "r" / "README").exists()
+
+
+@pytest.mark.parametrize(("source", "target"), [("b", "b/inside"), ("b/inside", "b")])
+def test_a_graph_is_not_restored_into_its_backup(tmp_path: Path, told: Told, source: str, target: str) -> None:
+    og.open(tmp_path / "g").backup(tmp_path / source)
+    with pytest.raises(og.errors.BadRequest, match="one is inside the other"):
+        og.restore(tmp_path / source, tmp_path / target)
+
+
+def test_a_backup_that_lost_files_gets_them_again(tmp_path: Path, told: Told) -> None:
+    graph = og.open(tmp_path / "g")
+    graph.backup(tmp_path / "b")
+    data = sorted((tmp_path / "b" / "nodes").rglob("data/*.lance"))
+    versions = sorted((tmp_path / "b" / "__manifest" / "_versions").rglob("*.manifest"))
+    for file in (data[0], versions[-1]):
+        file.unlink()
+    data[1].write_bytes(data[1].read_bytes()[:10])
+    with pytest.raises(og.errors.BadRequest, match="lacks .*; run `omnigraph backup` again"):
+        og.restore(tmp_path / "b", tmp_path / "r")
+    assert graph.backup(tmp_path / "b").copied_files == 3
+    assert is_sound(tmp_path / "b")
+    og.restore(tmp_path / "b", tmp_path / "r")
+    assert answers(og.open(tmp_path / "r"), told) == answers(graph, told)
+
+
 def test_a_damaged_file_is_not_taken_for_good(tmp_path: Path, told: Told) -> None:
     graph = og.open(tmp_path / "g")
     file = next(path for path in sorted((tmp_path / "g" / "nodes").rglob("data/*.lance")))

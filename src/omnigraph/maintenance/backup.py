@@ -104,7 +104,7 @@ def backup(
     context: CommitContext, identities: tuple[str, ...], target: Root, workplace: Workplace, *, dry_run: bool
 ) -> BackupReport:
     """Bring the backup at a place up to date with the graph, or make it."""
-    _refuse_overlap(context.root, target)
+    refuse_overlap(context.root, target, f"a backup of {context.root.uri}")
     store = open_store(target)
     if dry_run:
         known = _known(store, target, identities)
@@ -136,12 +136,11 @@ def backup(
     return report
 
 
-def _refuse_overlap(source: Root, target: Root) -> None:
+def refuse_overlap(source: Root, target: Root, what: str) -> None:
+    """Neither of two places may lie in the other. `what`: the thing that is made at the target."""
     here, there = f"{source.uri}/", f"{target.uri}/"
     if here.startswith(there) or there.startswith(here):
-        raise BadRequest(
-            f"a backup of {source.uri} can not lie at {target.uri}: one is inside the other; choose another place"
-        )
+        raise BadRequest(f"{what} can not lie at {target.uri}: one is inside the other; choose another place")
 
 
 @contextmanager
@@ -156,12 +155,16 @@ def alone(store: ObjectStore, target: Root) -> Iterator[None]:
 
 
 def _known(store: ObjectStore, target: Root, identities: tuple[str, ...]) -> dict[str, KnownFile]:
-    """What the backup of this graph at the target holds; refuses a place where something else lies."""
+    """What the backup of this graph at the target holds; refuses a place where something else lies.
+
+    A file that went there, or has another size, is not held: it is copied again.
+    """
     record = read_record(store)
     if record is not None and record.backup is not None:
         if not {record.backup.get("graph"), *record.backup.get("earlier", ())} & set(identities):
             raise BadRequest(f"{target.uri} is a backup of another graph ({record.uri}); choose another place")
-        return read_inventory(store)
+        there = {info.path: info.size for info in store.list()}
+        return {path: file for path, file in read_inventory(store).items() if there.get(path) == file.digest.size}
     begun = {info.path for info in store.list() if is_copied(info.path)}
     if record is not None or any(not is_named_once(path) for path in begun):
         raise BadRequest(f"{target.uri} holds something that is no backup; choose an empty place")
@@ -288,7 +291,8 @@ def finish(store: ObjectStore) -> None:
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(install, plan["install"]))
     failpoints.hit("backup.installed")
-    store.delete_all(info.path for info in store.list() if _is_foreign(info.path, files))
+    folders = {_folder(path) for path in (*files, *read_inventory(store))}
+    store.delete_all(info.path for info in store.list() if _is_left_over(info.path, files, folders))
     failpoints.hit("backup.removed")
     store.delete(LOG)
     fold_log(store, added={path: file.digest for path, file in files.items()})
@@ -299,9 +303,18 @@ def finish(store: ObjectStore) -> None:
     store.delete(PLAN)
 
 
-def _is_foreign(path: str, files: Mapping[str, KnownFile]) -> bool:
-    """Whether a file of a backup belongs to an older point, or is what a killed process left half written."""
-    return path not in files and not path.startswith(("__backup/", "__locks/")) and path not in (ROOT_RECORD, LOG)
+def _folder(path: str) -> str:
+    """The folder right below the backup that a file lies in; its own name where that is none."""
+    return path.partition("/")[0]
+
+
+def _is_left_over(path: str, files: Mapping[str, KnownFile], folders: set[str]) -> bool:
+    """Whether a file of a backup belongs to an older point, or is what a killed process left half written.
+
+    What lies beside the folders of the graph is not the backup's: a note, or the backup of another graph.
+    """
+    kept = path in files or path.startswith(("__backup/", "__locks/")) or path in (ROOT_RECORD, LOG)
+    return not kept and _folder(path) in folders
 
 
 def _report(

@@ -22,7 +22,7 @@ from omnigraph.commit.history import made_on
 from omnigraph.commit.model import MAIN, Commit, ManifestState
 from omnigraph.commit.place import ROOT_RECORD, PlaceRecord, read_record
 from omnigraph.errors import AlreadyInitialized, BadRequest, HistoricalVersionReclaimed
-from omnigraph.maintenance.backup import alone, finish
+from omnigraph.maintenance.backup import alone, finish, refuse_overlap
 from omnigraph.maintenance.backup_files import KnownFile, copy_files, copy_specs, read_inventory
 from omnigraph.maintenance.workplace import Workplace
 from omnigraph.shown import Shown
@@ -161,6 +161,7 @@ def restore(
     dry_run: bool,
 ) -> RestoreReport:
     """Make a graph at an empty place. `schema`: the three files of main's schema at the moment."""
+    refuse_overlap(backup.root, target, f"a graph restored from {backup.root.uri}")
     record = backup_record(backup)
     files = kept_files(read_inventory(backup.store), moment)
     report = RestoreReport(
@@ -232,5 +233,6 @@ def _copy(source: Root, target: Root, store: ObjectStore, files: Mapping[str, Kn
     gone = [path for result in results for path in result.gone]
     if gone:
         raise BadRequest(
-            f"the backup {source.uri} lacks {gone[0]}, or it has another size; see `omnigraph verify` there"
+            f"the backup {source.uri} lacks {gone[0]}, or it has another size; run `omnigraph backup` again, which copies "
+            "such files anew, or restore another backup"
         )
