@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.errors import EvaluationError
 from omnigraph.language.literals import PlainValue, TypedValue
 from omnigraph.language.query import ir
 from omnigraph.query.run import Run
@@ -86,6 +87,15 @@ def _balanced(conditions: list[Filter], join: Callable[[Filter, Filter], pc.Expr
 
 
 def _condition(predicate: ir.Predicate, entities: Entities, run: Run) -> Filter | None:
+    """What a scan is asked for a predicate; None for one that it can not answer."""
+    try:
+        return _answered(predicate, entities, run)
+    except EvaluationError:
+        # A constant that can not be computed fails where a row asks for it: `$s = "" or $p.born > to_date($s)`.
+        return None
+
+
+def _answered(predicate: ir.Predicate, entities: Entities, run: Run) -> Filter | None:
     if entities.retyped and any(column.property in entities.retyped for column in ir.columns_of(predicate)):
         # The table holds values of another type; they are compared when they are read.
         return None

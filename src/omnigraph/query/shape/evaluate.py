@@ -94,6 +94,9 @@ def _is_cheap(expr: ir.Expr) -> bool:
 
 def holds(predicate: ir.Predicate, rows: Rows, run: Run) -> Mask:
     """For each row whether it satisfies the predicate; null satisfies nothing."""
+    if not rows.count:
+        # Nothing is computed for no rows, constants neither: `$n = 0 or 10 / $n > 2`.
+        return np.zeros(0, np.bool_)
     match predicate:
         case TypedValue():
             return np.full(rows.count, predicate.value is True)
@@ -128,6 +131,8 @@ class Truth:
 
 def truth_of(condition: ir.Expr, rows: Rows, run: Run) -> Truth:
     """What a condition is for each row."""
+    if not rows.count:
+        return Truth(np.zeros(0, np.bool_), np.zeros(0, np.bool_))
     match condition:
         case TypedValue():
             return Truth(np.full(rows.count, condition.value is True), np.full(rows.count, condition.value is False))
@@ -221,9 +226,10 @@ def _object(call: ir.Call, rows: Rows, run: Run) -> pa.Array:
 
 def _call(call: ir.Call, rows: Rows, run: Run) -> pa.Array:
     columns = [evaluate(argument, rows, run) for argument in call.arguments]
-    constants = {
-        place: constant_value(argument, run) for place, argument in enumerate(call.arguments) if is_constant(argument)
-    }
+    constants: dict[int, PlainValue] = {}
+    if rows.count:
+        # What no row takes can not fail: `if($n = 0, "-", to_text(10 / $n))`.
+        constants = {at: constant_value(part, run) for at, part in enumerate(call.arguments) if is_constant(part)}
     types = [argument.type for argument in call.arguments]
     given = Arguments(columns, types, constants, call.type, rows.count, run.now)
     held = 0

@@ -16,7 +16,7 @@ from omnigraph.language.query.check.expressions import condition, resolve
 from omnigraph.language.query.check.patterns import check_binding, check_path, check_traversal
 from omnigraph.language.query.check.scope import ANONYMOUS, Scope, path_columns
 from omnigraph.language.query.check.tree import AttachedBlock, Block, NestedBlock, OptionalPart, PathStep, Step
-from omnigraph.language.query.ir import BOOL, I64, AggregateCall, Column, Predicate, conjuncts, variables_of
+from omnigraph.language.query.ir import BOOL, I64, AggregateCall, Column, Predicate, filters_of, variables_of
 from omnigraph.language.query.joining import as_condition, is_condition
 
 
@@ -82,7 +82,7 @@ class _Part:
                 raise AssertionError("an optional block parts the clauses around it")
             case _:
                 written = as_condition(clause) if isinstance(clause, ast.Traversal) else clause
-                self.filters += conjuncts(condition(with_blocks(scope, self.attached), written))
+                self.filters += filters_of(condition(with_blocks(scope, self.attached), written))
 
     def checked(self) -> Block:
         """All clauses; clauses that waited for a variable are checked now."""

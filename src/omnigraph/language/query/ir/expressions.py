@@ -439,6 +439,35 @@ def conjuncts(condition: Expr) -> Iterator[Expr]:
         yield condition
 
 
+#: Operators and functions that may have no value for some row. `+`, `-` and `*` overflow, except on texts.
+_FAILING = frozenset(
+    {
+        *("+", "-", "*", "/", "%", "negative", "div", "abs", "round", "sqrt", "power", "exp", "ln", "log10", "sign"),
+        *("to_int", "to_float", "to_date", "to_datetime", "date", "datetime", "truncate", "add_months"),
+        *("split", "matches", "range"),
+    }
+)
+
+
+def may_fail(expr: Expr) -> bool:
+    """Whether something inside may have no value for some row."""
+    fails = isinstance(expr, Call) and expr.function in _FAILING and expr.type.scalar is not Scalar.STRING
+    return fails or any(map(may_fail, operands(expr)))
+
+
+def filters_of(condition: Expr) -> Iterator[Expr]:
+    """The conditions that must all hold, which may be asked one by one in any order.
+
+    `and` is lazy: a condition that may fail takes those along that stand before it and could be asked after it.
+    """
+    before: list[Expr] = []
+    for part in conjuncts(condition):
+        own = variables_of(part)
+        guards = [guard for guard in before if may_fail(part) and variables_of(guard) != own]
+        yield And((*guards, part)) if guards else part
+        before.append(part)
+
+
 def columns_of(expr: Expr | UnknownAlias) -> frozenset[Column]:
     """Every column an expression reads."""
     if isinstance(expr, Column):

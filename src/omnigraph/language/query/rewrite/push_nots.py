@@ -33,7 +33,8 @@ def _push(plan: ir.Plan) -> ir.Plan:
 
 
 def _simpler(predicates: Iterable[ir.Predicate]) -> tuple[ir.Predicate, ...]:
-    return tuple(part for predicate in predicates for part in ir.conjuncts(simplified(predicate)))
+    parts = (part for predicate in predicates for part in ir.filters_of(simplified(predicate)))
+    return tuple(dict.fromkeys(parts))
 
 
 def simplified(condition: ir.Expr, *, negated: bool = False) -> ir.Expr:
