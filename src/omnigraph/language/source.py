@@ -80,6 +80,11 @@ class Place:
     source: Source
     span: Span
 
+    @property
+    def written(self) -> str:
+        """The text of the expression, on one line."""
+        return " ".join(self.source.text[self.span.start : self.span.end].split())
+
 
 def evaluation_error(message: str, place: Place | None) -> EvaluationError:
     """The error for an expression that has no value for some row; an expression that was made up has no place."""

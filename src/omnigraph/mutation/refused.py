@@ -21,8 +21,8 @@ class NotHeld(Exception):
     def at(self, statement: ast.Statement, source: Source) -> EvaluationError:
         """The error; `statement` is what was carried out, as it is written."""
         written = next(each.value for each in _assignments(statement) if each.property == self.property)
-        shown = " ".join(source.text[written.span.start : written.span.end].split())
-        return evaluation_error(f"{self.message} in `{shown}`", Place(source, written.span))
+        place = Place(source, written.span)
+        return evaluation_error(f"{self.message} in `{place.written}`", place)
 
 
 def _assignments(statement: ast.Statement) -> tuple[ast.Assignment, ...]:

@@ -237,7 +237,7 @@ def _call(call: ir.Call, rows: Rows, run: Run) -> pa.Array:
         held = run.budget.charge(made_bytes(call.function, given))
         return whole(KERNELS[call.function](given))
     except (ValueError, OverflowError, pa.ArrowException) as problem:
-        raise evaluation_error(f"{_reason(problem)} in `{ir.render_expr(call)}`", call.place) from None
+        raise evaluation_error(f"{_reason(problem)} in `{_written(call)}`", call.place) from None
     finally:
         run.budget.release(held)
 
@@ -259,6 +259,11 @@ def _reason(problem: Exception) -> str:
     return str(problem).split("\n", 1)[0]
 
 
+def _written(expr: ir.Call | ir.Conditional) -> str:
+    """An expression as it stands in the text; one that was made up as a plan shows it."""
+    return ir.render_expr(expr) if expr.place is None else expr.place.written
+
+
 def _conditional(expr: ir.Conditional, rows: Rows, run: Run) -> pa.Array:
     """Each value is computed for the rows that take it."""
 
@@ -266,7 +271,7 @@ def _conditional(expr: ir.Conditional, rows: Rows, run: Run) -> pa.Array:
         try:
             return as_type(evaluate(value, some, run), expr.type)
         except ValueError as problem:
-            raise evaluation_error(f"{problem} in `{ir.render_expr(expr)}`", expr.place) from None
+            raise evaluation_error(f"{problem} in `{_written(expr)}`", expr.place) from None
 
     open_ = np.arange(rows.count)
     places, parts = [], []
