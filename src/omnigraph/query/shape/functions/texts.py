@@ -8,11 +8,14 @@ import pyarrow.compute as pc
 from omnigraph.query.shape.functions.arguments import Arguments, Kernel, each
 from omnigraph.values.columns import arrow_type
 
+#: The largest place that Arrow takes.
+_FARTHEST = 2**63 - 1
+
 
 def _substring(given: Arguments) -> pa.Array:
     start, length = given.constants.get(0 + 1), given.constants.get(2)
     if isinstance(start, int) and start >= 0 and (len(given) == 2 or (isinstance(length, int) and length >= 0)):
-        stop = None if len(given) == 2 or not isinstance(length, int) else start + length
+        stop = None if len(given) == 2 or not isinstance(length, int) else min(start + length, _FARTHEST)
         return pc.utf8_slice_codeunits(given[0], start, stop)
     return each(given, _cut)
 
