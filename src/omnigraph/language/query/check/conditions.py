@@ -98,7 +98,11 @@ def _same_node(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> ir.Exp
         types = [scope.type_of(side.name, kind) for side, kind in zip((clause.left, clause.right), kinds, strict=True)]
         same = ir.And((same, ir.Compare(types[0], "=", types[1])))
     elif kinds[0].name != kinds[1].name:
-        return TypedValue(clause.operator == "!=", ir.BOOL)
+        # Null where one of them stands for nothing.
+        one, other = (
+            scope.type_of(side.name, kind) for side, kind in zip((clause.left, clause.right), kinds, strict=True)
+        )
+        return ir.Compare(one, clause.operator, other)
     elif clause.operator == "!=":
         return ir.Compare(resolve(scope, clause.left), "!=", resolve(scope, clause.right))
     return same if clause.operator == "=" else ir.Not(same)

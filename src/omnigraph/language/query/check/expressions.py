@@ -340,7 +340,7 @@ def _aggregate(scope: Scope, call: ast.Aggregate) -> ir.AggregateCall:
         # Two nodes of different types may have the same id.
         own = scope.type_of(argument.name, scope.nodes[argument.name])
         value = (
-            ir.Call("concat", (own, TypedValue("/", ir.STRING), value), value.type)
+            ir.Call("+", (ir.Call("+", (own, TypedValue("/", ir.STRING)), value.type), value), value.type)
             if call.function == "count"
             else value
         )
