@@ -9,10 +9,10 @@ from typing import NoReturn
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query import ast, ir
 from omnigraph.language.query.check.scope import Scope, is_several
-from omnigraph.language.query.check.values import exactly, temporal_text
+from omnigraph.language.query.check.values import exactly, is_untyped, temporal_text
 from omnigraph.language.query.foreign import of_two_dates
 from omnigraph.language.source import Span
-from omnigraph.language.types import Scalar, compatible
+from omnigraph.language.types import PropType, Scalar, compatible
 
 Resolve = Callable[[Scope, ast.Expr], ir.Expr]
 
@@ -110,6 +110,9 @@ def _same_node(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> ir.Exp
 
 def _membership(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> ir.Expr:
     """`item in items`; a node is looked for by its id."""
+    if isinstance(clause.right, ast.NullLit):
+        item = ir.TRUE if isinstance(clause.left, ast.NullLit) else resolve(scope, clause.left)
+        return ir.Member(TypedValue(None, replace(item.type, is_list=True, nullable=True)), item)
     items = resolve(scope, clause.right)
     if not items.type.is_list:
         scope.error("T7", f"`in` looks into a list, not into {items.type}", clause.right.span)
@@ -117,12 +120,14 @@ def _membership(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> ir.Ex
     if isinstance(clause.left, ast.NullLit):
         return ir.Member(items, TypedValue(None, element.as_nullable()))
     entity = _is_entity(scope, clause.left)
+    if entity and _lists_entities(scope, clause.right):
+        assert isinstance(clause.right, ast.Call)
+        same = (replace(clause, operator="=", right=part) for part in clause.right.arguments)
+        return ir.Or(tuple(_same_node(scope, each, resolve) for each in same))
     item = resolve(scope, clause.left) if entity else _operand(scope, clause.left, resolve)
     item = temporal_text(scope, clause.left, item, element)
     items = temporal_text(scope, clause.right, items, item.type)
-    if isinstance(items, TypedValue) and items.value == ():
-        # A list without items has no type of its own.
-        items = TypedValue((), replace(item.type, is_list=True, nullable=False, enum=None))
+    items = _typed_list(items, item.type)
     if not item.type.is_plain_scalar:
         scope.error("T7", f"`in` looks for one value, not for {item.type}", clause.left.span)
     if not compatible(item.type, items.type.element()):
@@ -132,6 +137,19 @@ def _membership(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> ir.Ex
             if value is not None:
                 exactly(scope, TypedValue(value, ir.STRING), item.type, "an item of `in`", clause.right.span)
     return ir.Member(items, item)
+
+
+def _lists_entities(scope: Scope, expr: ast.Expr) -> bool:
+    """Whether an expression is `[$a, $b]`."""
+    is_list = isinstance(expr, ast.Call) and expr.function == "list"
+    return is_list and all(_is_entity(scope, part) for part in expr.arguments)
+
+
+def _typed_list(items: ir.Expr, element: PropType) -> ir.Expr:
+    """A list that holds nothing, or nulls only, has no type of its own: it is one of what it is compared with."""
+    if isinstance(items, TypedValue) and is_untyped(items):
+        return TypedValue(items.value, replace(element, is_list=True, nullable=False, enum=None))
+    return items
 
 
 # --- comparisons ------------------------------------------------------------------------------------------------------
@@ -165,6 +183,10 @@ def _require_enum_value(scope: Scope, column: ir.Expr, literal: ir.Expr, span: S
 
 def _contains(scope: Scope, clause: ast.Comparison, left: ir.Expr, right: ir.Expr) -> ir.Expr:
     if left.type.is_list:
+        if isinstance(clause.right, ast.NullLit):
+            right = TypedValue(None, left.type.element().as_nullable())
+        elif right.type.is_plain_scalar:
+            left = _typed_list(left, right.type)
         if right.type.is_list or not compatible(left.type.element(), right.type):
             wanted = left.type.element()
             message = f"list contains requires a scalar {wanted} right operand, not {right.type}"
