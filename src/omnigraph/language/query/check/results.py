@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
+from omnigraph.language.literals import TypedValue
 from omnigraph.language.query import ast, ir
 from omnigraph.language.query.check.blocks import check_block, with_blocks
 from omnigraph.language.query.check.expressions import condition, resolve
@@ -142,6 +144,7 @@ def _check_union(scope: Scope, union: ast.Union) -> CheckedUnion:
     if names[0] != names[1]:
         shown = " and ".join(f"({', '.join(each)})" for each in names)
         scope.error("T34", f"the sides of a `union` have the same columns, not {shown}", span)
+    left, right = _with_typed_nulls(left, right.columns), _with_typed_nulls(right, left.columns)
     columns: list[ir.OutputColumn] = []
     for one, other in zip(left.columns, right.columns, strict=True):
         kind = common_type((one.type, other.type))
@@ -154,6 +157,20 @@ def _check_union(scope: Scope, union: ast.Union) -> CheckedUnion:
     limit = None if union.limit is None else _row_count(scope, union.limit, "limit")
     offset = 0 if union.offset is None else _row_count(scope, union.offset, "offset")
     return CheckedUnion(left, right, union.keeps_repeats, tuple(columns), order, limit, offset)
+
+
+Side = TypeVar("Side", CheckedRead, CheckedUnion)
+
+
+def _with_typed_nulls(side: Side, others: Sequence[ir.OutputColumn]) -> Side:
+    """A column that is only `null` has the type of the other side's."""
+    columns = tuple(
+        replace(own, expr=TypedValue(None, other.type.as_nullable()))
+        if isinstance(own.expr, TypedValue) and own.expr.value is None
+        else own
+        for own, other in zip(side.columns, others, strict=True)
+    )
+    return replace(side, columns=columns)
 
 
 def _first_span(read: ast.Read) -> Span:
