@@ -103,6 +103,10 @@ class Scope:
 
     def unbound(self, code: str | None, variable: str, span: Span) -> NoReturn:
         """Raise the error for a variable that nothing has bound."""
+        kinds = {"a path": self.paths, "a value": self.values, "a parameter": self.params}
+        other = next((kind for kind, names in kinds.items() if variable in names), None)
+        if other is not None:
+            self.source.type_error(code, f"`${variable}` is {other}, here stands a node or an edge", span)
         known = (*self.nodes, *self.edges, *self.values, *self.paths, *self.params)
         suggestion = nearest_name(variable, (name for name in known if name.isidentifier()))
         tail = did_you_mean(f"${suggestion}" if suggestion else None)
