@@ -170,10 +170,12 @@ def _endpoints(change: TableChange, edge: EdgeType, changes: Changes, committed:
             yield missing_end(edge, end, missing, entity_id)
 
 
-def missing_end(edge: EdgeType, end: str, missing: str, entity_id: str | None = None) -> Violation:
+def missing_end(edge: EdgeType, end: str, missing: str | None, entity_id: str | None = None) -> Violation:
     """The violation of an edge whose `src` or `dst` is no node."""
     side, type_name = ("from", edge.from_type) if end == "src" else ("to", edge.to_type)
     message = f"edge {edge.name}: `{side}` node {type_name} {missing!r} not found"
+    if missing is None:
+        message = f"edge {edge.name}: `{side}` is null; it takes the id of a {type_name}"
     return Violation("endpoint", edge.type_key, message, property=side, entity_id=entity_id)
 
 

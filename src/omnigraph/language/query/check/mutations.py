@@ -264,8 +264,21 @@ def _assignments(
             scope.error("T13", f"property `{name}` is assigned twice", assignment.span)
         place: Place = "matched" if scope.place == "matched" else "mutation"
         inner = scope.at(place, words or {}, _no_value(scope, target))
+        if isinstance(target, EdgeType):
+            _require_end(scope, target, assignment)
         assigned[name] = ir.Assign(name, assigned_value(inner, assignment, kind, f"`{target.name}.{name}`"), kind)
     return assigned
+
+
+def _require_end(scope: Scope, edge: EdgeType, assignment: ast.Assignment) -> None:
+    """A matched node that an edge begins or ends at is of the type that the edge connects."""
+    value, wanted = assignment.value, {"from": edge.from_type, "to": edge.to_type}.get(assignment.property)
+    if wanted is None or not isinstance(value, ast.Variable) or scope.place != "matched":
+        return
+    node = scope.nodes.get(value.name)
+    if node is not None and value.name not in scope.params and node.name != wanted:
+        message = f"`${value.name}` is a {node.name}, but edge {edge.name} connects {edge.from_type} to {edge.to_type}"
+        scope.error("T5", message, value.span)
 
 
 def _assignable(target: NodeType | EdgeType, name: str) -> PropType | None:
