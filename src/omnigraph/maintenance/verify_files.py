@@ -51,10 +51,15 @@ def place_of(path: str) -> Place:
 
 
 def group_of(path: str) -> str | None:
-    """The folder of an index, or the data file that a blob belongs to; None for what belongs to nothing else."""
+    """The folder of an index, or the data file that a blob belongs to; None for what belongs to nothing else.
+
+    Lance builds a text index from files that it stages below the folder of the index and deletes afterwards. When the store
+    refuses the deletion, the files stay and are no part of the index.
+    """
     place = place_of(path)
     if place.kind == "index":
-        return f"{place.line}/_indices/{place.rest.partition('/')[0]}"
+        uuid, _, name = place.rest.partition("/")
+        return None if name.startswith("staging/") else f"{place.line}/_indices/{uuid}"
     if place.kind == "blob":
         return f"{place.line}/data/{place.rest.partition('/')[0]}.lance"
     return None
