@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import orjson
 import pytest
@@ -232,6 +232,9 @@ def test_an_external_source_must_exist_when_it_is_written(graph: og.Graph, tmp_p
     assert (refused.value.uri, refused.value.reason) == (missing, "there is no such file")
     with pytest.raises(ExternalBlobSource):
         allowed.mutate(PUT, params={"t": "a", "c": tmp_path.as_uri()})
+    # No file system takes a name of so many bytes.
+    with pytest.raises(ExternalBlobSource, match="name too long"):
+        allowed.mutate(PUT, params={"t": "a", "c": f"{tmp_path.as_uri()}/{'a' * 300}"})
     (tmp_path / "there.bin").write_bytes(b"x")
     lines = [
         {"type": "Doc", "data": {"title": title, "content": (tmp_path / f"{title}.bin").as_uri()}}
@@ -243,6 +246,17 @@ def test_an_external_source_must_exist_when_it_is_written(graph: og.Graph, tmp_p
         ) as load:
             allowed.load(data, engine="local")
         assert [line for _, line, _ in load.value.errors] == [2]
+
+
+@pytest.mark.parametrize(
+    "given", ["file:///data/", ["/data"], [Path("/data")], [None], ["file:///data/../etc/"], ["*"], [""], 5], ids=repr
+)
+def test_what_is_no_list_of_uris_is_refused_when_the_graph_is_opened(graph: og.Graph, given: Any) -> None:
+    """It would allow nothing, and the first blob would be refused without a word about the list."""
+    with pytest.raises(BadRequest, match="external_blobs"):
+        og.open(graph.uri, external_blobs=given)
+    with pytest.raises(BadRequest, match="external_blobs"):
+        og.init(f"{graph.uri}-2", SCHEMA, external_blobs=given)
 
 
 def test_bad_input(graph: og.Graph) -> None:

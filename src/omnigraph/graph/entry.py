@@ -18,6 +18,7 @@ from omnigraph.graph.schema_watch import SchemaWatch
 from omnigraph.graph.sources import read_source
 from omnigraph.policy.actions import Guard
 from omnigraph.spark.options import SparkArgument, spark_options
+from omnigraph.storage.external import allowed_bases
 
 
 def init(
@@ -39,11 +40,11 @@ def init(
     environment says what this leaves open. `spark`: what large work runs on: a Spark session, a master URL, or a mapping
     of `master` and `spark.*` settings.
     """
-    embedder, source = Embedder(embedding), read_source(schema, ".pg")[0]
+    embedder, source, bases = Embedder(embedding), read_source(schema, ".pg")[0], allowed_bases(external_blobs)
     context = connect(_text(uri), storage_options=storage_options, durability=durability_mode(durability))
     contract = create(context, source, force=force, actor=actor)
     watch = SchemaWatch(context, contract)
-    connection = Connection(context, watch, embedder, spark_options(spark), tuple(external_blobs))
+    connection = Connection(context, watch, embedder, spark_options(spark), bases)
     return Graph(Door(connection), mode="rw", actor=actor)
 
 
@@ -66,7 +67,7 @@ def open(
     """
     if mode not in ("rw", "ro"):
         raise BadRequest(f'mode is "rw" or "ro", not {mode!r}')
-    embedder = Embedder(embedding)
+    embedder, bases = Embedder(embedding), allowed_bases(external_blobs)
     context = connect(_text(uri), storage_options=storage_options, durability=durability_mode(durability))
     record = context.place.look()
     if record is not None and record.backup is not None:
@@ -78,7 +79,7 @@ def open(
         mode = "ro"
     contract = open_for_writing(context) if mode == "rw" else open_for_reading(context)
     watch = SchemaWatch(context, contract)
-    connection = Connection(context, watch, embedder, spark_options(spark), tuple(external_blobs), guard)
+    connection = Connection(context, watch, embedder, spark_options(spark), bases, guard)
     return Graph(Door(connection), mode=mode, actor=actor)
 
 

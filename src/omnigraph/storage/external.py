@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 import obstore
 from obstore.exceptions import BaseError
 
-from omnigraph.errors import ExternalBlobSource, OmnigraphError
+from omnigraph.errors import BadRequest, ExternalBlobSource, OmnigraphError
 from omnigraph.storage.objects import s3_client
 from omnigraph.storage.root import Root
 
@@ -61,6 +61,21 @@ def parse_external(uri: str) -> Place | None:
     return Place(found["scheme"], found["host"], tuple(segments))
 
 
+def allowed_bases(given: object) -> tuple[str, ...]:
+    """What `external_blobs` holds; raises when it is no list of URIs, because such a list would allow nothing without a word."""
+    if not isinstance(given, list | tuple | set | frozenset):
+        raise BadRequest(
+            f"external_blobs is a list of URI prefixes such as ['file:///data/'], not {str(given)[:200]!r}"
+        )
+    for base in given:
+        if not isinstance(base, str) or parse_external(base) is None:
+            raise BadRequest(
+                f"external_blobs: {str(base)[:200]!r} is no URI in its plain form, such as file:///data/ or "
+                "s3://bucket/prefix/; of a local folder it is `Path(folder).absolute().as_uri()`"
+            )
+    return tuple(given)
+
+
 def permitted_uri(uri: str, bases: tuple[str, ...]) -> str | None:
     """The URI to store for a given one, with symbolic links resolved; None when it does not lie under a base."""
     place = None if uri.endswith("/") else parse_external(uri)
@@ -78,10 +93,7 @@ def require_source(uri: str, what: str) -> None:
     if uri.startswith("file://"):
         place = parse_external(uri)
         assert place is not None
-        if not Path(place.local_path).is_file():
-            reason = "there is no such file"
-        elif not os.access(place.local_path, os.R_OK):
-            reason = "it can not be read"
+        reason = _unreadable(place.local_path)
     elif uri.startswith("s3://"):
         reason = _missing_on_s3(uri)
     if reason is not None:
@@ -90,6 +102,16 @@ def require_source(uri: str, what: str) -> None:
             uri=uri,
             reason=reason,
         )
+
+
+def _unreadable(path: str) -> str | None:
+    """Why a local file can not be read; None when it can."""
+    try:
+        if not Path(path).is_file():
+            return "there is no such file"
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return None if os.access(path, os.R_OK) else "it can not be read"
 
 
 def _missing_on_s3(uri: str) -> str | None:
