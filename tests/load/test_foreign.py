@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import LoadRejected
-from omnigraph.load import foreign
+from omnigraph.load import foreign, inputs
 from tests.load.conftest import Load
 from tests.load.foreign_child import CASES, LATIN, SCHEMA, column, parquet, table
 from tests.load.loading import rows
@@ -112,6 +113,36 @@ def test_encodings_may_stand_around_each_other(tmp_path: Path, values: pa.DataTy
         assert [found[f"{number}/0"], found[f"{number}/1"]] == (texts[::-1] if turned else texts), pair
 
 
+def test_a_large_table_may_have_any_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows wait in files until a task reads them; Parquet does not hold every type of Arrow."""
+    monkeypatch.setattr(inputs, "RANGE_BYTES", 64)
+    graph = og.init(tmp_path / "g", SCHEMA)
+    given = {
+        "text": pa.RunEndEncodedArray.from_arrays(
+            pa.array([2, 5], pa.int32()), pa.array(["a", "b"]).dictionary_encode()
+        ),
+        "words": pa.ListArray.from_arrays(
+            pa.array(range(6), pa.int32()),
+            pa.RunEndEncodedArray.from_arrays(pa.array([3, 5], pa.int32()), pa.array(["c", "d"])),
+        ),
+        "real": pa.array([Decimal("5E+3")] * 5, pa.decimal128(5, -3)),
+    }
+    graph.load(table(**given), type="T", engine="local")
+    found = rows(graph, "node:T")
+    assert [(row["text"], row["words"], row["real"]) for row in found] == [
+        ("a", ["c"], 5000.0),
+        ("a", ["c"], 5000.0),
+        ("b", ["c"], 5000.0),
+        ("b", ["d"], 5000.0),
+        ("b", ["d"], 5000.0),
+    ]
+    with pytest.raises(LoadRejected) as rejected:
+        graph.load(table(at=pa.array([0] * 4 + [2**62], pa.timestamp("s"))), type="T", mode="merge", engine="local")
+    assert [line for _, line, _ in rejected.value.errors] == [5]
+    graph.load_frames({"T": table(small=range(5))}, mode="merge")
+    assert [row["small"] for row in rows(graph, "node:T")] == [0, 1, 2, 3, 4]
+
+
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
@@ -142,7 +173,7 @@ def test_a_datetime_of_a_whole_day_is_a_date_in_rows_of_python(tmp_path: Path) -
 
 #: Calls that bring Arrow data of others into the process, and the functions of the door that make them.
 ENTRIES = {
-    "to_batches": {"table_batches", "require_sound"},
+    "to_batches": {"table_batches", "require_sound", "large_batches"},
     "iter_batches": {"parquet_batches"},
     # The parts that Spark wrote of a frame are counted there, and read by the door.
     "ParquetFile": {"parquet_groups", "parquet_batches", "frames._require_whole"},

@@ -125,7 +125,7 @@ def test_no_space_for_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     table = pa.table({"name": ["a", "b"], "note": ["x", "y"]})
     monkeypatch.setattr("omnigraph.load.inputs.RANGE_BYTES", 1)
     with monkeypatch.context() as full:
-        full.setattr("pyarrow.parquet.write_table", _full)
+        full.setattr("pyarrow.ipc.new_file", _full)
         with pytest.raises(StorageError, match="can not keep temporary files in"):
             graph.load(table, type="P", engine="local")
     graph.load(table, type="P", engine="local")

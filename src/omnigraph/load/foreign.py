@@ -303,6 +303,12 @@ def table_batches(table: pa.Table) -> Iterator[CheckedBatch]:
     return checked_batches(iter(table.to_batches(ROWS_AT_ONCE)))
 
 
+def large_batches(table: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
+    """A sound table in batches of so many rows, whatever its chunks are, to be written to files that are checked again."""
+    for start in range(0, table.num_rows, rows):
+        yield from table.slice(start, rows).combine_chunks().to_batches()
+
+
 # --- Parquet ----------------------------------------------------------------------------------------------------------
 
 
@@ -366,7 +372,8 @@ def arrow_parts(file: InputFile) -> tuple[list[str], list[tuple[int, int]]]:
         try:
             with _decoding():
                 reader = pa.ipc.open_file(pa.PythonFile(opened, "r"))
-                batches = [reader.get_batch(place) for place in range(reader.num_record_batches)]
+                # One batch at a time: together they would take as much memory as the file.
+                batches = map(reader.get_batch, range(reader.num_record_batches))
                 return reader.schema.names, [(batch.num_rows, int(batch.nbytes)) for batch in batches]
         except Damaged as error:
             raise BadRequest(f"{file.name} is no Arrow file that can be read: {error}") from None

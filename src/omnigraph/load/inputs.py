@@ -14,13 +14,20 @@ from typing import Any, cast
 
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from omnigraph.errors import BadRequest
 from omnigraph.ids import new_ulid
 from omnigraph.language.schema.catalog import Catalog, EdgeType
 from omnigraph.load.chunks import Chunk, Documents, LenientFile, LenientText, SpooledDocuments, ranges
-from omnigraph.load.foreign import arrow_parts, csv_names, found_delimiter, parquet_groups, require_sound, table_of
+from omnigraph.load.foreign import (
+    arrow_parts,
+    csv_names,
+    found_delimiter,
+    large_batches,
+    parquet_groups,
+    require_sound,
+    table_of,
+)
 from omnigraph.load.frames import FrameFiles, frame_files
 from omnigraph.load.parsed import Entity
 from omnigraph.load.scratch import Scratch
@@ -56,6 +63,8 @@ LONGEST_ARRAY = 256 << 20
 LONGEST_TITLE = 200
 #: Bytes of one part of a path, which is what file systems allow.
 LONGEST_NAME = 255
+#: How the rows of large tables wait for their tasks.
+_SPOOLED = pa.ipc.IpcWriteOptions(compression="lz4")
 #: How rows begin that were given as a text.
 _ROWS = re.compile(r'\s*\{\s*"')
 _READ_AT_ONCE = 1 << 22
@@ -383,11 +392,11 @@ def _of_frames(frames: Frames, given: Given, catalog: Catalog, scratch: Scratch)
         one = replace(given, data=frame, type=None if is_edge else entity.name, edge=entity.name if is_edge else None)
         found = look_at(one, scratch, catalog)
         for chunk in found.sources:
-            if not isinstance(chunk, ParquetRows | TableInMemory):
+            if not isinstance(chunk, ArrowRows | ParquetRows | TableInMemory):
                 raise BadRequest(
                     f"{word} is no table but a {type(frame).__name__}; give frames or Arrow tables by type"
                 )
-            count = chunk.count if isinstance(chunk, ParquetRows) else chunk.table.num_rows
+            count = chunk.table.num_rows if isinstance(chunk, TableInMemory) else chunk.count
             if isinstance(chunk, TableInMemory):
                 chunks.append(replace(chunk, name=word, base=base))
             else:
@@ -418,11 +427,25 @@ def _of_table(table: pa.Table, given: Given, catalog: Catalog, scratch: Scratch)
     if table.num_rows <= rows:
         return Inputs(int(table.nbytes), (TableInMemory("<table>", table, shape),), types=frozenset([entity.type_key]))
     # What is sent to a task is part of its description; the rows of a large table wait in files instead.
-    path = scratch.folder() / f"table-{new_ulid()}.parquet"
-    with in_scratch(path.parent):
-        pq.write_table(table, path, row_group_size=rows)
-    files = find_files(str(path), ())
-    return tables_of_files([replace(file, name="<table>") for file in files], PARQUET, entity, given.columns)
+    spooled = tables_of_files(_spooled_table(table, rows, scratch), ARROW, entity, given.columns)
+    # Its rows are counted through all files.
+    chunks = [replace(cast("ArrowRows", chunk), begins=place == 0) for place, chunk in enumerate(spooled.sources)]
+    return replace(spooled, sources=tuple(chunks))
+
+
+def _spooled_table(table: pa.Table, rows: int, scratch: Scratch) -> list[InputFile]:
+    """A table in files of so many rows, in Arrow's own format, which holds every type that a table can have.
+
+    Each file is one batch: the batches of one file would have to share their dictionaries.
+    """
+    folder, files = scratch.folder(), []
+    with in_scratch(folder):
+        for batch in large_batches(table, rows):
+            path = folder / f"table-{new_ulid()}.arrow"
+            with pa.ipc.new_file(str(path), batch.schema, options=_SPOOLED) as writer:
+                writer.write_batch(batch)
+            files += [replace(file, name="<table>") for file in find_files(str(path), ())]
+    return files
 
 
 def tables_of_files(
