@@ -444,6 +444,34 @@ def test_an_unknown_kind_of_entity(tmp_path: Path, kind: Any) -> None:
         graph.entity("node", "Staf", "eve")
 
 
+@pytest.mark.parametrize("wrong", [5, None, b"eve", "\ud800"], ids=repr)
+def test_an_id_is_a_text(tmp_path: Path, wrong: Any) -> None:
+    graph = og.init(tmp_path / "graph", "node Staff { handle: String @key  photo: Blob? }")
+    for read in (
+        lambda: graph.entity("node", "Staff", wrong),
+        lambda: graph.read_blob("node", "Staff", wrong, "photo"),
+        lambda: graph.neighbours("Staff", wrong),
+    ):
+        with pytest.raises(BadRequest, match="an id is a text, not "):
+            read()
+
+
+def test_arguments_of_other_types_are_refused(tmp_path: Path) -> None:
+    graph: Any = og.init(tmp_path / "graph", "node Staff { handle: String @key }")
+    graph.mutate('insert Staff { handle: "eve" }')
+    for message, call in (
+        ("limit is a number of edges", lambda: graph.neighbours("Staff", "eve", limit="5")),
+        ("skip is a number of edges", lambda: graph.neighbours("Staff", "eve", skip="5")),
+        ('direction is "in" or "out"', lambda: graph.neighbours("Staff", "eve", direction="up")),
+        ("attempts is at least 1", lambda: graph.retrying(lambda _: None, attempts="3")),
+        ("retrying calls a function", lambda: graph.retrying(5)),
+        ("cancel is an omnigraph.Cancel", lambda: graph.query("match { $s: Staff } return { $s.handle }", cancel=5)),
+        ("a graph lies at a path or a URI", lambda: og.open(5)),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(BadRequest, match=message):
+            call()
+
+
 # --- schemas as files -------------------------------------------------------------------------------------------------
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import pyarrow as pa
-
 from omnigraph.commit.branch_refs import read_ref
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import (
@@ -20,6 +18,7 @@ from omnigraph.errors import (
     ResourceLimit,
 )
 from omnigraph.graph.snapshot import Snapshot
+from omnigraph.graph.sources import id_column
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.query.scan.entities import retyped_columns, stored_columns
@@ -55,7 +54,7 @@ def read_entity(
     table = snapshot.open(entity.type_key)
     stored = stored_columns(entity, table)
     wanted = [name for name in stored.values() if name is not None]
-    found = table.take_ids(pa.array([entity_id], pa.string()), wanted, blobs="values")
+    found = table.take_ids(id_column([entity_id]), wanted, blobs="values")
     if not found.num_rows:
         return None
     for name, kind in retyped_columns(entity, table, stored).items():
@@ -132,7 +131,7 @@ def find_blob(
     # An older snapshot has the property under an older name, or not at all.
     stored = stored_columns(entity, table)[name]
     wanted = ["id"] if stored is None else ["id", stored]
-    found = table.take_ids(pa.array([entity_id], pa.string()), wanted, with_row_address=True)
+    found = table.take_ids(id_column([entity_id]), wanted, with_row_address=True)
     cell = found[stored][0].as_py() if found.num_rows and stored is not None else None
     if cell is None:
         what = f"{name} is null" if found.num_rows else "not found"

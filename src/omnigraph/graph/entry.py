@@ -84,6 +84,8 @@ def open(
 
 
 def _text(uri: str | os.PathLike[str]) -> str:
+    if not isinstance(uri, str | os.PathLike):
+        raise BadRequest(f"a graph lies at a path or a URI, which is a text, not at {uri!r}")
     return str(uri) if isinstance(uri, Path) else os.fspath(uri)
 
 

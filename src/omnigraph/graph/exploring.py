@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import BadRequest, EntityNotFound, NotFound
 from omnigraph.graph.handle import NOW, Handle
 from omnigraph.graph.snapshot import Reference, Snapshot
+from omnigraph.graph.sources import id_column
 from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.query.scan.entities import Entities, open_edges, open_nodes
@@ -95,10 +96,12 @@ class Exploring(Handle):
 
         `edge` and `direction`: only edges of one type, or one way. Of each group `limit` edges are given, after `skip`.
         """
-        if not 0 <= limit <= MOST_NEIGHBOURS:
-            raise BadRequest(f"limit is a number of edges from 0 to {MOST_NEIGHBOURS}, not {limit}")
-        if skip < 0:
-            raise BadRequest(f"skip is a number of edges from 0 on, not {skip}")
+        if direction not in (None, "in", "out"):
+            raise BadRequest(f'direction is "in" or "out", not {direction!r}')
+        if not isinstance(limit, int) or not 0 <= limit <= MOST_NEIGHBOURS:
+            raise BadRequest(f"limit is a number of edges from 0 to {MOST_NEIGHBOURS}, not {limit!r}")
+        if not isinstance(skip, int) or skip < 0:
+            raise BadRequest(f"skip is a number of edges from 0 on, not {skip!r}")
         contract, view = self._view(branch, snapshot, NOW)
         catalog = contract.catalog
         _known(type, catalog.nodes, "node")
@@ -177,7 +180,7 @@ def seen_nodes(catalog: Catalog, view: Snapshot, wanted: dict[str, list[str]]) -
     for name, ids in wanted.items():
         entities = open_nodes(view, catalog, name)
         shown, columns = _shown(entities)
-        table = entities.table.take_ids(pa.array(ids, pa.string()), ["id", *columns])
+        table = entities.table.take_ids(id_column(ids), ["id", *columns])
         values = _values(entities, table, shown, columns)
         for node_id, row in zip(table.column("id").to_pylist(), values, strict=True):
             found.append(Seen(name, node_id, label_of(entities.entity, node_id, row), row))

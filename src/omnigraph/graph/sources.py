@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+import pyarrow as pa
+
+from omnigraph.commit.model import is_text
 from omnigraph.errors import BadRequest
 from omnigraph.graph.contract import Contract
 from omnigraph.language.query.ast import ListLit
@@ -47,6 +50,14 @@ def require_named(name: object, params: object) -> None:
         raise BadRequest(f"the name of a query is a text, not a {type(name).__name__}{hint}")
     if params is not None and not isinstance(params, Mapping):
         raise BadRequest(f"params must be a JSON object, not a {type(params).__name__}")
+
+
+def id_column(ids: Sequence[object]) -> pa.Array:
+    """The ids that a caller gives as a column; raises for what can be no id."""
+    for one in ids:
+        if not is_text(one):
+            raise BadRequest(f"an id is a text, not {one!r}")
+    return pa.array(ids, pa.string())
 
 
 def _is_text(source: str, suffix: str) -> bool:

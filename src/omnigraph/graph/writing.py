@@ -109,8 +109,10 @@ class Writing(Handle):
         """
         # What `work` writes is checked when it does.
         self._allow_write(None)
-        if attempts < 1:
-            raise BadRequest(f"attempts is at least 1, not {attempts}")
+        if not callable(work):
+            raise BadRequest(f"retrying calls a function with a handle, and {work!r} is none")
+        if not isinstance(attempts, int) or attempts < 1:
+            raise BadRequest(f"attempts is at least 1, not {attempts!r}")
         for number in range(1, attempts + 1):
             handle = self.at(self.branch)
             handle._since = self._context.manifest.load(self.branch)

@@ -33,6 +33,10 @@ class Request:
     cancel: Cancel | None = None
     explaining: bool = False
 
+    def __post_init__(self) -> None:
+        if self.cancel is not None and not isinstance(self.cancel, Cancel):
+            raise BadRequest(f"cancel is an omnigraph.Cancel, not {self.cancel!r}")
+
 
 def start(
     view: View,
