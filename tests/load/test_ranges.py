@@ -13,7 +13,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.commit.context import HELD_BYTES_VARIABLE
-from omnigraph.errors import LoadRejected
+from omnigraph.errors import LoadRejected, OmnigraphError
 from omnigraph.load.csv_ranges import record_ranges
 from omnigraph.spark.runner import Inline
 from omnigraph.storage.files import find_files
@@ -83,6 +83,34 @@ def test_a_file_that_quotes_do_not_tell_about(tmp_path: Path, text: str) -> None
     path.write_text(text)
     (file,) = find_files(str(path), ())
     assert record_ranges(file, ",", 100, Inline()) == [(0, file.size)]
+
+
+@pytest.mark.parametrize("step", [100, 1 << 20], ids=["several ranges", "one"])
+def test_a_csv_file_that_is_cut_off_within_a_quote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Its last text would be whatever the quote had swallowed: all rows behind it, or half of a text."""
+    monkeypatch.setattr("omnigraph.load.inputs.RANGE_BYTES", step)
+    monkeypatch.setattr("omnigraph.load.inputs.SMALLEST_RANGE", 1)
+    monkeypatch.setattr("omnigraph.load.csv_ranges._LOOK_BYTES", 70)
+    path = tmp_path / "p.csv"
+    graph = og.init(tmp_path / "g", SCHEMA)
+    whole = "name,n,note\na,1,plain\n" + "".join(f'p{number},2,"quoted, text"\n' for number in range(20))
+    path.write_text(f'{whole}b,3,"half of a te')
+    with pytest.raises(LoadRejected) as rejected:
+        graph.load(path, type="P", engine="local")
+    assert rejected.value.errors == [
+        (str(path), 23, "a quote of this row is never closed; the file is cut off or damaged")
+    ]
+    path.write_text(f'{whole}b,3,5" pipe\n')
+    assert graph.load(path, type="P", engine="local").nodes_loaded == 22
+
+
+def test_a_row_of_a_csv_file_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omnigraph.load.foreign._CSV_BLOCK", 1000)
+    path = tmp_path / "p.csv"
+    path.write_text(f"name,note\na,x\nb,{'x' * 3000}\n")
+    graph = og.init(tmp_path / "g", SCHEMA)
+    with pytest.raises(OmnigraphError, match="a row is longer than 1000 bytes; give such rows as Parquet"):
+        graph.load(path, type="P", engine="local")
 
 
 def test_without_quotes_every_line_will_do(tmp_path: Path, in_ranges: None) -> None:

@@ -18,6 +18,8 @@ from omnigraph.spark.runner import Runner
 from omnigraph.storage.files import InputFile
 
 _QUOTE, _LINE_END = b'"'[0], b"\n"[0]
+#: Bytes that are looked at together.
+_LOOK_BYTES = 8 << 20
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -66,6 +68,17 @@ def _cuts(seen: Sequence[Seen]) -> list[int]:
         inside ^= one.turns
     # A quote that is never closed: whoever reads the whole file says where.
     return [] if inside else cuts
+
+
+def ends_in_quotes(file: InputFile, delimiter: str) -> bool:
+    """Whether a file ends within a quote that was never closed; False where quotes do not tell."""
+    inside = False
+    for start in range(0, file.size, _LOOK_BYTES):
+        seen = look_over(RangeLook(file, start, min(start + _LOOK_BYTES, file.size), delimiter))
+        if not seen.is_plain[inside]:
+            return False
+        inside ^= seen.turns
+    return inside
 
 
 def look_over(look: RangeLook) -> Seen:

@@ -327,6 +327,8 @@ def _decoding() -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
+    if "straddling object" in str(error):
+        return f"a row is longer than {_CSV_BLOCK} bytes; give such rows as Parquet or as JSON lines"
     return str(error).partition("\n")[0] or type(error).__name__
 
 

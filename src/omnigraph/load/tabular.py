@@ -21,7 +21,7 @@ from omnigraph.language.schema.defaults import default_value
 from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.language.temporal import DATE_DAYS, DATETIME_MILLISECONDS
 from omnigraph.language.types import FLOATS, INTEGERS, PropType, Scalar
-from omnigraph.load.csv_ranges import record_ranges
+from omnigraph.load.csv_ranges import ends_in_quotes, record_ranges
 from omnigraph.load.exact import ExactReader, Rules
 from omnigraph.load.foreign import CheckedBatch, Damaged, arrow_batches, csv_batches, parquet_batches, table_batches
 from omnigraph.load.json_columns import Unusual, column_of_json, json_type
@@ -212,7 +212,14 @@ class CsvRows:
         wanted = [name for name, _ in self.shape.columns]
         batches = csv_batches(opened, wanted, self.delimiter, None if self.begins else self.names)
         # The line of names counts, so that rows have the numbers of lines.
-        yield from _pieces(batches, self.shape, rules, self.base + 1, _of_text)
+        place = self.base + 1
+        for piece in _pieces(batches, self.shape, rules, place, _of_text):
+            place += piece.lines
+            yield piece
+        # Arrow takes the rest of a file for the text of a quote that is never closed. A range of a file ends with a record.
+        if self.within in (None, (0, self.file.size)) and ends_in_quotes(self.file, self.delimiter):
+            problem = Problem(place - 1, "a quote of this row is never closed; the file is cut off or damaged")
+            yield Piece(Reading(problems=(problem,)), 0, 0)
 
 
 @dataclass(frozen=True)
