@@ -187,7 +187,8 @@ def integer_of(value: object) -> int:
             return whole
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"expected an integer, got {shown(value)}")
-    return value
+    # A range is asked at once for a plain integer, but walked through in search of one of a class of its own.
+    return int(value)
 
 
 def number_of(value: object) -> float:

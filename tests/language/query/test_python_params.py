@@ -33,6 +33,10 @@ class Colour(Enum):
     RED = "red"
 
 
+class Long(int):
+    """An integer of a class of its own, as drivers of other databases have."""
+
+
 @pytest.mark.parametrize(
     ("kind", "value", "bound"),
     [
@@ -56,6 +60,8 @@ class Colour(Enum):
         pytest.param("F64", np.float64(1.5), 1.5, id="NumPy float"),
         pytest.param("F32", np.float32(0.1), 0.10000000149011612, id="NumPy 32-bit float"),
         pytest.param("Bool", np.True_, True, id="NumPy bool"),
+        pytest.param("I64", Long(7), 7, id="integer of its own class"),
+        pytest.param("[U64]", [Long(7), 8], (7, 8), id="integers of their own class"),
         pytest.param("String", np.str_("ada"), "ada", id="NumPy text"),
         pytest.param("I64", np.array(3), 3, id="array of no dimension"),
         pytest.param("[I64]", np.array([1, 2]), (1, 2), id="array of integers"),
