@@ -155,6 +155,15 @@ def test_frames_that_are_no_tables_are_refused(graph: og.Graph) -> None:
             graph.load(frame, type="T", engine="local")
 
 
+def test_large_integers_as_floats(graph: og.Graph) -> None:
+    """Beyond 2^53, where not every integer is a float."""
+    large = pa.array([2**64 - 1], pa.uint64())
+    graph.load(pa.table({"key": ["n"], "half": large, "real": large}), type="T", engine="local")
+    found = graph.entity("node", "T", "n")
+    assert found is not None
+    assert (found["half"], found["real"]) == (1.8446744e19, 2.0**64)
+
+
 def test_polars(graph: og.Graph) -> None:
     polars = pytest.importorskip("polars")
     graph.load(polars.from_arrow(arrow()), type="T", engine="local")

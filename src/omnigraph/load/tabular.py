@@ -405,7 +405,7 @@ def _nested(column: pa.Array, kind: PropType) -> pa.Array:
 
 
 def _narrowed(column: pa.Array) -> pa.Array:
-    wide = column.cast(pa.float64())
+    wide = _cast(column, pa.float64())
     narrow = wide.cast(pa.float32(), safe=False)
     if not pc.all(pc.equal(pc.is_finite(wide), pc.is_finite(narrow)), min_count=0).as_py():
         raise Unusual
