@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -11,7 +12,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
+import pandas as pd
 import pyarrow as pa
 
 import omnigraph as og
@@ -20,6 +23,10 @@ from tests.server.serving import ADD, AGE, ALL, DROP, SCHEMA
 Scenario = Callable[[Any], Any]
 NO_COMMIT = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 EVE = b'{"type":"Person","data":{"name":"eve","age":3}}\n'
+
+
+class _Long(int):
+    """An integer of a class of its own, such as those of the drivers of other databases."""
 
 
 def add(graph: Any, name: str = "eve", **options: Any) -> Any:
@@ -75,6 +82,28 @@ READS: dict[str, Scenario] = {
     "query with Arrow values": lambda g: g.query(
         TYPED, params=TYPED_PARAMS | {"i": pa.scalar(1), "n": pa.chunked_array([["a"], ["b"]]), "l": Decimal("7")}
     ),
+    "query with a float that is not finite": lambda g: g.query(TYPED, params=TYPED_PARAMS | {"f": math.nan}),
+    "query with one among others": lambda g: g.query(
+        "query q($v: [F64]) { match { $p: Person } return { $p.name, $v as v } }", params={"v": [0.5, math.inf]}
+    ),
+    "query with a null that is no number": lambda g: g.query(
+        "query q($v: F64?) { match { $p: Person } return { $p.name, $v as v } }", params={"v": math.nan}
+    ),
+    "query with floats of less precision": lambda g: g.query(
+        "query q($v: [F64], $w: F64) { match { $p: Person } return { $v as v, $w as w } }",
+        params={"v": np.array([0.1], np.float32), "w": np.float32(0.1)},
+    ),
+    "query with a midnight as a date": lambda g: g.query(
+        "query q($d: Date, $e: [Date]) { match { $p: Person } return { $d as d, $e as e } }",
+        params={"d": datetime(2026, 1, 2), "e": [np.datetime64("2026-01-02"), datetime(2026, 1, 3, tzinfo=UTC)]},
+    ),
+    "query with an hour as a date": lambda g: g.query(TYPED, params=TYPED_PARAMS | {"d": datetime(2026, 1, 2, 3)}),
+    "query with a date as a text": lambda g: g.query(TYPED, params=TYPED_PARAMS | {"s": date(2026, 1, 1)}),
+    "query with bytes as a text": lambda g: g.query(TYPED, params=TYPED_PARAMS | {"s": b"ada"}),
+    "query with a set": lambda g: g.query(TYPED, params=TYPED_PARAMS | {"n": {"a"}}),
+    "query with an integer of its own class": lambda g: g.query(TYPED, params=TYPED_PARAMS | {"l": _Long(7)}),
+    "query with an integer of 100 bits": lambda g: g.query(TYPED, params=TYPED_PARAMS | {"l": 2**99, "f": 2**99}),
+    "query with a date that is not asked for": lambda g: g.query(ALL, params={"none": date(2026, 1, 1)}),
     "query by name": lambda g: g.query(ALL + ADD, "q"),
     "query with parameters as the name": lambda g: g.query(ALL, {"n": 1}),
     "query with a list of parameters": lambda g: g.query(ALL, None, [1]),
@@ -341,6 +370,34 @@ WRITES: dict[str, Scenario] = {
         _export(g, types=["Knows"]).count("\n"),
     ],
     "load of dicts": lambda g: [g.load([{"type": "Person", "data": {"name": "eve"}}]), people(g)],
+    "load of dicts with floats that are not finite": lambda g: _scored(
+        g, lambda: [{"type": "Person", "data": {"name": f"p{n}", "score": score}} for n, score in enumerate(_SCORES)]
+    ),
+    "load of a table with floats that are not finite": lambda g: _scored(
+        g, lambda: pa.table({"name": ["p0", "p1", "p2"], "score": [math.nan, None, -math.inf]}), type="Person"
+    ),
+    "load of a table with large integers as floats": lambda g: _scored(
+        g, lambda: pa.table({"name": ["p0"], "half": pa.array([2**64 - 1], pa.uint64())}), type="Person"
+    ),
+    "load of a table with bytes and decimals": lambda g: [
+        g.load(pa.table({"title": ["n"], "content": [b"abc"]}), type="Doc"),
+        g.read_blob("node", "Doc", "n", "content").read().decode(),
+        _scored(g, lambda: pa.table({"name": ["p0"], "score": [Decimal("1.50")]}), type="Person"),
+    ],
+    "load of dicts with Python values": lambda g: [
+        g.load(
+            [
+                {"type": "Person", "data": {"name": "eve", "age": Decimal("7"), "big": pa.scalar(2**40)}},
+                {"type": "Person", "data": {"name": "fay", "day": pd.Timestamp("2026-01-02"), "born": pd.NaT}},
+                {"type": "Doc", "data": {"title": "n", "content": b"abc"}},
+            ]
+        ),
+        [g.entity("node", "Person", name) for name in ("eve", "fay")],
+        g.read_blob("node", "Doc", "n", "content").read().decode(),
+    ],
+    "load of a dict with a float as an integer": lambda g: g.load(
+        [{"type": "Person", "data": {"name": "x", "age": 1.5}}]
+    ),
     "load of a generator": lambda g: g.load({"type": "Person", "data": {"name": f"p{n}"}} for n in range(50)),
     "load of a stream": lambda g: g.load(io.BytesIO(EVE)),
     "load of a file": lambda g: g.load(_file(EVE.decode(), ".jsonl")),
@@ -489,6 +546,16 @@ WRITES: dict[str, Scenario] = {
 
 
 _DROP_ADA = 'query d() { delete Person where name = "ada" }'
+
+
+_SCORES = [math.nan, math.inf, -math.inf, None, np.float32("nan"), Decimal("NaN"), np.float32(0.1), 10**30]
+
+
+def _scored(graph: Any, data: Callable[[], Any], **options: Any) -> Any:
+    """Load persons with scores, and what the graph then holds."""
+    graph.apply_schema(SCHEMA.replace("age: I32?", "age: I32?\n  score: F64?\n  half: F32?"))
+    loaded = graph.load(data(), **options)
+    return [loaded, _export(graph, types=["Person"])]
 
 
 def _kept(graph: Any, work: Callable[[], Any]) -> Any:

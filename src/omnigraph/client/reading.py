@@ -14,6 +14,7 @@ from omnigraph.changes.filter import Names
 from omnigraph.changes.model import ChangeSet
 from omnigraph.client.handle import Handle, Reference, Target, storage_only, words
 from omnigraph.client.requests import Answer, Ask, Request, get, post, segment
+from omnigraph.client.sending import sent_params
 from omnigraph.client.values import (
     BlobPlace,
     ChangePages,
@@ -112,7 +113,7 @@ def _asked(
     place = handle._place(branch, snapshot)
     text, _ = read_source(source)
     require_named(name, params)
-    body: dict[str, Any] = {"query": text, "name": name, "params": None if params is None else dict(params)} | place
+    body: dict[str, Any] = {"query": text, "name": name, "params": sent_params(text, name, params)} | place
     if schema != NOW:
         body["schema"] = schema
     if memory_limit is not None:

@@ -6,20 +6,18 @@ verbs out, blocking or with `await`; both judge outcomes with `judged`.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx
 import orjson
 
-from omnigraph.errors import BadRequest, OmnigraphError, Unavailable
+from omnigraph.client.sending import encoded
+from omnigraph.errors import OmnigraphError, Unavailable
 from omnigraph.ids import new_ulid
-from omnigraph.language.json_values import is_array, items_of, number_of, unwrapped
 from omnigraph.query.limits import Cancel
 from omnigraph.wire.failures import rebuild_error
 
@@ -135,31 +133,6 @@ def error_of(answer: Answer) -> OmnigraphError:
         with suppress(ValueError):
             failure.seconds = int(answer.headers["retry-after"])
     return failure
-
-
-def encoded(body: Any) -> bytes:
-    """A body as JSON."""
-    try:
-        return orjson.dumps(body, _plain, orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
-    except TypeError as error:
-        raise BadRequest(f"this can not be sent as JSON: {error}") from None
-
-
-def _plain(value: object) -> object:
-    """A value that Python programs hold, as JSON has it: bytes are a blob's text."""
-    if isinstance(value, bytes | bytearray | memoryview):
-        return f"base64:{b64encode(value).decode()}"
-    try:
-        found = unwrapped(value)
-        if found is not value:
-            return found
-        if isinstance(value, Decimal):
-            return int(value) if value == value.to_integral_value() else number_of(value)
-        if is_array(value):
-            return list(items_of(value))
-    except (ValueError, ArithmeticError) as problem:
-        raise TypeError(str(problem)) from None
-    raise TypeError(f"a {type(value).__name__} has no form in JSON")
 
 
 def _known(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-import orjson
 import pyarrow as pa
 
+from omnigraph.client.sending import line_of
 from omnigraph.errors import BadRequest, KeyConflict, LoadRejected, OmnigraphError
 from omnigraph.load.foreign import table_of
 from omnigraph.load.inputs import ENDINGS, JSONL
@@ -103,7 +103,7 @@ def upload_of(
     if isinstance(first, str | os.PathLike):
         return _plain(_of_paths([os.fspath(first), *map(os.fspath, items)]), type_name, edge, mapping)
     listed = chain([] if first is None else [first], items)
-    return _plain(Upload([("<rows>", map(_line, listed))], repeatable=False), type_name, edge, mapping)
+    return _plain(Upload([("<rows>", map(line_of, listed))], repeatable=False), type_name, edge, mapping)
 
 
 def _plain(upload: Upload, type_name: str | None, edge: str | None, mapping: Mapping[str, str] | None) -> Upload:
@@ -159,13 +159,6 @@ def _read(stream: Any) -> Iterator[bytes]:
         yield piece.encode() if isinstance(piece, str) else piece
 
 
-def _line(row: object) -> bytes:
-    try:
-        return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY)
-    except TypeError as error:
-        raise BadRequest(f"a row can not be sent as JSON: {error}") from None
-
-
 def _table_lines(
     table: pa.Table, type_name: str | None, edge: str | None, mapping: Mapping[str, str]
 ) -> Iterator[bytes]:
@@ -174,7 +167,7 @@ def _table_lines(
     for batch in renamed.to_batches(max_chunksize=10_000):
         for row in batch.to_pylist():
             if type_name is not None:
-                yield _line({"type": type_name, "data": row})
+                yield line_of({"type": type_name, "data": row})
             else:
                 ends = {"from": row.pop("from", None), "to": row.pop("to", None)}
-                yield _line({"edge": edge, **ends, "data": row})
+                yield line_of({"edge": edge, **ends, "data": row})

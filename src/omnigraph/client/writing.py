@@ -10,6 +10,7 @@ from typing import Any, Literal, Unpack
 from omnigraph.client.handle import CONDITIONAL, Handle, Target, refuse_actor, storage_only
 from omnigraph.client.reading import ROWS, deadline, schema_body, snapshot
 from omnigraph.client.requests import Ask, Request, keyed, post, segment
+from omnigraph.client.sending import sent_params
 from omnigraph.client.uploads import upload_of
 from omnigraph.client.values import RemoteSnapshot
 from omnigraph.commit.model import MAIN
@@ -80,7 +81,7 @@ def mutate_many(
 def _mutation(source: str | Path, name: str | None, params: Mapping[str, object] | None) -> dict[str, Any]:
     text, _ = read_source(source)
     require_named(name, params)
-    return {"query": text, "name": name, "params": None if params is None else dict(params)}
+    return {"query": text, "name": name, "params": sent_params(text, name, params)}
 
 
 def invoke(
@@ -102,7 +103,7 @@ def invoke(
     seconds that a read may take.
     """
     body = {
-        "params": None if params is None else dict(params),
+        "params": sent_params(None, None, params),
         "expect_mutation": expect_mutation,
         "message": message,
     }

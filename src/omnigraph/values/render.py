@@ -93,7 +93,8 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _number(value: float) -> float | str:
+def json_number(value: float) -> float | str:
+    """A float as JSON has it: as text what is no number there."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -128,7 +129,7 @@ _TRANSPORT = {Scalar.DATE: (pa.int32(),), Scalar.DATETIME: (pa.int64(),), Scalar
 _JSON: _Form = {
     Scalar.DATE: render_date,
     Scalar.DATETIME: render_datetime,
-    Scalar.VECTOR: _number,
-    **dict.fromkeys(FLOATS, _number),
+    Scalar.VECTOR: json_number,
+    **dict.fromkeys(FLOATS, json_number),
 }
 _PYTHON: _Form = {Scalar.DATE: _day, Scalar.DATETIME: _instant}
