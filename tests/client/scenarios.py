@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,10 @@ READS: dict[str, Scenario] = {
     "query with an integer of its own class": lambda g: g.query(TYPED, params=TYPED_PARAMS | {"l": _Long(7)}),
     "query with an integer of 100 bits": lambda g: g.query(TYPED, params=TYPED_PARAMS | {"l": 2**99, "f": 2**99}),
     "query with a date that is not asked for": lambda g: g.query(ALL, params={"none": date(2026, 1, 1)}),
+    "query without a name with what is no number": lambda g: _class_of(
+        lambda: g.query("match { $p: Person { age: $n } } return { $p.name }", params={"n": math.nan})
+    ),
+    "query with a memory limit of much": lambda g: g.query(ALL, memory_limit="9999999999999GiB"),
     "query by name": lambda g: g.query(ALL + ADD, "q"),
     "query with parameters as the name": lambda g: g.query(ALL, {"n": 1}),
     "query with a list of parameters": lambda g: g.query(ALL, None, [1]),
@@ -168,6 +173,7 @@ READS: dict[str, Scenario] = {
     "commits of an unknown branch": lambda g: g.commits("none"),
     "commit": lambda g: g.commit(g.head().id),
     "commit that is unknown": lambda g: g.commit(NO_COMMIT),
+    "commit of dots": lambda g: [_raised(partial(g.commit, name)) for name in (".", "..", "a/../b", "%2E", 5)],
     "commit that is no id": lambda g: g.commit("none"),
     "snapshot": lambda g: g.snapshot(),
     "snapshot at a commit": lambda g: g.snapshot(at=g.head().id),
@@ -245,6 +251,9 @@ READS: dict[str, Scenario] = {
     "plan of a dropped type": lambda g: g.plan_schema(_without_docs(), allow_data_loss=True),
     "plan of what does not parse": lambda g: g.plan_schema("node {"),
     "at an unknown branch": lambda g: g.at("none"),
+    "delete a branch of dots": lambda g: [_raised(partial(g.delete_branch, name)) for name in (".", "..")],
+    "delete a tag of dots": lambda g: [_raised(partial(g.delete_tag, name)) for name in (".", "..", 5)],
+    "changes of a number": lambda g: _class_of(lambda: g.changes(kinds=5)),
     "delete main": lambda g: g.delete_branch("main"),
     "delete an unknown branch": lambda g: g.delete_branch("none"),
     "create main": lambda g: g.create_branch("main"),
@@ -262,6 +271,8 @@ READS: dict[str, Scenario] = {
     "mutate without its parameter": lambda g: g.mutate(ADD),
     "mutate with an unknown parameter": lambda g: g.mutate(ADD, params={"name": "x", "none": 1}),
     "mutate without effect": lambda g: g.mutate(DROP, params={"name": "nobody"}),
+    "mutate at no commit": lambda g: _kept(g, lambda: _class_of(lambda: add(g, if_commit=5))),
+    "mutate with a number as its key": lambda g: add(g, idempotency_key=5),
     "mutate at another commit": lambda g: add(g, if_commit=NO_COMMIT),
     "load of a wrong line": lambda g: g.load(EVE + b"{"),
     "load of an unknown type": lambda g: g.load(b'{"type":"None","data":{}}'),
@@ -273,6 +284,15 @@ READS: dict[str, Scenario] = {
     "load into an unknown branch": lambda g: g.load(EVE, branch="none"),
     "load with an unknown base": lambda g: g.load(EVE, branch="b", base="none"),
     "load of a missing file": lambda g: g.load("none/none.jsonl"),
+    "load of a null": lambda g: g.load([None]),
+    "load of a null and a row": lambda g: g.load([None, {"type": "Person", "data": {"name": "x"}}]),
+    "load with a number as its message": lambda g: g.load(EVE, message=5),
+    "load with a long message": lambda g: g.load(EVE, message="x" * 10_001),
+    "load with a number as its key": lambda g: g.load(EVE, idempotency_key=5),
+    "load of a table with a mapping of another": lambda g: g.load(
+        pa.table({"name": ["x"]}), type="Person", mapping={"n": "age"}
+    ),
+    "a transaction with a number as its message": lambda g: g.transaction(message=5),
     "load of a dict": lambda g: g.load({"type": "Person"}),
     "load of a number": lambda g: g.load(1),
     "load of a wrong file": lambda g: _load_error(g),
@@ -548,7 +568,7 @@ WRITES: dict[str, Scenario] = {
 _DROP_ADA = 'query d() { delete Person where name = "ada" }'
 
 
-_SCORES = [math.nan, math.inf, -math.inf, None, np.float32("nan"), Decimal("NaN"), np.float32(0.1), 10**30]
+_SCORES: list[Any] = [math.nan, math.inf, -math.inf, None, np.float32("nan"), Decimal("NaN"), np.float32(0.1), 10**30]
 
 
 def _scored(graph: Any, data: Callable[[], Any], **options: Any) -> Any:
@@ -556,6 +576,22 @@ def _scored(graph: Any, data: Callable[[], Any], **options: Any) -> Any:
     graph.apply_schema(SCHEMA.replace("age: I32?", "age: I32?\n  score: F64?\n  half: F32?"))
     loaded = graph.load(data(), **options)
     return [loaded, _export(graph, types=["Person"])]
+
+
+def _raised(work: Callable[[], Any]) -> Any:
+    """The error of a call, for scenarios of several."""
+    try:
+        return work()
+    except og.OmnigraphError as error:
+        return [type(error).__name__, error.message]
+
+
+def _class_of(work: Callable[[], Any]) -> Any:
+    """Whether a call is a BadRequest, whose words differ where a server does not know what an embedded graph knows."""
+    try:
+        return work()
+    except og.OmnigraphError as error:
+        return isinstance(error, og.errors.BadRequest | og.errors.PreconditionFailed)
 
 
 def _kept(graph: Any, work: Callable[[], Any]) -> Any:

@@ -16,6 +16,7 @@ from omnigraph.client.handle import Handle, Reference, refuse_actor
 from omnigraph.client.requests import Ask
 from omnigraph.client.transport import Awaited
 from omnigraph.client.values import AsyncBlob, BlobPlace, ChangePages
+from omnigraph.commit.messages import checked_message
 from omnigraph.errors import Denied
 from omnigraph.graph.handle import NOW, SchemaOf
 from omnigraph.graph.writing import RETRIES
@@ -145,7 +146,7 @@ class AsyncGraph(Handle):
     ) -> AsyncTransaction:
         """Begin a transaction: mutations in order, all of them are one commit. They are sent together at its end."""
         refuse_actor(actor)
-        options = {"message": message, "if_commit": if_commit, "idempotency_key": idempotency_key}
+        options = {"message": checked_message(message), "if_commit": if_commit, "idempotency_key": idempotency_key}
         return AsyncTransaction(self, self._named(branch), options)
 
     async def at(self, branch: str) -> AsyncGraph:

@@ -18,6 +18,7 @@ from omnigraph.client.handle import Handle, Reference, refuse_actor
 from omnigraph.client.requests import Ask, get, post
 from omnigraph.client.transport import Blocking
 from omnigraph.client.values import BlobPlace, ChangePages, RemoteBlob
+from omnigraph.commit.messages import checked_message
 from omnigraph.errors import BadRequest, Denied, ManifestContention, PreconditionFailed
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.handle import NOW, SchemaOf
@@ -156,7 +157,7 @@ class RemoteGraph(Handle):
     ) -> RemoteTransaction:
         """Begin a transaction: mutations in order, all of them are one commit. They are sent together at its end."""
         refuse_actor(actor)
-        options = {"message": message, "if_commit": if_commit, "idempotency_key": idempotency_key}
+        options = {"message": checked_message(message), "if_commit": if_commit, "idempotency_key": idempotency_key}
         return RemoteTransaction(self, self._named(branch), options)
 
     def at(self, branch: str) -> RemoteGraph:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from omnigraph.changes.filter import Names
-from omnigraph.client.requests import Answer, Ask, Request, keyed, post, put
+from omnigraph.client.requests import Answer, Ask, Request, in_header, keyed, post, put
 from omnigraph.client.transport import Server
 from omnigraph.client.values import RemoteSnapshot
 from omnigraph.commit.model import MAIN, Commit
@@ -105,18 +106,31 @@ class Handle(Shown):
 
     def _changed(self, path: str, body: Any, key: str | None, if_commit: str | None, branch: str) -> Ask[Any]:
         """The answer to a mutation, which may be bound to the head of the branch: the library's form of it."""
-        required = if_commit or (self._since if branch == self.branch else None)
+        required = self._required(if_commit, branch)
         if required is not None:
             path += CONDITIONAL
-        condition = None if required is None else {"Omnigraph-If-Graph-Commit": required}
+        condition = None if required is None else condition_of(required)
         told = yield from self._written(path, body, key, condition)
         return told[LIBRARY]
+
+    def _required(self, if_commit: str | None, branch: str) -> str | None:
+        """The commit that has to be the head of a branch that is written; None when any may be."""
+        if if_commit is not None:
+            return if_commit
+        return self._since if branch == self.branch else None
+
+
+def condition_of(if_commit: str) -> dict[str, str]:
+    """The header that binds a write to the head of a branch."""
+    return {"Omnigraph-If-Graph-Commit": in_header("a commit id", if_commit)}
 
 
 def words(given: Names) -> list[str] | None:
     """One name or several, as a list."""
     if given is None:
         return None
+    if not isinstance(given, Iterable):
+        raise BadRequest(f"{given!r} is no name; give one word or a list of them")
     return [given] if isinstance(given, str) else list(given)
 
 

@@ -38,6 +38,8 @@ from omnigraph.wire import results
 from omnigraph.wire.arrow import ARROW_STREAM, result_of
 from omnigraph.wire.failures import LIBRARY, LIBRARY_JSON
 
+#: The largest number that a request holds; no server has so much memory.
+_MOST_BYTES = 2**63 - 1
 #: Rows come as Arrow, errors and all else in the library's form.
 ROWS = {"Accept": f"{ARROW_STREAM}, {LIBRARY_JSON}"}
 
@@ -117,7 +119,7 @@ def _asked(
     if schema != NOW:
         body["schema"] = schema
     if memory_limit is not None:
-        body["memory_limit"] = parse_size(memory_limit, "memory_limit")
+        body["memory_limit"] = min(parse_size(memory_limit, "memory_limit"), _MOST_BYTES)
     return body
 
 

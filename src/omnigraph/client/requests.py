@@ -6,6 +6,7 @@ verbs out, blocking or with `await`; both judge outcomes with `judged`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ import httpx
 import orjson
 
 from omnigraph.client.sending import encoded
-from omnigraph.errors import OmnigraphError, Unavailable
+from omnigraph.errors import BadRequest, OmnigraphError, Unavailable
 from omnigraph.ids import new_ulid
 from omnigraph.query.limits import Cancel
 from omnigraph.wire.failures import rebuild_error
@@ -25,6 +26,8 @@ from omnigraph.wire.failures import rebuild_error
 WAITS = (0.1, 0.4, 1.2)
 #: The longest wait that a server may ask for before a retry is given up, in seconds.
 LONGEST_WAIT = 5
+
+_HEADER_VALUE = re.compile(r"[!-~]([ -~]*[!-~])?")
 
 Found = TypeVar("Found")
 
@@ -83,12 +86,24 @@ def put(path: str, body: Any, headers: Mapping[str, str]) -> Request:
 
 def keyed(idempotency_key: str | None = None, headers: Mapping[str, str] | None = None) -> dict[str, str]:
     """Headers that make a repeat of a write harmless: the caller's key, or one that is made for this request."""
-    return {"Idempotency-Key": idempotency_key or new_ulid(), **(headers or {})}
+    key = new_ulid() if idempotency_key is None else in_header("an idempotency key", idempotency_key)
+    return {"Idempotency-Key": key, **(headers or {})}
+
+
+def in_header(what: str, text: object) -> str:
+    """A text that goes as a header; BadRequest for what a header can not carry."""
+    if not isinstance(text, str):
+        raise BadRequest(f"{what} is a text, not {text!r}")
+    if not _HEADER_VALUE.fullmatch(text):
+        raise BadRequest(f"{what} goes to a server as visible characters of ASCII, at least one, not as {text[:40]!r}")
+    return text
 
 
 def segment(text: str) -> str:
     """A name as one part of a path."""
-    return quote(text, safe="")
+    escaped = quote(str(text), safe="")
+    # Parts of dots only would be taken for steps in the path.
+    return escaped.replace(".", "%2E") if escaped in (".", "..") else escaped
 
 
 def judged(request: Request, outcome: Answer | Exception, number: int, url: str) -> Answer | float:

@@ -64,25 +64,29 @@ def sent_params(source: str | None, name: str | None, params: Mapping[str, objec
     special = {key: value for key, value in sent.items() if not _is_json(value)}
     if special:
         declared = {} if source is None else _declared(source, name)
-        sent |= {key: _sent(key, value, declared.get(key)) for key, value in special.items()}
+        sent |= {key: _sent(key, value, declared) for key, value in special.items()}
     return sent
 
 
-def _declared(source: str, name: str | None) -> dict[str, Param]:
-    """The parameters of a query by name. None of one that can not be read: the server says what is wrong with it."""
+def _declared(source: str, name: str | None) -> dict[str, Param] | None:
+    """The parameters of a query by name; None of one that can not be read: the server says what is wrong with it."""
     try:
         return {param.name: param for param in find_query(parse_query_file(source), name).params}
     except (BadRequest, LanguageError):
-        return {}
+        return None
 
 
-def _sent(key: str, value: object, param: Param | None) -> Any:
-    if param is not None:
-        return _told(bind_params((param,), {key: value}, undeclared="ignore")[key])
+def _sent(key: str, value: object, declared: Mapping[str, Param] | None) -> Any:
+    if declared is not None and key in declared:
+        return _told(bind_params((declared[key],), {key: value}, undeclared="ignore")[key])
     try:
-        return _spelled(value)
+        spelled = _spelled(value)
     except ValueError as problem:
         raise BadRequest(f"parameter '{key}': {problem}") from None
+    if declared is not None and isinstance(value, float) and not math.isfinite(value):
+        # No parameter takes one, whatever its type is.
+        raise BadRequest(f"parameter '{key}': expected a finite number, got {value}")
+    return spelled
 
 
 def _told(typed: TypedValue) -> Any:

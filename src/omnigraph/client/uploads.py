@@ -8,7 +8,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
@@ -85,6 +85,9 @@ def upload_of(
     table = table_of(data)
     if table is not None:
         require_one_type(type_name, edge)
+        unknown = [name for name in mapping or {} if name not in table.column_names]
+        if unknown:
+            raise BadRequest(f"the table has no column '{unknown[0]}', which the mapping names")
         lines = _table_lines(table, type_name, edge, mapping or {})
         return Upload([("<table>", lines)], repeatable=False, rows=table.num_rows)
     if isinstance(data, bytes | bytearray):
@@ -99,11 +102,10 @@ def upload_of(
     if not isinstance(data, Iterable):
         raise BadRequest(f"can not load a {type(data).__name__}; give a path, dicts, or a table with type= or edge=")
     items = iter(data)
-    first = next(items, None)
-    if isinstance(first, str | os.PathLike):
-        return _plain(_of_paths([os.fspath(first), *map(os.fspath, items)]), type_name, edge, mapping)
-    listed = chain([] if first is None else [first], items)
-    return _plain(Upload([("<rows>", map(line_of, listed))], repeatable=False), type_name, edge, mapping)
+    first = list(islice(items, 1))
+    if first and isinstance(first[0], str | os.PathLike):
+        return _plain(_of_paths([*map(os.fspath, first), *map(os.fspath, items)]), type_name, edge, mapping)
+    return _plain(Upload([("<rows>", map(line_of, chain(first, items)))], repeatable=False), type_name, edge, mapping)
 
 
 def _plain(upload: Upload, type_name: str | None, edge: str | None, mapping: Mapping[str, str] | None) -> Upload:

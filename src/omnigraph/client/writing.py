@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
-from omnigraph.client.handle import CONDITIONAL, Handle, Target, refuse_actor, storage_only
+from omnigraph.client.handle import CONDITIONAL, Handle, Target, condition_of, refuse_actor, storage_only
 from omnigraph.client.reading import ROWS, deadline, schema_body, snapshot
 from omnigraph.client.requests import Ask, Request, keyed, post, segment
 from omnigraph.client.sending import sent_params
 from omnigraph.client.uploads import upload_of
 from omnigraph.client.values import RemoteSnapshot
+from omnigraph.commit.messages import checked_message
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import BadRequest, Conflict, OmnigraphError
 from omnigraph.evolution.apply import Applied
@@ -67,12 +68,11 @@ def mutate_many(
     """Run mutations in order as one commit; a failure of one undoes all."""
     refuse_actor(actor)
     place = handle._named(branch)
-    required = if_commit or (handle._since if place == handle.branch else None)
     body = {
         "mutations": [_mutation(*mutation) for mutation in given_mutations(mutations)],
         "branch": place,
         "message": message,
-        "if_commit": required,
+        "if_commit": handle._required(if_commit, place),
     }
     told = yield from handle._written("/transactions", body, idempotency_key)
     return results.mutation_of(told[LIBRARY])
@@ -110,7 +110,7 @@ def invoke(
     path = f"/queries/{segment(name)}"
     condition = {}
     if if_commit is not None:
-        path, condition = path + CONDITIONAL, {"Omnigraph-If-Graph-Commit": if_commit}
+        path, condition = path + CONDITIONAL, condition_of(if_commit)
     headers = keyed(idempotency_key, ROWS | deadline(timeout) | condition)
     answer = yield post(path, body | handle._place(branch, snapshot), headers)
     if answer.headers["content-type"].startswith(ARROW_STREAM):
@@ -166,7 +166,7 @@ def load(
         "from": base,
         "mode": mode,
         "if_commit": if_commit,
-        "message": message,
+        "message": checked_message(message),
         "title": title_of(data),
     }
     try:
