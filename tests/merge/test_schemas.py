@@ -443,6 +443,65 @@ def test_a_merge_that_fails_is_done_or_undone_as_a_whole(graph: og.Graph, point:
     assert opened.merge("feature").outcome == "already_up_to_date"
 
 
+# --- types that were widened more than once ---------------------------------------------------------------------------
+
+NUMBERS = "node Item { code: String @key size: TYPE? sizes: [TYPE]? } edge Part: Item -> Item { count: TYPE? }"
+
+
+@pytest.mark.parametrize("first", ["I32", "U32"])
+def test_a_type_that_was_widened_twice(tmp_path: Path, first: str) -> None:
+    """Each step is allowed, so both together are: for a merge, an old snapshot, a comparison and the way back."""
+    narrow, wide = NUMBERS.replace("TYPE", first), NUMBERS.replace("TYPE", "String")
+    graph = og.init(tmp_path / "numbers", narrow)
+    write(graph, "main", 'insert Item { code: "a", size: 1, sizes: [1, 2] } insert Item { code: "b" }')
+    write(graph, "main", 'insert Part { from: "a", to: "b", count: 3 }')
+    before = graph.head().id
+    for branch in ("feature", "other"):
+        graph.create_branch(branch)
+        for schema in (NUMBERS.replace("TYPE", "I64"), wide):
+            graph.apply_schema(schema, branch=branch)
+    write(graph, "feature", 'insert Item { code: "c", size: "text" }')
+    found = graph.diff(before, "feature")
+    assert [step.kind for step in found.schema] == ["widen", "widen", "widen"]
+    assert [(change.op, change.id) for change in found.changes] == [("insert", "c")]
+
+    assert graph.merge("feature", dry_run=True).outcome == "fast_forward"
+    write(graph, "main", 'update Item set { size: 7 } where code = "b"')
+    result = graph.merge("feature")
+    assert (result.outcome, kinds(result), result.stats["inserted"]) == ("merged", ["widen"] * 3, 1)
+    assert [(row["size"], row["sizes"]) for row in everything(graph)["node:Item"]] == [
+        ("1", ["1", "2"]),
+        ("7", None),
+        ("text", None),
+    ]
+    assert [row["count"] for row in everything(graph)["edge:Part"]] == ["3"]
+    seen = graph.query('query q() { match { $i: Item { size: "1" } } return { $i.size } }', snapshot=before)
+    assert seen.to_dicts() == [{"i.size": "1"}]
+    # A text that is no number stands in the way back; without it the merge is taken back.
+    (conflict,) = graph.revert(result.commit.id, dry_run=True).conflicts if result.commit else ()
+    assert (conflict.kind, conflict.type_key) == ("SchemaConflict", "node:Item")
+    graph.merge("other")
+    graph.mutate('query w() { delete Item where code = "c" }')
+    assert graph.merge("main", into="other").outcome == "fast_forward"
+    assert og.open(graph.uri).verify(deep=True).ok
+
+
+@pytest.mark.parametrize("first", ["I32", "U32"])
+def test_a_merge_that_widened_twice_is_taken_back(tmp_path: Path, first: str) -> None:
+    narrow = NUMBERS.replace("TYPE", first)
+    graph = og.init(tmp_path / "numbers", narrow)
+    write(graph, "main", 'insert Item { code: "a", size: 1, sizes: [1, 2] } insert Item { code: "b" }')
+    before = everything(graph)
+    graph.create_branch("feature")
+    for kind in ("I64", "String"):
+        graph.apply_schema(NUMBERS.replace("TYPE", kind), branch="feature")
+    merged = graph.merge("feature").commit
+    assert merged is not None
+    assert kinds(graph.revert(merged.id)) == ["narrow"] * 3
+    assert everything(graph) == before
+    assert og.open(graph.uri).verify(deep=True).ok
+
+
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 PLAIN = "node Item { code: String size: I32? } edge Part: Item -> Item"

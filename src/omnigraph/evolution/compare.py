@@ -43,7 +43,7 @@ from omnigraph.evolution.steps import (
 from omnigraph.language.schema.catalog import Catalog, EdgeType, Embed, NodeType, Property
 from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.language.schema.printer import property_annotations, type_annotations
-from omnigraph.language.types import PropType, Scalar, widens
+from omnigraph.language.types import PropType, Scalar, widens, widens_in_steps
 
 
 def compare(before: SchemaIR, after: SchemaIR, look: Look, mode: DropMode) -> Iterator[Step]:
@@ -160,9 +160,11 @@ def _other_type(
     was: Entity, entity: Entity, declared: Property, old: PropType, new: PropType, look: Look
 ) -> Iterator[Step]:
     place = kind_of(entity), entity.name, declared.name
-    if widens(old, new):
+    # What lies between two states may be several changes.
+    is_wider = widens_in_steps if look.takes_back else widens
+    if is_wider(old, new):
         yield Widen(*place, str(old), str(new))
-    elif look.takes_back and widens(new, old):
+    elif look.takes_back and is_wider(new, old):
         unfit = look.unfit(was, entity, declared)
         if unfit.count:
             reason = f"{unfit} of {entity.name} do not fit {new}; change them first"

@@ -109,3 +109,10 @@ def widens(old: PropType, new: PropType) -> bool:
     """Whether a property of one type can become one of another with every value kept exactly; a list as its items do."""
     plain = old.is_list == new.is_list and old.enum is None and new.enum is None
     return plain and new.scalar in WIDER.get(old.scalar, frozenset())
+
+
+def widens_in_steps(old: PropType, new: PropType) -> bool:
+    """Whether one change or several, each to a wider type, lead from one type to another."""
+    return widens(old, new) or any(
+        widens_in_steps(replace(old, scalar=wider), new) for wider in WIDER.get(old.scalar, ())
+    )

@@ -10,10 +10,15 @@ from omnigraph.values.columns import whole
 #: More digits than any I64 has.
 _DIGITS = pa.decimal128(38, 0)
 _DECIMAL = r"^-?[0-9]{1,19}$"
+#: The integers that become their decimal text: I64, and what may become an I64 before.
+_BECOME_TEXTS = frozenset({"int32", "uint32", "int64"})
 
 
 def fits(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether every value of one type is exactly a value of another: of the same type, or of a wider one."""
+    """Whether every value of one type is exactly a value of another: of the same type, or of a wider one.
+
+    A property may have been widened more than once, so a type that comes to another by several steps fits it.
+    """
     if stored == wanted or str(stored) == str(wanted):
         return True
     if _is_list(stored) and _is_list(wanted):
@@ -25,7 +30,7 @@ def fits(stored: pa.DataType, wanted: pa.DataType) -> bool:
         return bool(stored.bit_width < wanted.bit_width)
     if pa.types.is_int32(stored) and pa.types.is_float64(wanted):
         return True
-    return bool(pa.types.is_int64(stored) and pa.types.is_string(wanted))
+    return str(stored) in _BECOME_TEXTS and pa.types.is_string(wanted)
 
 
 def convertible(stored: pa.DataType, wanted: pa.DataType) -> bool:
@@ -51,6 +56,8 @@ def unfit(column: pa.Array | pa.ChunkedArray, wanted: pa.DataType) -> pa.Array:
 def _narrowed(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     if _is_list(wanted):
         return _narrowed_lists(values, wanted)
+    if pa.types.is_string(values.type) and not pa.types.is_int64(wanted):
+        return _narrowed(_narrowed(values, pa.int64()), wanted)
     narrow = _numbers_of(values) if pa.types.is_string(values.type) else values.cast(wanted, safe=False)
     back = narrow.cast(values.type)
     same = pc.equal(values, back)
