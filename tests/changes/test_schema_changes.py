@@ -151,6 +151,27 @@ def test_a_difference_across_a_new_property(graph: og.Graph) -> None:
     assert (back.before, back.after) == (change.after, change.before)
 
 
+def test_an_edge_type_that_one_side_does_not_have(graph: og.Graph) -> None:
+    graph.create_branch("wider")
+    graph.apply_schema(f"{PERSON} edge Knows: Person -> Person {{ since: I32? }}", branch="wider")
+    graph.mutate('query q() { insert Knows { from: "ann", to: "bob", since: 3 } }', branch="wider")
+    (there,) = graph.diff("main", "wider").changes
+    assert (there.op, there.type, there.after) == ("insert", "Knows", {"since": 3})
+    assert there.endpoints is not None
+    assert (there.endpoints.src, there.endpoints.dst) == ("ann", "bob")
+    (gone,) = graph.diff("wider", "main").changes
+    assert (gone.op, gone.before, gone.after, gone.endpoints) == ("delete", {"since": 3}, None, there.endpoints)
+    assert [len(list(graph.compare(*sides).changes)) for sides in (("main", "wider"), ("wider", "main"))] == [1, 1]
+    # The commit of a merge that brings the type tells its rows too.
+    start = graph.changes(start="now").cursor
+    graph.mutate(PUT, params={"k": "cleo"})
+    merged = graph.merge("wider").commit
+    assert merged is not None
+    assert told(graph.commit_changes(merged.id).changes) == [("insert", "edge:Knows", there.id)]
+    blocks = graph.changes(cursor=start).blocks
+    assert [told(block.changes) for block in blocks][1:] == [[("insert", "edge:Knows", there.id)]]
+
+
 @pytest.mark.row("CHG-34")
 def test_the_id_of_a_type_survives_a_rename(graph: og.Graph, row: list[str]) -> None:
     old = graph.commit_changes(graph.head().id).changes[0]
