@@ -544,6 +544,24 @@ def test_a_new_key_does_not_go_with_rows_of_the_other_side(
         assert ("@key" in declared["declaration"]) == (name == keyed)
 
 
+@pytest.mark.parametrize("deleted", ["main", "feature"])
+def test_a_row_that_was_deleted_before_both_sides_made_ids_does_not_come_back(items: og.Graph, deleted: str) -> None:
+    items.mutate('query w() { delete Part where from = "1" }')
+    items.delete_branch("feature")
+    items.create_branch("feature")
+    write(items, deleted, _WRITES["delete"])
+    for branch in ("main", "feature"):
+        items.apply_schema(KEYED, branch=branch)
+        write(items, branch, f'insert Item {{ code: "{branch}" }}')
+    (found,) = items.merge("feature", dry_run=True).conflicts
+    assert (found.kind, found.type_key) == ("SchemaConflict", "node:Item")
+    assert "'x'" in found.message
+    # As the message says.
+    write(items, "feature" if deleted == "main" else "main", 'delete Item where code = "x"')
+    assert items.merge("feature").outcome == "merged"
+    assert [row["id"] for row in everything(items)["node:Item"]] == ["feature", "main", "y"]
+
+
 @pytest.mark.parametrize("keyed", ["main", "feature"])
 def test_a_new_key_goes_with_a_table_that_was_only_compacted(items: og.Graph, keyed: str) -> None:
     for number in range(3):

@@ -7,7 +7,7 @@ that is the one question about schemas that needs to look at rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -15,9 +15,11 @@ import pyarrow.compute as pc
 
 from omnigraph.changes.delta import Side, table_delta
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.messages import counted
 from omnigraph.commit.model import ManifestState, TableEntry
 from omnigraph.commit.schema_files import COMPILED, SchemaFiles, target_hash
 from omnigraph.evolution.compare import needs_other_ids, same_key, shown_key
+from omnigraph.evolution.look import EXAMPLES
 from omnigraph.evolution.plan import plan_change
 from omnigraph.evolution.steps import Step, UnsupportedChange
 from omnigraph.evolution.stored import merging_rows
@@ -29,10 +31,13 @@ from omnigraph.language.schema.printer import print_property, print_schema, prin
 from omnigraph.language.schema.sameness import Entity, Sameness, sameness, types_of
 from omnigraph.language.schema.three_way import Clash, Drop, Thing, merge_schemas
 from omnigraph.language.schema.three_way import Side as SideName
+from omnigraph.merge.combine import flat
 from omnigraph.merge.options import Options
 from omnigraph.merge.result import Conflict, ConflictKind, DecidedBy, Decision
 from omnigraph.merge.states import Sides, same_table
+from omnigraph.merge.view import View, view_of
 from omnigraph.values.columns import PROPERTY_ID
+from omnigraph.values.identity import derive_ids
 
 
 class Schemas(Protocol):
@@ -108,9 +113,10 @@ def merge_states(context: CommitContext, schemas: Schemas, sides: Sides, options
     """The schema that a merge of some states leads to."""
     base, ours, theirs = (schemas.of(state) for state in (sides.base, sides.ours, sides.theirs))
     if options.schema is None and theirs.to_json() == ours.to_json():
-        return SchemaMerge(ours, base, ours, theirs, sameness([ours, theirs, base]))
-    if options.schema is None and base.to_json() == ours.to_json() == theirs.to_json():
-        return SchemaMerge(ours, base, ours, theirs)
+        known = SchemaMerge(ours, base, ours, theirs, sameness([ours, theirs, base]))
+        if base.to_json() == ours.to_json():
+            return known
+        return replace(known, conflicts=tuple(map(_conflict, _other_ids(context, sides, known))))
     incarnation = new_incarnation()
     prefer = options.strategy
     merged = merge_schemas(base, ours, theirs, incarnation=incarnation, prefer=prefer)
@@ -118,9 +124,9 @@ def merge_states(context: CommitContext, schemas: Schemas, sides: Sides, options
     if options.schema is not None:
         # The text decides: it may keep whatever either side has, and leave out anything.
         keep = frozenset(drop.thing for drop in merged.drops)
-        known = merge_schemas(base, ours, theirs, incarnation=incarnation, keep=keep)
-        ir = accept_schema(compile_schema(options.schema), known.ir, incarnation, new_distance())
-        conflicts, decided = [], [*known.clashes]
+        whole = merge_schemas(base, ours, theirs, incarnation=incarnation, keep=keep)
+        ir = accept_schema(compile_schema(options.schema), whole.ir, incarnation, new_distance())
+        conflicts, decided = [], [*whole.clashes]
     else:
         keep = frozenset()
         for drop, clash in _against_data(context, sides, (base, ours, theirs), merged.same, merged.drops):
@@ -251,6 +257,38 @@ def _other_ids(context: CommitContext, sides: Sides, found: SchemaMerge) -> Iter
             )
             yield Clash(entity.type_key, None, message, *_declarations(found.schemas, found.same, (entity.id,)))
             break
+        if not others:
+            yield from _deleted_before(context, sides, found, entity)
+
+
+def _deleted_before(context: CommitContext, sides: Sides, found: SchemaMerge, entity: Entity) -> Iterator[Clash]:
+    """Rows of the base that one side has deleted, where both have made the ids apart: by their ids the base has none of them."""
+    twin = next((one for one in types_of(found.base) if found.same.type(one.id) == entity.id), None)
+    entries = [found.entry(state, entity.id) for state in (sides.base, sides.ours, sides.theirs)]
+    if twin is None or not _makes_other_ids(found, twin, entity):
+        return
+    base, ours, theirs = (None if one is None else _view(context, found, one, entity) for one in entries)
+    if base is None or ours is None or theirs is None or base.table is None:
+        return
+    lone: list[str] = []
+    for batch in base.table.scan(["id"]):
+        rows = base.rows(batch["id"], ["id", *(entity.key or ())]).drop_columns(["id"]).drop_null()
+        made = derive_ids(entity, rows)
+        kept, other = (pc.is_in(made, value_set=flat(side.rows(made, ["id"])["id"])) for side in (ours, theirs))
+        lone += made.filter(pc.xor(kept, other)).to_pylist()
+    if lone:
+        shown = ", ".join(repr(one) for one in sorted(lone)[:EXAMPLES])
+        message = (
+            f"{entity.type_key}: {counted(len(lone), 'row')} of before its {shown_key(entity)} on one side only ({shown}); both "
+            "sides have made the ids apart, so a deletion can not be told from an insert: delete or insert on the other "
+            "side too, then merge"
+        )
+        yield Clash(entity.type_key, None, message, *_declarations(found.schemas, found.same, (entity.id,)))
+
+
+def _view(context: CommitContext, found: SchemaMerge, entry: TableEntry, entity: Entity) -> View:
+    names = found.names(entity).get(entry.identity[0], {})
+    return view_of(context.tables.open(entry.location, entry.version), entity, names)
 
 
 def _makes_other_ids(found: SchemaMerge, twin: Entity, entity: Entity) -> bool:
