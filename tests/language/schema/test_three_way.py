@@ -139,6 +139,21 @@ def test_changes_that_clash(case: str) -> None:
     assert turned
 
 
+@pytest.mark.parametrize("prefer", [None, "ours", "theirs"])
+def test_what_the_language_can_not_say_is_one_line_with_both_schemas(prefer: Side | None) -> None:
+    """Each change is taken, and together they are no schema: a range of a text."""
+    wide = BASE.replace("age: I32?", "age: I64?")
+    text, ranged = BASE.replace("age: I32?", "age: String?"), wide.replace("kind:", "@range(age, 0..9) kind:")
+    start = accept_schema(compile_schema(wide))
+    sides = [accept_schema(compile_schema(side), start) for side in (text, ranged)]
+    (found,) = merge_schemas(start, *sides, prefer=prefer).clashes
+    assert found.message == (
+        "both schemas together are not valid: parse error: @range needs a numeric property, and Person.age is String?; "
+        "give the schema of the result, or change one side"
+    )
+    assert (found.base, found.ours, found.theirs) == tuple(map(print_schema, (start, *sides)))
+
+
 @pytest.mark.parametrize("case", CLASHES)
 @pytest.mark.parametrize("prefer", ["ours", "theirs"])
 def test_a_side_decides(case: str, prefer: Side) -> None:

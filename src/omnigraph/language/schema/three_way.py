@@ -472,7 +472,9 @@ class _Work:
             return accept_schema(compile_schema(print_schema(raw)), raw)
         except LanguageError as error:
             if not self.clashes:
-                self.clashes.append(Clash("schema:", None, f"both schemas together are not valid: {error}"))
+                message = f"both schemas together are not valid: {error.message}; give the schema of the result, or change one side"
+                texts = (print_schema(ir) for ir in (self.base, self.ours, self.theirs))
+                self.clashes.append(Clash("schema:", None, message, *texts))
             return raw
 
 
