@@ -458,14 +458,19 @@ def may_fail(expr: Expr) -> bool:
 def filters_of(condition: Expr) -> Iterator[Expr]:
     """The conditions that must all hold, which may be asked one by one in any order.
 
-    `and` is lazy: a condition that may fail takes those along that stand before it and could be asked after it.
+    `and` is lazy: where a condition that may fail could be asked before one that stands before it, the whole of them is
+    asked in order, too.
     """
-    before: list[Expr] = []
-    for part in conjuncts(condition):
-        own = variables_of(part)
-        guards = [guard for guard in before if may_fail(part) and variables_of(guard) != own]
-        yield And((*guards, part)) if guards else part
-        before.append(part)
+    parts = tuple(conjuncts(condition))
+    variables = [variables_of(part) for part in parts]
+    # The conditions before the first place where the variables change speak about the same ones.
+    alike = next((at for at, own in enumerate(variables) if own != variables[0]), len(parts))
+    guarded = {at for at, part in enumerate(parts) if at >= alike and may_fail(part)}
+    for at, part in enumerate(parts):
+        if at not in guarded:
+            yield part
+    if guarded:
+        yield And(parts)
 
 
 def columns_of(expr: Expr | UnknownAlias) -> frozenset[Column]:
