@@ -12,6 +12,8 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequest
+from omnigraph.query.rows import Values
+from omnigraph.query.shape.functions import KERNELS, Arguments
 
 SCHEMA = """
 node Person { name: String @key age: I32? tags: [String]? born: Date? score: F64? active: Bool? }
@@ -66,3 +68,27 @@ def test_expressions(graph: og.Graph, query: str, expected: str, fails: bool) ->
         assert found == sorted(json.loads(expected), key=json.dumps)
     else:
         assert found == json.loads(expected)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        pytest.param("abs(-1)" + " + abs(-1)" * 11, id="constants joined"),
+        pytest.param("abs(" * 12 + "-1" + ")" * 12, id="constants in calls"),
+        pytest.param("(" * 12 + "(abs($p.age) > 0)" + " = true)" * 12, id="comparisons"),
+        pytest.param("(" * 12 + "([abs($p.age)] contains 1)" + " in [true])" * 12, id="lists"),
+    ],
+)
+def test_what_is_inside_is_computed_once(graph: og.Graph, expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However deep it lies: twice on each level would be more than any server can compute."""
+    asked = 0
+
+    def counted(given: Arguments) -> Values:
+        nonlocal asked
+        asked += 1
+        return computed(given)
+
+    computed = KERNELS["abs"]
+    monkeypatch.setitem(KERNELS, "abs", counted)
+    graph.query(f'match {{ $p: Person {{ name: "ada" }} }} return {{ {expression} as x }}')
+    assert 0 < asked <= 12

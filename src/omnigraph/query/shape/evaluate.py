@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator as python
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from omnigraph.language.literals import PlainValue, TypedValue
 from omnigraph.language.query import ir
 from omnigraph.language.source import evaluation_error
 from omnigraph.language.types import PropType, Scalar
-from omnigraph.query.rows import Mask, Rows
+from omnigraph.query.rows import Mask, Rows, Values
 from omnigraph.query.run import Run
 from omnigraph.query.search.scores import scores
 from omnigraph.query.search.text import matches_text
@@ -150,18 +150,37 @@ def truth_of(condition: ir.Expr, rows: Rows, run: Run) -> Truth:
             found = matches_text(condition, rows, run)
             return Truth(found, ~found)
         case ir.Compare() | ir.Substring() | ir.Prefix() | ir.Suffix():
+            condition, rows = _with_values(condition, rows, run)
             true = holds(condition, rows, run)
             known = np.ones(rows.count, np.bool_)
             for operand in ir.operands(condition):
                 known &= _known(operand, rows, run)
             return Truth(true, known & ~true)
         case ir.Member():
+            condition, rows = _with_values(condition, rows, run)
+            assert isinstance(condition, ir.Member)
             true = holds(condition, rows, run)
             known = _known(condition.item, rows, run) & _known(condition.items, rows, run)
             return Truth(true, known & ~true & ~_holds_null(condition.items, rows, run))
         case _:
             values = evaluate(condition, rows, run)
             return Truth(as_mask(values), as_mask(pc.invert(values)))
+
+
+def _with_values(condition: ir.Expr, rows: Rows, run: Run) -> tuple[ir.Predicate, Rows]:
+    """A condition over columns in the place of what it compares, so that each is computed once, however deep it is."""
+    computed: dict[str, Values] = {}
+    read: list[ir.Expr] = []
+    for operand in ir.operands(condition):
+        if not ir.operands(operand) or is_constant(operand):
+            read.append(operand)
+            continue
+        name = f"#operand {len(read)}"
+        computed[name] = evaluate(operand, rows, run)
+        read.append(ir.ResultColumn(name, operand.type))
+    if not computed:
+        return condition, rows
+    return ir.with_operands(condition, tuple(read)), replace(rows, columns={**rows.columns, **computed})
 
 
 def _joined(parts: tuple[ir.Expr, ...], rows: Rows, run: Run, *, decided_by: bool) -> Truth:
@@ -229,7 +248,8 @@ def _call(call: ir.Call, rows: Rows, run: Run) -> pa.Array:
     constants: dict[int, PlainValue] = {}
     if rows.count:
         # What no row takes can not fail: `if($n = 0, "-", to_text(10 / $n))`.
-        constants = {at: constant_value(part, run) for at, part in enumerate(call.arguments) if is_constant(part)}
+        parts = enumerate(call.arguments)
+        constants = {at: plain_values(columns[at][:1], part.type)[0] for at, part in parts if is_constant(part)}
     types = [argument.type for argument in call.arguments]
     given = Arguments(columns, types, constants, call.type, rows.count, run.now)
     held = 0
