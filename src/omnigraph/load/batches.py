@@ -1,4 +1,4 @@
-"""Rows that were read become rows that can be stored: judged one by one, with their ids, and the keys others are checked by."""
+"""Turns rows that were read into rows that can be stored: checks each row, gives it an id, extracts its check keys."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ORDER = "order"
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of one type with their ids. `unfit`: some of them broke a rule, so they are there only to be checked further."""
+    """Rows of one type with their ids. `unfit`: some rows broke a rule, so the batch is checked further but never stored."""
 
     entity: Entity
     table: pa.Table
     orders: Orders
     may_meet: Flags
     unfit: bool
-    #: Which rows wait for a vector, by property.
+    #: By `@embed` property: which rows wait for their vector to be made.
     unmade: dict[str, Flags]
 
     @property
@@ -38,7 +38,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Judged:
-    """A batch, the aliases among its ids and the problems of its rows."""
+    """A batch, the aliases among its ids, and the problems of its rows."""
 
     batch: Batch
     aliases: pa.Table
@@ -46,7 +46,7 @@ class Judged:
 
 
 def judge_rows(rows: Rows, job_id: str, stored: Stored | None = None) -> Judged:
-    """Check the rules about one row, and give every row its id. `stored`: rows keep of their stored row what they leave out."""
+    """Check the single-row rules and give every row its id. `stored`: in an update, where left-out values are taken from."""
     if stored is not None:
         rows = with_kept_values(rows, job_id, stored)
     unmade = _unmade(rows)
@@ -69,7 +69,7 @@ def judge_rows(rows: Rows, job_id: str, stored: Stored | None = None) -> Judged:
 
 
 def without(batch: Batch, dropped: Orders) -> Batch:
-    """A batch without the rows at some places of the input."""
+    """The batch without the rows at the places `dropped`."""
     keep = np.flatnonzero(~np.isin(batch.orders, dropped))
     if len(keep) == len(batch.orders):
         return batch
@@ -84,9 +84,9 @@ def without(batch: Batch, dropped: Orders) -> Batch:
 
 
 def keys_of(batch: Batch, *, counts_nulls: bool) -> pa.Table:
-    """What the checks across tasks look at: ids, ends, the columns of unique rules, the place of each row.
+    """The columns that the checks across tasks need: ids, ends, columns of unique rules, the place of each row.
 
-    `counts_nulls`: also which properties a row has no value of.
+    `counts_nulls`: also a bit mask of the nullable properties that are null in each row.
     """
     fixed = ["id", "src", "dst"] if isinstance(batch.entity, EdgeType) else ["id"]
     unique = [name for columns in batch.entity.uniques for name in columns]
@@ -97,7 +97,7 @@ def keys_of(batch: Batch, *, counts_nulls: bool) -> pa.Table:
 
 
 def _unmade(rows: Rows) -> dict[str, Flags]:
-    """Rows that leave an `@embed` vector out although its source is given."""
+    """By `@embed` property: the rows that leave the vector out although they give its source text."""
     waiting = {}
     for name, left_out in rows.left_out.items():
         embed = rows.entity.properties[name].embed

@@ -1,8 +1,8 @@
-"""Checks across tasks, one partition of keys at a time: ids that meet, ends, unique rules, cardinality.
+"""Checks across tasks, one partition of keys at a time: repeated and stored ids, ends of edges, unique rules, cardinality.
 
-Two phases. `ids` finds ids given twice and ids that are stored: conflicts for a strict insert, rows to replace for a merge
-or an update, whose old values it hands on. `sets` judges the final image. Only these two need the first before the second: the
-last line of an id wins in a merge, and earlier ones are as if they were not there.
+Two phases. `ids` finds ids that are given twice or stored already: conflicts in a strict insert, rows to replace in a merge
+or an update; it hands the old values of replaced rows to the partitions that need them. `sets` judges the final image. Only
+merge and update must finish `ids` before `sets`: there the last line of an id wins, and earlier lines with this id are void.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from omnigraph.values.columns import whole
 APPEND, MERGE, OVERWRITE, UPDATE = "append", "merge", "overwrite", "update"
 MODES = (OVERWRITE, APPEND, MERGE, UPDATE)
 
-#: What a partition was handed, by role.
+#: The tables that a partition was handed, by role.
 Handed = Mapping[str, pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyMeets:
-    """An id that a strict insert may not have: it is stored, or given twice by rows without a key."""
+    """A conflict of a strict insert: the id is stored already, or is given twice by rows without a key."""
 
     type_key: str
     entity_id: str
@@ -44,10 +44,10 @@ class KeyMeets:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the checks go by: the mode, the types that are written, and what is stored.
+    """The input of the checks: the mode, the types that are written, and the stored tables.
 
-    `attempt`: which check of the load this is, from 1 on. What is stored may be other rows then, so the keys of stored rows that
-    an earlier attempt has handed out are not looked at.
+    `attempt`: the number of this check of the load, from 1 on. The stored rows may differ at each attempt, so keys of stored
+    rows that an earlier attempt handed out are ignored.
     """
 
     catalog: Catalog
@@ -58,11 +58,11 @@ class Plan:
 
     @property
     def gone(self) -> str:
-        """How the roles begin of keys of stored rows that the load replaces."""
+        """The prefix of the roles that hold keys of stored rows which the load replaces."""
         return f"gone{self.attempt}-"
 
     def kept(self, word: str, type_key: str) -> str:
-        """The role of keys of stored rows by id, source or unique rule, where they were handed to the partitions."""
+        """The role of keys of all stored rows, by id, source or unique rule, where they are handed to the partitions."""
         return f"kept{self.attempt}-{word} {type_key}"
 
     def entity(self, type_key: str) -> Entity:
@@ -71,17 +71,17 @@ class Plan:
 
     @property
     def replaces_rows(self) -> bool:
-        """Whether a line takes the place of the stored row with its id."""
+        """Whether a line replaces the stored row with its id."""
         return self.mode in (MERGE, UPDATE)
 
     def replaces_all(self, type_key: str) -> bool:
-        """Whether nothing that is stored of a type remains."""
+        """Whether no stored row of this type remains."""
         return self.mode == OVERWRITE and type_key in self.written
 
 
 @dataclass(frozen=True)
 class CheckSpec:
-    """One partition to check; `dropped` are places of rows that a later line with the same id makes void."""
+    """One partition to check. `dropped`: places of rows that a later line with the same id makes void."""
 
     plan: Plan
     exchange: Exchange
@@ -92,20 +92,20 @@ class CheckSpec:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a partition came to."""
+    """The result of checking one partition."""
 
     problems: Problems = field(default_factory=Problems)
     meets: tuple[KeyMeets, ...] = ()
     meet_count: int = 0
-    #: Where the stored rows lie that a merge replaces, by type.
+    #: Addresses of the stored rows that a merge or an update replaces, by type.
     replaced: Mapping[str, RowPlaces] = field(default_factory=dict)
     dropped: Orders = field(default_factory=lambda: np.empty(0, np.int64))
-    #: How many stored values a merge replaces by nothing, by `Type.property`.
+    #: How many stored values a merge replaces by null, by `Type.property`.
     cleared: Mapping[str, int] = field(default_factory=dict)
 
 
 def check_partition(spec: CheckSpec) -> Checked:
-    """Check the keys of one partition."""
+    """Check the keys of one partition: ids, the final image, or both."""
     tables = spec.exchange.get(spec.partition)
     if len(spec.dropped):
         void = pa.array(spec.dropped)
@@ -188,7 +188,7 @@ def _twice(entity: Entity, entity_id: str) -> str:
 
 
 def _given_again(keys: pa.Table) -> list[tuple[str, int]]:
-    """Every id that was given before, with its place, in the order of the input."""
+    """Every repetition of an id after its first row, as pairs of id and place, in the order of the input."""
     if pc.count_distinct(keys["id"]).as_py() == keys.num_rows:
         return []
     firsts = keys.group_by("id").aggregate([(ORDER, "min"), (ORDER, "count")])
@@ -202,7 +202,7 @@ def _given_again(keys: pa.Table) -> list[tuple[str, int]]:
 def _collapsed(
     entity: Entity, keys: pa.Table, again: list[tuple[str, int]], aliases: pa.Table | None
 ) -> Iterator[Problem]:
-    """Rows that claim different ids and turn out to have the same one: not a later line of one row, but two rows."""
+    """Problems of rows that claim different ids but turn out to have the same id: two rows, not a later line of one row."""
     if aliases is None or not again:
         return
     own = aliases.filter(pc.equal(aliases["type_key"], entity.type_key))
@@ -240,7 +240,7 @@ def _stored_rows(
     *,
     with_row_address: bool = False,
 ) -> pa.Table:
-    """The stored rows whose `id` or `src` is one of these values: of those that were handed out, else looked up."""
+    """The stored rows whose `id` or `src` is among `values`, from the keys that were handed out, else by a look-up."""
     handed = tables.get(plan.kept(column, type_key))
     if handed is None:
         return plan.stored.rows_with(type_key, column, values, columns, with_row_address=with_row_address)
@@ -259,13 +259,13 @@ def _stored_already(plan: Plan, tables: Handed, type_key: str, keys: pa.Table) -
 
 
 def replaced_columns(entity: Entity) -> tuple[str, ...]:
-    """The columns of a stored row that somebody must know of before it is replaced."""
+    """The columns of a stored row that other checks need before it is replaced: its id, counted source and unique values."""
     counted = ["src"] if isinstance(entity, EdgeType) and is_counted(entity) else []
     return tuple(dict.fromkeys(["id", *counted, *(name for columns in entity.uniques for name in columns)]))
 
 
 def _replaced(spec: CheckSpec, tables: Handed, entity: Entity, keys: pa.Table) -> RowPlaces:
-    """The places of the stored rows that rows of the load replace; what they held goes to whom it concerns."""
+    """The addresses of the stored rows that the load replaces; hands their unique values and sources to the other checks."""
     counted = isinstance(entity, EdgeType) and is_counted(entity)
     columns = replaced_columns(entity)
     ids = keys["id"].combine_chunks()
@@ -286,7 +286,7 @@ def _replaced(spec: CheckSpec, tables: Handed, entity: Entity, keys: pa.Table) -
 
 
 def _with_orders(found: pa.Table, keys: pa.Table) -> pa.Table:
-    """Stored rows with the place of the line that replaces each (`by`)."""
+    """Stored rows with the place of the line that replaces each row, in the column `by`."""
     last = keys.group_by("id").aggregate([(ORDER, "max")])
     places = pc.index_in(found["id"], value_set=last["id"].combine_chunks()).combine_chunks()
     return found.append_column("by", last[f"{ORDER}_max"].combine_chunks().take(places))
@@ -314,7 +314,7 @@ def _ends(plan: Plan, tables: Handed, edge: EdgeType, end: str, rows: pa.Table) 
         rows = rows.filter(pc.invert(pc.is_in(rows[end], value_set=incoming["id"].combine_chunks())))
     refused = tables.get(f"refused {node_key}")
     if refused is not None:
-        # That line is reported; that its node is missing follows from it and would only hide what else is wrong.
+        # The refused line is reported already. Its missing node follows from that and would hide other problems.
         rows = rows.filter(pc.invert(pc.is_in(rows[end], value_set=refused["id"].combine_chunks())))
     if rows.num_rows and not plan.replaces_all(node_key):
         ids = pc.unique(rows[end])
@@ -348,7 +348,7 @@ def _unique(
 
 
 def _cardinality(plan: Plan, edge: EdgeType, tables: Handed) -> Iterator[Problem]:
-    """How many edges leave each source that the load touches, also one whose edge it moved away or overwrote."""
+    """Breaks of cardinality at every source that the load touches, including sources whose edges it replaces or removes."""
     empty = pa.table({"id": pa.array([], pa.string()), "src": pa.array([], pa.string())})
     rows = tables.get(f"src {edge.type_key}", empty.append_column(ORDER, pa.array([], pa.int64())))
     if _only_lines_count(plan, edge) and not _has_too_many(edge, rows["src"]):
@@ -357,7 +357,7 @@ def _cardinality(plan: Plan, edge: EdgeType, tables: Handed) -> Iterator[Problem
     sources = whole(pc.unique(pa.chunked_array([*rows["src"].chunks, *gone["src"].chunks], pa.string())))
     node_key = f"node:{edge.from_type}"
     if plan.replaces_all(node_key):
-        # A source that is gone needs no edges; one that is only missing is another problem.
+        # A source that is gone needs no edges. A source that is merely missing is reported elsewhere.
         nodes = tables.get(f"id {node_key}", empty)
         sources = sources.filter(pc.is_in(sources, value_set=nodes["id"].combine_chunks()))
     final = [*rows["src"].chunks]
@@ -376,13 +376,13 @@ def _cardinality(plan: Plan, edge: EdgeType, tables: Handed) -> Iterator[Problem
 
 
 def _only_lines_count(plan: Plan, edge: EdgeType) -> bool:
-    """Whether nothing stored bears on the cardinality of an edge type, and no source can have too few edges."""
+    """Whether only rows of the load count for the cardinality of an edge type: nothing is stored, and no minimum is set."""
     stored = not plan.replaces_all(edge.type_key) and plan.stored.pins[edge.type_key].row_count > 0
     return not stored and edge.cardinality.minimum == 0
 
 
 def _has_too_many(edge: EdgeType, sources: pa.ChunkedArray) -> bool:
-    """Whether any source stands among these more often than the edge type allows: a quick look that names none."""
+    """Whether any source has more edges here than the edge type allows. A quick test that does not say which source."""
     high = edge.cardinality.maximum
     if high is None or not len(sources):
         return False

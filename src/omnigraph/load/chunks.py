@@ -1,4 +1,4 @@
-"""Chunks: the parts of an input that are read on their own, one task each. They are small descriptions, not data."""
+"""Chunks: the parts of an input that are read independently, by one task each. They are small descriptions, not data."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from omnigraph.storage.files import InputFile
 
 
 class Chunk(Protocol):
-    """A part of the input. Its rows have places from `base` on, in their order."""
+    """A part of the input. The places of its rows count from `base`, in their order."""
 
     @property
     def name(self) -> str:
-        """The file, as the caller named it."""
+        """The name of the file, as the caller gave it."""
 
     @property
     def base(self) -> int: ...
 
     @property
     def size(self) -> int:
-        """Bytes, to tell how far a load is."""
+        """The size in bytes, to report the progress of a load."""
 
     def pieces(self, rules: Rules) -> Iterator[Piece]:
-        """What the chunk holds, a bounded piece at a time."""
+        """The contents of the chunk, one piece of bounded size at a time."""
 
 
 @dataclass(frozen=True)
 class LenientText:
-    """A whole text as a stream of JSON values. `by_record`: a place in it is the number of a value, not that of a line."""
+    """A whole text as a stream of JSON values. `by_record`: messages count values instead of lines."""
 
     name: str
     data: bytes
@@ -55,18 +55,18 @@ class LenientText:
         yield Piece(stream.reading, stream.line_count, len(self.data), places, text=self.data)
 
 
-#: Between two values of a stream that are no parts of a larger one: inside of an array or an object a comma would stand there.
+#: Between two top-level objects of a stream: inside an array or an object a comma would stand here.
 _BETWEEN_OBJECTS = re.compile(rb"\}[ \t\r]*\n\s*(?=\{)")
 _LOOKED_THROUGH = 1 << 16
 
 
 @dataclass(frozen=True)
 class LenientFile:
-    """A file that is a stream of JSON values, or some of its bytes that are whole values."""
+    """A file that is a stream of JSON values, or a byte range of such a file that holds whole values."""
 
     file: InputFile
     base: int
-    #: None: all of it.
+    #: The byte range, start and end; None: the whole file.
     within: tuple[int, int] | None = None
 
     @property
@@ -77,7 +77,7 @@ class LenientFile:
     def size(self) -> int:
         if self.within is not None:
             return self.within[1] - self.within[0]
-        # A compressed file is larger than it looks, and nobody knows by how much.
+        # The size of the decompressed text is not known; assume ten times the size of the file.
         return self.file.size if compression_of(self.file) is None else self.file.size * 10
 
     @property
@@ -85,7 +85,7 @@ class LenientFile:
         return self.within is None or self.within[0] == 0
 
     def ranges(self, step: int) -> list[LenientFile]:
-        """The same values in ranges of about so many bytes; a compressed file is one."""
+        """This file as byte ranges of about `step` bytes; a small or compressed file is a single range."""
         if self.size <= step or compression_of(self.file) is not None:
             return [self]
         bounds = [0]
@@ -94,20 +94,20 @@ class LenientFile:
         return [replace(self, base=self.base + start, within=(start, end)) for start, end in pairwise(bounds)]
 
     def _next_value(self, start: int) -> int:
-        """Where the first object begins that certainly is no part of another one."""
+        """Where the first object begins that is certainly not part of another object."""
         while start < self.file.size:
             window = self.file.read(start, start + _LOOKED_THROUGH)
             found = _BETWEEN_OBJECTS.search(window)
             if found is not None:
                 return start + found.end()
-            # What stands between two objects may reach over the end of a window.
+            # The text between two objects may reach past the end of a window, so windows overlap by half.
             start += max(len(window) // 2, 1)
         return self.file.size
 
     def pieces(self, rules: Rules) -> Iterator[Piece]:
         data = self._data()
         stream = read_stream(data, rules, self.base, 0 if self.within is None else self.within[0])
-        # A line that ends with the range is counted here, what is behind it by the next one.
+        # The line in which the range ends is counted by the next range.
         ends_within = self.within is not None and self.within[1] < self.file.size
         lines = stream.line_count - 1 if ends_within else stream.line_count
         yield Piece(stream.reading, lines, len(data), stream.lines, text=data)
@@ -121,7 +121,7 @@ class LenientFile:
 
 @dataclass(frozen=True)
 class Documents:
-    """Entities as Python objects, in the shape of a line."""
+    """Entities as Python objects with the fields of a JSON line."""
 
     name: str
     rows: Sequence[object]
@@ -140,7 +140,7 @@ class Documents:
 
 @dataclass(frozen=True)
 class SpooledDocuments:
-    """Entities as Python objects that wait in a file of the job's scratch folder."""
+    """Entities as Python objects that are pickled in a file of the job's scratch folder."""
 
     name: str
     file: InputFile
@@ -158,13 +158,13 @@ class SpooledDocuments:
 
 
 def ranges(file: InputFile, base: int, step: int) -> list[TextRange]:
-    """A file as byte ranges of about this size; an empty file has one, too, so that it is named."""
+    """A file as byte ranges of about `step` bytes; an empty file has one range, so that its name is known."""
     starts = range(0, max(file.size, 1), step)
     return [TextRange(file, start, min(start + step, file.size), base + start) for start in starts]
 
 
 def _begins_file(chunk: Chunk) -> bool:
-    """Whether lines are counted from 1 again."""
+    """Whether the chunk is at the start of its file, so that lines count from 1 again."""
     if isinstance(chunk, TextRange):
         return chunk.start == 0
     return bool(getattr(chunk, "begins", True))
@@ -172,7 +172,7 @@ def _begins_file(chunk: Chunk) -> bool:
 
 @dataclass(frozen=True)
 class Placed:
-    """Where the rows of a chunk stand in their file, once it is known how many lines the chunks before it have."""
+    """Where the rows of a chunk stand in their file; known once the lines of all chunks before it are counted."""
 
     name: str
     base: int
@@ -187,13 +187,13 @@ class Placed:
 
 @dataclass(frozen=True)
 class Places:
-    """From a place in the input to a file and a line."""
+    """Turns a place in the input into a file and a line."""
 
     chunks: Sequence[Placed] = field(default_factory=list)
 
     @classmethod
     def of(cls, chunks: Sequence[Chunk], counts: Mapping[int, tuple[int, Orders | None]]) -> Places:
-        """`counts`: for each chunk by its number, how many lines it has, and on which line each of its values begins."""
+        """`counts`: by the number of each chunk, how many lines it has, and on which line each of its values begins."""
         placed = []
         first: dict[str, int] = {}
         for number, chunk in enumerate(chunks):
@@ -205,7 +205,7 @@ class Places:
         return cls(placed)
 
     def find(self, order: int | None) -> tuple[str, int]:
-        """The file and line of a place; line 0 where a problem is of no line."""
+        """The file and line of a place; line 0 for a problem that belongs to no line."""
         if order is None or order < 0 or not self.chunks:
             return (self.chunks[0].name if self.chunks else "", 0)
         last = max((chunk for chunk in self.chunks if chunk.base <= order), key=lambda chunk: chunk.base)

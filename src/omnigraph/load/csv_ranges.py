@@ -1,8 +1,8 @@
-"""A CSV file as byte ranges that end with records, so that several tasks read it.
+"""Splits a CSV file into byte ranges that end with whole records, so that several tasks can read it.
 
-A field in quotes may hold line ends, so that whether one ends a record depends on all quotes before it. Each range is looked at
-on its own and answers for both ways in which it may begin, outside of quotes and inside; put together, the answers say where
-records end. That holds where quotes stand around whole fields only; a file in which one stands elsewhere is read as one range.
+A quoted field may hold line ends, so whether a line end closes a record depends on all quotes before it. Each range is looked
+at independently and answers for both cases, that it begins outside of quotes and inside; the answers together say where the
+records end. That works only where quotes enclose whole fields; a file with other quotes is read as a single range.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class RangeLook:
-    """Some bytes of a CSV file, to be looked at."""
+    """A byte range of a CSV file that is to be looked at."""
 
     file: InputFile
     start: int
@@ -36,18 +36,18 @@ class RangeLook:
 
 @dataclass(frozen=True)
 class Seen:
-    """What was found in a range; of pairs, the first counts when the range begins outside of quotes, the second inside."""
+    """The findings in a range. Of a pair, the first item holds if the range begins outside of quotes, the second inside."""
 
-    #: Whether it has an odd number of quotes: then the next range begins the other way.
+    #: Whether it has an odd number of quotes: then the next range begins in the other state.
     turns: bool
-    #: Whether all quotes stand around whole fields.
+    #: Whether all quotes enclose whole fields.
     is_plain: tuple[bool, bool]
-    #: Where the first record begins that begins within it; None: no record does.
+    #: Where the first record begins within the range; None when no record begins there.
     first: tuple[int | None, int | None]
 
 
 def record_ranges(file: InputFile, delimiter: str, step: int, runner: Runner) -> list[tuple[int, int]]:
-    """Ranges of about so many bytes, each of whole records; the first has the line of names."""
+    """Byte ranges of about `step` bytes that hold whole records; the first includes the line of column names."""
     starts = range(0, max(file.size, 1), step)
     looks = [RangeLook(file, start, min(start + step, file.size), delimiter) for start in starts]
     cuts = _cuts(runner.run(look_over, looks, stage="find records")) if len(looks) > 1 else []
@@ -56,7 +56,7 @@ def record_ranges(file: InputFile, delimiter: str, step: int, runner: Runner) ->
 
 
 def _cuts(seen: Sequence[Seen]) -> list[int]:
-    """Where records begin, about once in each range; none where quotes do not tell."""
+    """Byte offsets where records begin, about one in each range; empty when the quotes do not enclose whole fields."""
     cuts: list[int] = []
     inside = False
     for number, one in enumerate(seen):
@@ -66,7 +66,7 @@ def _cuts(seen: Sequence[Seen]) -> list[int]:
         if number and first is not None:
             cuts.append(first)
         inside ^= one.turns
-    # A quote that is never closed: whoever reads the whole file says where.
+    # A quote is never closed: read the file as one range, and the reader of it reports the place.
     return [] if inside else cuts
 
 
@@ -82,7 +82,7 @@ def ends_in_quotes(file: InputFile, delimiter: str) -> bool:
 
 
 def look_over(look: RangeLook) -> Seen:
-    """Look at the quotes and line ends of a range, with one byte on either side of it."""
+    """Look at the quotes and line ends of a range, with one byte before it and one behind it."""
     before = min(look.start, 1)
     data = np.frombuffer(look.file.read(look.start - before, look.end + 1), np.uint8)
     length = look.end - look.start
@@ -101,15 +101,15 @@ def look_over(look: RangeLook) -> Seen:
 
 
 def _after(ends: npt.NDArray[np.intp], look: RangeLook) -> int | None:
-    """Where the first record behind a line end begins; one that begins with the next range is of that range."""
+    """Where the first record begins after the first of these line ends; None when that is in the next range."""
     place = look.start + int(ends[0]) + 1 if len(ends) else look.end
     return place if place < look.end else None
 
 
 def _around_fields(data: Bytes, quotes: npt.NDArray[np.intp], inside: int, delimiter: str) -> bool:
-    """Whether every quote that opens stands where a field begins, and every quote that closes where one ends.
+    """Whether every opening quote stands at the start of a field and every closing quote at the end of one.
 
-    A quote within a field is written twice: it closes, and the one behind it opens again.
+    A quote within a field is written twice: the first closes, the second opens again.
     """
     apart = np.frombuffer(delimiter.encode() + b'\r\n"', np.uint8)
     opening, closing = quotes[inside::2], quotes[1 - inside :: 2]

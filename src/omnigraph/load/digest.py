@@ -1,7 +1,7 @@
-"""What an input holds, as one short text: how a repeated load with an idempotency key is told from another one.
+"""The digest of an input: a short text that tells a repeated load under an idempotency key from a different load.
 
-Tasks make it while they read. Text counts byte by byte, chunk by chunk. Rows of tables count as values, whatever file,
-encoding or partition they come in; their order counts where the input has one, which a Spark data frame has not.
+Tasks compute it while they read. Text is digested byte by byte, chunk by chunk. Rows of tables are digested as values, whatever
+file, encoding or partition they come in; their order counts where the input has an order (a Spark data frame has none).
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _RANGE = 1 << (8 * _BYTES)
 
 @dataclass(frozen=True, slots=True)
 class ChunkDigest:
-    """The contents of one chunk: a hash of its text, else the sum of the hashes of its rows."""
+    """The digest of one chunk: a hash of its text, else the sum of the hashes of its rows."""
 
     text: str | None = None
     rows: int = 0
     row_count: int = 0
-    #: Lines that were refused: a load that was committed had none.
+    #: How many lines were refused: a load that was committed had none.
     refused: int = 0
 
 
 class Digesting:
-    """Makes the digest of a chunk of its pieces, one by one."""
+    """Computes the digest of a chunk, piece by piece."""
 
     def __init__(self, *, ordered: bool) -> None:
         self._ordered = ordered
@@ -63,7 +63,7 @@ class Digesting:
 
 
 def contents_of(chunks: Sequence[ChunkDigest]) -> str:
-    """The digest of a whole input, from those of its chunks in their order."""
+    """The digest of a whole input, from the digests of its chunks in order."""
     parts = [
         [chunk.text for chunk in chunks if chunk.text is not None],
         f"{sum(chunk.rows for chunk in chunks) % _RANGE:032x}",
@@ -74,7 +74,7 @@ def contents_of(chunks: Sequence[ChunkDigest]) -> str:
 
 
 def _sum_of_rows(rows: Rows, *, ordered: bool) -> int:
-    """The sum of a hash of every row: of its type, its values and, where that counts, its place."""
+    """The sum of the hashes of all rows. Each hash covers type and values and, if `ordered`, the place."""
     from xxhash import xxh3_128_intdigest
 
     texts = _texts(rows)
@@ -90,7 +90,7 @@ def _sum_of_rows(rows: Rows, *, ordered: bool) -> int:
 
 
 def _texts(rows: Rows) -> pa.Array:
-    """Every row as one text: its type, the id it gives, then all values as JSON."""
+    """Each row as one text: its type, the id it gives, then all values as JSON."""
     entity = rows.entity
     count = len(rows.orders)
     given = pa.nulls(count, pa.string()) if rows.given is None else rows.given
@@ -102,7 +102,7 @@ def _texts(rows: Rows) -> pa.Array:
         columns.append(texts.cast(pa.large_string()))
     for name, flags in rows.left_out.items():
         if entity.properties[name].embed is None:
-            # Tracked in an update only, where leaving a property out is not the same as giving null.
+            # Left-out properties are tracked in updates only, where leaving one out is not the same as giving null.
             columns.append(pc.if_else(pa.array(flags), "left out", "given").cast(pa.large_string()))
     separator = pa.scalar(",", pa.large_string())
     return pc.binary_join_element_wise(*columns, separator, null_handling="replace", null_replacement="null")

@@ -1,4 +1,4 @@
-"""Which engine carries a load out: this process for what is small, else Spark; and why."""
+"""Chooses the engine that carries a load out: this process for small inputs, else Spark. Gives the reason."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from omnigraph.spark.session import is_running, spark_session
 from omnigraph.spark.visibility import Look, marker_in, sights, unseen
 
 AUTO, LOCAL, SPARK = ENGINES = ("auto", "local", "spark")
-#: Up to this size an input is loaded in this process unless a session runs, or the caller gave one.
+#: Up to this size an input is loaded in this process unless a Spark session runs, or the caller gave one.
 INLINE_BYTES = 32 << 20
-#: Below this size it never pays to send tasks to Spark, whether a session runs or not.
+#: Below this size sending tasks to Spark never pays, even when a session runs.
 NEVER_SPARK_BYTES = 1 << 20
 _INLINE = "OMNIGRAPH_INLINE_LOAD_BYTES"
 _CONCURRENCY = "OMNIGRAPH_LOAD_CONCURRENCY"
@@ -28,9 +28,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Engine:
-    """What schedules the tasks, and `why` it was chosen, in a few words.
+    """The runner of the tasks. `why`: the reason for the choice, in a few words.
 
-    `shared_disk`: they all see the files of this machine. `asked`: the caller named this engine.
+    `shared_disk`: all tasks see the files of this machine. `asked`: the caller named this engine.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Engine:
 
 
 def choose(engine: str, size: int, options: SparkOptions) -> Engine:
-    """The engine for an input of this size."""
+    """The engine for an input of `size` bytes."""
     if engine not in ENGINES:
         raise BadRequest(f"unknown engine '{engine}'; the engines are {', '.join(ENGINES)}")
     asked = engine != AUTO
@@ -53,7 +53,7 @@ def choose(engine: str, size: int, options: SparkOptions) -> Engine:
 
 
 def _automatic(size: int, options: SparkOptions) -> tuple[str, str]:
-    """The engine that an input of this size is loaded by, and why, when the caller leaves it open."""
+    """The engine for an input of `size` bytes, and the reason, when the caller has not named one."""
     limit = inline_bytes()
     shown = f"{size / (1 << 20):,.1f} MiB of input"
     if size <= min(limit, NEVER_SPARK_BYTES):
@@ -66,11 +66,11 @@ def _automatic(size: int, options: SparkOptions) -> tuple[str, str]:
 
 
 def placed(engine: Engine, inputs: Inputs, scratch: Scratch, *, holds: bool) -> tuple[Engine, Inputs]:
-    """The engine and the input such that every task sees what it reads and where it writes.
+    """The engine and the input, changed so that every task can reach the files it reads and writes.
 
-    On a cluster: a small input is read by this process. Files that some executor does not see are copied to the graph's
-    storage. Where an executor does not see the graph itself, this process carries the load out, or the host is named when
-    the caller has asked for Spark.
+    On a cluster: a small input (`holds`) is read by this process. Files that some executor does not see are copied to the
+    graph's storage. If an executor does not see the graph itself, this process carries the load out; if the caller asked for
+    Spark, an error names the host instead.
     """
     runner = engine.runner
     if not isinstance(runner, SparkRunner) or engine.shared_disk:
@@ -96,7 +96,7 @@ def placed(engine: Engine, inputs: Inputs, scratch: Scratch, *, holds: bool) -> 
 
 
 def inline_bytes() -> int:
-    """Up to which size an input is loaded in this process."""
+    """The size in bytes up to which an input is loaded in this process."""
     found = _number(_INLINE)
     return INLINE_BYTES if found is None else found
 

@@ -1,6 +1,6 @@
-"""The exact reader: one JSON value at a time, over the rules of `values.json_values`, with every problem of every line.
+"""The exact reader: one JSON value at a time, by the rules of `values.json_values`, reporting every problem of every line.
 
-It reads what the vectorised reader hands back as unusual, rows that come as Python objects, and everything lenient.
+It reads what the vectorised reader hands back as unusual, rows given as Python objects, and every lenient load.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _ENDS = {"from": "src", "to": "dst"}
 
 @dataclass(frozen=True)
 class Rules:
-    """What a reader goes by: the types, where external blobs may lie, and whether it is lenient.
+    """The rules of a reader: the types, where external blobs may lie, and whether it is lenient.
 
-    `updates`: rows are told apart by which properties they leave out.
+    `updates`: record for each row which properties it leaves out.
     """
 
     catalog: Catalog
@@ -46,7 +46,7 @@ class Rules:
 
 @dataclass
 class _Pile:
-    """Rows of one type while they are collected."""
+    """Rows of one type while they are being collected."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     given: list[str | None] = field(default_factory=list)
@@ -55,7 +55,7 @@ class _Pile:
 
 
 class ExactReader:
-    """Collects rows and problems; `reading()` is what they come to."""
+    """Collects rows and problems; `reading()` returns both."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -69,7 +69,7 @@ class ExactReader:
     # --- what is read -----------------------------------------------------------------------------------------------
 
     def line(self, raw: bytes, order: int) -> None:
-        """One line of JSON text; blank lines and comments are skipped."""
+        """Read one line of JSON text; blank lines and comments are skipped."""
         text = raw.strip(_BLANKS)
         if not text or text.startswith(b"//"):
             self._skipped += 1
@@ -86,15 +86,15 @@ class ExactReader:
         self.document(document, order)
 
     def skip(self) -> None:
-        """A line without anything to read."""
+        """Count a line that has nothing to read."""
         self._skipped += 1
 
     def refuse(self, order: int, message: str) -> None:
-        """A place where nothing could be read."""
+        """Record that nothing could be read at this place."""
         self._problem(order, message)
 
     def document(self, document: object, order: int) -> None:
-        """One entity as JSON describes it: `{"type", "data"}` or `{"edge", "from", "to", "data"}`."""
+        """Read one entity in its JSON form: `{"type", "data"}` or `{"edge", "from", "to", "data"}`."""
         if not isinstance(document, Mapping):
             self._problem(order, f"expected a JSON object, got {shown(document)}")
             return
@@ -114,7 +114,7 @@ class ExactReader:
             self._refused.add(entity, data)
 
     def values(self, entity: Entity, row: Mapping[str, object], order: int) -> None:
-        """One row of a table: properties by name, and `id`, `src`, `dst` where it has them."""
+        """Read one row of a table: properties by name, and `id`, `src`, `dst` where it has them."""
         before = len(self._problems)
         kept: dict[str, Any] = {}
         if isinstance(entity, EdgeType):
@@ -130,7 +130,7 @@ class ExactReader:
             self._refused.add(entity, data)
 
     def refuse_values(self, entity: Entity, row: Mapping[str, object], messages: Sequence[str], order: int) -> None:
-        """One row of a table that can not be read as a whole: what is wrong, and what is known of it."""
+        """Record a row of a table that can not be read: `messages` say why, `row` has the values that are known."""
         for message in messages:
             self._problem(order, message)
         if isinstance(entity, NodeType):
@@ -247,7 +247,7 @@ class ExactReader:
             pile.left_out.setdefault(name, []).append(name not in data)
 
     def reading(self) -> Reading:
-        """The rows of each type and all problems."""
+        """The rows of each type, all problems, and the counts so far."""
         return Reading(
             rows=tuple(_rows(self._entities[key], pile) for key, pile in self._piles.items()),
             problems=tuple(self._problems),
@@ -290,9 +290,9 @@ def _why_no_json(text: bytes, error: orjson.JSONDecodeError) -> str:
 
 
 def _repeated_key(text: bytes, document: object) -> str | None:
-    """A key that an object of this text has twice; orjson keeps the last one without a word."""
+    """A key that an object of this text has twice, else None; orjson silently keeps the last value."""
     if orjson.dumps(document).translate(None, b" ") == text.translate(None, _BLANKS):
-        # Written out again it is the same text, so nothing was dropped.
+        # The document serialises to the same text, so no key was dropped.
         return None
     import json
 
@@ -308,6 +308,6 @@ def _repeated_key(text: bytes, document: object) -> str | None:
     try:
         json.loads(text, object_pairs_hook=pairs, parse_int=lambda _: 0, parse_float=lambda _: 0.0)
     except (ValueError, RecursionError):
-        # orjson has read it; the two differ in what they take for a number or how deep they go.
+        # orjson has read the text; the two parsers differ in number formats and in nesting depth.
         return None
     return repeated[0] if repeated else None

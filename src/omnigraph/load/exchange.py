@@ -1,9 +1,10 @@
-"""Keys on their way from the tasks that read to the tasks that check: by partition, through a place that all can reach.
+"""Carries keys from the tasks that read to the tasks that check: by partition, through a place that all tasks can reach.
 
-Where all tasks run on one machine that is a scratch folder; elsewhere it is the graph's own storage, under the job's
-scratch. A small load keeps them in memory. A task that is repeated, or runs twice at once, puts the same under the same name
-again; what a later reading of its chunk puts has another name and counts instead, also when the earlier one ends last. What it
-puts after the load has ended, it takes back. A writer puts one file with all partitions, and each check reads its part of it.
+Where all tasks run on one machine, the place is a scratch folder; elsewhere it is the graph's own storage, below the job's
+scratch. A small load keeps its keys in memory. A task that is repeated, or runs twice at once, writes the same content under
+the same name. A later reading of its chunk writes under another name, and counts even if the earlier reading ends last.
+Keys that a task puts after the load has ended are removed again. A writer makes one file for all partitions; each check reads
+its part of the file.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _ROLE = b"role"
 
 @dataclass(frozen=True, order=True)
 class Writer:
-    """Who puts something: a chunk or a column, and which reading of it this is."""
+    """The author of a file: a chunk or a column, and the number of this reading of it."""
 
     name: str
     reading: int = 0
@@ -49,7 +50,7 @@ class Writer:
 
 
 def latest(file_names: Iterable[str]) -> list[str]:
-    """The names of what counts: of every writer its last reading."""
+    """The file names that count: the last reading of each writer."""
     newest: dict[str, Writer] = {}
     for writer in sorted(Writer.of(name) for name in file_names):
         newest[writer.name] = writer
@@ -57,21 +58,21 @@ def latest(file_names: Iterable[str]) -> list[str]:
 
 
 class Exchange(Protocol):
-    """A place for tables by partition and role."""
+    """Holds tables by partition and role."""
 
     @property
     def partitions(self) -> int: ...
 
     def put(self, writer: Writer, parts: Parts) -> None:
-        """What one writer has for some partitions, in place of what it put there before; to be called once for all of them."""
+        """Store the tables of one writer for all partitions, replacing its earlier tables; to be called once per writer."""
 
     def get(self, partition: int) -> dict[str, pa.Table]:
-        """What all writers have put for a partition, by role."""
+        """The tables that all writers have put for a partition, by role."""
 
 
 @dataclass
 class InMemory:
-    """One partition, in this process."""
+    """One partition, in the memory of this process."""
 
     partitions: int = 1
     _put: dict[str, Tables] = field(default_factory=dict)
@@ -85,7 +86,7 @@ class InMemory:
 
 @dataclass(frozen=True)
 class InFiles:
-    """Files of a folder on this machine, one for each writer; they are mapped into memory, not read."""
+    """Files in a folder of this machine, one per writer; they are mapped into memory, not read."""
 
     folder: Path
     partitions: int
@@ -93,7 +94,7 @@ class InFiles:
     def put(self, writer: Writer, parts: Parts) -> None:
         with in_scratch(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            # A name that begins with a dot is not looked at: what a task wrote before it died is nobody's.
+            # Names that begin with a dot are ignored, so the unfinished file of a task that died does no harm.
             unfinished = self.folder / f".{writer.file_name}.{new_ulid()}"
             with pa.OSFile(str(unfinished), "wb") as sink:
                 write_parts(sink, parts, self.partitions)
@@ -114,7 +115,7 @@ class InFiles:
 
 @dataclass(frozen=True)
 class InObjects:
-    """Objects in the scratch of a job of a graph, one for each writer; small enough to be sent to every task."""
+    """Objects in the scratch of a job, one per writer. This description is small enough to be sent to every task."""
 
     root: Root
     job_id: str
@@ -147,7 +148,7 @@ class InObjects:
         return read_tables(pa.BufferReader(file.read(start, end))) if end > start else {}
 
     def _file(self, name: str, size: int) -> InputFile:
-        """An object of the job as a file that is read by ranges."""
+        """The object `name` of the job as a file that can be read by byte ranges."""
         place = Root(f"{self.root.uri.rstrip('/')}/{self._folder}/{name}", self.root.options)
         return InputFile(name, place, place.uri if place.is_local else place.prefix, size)
 
@@ -158,18 +159,18 @@ class InObjects:
 
 # --- one writer's file ------------------------------------------------------------------------------------------------
 
-#: Where the partitions of an object lie, by its address and size: every task of a process reads a part of every object.
+#: The bounds of the partitions in an object, by its address and size: a task reads a part of every object.
 _known_bounds: dict[tuple[str, int], bytes] = {}
 _MOST_KNOWN = 4096
 
 
 def bounds_size(partitions: int) -> int:
-    """How many bytes at the end of a file say where its partitions lie."""
+    """How many bytes at the end of a file hold the bounds of its partitions."""
     return 8 * (partitions + 1)
 
 
 def write_parts(sink: pa.NativeFile, parts: Parts, partitions: int) -> None:
-    """One file with the tables of all partitions, one behind the other, then where each begins and where the last ends."""
+    """Write the tables of all partitions one after the other, then the offset of each partition and the end of the last."""
     bounds = [sink.tell()]
     for partition in range(partitions):
         write_tables(sink, parts.get(partition, {}))
@@ -183,7 +184,7 @@ def _bounds(written: bytes, partition: int) -> tuple[int, int]:
 
 
 def _all_bounds(file: InputFile, partitions: int) -> bytes:
-    """The last bytes of an object. Whoever puts it again puts the same."""
+    """The bounds at the end of an object, cached: an object that is written again has the same content."""
     key = (file.root.uri, file.size)
     if key not in _known_bounds:
         if len(_known_bounds) >= _MOST_KNOWN:
@@ -196,14 +197,14 @@ def _all_bounds(file: InputFile, partitions: int) -> bytes:
 
 
 def together(parts: Iterable[Tables]) -> dict[str, pa.Table]:
-    """The tables of several writers, by role."""
+    """The tables of several writers, concatenated by role."""
     listed = list(parts)
     roles = dict.fromkeys(role for tables in listed for role in tables)
     return {role: pa.concat_tables([tables[role] for tables in listed if role in tables]) for role in roles}
 
 
 def write_tables(sink: pa.NativeFile, tables: Tables) -> None:
-    """Tables by role as Arrow streams, one after the other; each says in its schema which role it has."""
+    """Write tables as Arrow streams, one after the other; the role of each stands in the metadata of its schema."""
     for role, table in tables.items():
         schema = table.schema.with_metadata({_ROLE: role.encode()})
         with pa.ipc.new_stream(sink, schema) as writer:
@@ -211,7 +212,7 @@ def write_tables(sink: pa.NativeFile, tables: Tables) -> None:
 
 
 def read_tables(source: pa.NativeFile) -> dict[str, pa.Table]:
-    """What `write_tables` was given, without copying it."""
+    """The tables that `write_tables` wrote, by role, without copying them."""
     tables = {}
     while source.tell() < source.size():
         table = pa.ipc.open_stream(source).read_all()

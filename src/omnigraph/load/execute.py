@@ -1,8 +1,8 @@
-"""A load from its input to its commit: read, check, stage, commit; as a whole or not at all.
+"""A load from its input to its commit: read, check, stage, commit; all of it or nothing.
 
-An attempt whose base moved before its first effect has done nothing. Append and merge then check again, without reading
-again, and start over; an update reads again, because it has taken values from stored rows; an overwrite reports the conflict,
-because what it replaces is no longer what was there.
+An attempt whose base moved before its first effect has changed nothing. Append and merge then check again, without reading
+again, and start over. An update reads again, because it has taken values from stored rows. An overwrite reports the conflict,
+because the rows it would replace are no longer those it was told to replace.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ from omnigraph.storage.tables.staged import (
 from omnigraph.storage.tables.table import Table
 from omnigraph.values.columns import whole
 
-#: How much text one partition of the keys stands for.
+#: Bytes of input per partition of the keys.
 _PARTITION_BYTES = 64 << 20
-#: Text that is digested is cut as for so many cores, however many there are, so that a repeat has the same chunks.
+#: Input that is digested is cut as if for this many cores, on any machine, so that a repeated load has the same chunks.
 _DIGESTED_PARALLELISM = 8
 _CONTENTS, _KEY = "contents", "key"
 
@@ -78,7 +78,7 @@ failpoints.declare("load.read", "load.checked", "load.forked", "load.prepared")
 
 
 class Load(Writing[LoadResult]):
-    """One load and the graph it goes to, over all of its attempts."""
+    """One load into one graph, over all of its attempts."""
 
     writer = LOAD
 
@@ -94,28 +94,28 @@ class Load(Writing[LoadResult]):
         self.if_commit, self.idempotency_key = request.if_commit, request.idempotency_key
         self.lineage = new_lineage(self.writer.commit_kind, request.actor, request.message)
         self.job_id = new_ulid()
-        #: Forks that were made for this load and are not published.
+        #: Forks that were made for this load and are not published, by type key.
         self.forks: dict[str, Location] = {}
-        #: Files that were staged for this attempt: deletion marks, and the rows of a load that holds them.
+        #: Files that this attempt staged: deletion marks, and the rows of a load that holds its rows in memory.
         self.attempt_files: list[str] = []
         self.restarts = 0
-        #: What was read, and the record that keeps cleanup from its files; both from the first reading on.
+        #: The rows that were read, and the staging record that protects their files from cleanup; set by the first reading.
         self.work: Work | None = None
         self.running: RunningJob | None = None
         self._records = ExitStack()
-        #: The branch comes into being with this load.
+        #: Whether the branch is created by this load.
         self.creates_branch = False
-        #: How often what was read was checked.
+        #: How many checks have been made of the rows that were read.
         self._checks = 0
-        #: It waits with others: the one that leads them works with what was read, and nothing of it lies on disk.
+        #: Whether it waits in a group: then the group's leader works with the rows, and nothing of them lies on disk.
         self._waits = False
-        #: The commit has begun, and nobody has said that it came to nothing.
+        #: The commit has begun, and nothing has shown that it failed.
         self.committing = False
-        #: The digest of what was read, once it was.
+        #: The digest of the input; None until the input was read with digesting on.
         self.contents: str | None = None
 
     def run(self) -> LoadResult:
-        """Carry the load out as one commit."""
+        """Carry the load out as one commit and return its result."""
         _refuse_bad(self.request)
         known = self.earlier()
         if known is not None:
@@ -128,7 +128,7 @@ class Load(Writing[LoadResult]):
                     return self.alone()
                 result = join(LoadMember(self))
                 if self._waits:
-                    # Others have carried it out; alone it has told so itself.
+                    # The group has published it; if it went alone, `alone` has told the caller.
                     self._tell_committed()
                 return result
             except BaseException:
@@ -138,14 +138,14 @@ class Load(Writing[LoadResult]):
                 self._waits = False
 
     def alone(self) -> LoadResult:
-        """Carry it out as the only write of its publish."""
+        """Carry the load out as the only write of its publish."""
         self._waits = False
         return carry_out(self)
 
     # --- what the loop asks -----------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Read the input, unless that was done: what was read is checked again after a lost attempt."""
+        """Read the input if it was not read yet: after a lost attempt the same rows are checked again."""
         if self.work is not None:
             return
         state = self.capture()
@@ -203,7 +203,7 @@ class Load(Writing[LoadResult]):
 
     def may_restart(self, conflict: OmnigraphError) -> bool:
         if isinstance(conflict, AlreadyExists):
-            # Somebody else has created the branch meanwhile; with a name that overlaps there is no way.
+            # Another writer has created the branch meanwhile; a branch whose name overlaps is a final conflict.
             return conflict.name == self.branch
         return super().may_restart(conflict) and self.request.mode != OVERWRITE
 
@@ -211,30 +211,30 @@ class Load(Writing[LoadResult]):
         assert self.work is not None, "an attempt begins with reading"
         self.restarts += 1
         if self.request.mode == UPDATE:
-            # It has taken values from stored rows while it read, so it reads again.
+            # An update takes values from stored rows while it reads, so it must read again.
             self._give_up()
             self._records.close()
             self.work, self.job_id = None, new_ulid()
         else:
             self.work.forget_staged(frozenset(self.forks))
             self._drop_forks()
-        # A version that was taken back may name these files still; cleanup removes them with it.
+        # A version that was undone may still name these files; cleanup removes them with the version.
         self.attempt_files.clear()
         self.forks.clear()
         self.committing = False
 
     def _give_up(self) -> None:
-        """Remove what was staged, where it is certain that no version names it."""
+        """Remove the staged files and forks where it is certain that no version names them."""
         if self.work is None or self._waits:
             return
-        # Once the commit has begun, a version may name what was staged: recovery settles it, cleanup removes what it leaves.
+        # Once the commit has begun, a version may name staged files: recovery settles the write, cleanup removes the rest.
         if not self.committing:
             self._discard()
         elif self.forks and self._came_to_nothing():
             self._drop_forks()
 
     def _label(self) -> None:
-        """Say on Spark's page what the jobs of this load are for."""
+        """Label the jobs of this load on Spark's web page."""
         runner = self.engine.runner
         if isinstance(runner, SparkRunner):
             label = f"load {self.inputs.shown_name()} → {self.request.branch}"
@@ -243,7 +243,7 @@ class Load(Writing[LoadResult]):
     # --- the base ---------------------------------------------------------------------------------------------------
 
     def _capture(self) -> tuple[ManifestState, bool]:
-        """The state this load is prepared against, and whether its branch is still to be created from it."""
+        """The state this load is prepared against, and whether its branch must still be created from it."""
         request = self.request
         if request.base is not None and request.branch != MAIN and read_ref(self.context.store, request.branch) is None:
             check_name(request.branch)
@@ -251,7 +251,7 @@ class Load(Writing[LoadResult]):
         return self.context.manifest.load(request.branch), False
 
     def _shared(self, state: ManifestState, creates: bool) -> frozenset[str]:
-        """The types whose tables belong to another branch still."""
+        """The types whose tables the branch still shares with its parent."""
         return frozenset(
             entry.key for entry in state.tables.values() if creates or self.context.forks.is_shared(state, entry)
         )
@@ -270,7 +270,7 @@ class Load(Writing[LoadResult]):
 
     @property
     def _mentioned(self) -> frozenset[str]:
-        """The types that the load replaces whatever rows it has of them."""
+        """The types that an overwrite replaces even when the input has no rows of them."""
         return self.inputs.types if self.request.mode == OVERWRITE else frozenset()
 
     @property
@@ -289,13 +289,13 @@ class Load(Writing[LoadResult]):
         return self.inputs.chunks(_DIGESTED_PARALLELISM if digested else runner.parallelism, runner)
 
     def _digest_way(self) -> DigestWay | None:
-        """How the contents are digested; None where nothing compares them."""
+        """How the contents are digested; None when no idempotency key needs the digest."""
         if self.request.idempotency_key is None or self.request.idempotency == _KEY:
             return None
         return DigestWay(self.inputs.ordered)
 
     def _came_to_nothing(self) -> bool:
-        """Whether it is certain that a commit that failed has no effect, now or later; forks that only it had are left then."""
+        """Whether a failed commit certainly has no effect, now or later, so that its forks can be dropped."""
         try:
             if {fork.branch for fork in self.forks.values()} & set(list_sidecars(self.context.store)):
                 return False
@@ -316,7 +316,7 @@ class Load(Writing[LoadResult]):
     # --- the write --------------------------------------------------------------------------------------------------
 
     def _targets(self, work: Work, state: ManifestState, creates: bool, operation_id: str) -> Stored:
-        """The tables that rows are staged for; those that are shared are forked where rows must be staged before the commit."""
+        """The tables that rows are staged for; if the strategy stages ahead, shared tables are forked here."""
         stored = self._stored(state)
         if not work.strategy.forks_ahead:
             return stored
@@ -324,7 +324,7 @@ class Load(Writing[LoadResult]):
         for key in sorted(work.written & self._shared(state, creates)):
             entry = state.by_key[key]
             self.forks[key] = Location(entry.path, operation_id)
-            # Nobody knows this fork but the job's record.
+            # Only the job's staging record names this fork.
             assert self.running is not None
             self.running.add(self.forks[key])
             fork(self.context.tables, entry.location, entry.version, operation_id)
@@ -362,7 +362,7 @@ class Load(Writing[LoadResult]):
         )
 
     def told(self, rows: dict[str, int]) -> Lineage:
-        """The commit with how many rows it changes, and with a message that says so where none was given."""
+        """The lineage with the number of rows per type, and a default message where the caller gave none."""
         changed = changed_of(rows)
         default = load_message(self.request.title, self.request.mode, changed)
         return replace(self.lineage, changed=changed, message=self.lineage.message or default)
@@ -381,7 +381,7 @@ class Load(Writing[LoadResult]):
 
         entry = state.by_key[key]
         if forks and not work.strategy.forks_ahead:
-            # The fork is made in phase B; what is staged for it is staged then.
+            # The fork is made in phase B of the commit, and its rows are staged then.
             return TableEffect(entry, (Step(transaction),), forks=True)
         pin = targets.pins[key]
         staged = transaction(self.context.tables.open(pin.location, pin.version))
@@ -389,7 +389,7 @@ class Load(Writing[LoadResult]):
         return TableEffect(entry, (Step(staged),), forks=forks)
 
     def looked_at(self, work: Work) -> set[str]:
-        """The tables that were read for a check and are not written."""
+        """The keys of the tables that were read for a check and are not written."""
         catalog, written = self.request.catalog, work.written
         seen: set[str] = set()
         for edge in catalog.edges.values():
@@ -401,7 +401,7 @@ class Load(Writing[LoadResult]):
         return seen - written
 
     def _discard(self) -> None:
-        """Nothing of this load will be committed: remove what it staged."""
+        """Remove all staged files and forks; nothing of this load will be committed."""
         if self.work is not None:
             self.work.discard()
         remove_files(self.context.store, self.attempt_files)
@@ -412,7 +412,7 @@ class Load(Writing[LoadResult]):
             try:
                 drop_fork(self.context.tables, location)
             except OmnigraphError:
-                # An unreferenced fork is nobody's; cleanup removes it.
+                # No version names this fork; cleanup removes it.
                 continue
         self.forks.clear()
 
@@ -456,7 +456,7 @@ class Load(Writing[LoadResult]):
         )
 
     def _edges_again(self, work: Work, stored: Stored) -> tuple[str, ...]:
-        """The edge types without a key of which the first edges of the input were all there before, between the same nodes."""
+        """Edge types without a key whose first edges in the input were all stored before, between the same nodes."""
         if self.request.mode == OVERWRITE:
             return ()
         return tuple(
@@ -466,7 +466,7 @@ class Load(Writing[LoadResult]):
         )
 
     def _tell_committed(self) -> None:
-        """Tell the caller that the load is committed; an error of the caller's can not undo it."""
+        """Tell the caller that the load is committed; an error in the caller's callback can not undo it."""
         work = self.work
         assert work is not None, "what is committed was read"
         try:
@@ -477,9 +477,9 @@ class Load(Writing[LoadResult]):
     # --- with others ------------------------------------------------------------------------------------------------
 
     def judged_work(self, stored: Stored) -> Work:
-        """What was read, to be judged on what is stored now. An update is read anew: it takes values from there.
+        """The rows that were read, to be judged against `stored`. An update reads again, because it takes values from there.
 
-        The caller's `progress` is not told: it is called on the thread of its caller only.
+        The caller's `progress` is not called: it may only be called on the thread of its caller.
         """
         assert self.work is not None, "a member was read"
         if self.request.mode != UPDATE:
@@ -489,21 +489,21 @@ class Load(Writing[LoadResult]):
         return work
 
     def plan(self, work: Work, stored: Stored) -> Plan:
-        """What one more check goes by."""
+        """The input of the next check."""
         self._checks += 1
         return Plan(self.request.catalog, self.request.mode, work.written, stored, attempt=self._checks)
 
     # --- exactly once -----------------------------------------------------------------------------------------------
 
     def _fingerprint(self) -> str:
-        """What was asked, to tell a repeated request from another one under the same idempotency key."""
+        """The fingerprint of the request, to tell a repeated request from a different one under one idempotency key."""
         request = self.request
         contents = _KEY if request.idempotency == _KEY else self.contents or self._digested()
         asked = [contents, request.mode, request.branch, request.base, request.lenient, request.if_commit]
         return hashlib.sha256(orjson.dumps(asked)).hexdigest()
 
     def _digested(self) -> str:
-        """The digest of the contents of an input that is not loaded."""
+        """Compute the digest of the input without loading it."""
         self.engine, self.inputs = placed(self.engine, self.inputs, self.scratch, holds=self._holds)
         rules, way = self._rules(), DigestWay(self.inputs.ordered)
         chunks = self._chunks()
@@ -512,7 +512,7 @@ class Load(Writing[LoadResult]):
         return self.contents
 
     def _contents(self, chunks: Sequence[Chunk], digests: Sequence[ChunkDigest]) -> str:
-        """What the input holds as a text; types that are replaced by nothing count too."""
+        """The contents of the input as one text, including the types that are replaced by no rows."""
         text = contents_of(digests)
         if not self._mentioned:
             return text
@@ -524,7 +524,7 @@ class Load(Writing[LoadResult]):
         return " ".join([text, *sorted(self._mentioned - having)])
 
     def receipt(self, key: str, rows: dict[str, int], creates: bool, commit_id: str) -> RecordReceipt:
-        """What is remembered under an idempotency key."""
+        """The receipt to store under an idempotency key."""
         return RecordReceipt(key, self._fingerprint(), {"commit": commit_id, "rows": rows, "created": creates})
 
     def earlier(self) -> Receipt | None:
@@ -552,14 +552,14 @@ def _refuse_bad(request: Request) -> None:
 
 
 def _are_stored(edges: pa.Table, type_key: str, stored: Stored) -> bool:
-    """Whether there is a stored edge from and to the same nodes for each of a few edges."""
+    """Whether every one of these edges has a stored edge between the same nodes."""
     found = stored.rows_with(type_key, "src", whole(edges["src"]), ["src", "dst"])
     pairs = set(zip(found["src"].to_pylist(), found["dst"].to_pylist(), strict=True))
     return all(pair in pairs for pair in zip(edges["src"].to_pylist(), edges["dst"].to_pylist(), strict=True))
 
 
 def _require_read(work: Work, state: ManifestState) -> None:
-    """Raise when a table that rows were completed from is no longer what it was then."""
+    """Raise if a table that an update took values from has changed since it was read."""
     for key in sorted(work.written):
         pin, entry = work.job.targets.pins[key], state.by_key[key]
         if (pin.location, pin.version) != (entry.location, entry.version):

@@ -1,7 +1,7 @@
-"""The vectorised reader: lines are told apart by how they begin, and those of one type are parsed together by Arrow.
+"""The vectorised reader: groups lines by how they begin, and parses all lines of one type together with Arrow.
 
-A group that holds anything unusual is halved until what remains is small enough for the exact reader, so one bad line costs
-little and hides nothing.
+A group that holds anything unusual is halved until the rest is small enough for the exact reader, so one bad line costs
+little and hides no other problem.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from omnigraph.load.parsed import (
 from omnigraph.values.blobs import blob_value
 from omnigraph.values.columns import blob_column, repeated
 
-#: How many lines the exact reader takes before a group is halved again.
+#: Groups of up to this many lines go to the exact reader instead of being halved again.
 EXACT_LINES = 2048
-#: Ways a line can begin; more than these, and the rest is read exactly.
+#: How many different beginnings of lines are grouped; further lines are read exactly.
 _MOST_BEGINNINGS = 256
 _BEGINNING = re.compile(rb'\{\s*"(type|edge)"\s*:\s*"([^"\\]*)"')
 _COMMENT = b"//"
@@ -46,7 +46,7 @@ _SEARCHED_AT_ONCE = 1 << 20
 _NULL = re.compile(rb"null")
 _ESCAPED_NAME = re.compile(rb'\\u[^"]*"\s*:')
 _NO_DATA = re.compile(rb'"data"\s*:\s*null')
-#: A line this long is worth a parser of its own, and too long for Arrow's 32-bit positions with its neighbours.
+#: Longer texts, in bytes, are not parsed as one group: Arrow's positions have 32 bits.
 _LONGEST_GROUP = 1 << 30
 
 Places = npt.NDArray[np.int64]
@@ -54,7 +54,7 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Window:
-    """Some lines of text: their bytes, where each begins (and one more: the end), the place of the first one."""
+    """Some lines of text: the bytes, the offset of each line (and the end), and the place of the first line."""
 
     data: bytes
     starts: Places
@@ -62,9 +62,9 @@ class Window:
 
     @classmethod
     def of(cls, data: bytes, base: int) -> Window:
-        """The lines of a piece of text; the last one may lack its newline."""
+        """The lines of a text; the last line may lack its newline."""
         view = np.frombuffer(data, np.uint8)
-        # Some at a time, so that what is made in between stays in the processor's cache.
+        # In blocks, so that intermediate arrays stay in the processor's cache.
         found = [
             np.flatnonzero(view[start : start + _SEARCHED_AT_ONCE] == _NEWLINE) + (start + 1)
             for start in range(0, len(view), _SEARCHED_AT_ONCE)
@@ -81,12 +81,12 @@ class Window:
         return self.data[self.starts[place] : self.starts[place + 1]]
 
     def texts(self) -> pa.Array:
-        """All lines as one column, without copying them."""
+        """All lines as one column, without copying."""
         buffers = [None, pa.py_buffer(self.starts.tobytes()), pa.py_buffer(self.data)]
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
 
     def together(self, places: Places) -> bytes:
-        """The text of some lines, one after the other."""
+        """The text of the lines at these places, concatenated."""
         if len(places) and places[-1] - places[0] + 1 == len(places):
             return self.data[self.starts[places[0]] : self.starts[places[-1] + 1]]
         gathered = self.texts().take(pa.array(places))
@@ -95,7 +95,7 @@ class Window:
 
 
 def read_window(window: Window, rules: Rules) -> Reading:
-    """The rows and problems of some lines, strictly read."""
+    """The rows and problems of some lines, read strictly."""
     if not len(window):
         return Reading()
     if len(window.data) > LONGEST_LINE:
@@ -140,7 +140,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _groups(window: Window, rules: Rules, exact: ExactReader) -> tuple[dict[str, tuple[Entity, Places]], Places]:
-    """The lines of each type by how they begin, and those that must be looked at one by one."""
+    """The lines of each type, grouped by how they begin, and the places of the lines that need the exact reader."""
     first = np.frombuffer(window.data, np.uint8)[window.starts[:-1]]
     open_ = first == ord("{")
     others = np.flatnonzero(~open_)
@@ -156,7 +156,7 @@ def _groups(window: Window, rules: Rules, exact: ExactReader) -> tuple[dict[str,
         beginning = _BEGINNING.match(window.line(int(waiting[0])))
         entity = _named(rules, beginning)
         if beginning is None or entity is None:
-            # Whatever it is, it does not begin as a line of ours does.
+            # This line does not begin with a type of the schema.
             rest.append(waiting[:1])
             waiting = waiting[1:]
             continue
@@ -206,7 +206,7 @@ def _group(window: Window, entity: Entity, places: Places, rules: Rules, exact: 
 
 
 def _parsed(text: bytes, entity: Entity, orders: Places, rules: Rules) -> Rows:
-    """Lines of one type as rows, by one call of Arrow's parser."""
+    """Lines of one type as rows, with one call of Arrow's parser; raises `Unusual` when the exact reader must look."""
     is_edge = isinstance(entity, EdgeType)
     fields = [pa.field("id", pa.string())]
     fields += [pa.field(name, json_type(declared.type)) for name, declared in entity.properties.items()]
@@ -223,7 +223,7 @@ def _parsed(text: bytes, entity: Entity, orders: Places, rules: Rules) -> Rows:
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError):
         raise Unusual from None
-    # The parser passes over blank lines and takes several values on one line.
+    # The parser skips blank lines and accepts several values on one line.
     if parsed.num_rows != len(orders):
         raise Unusual
     data = parsed["data"].combine_chunks()
@@ -267,7 +267,7 @@ def _property(text: bytes, entity: Entity, name: str, column: pa.Array, rules: R
 
 
 def _absent(text: bytes, name: str, column: pa.Array) -> npt.NDArray[np.bool_]:
-    """Which rows leave a property out; the parser does not tell these from rows that give null."""
+    """Which rows leave a property out. The parser does not tell these from nulls, so a text with nulls is `Unusual`."""
     if column.null_count and _is_null(text, name):
         raise Unusual
     absent: npt.NDArray[np.bool_] = pc.is_null(column).to_numpy(zero_copy_only=False)
@@ -275,8 +275,8 @@ def _absent(text: bytes, name: str, column: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _is_null(text: bytes, name: str) -> bool:
-    """Whether `"name": null` may stand anywhere in a text; a name can be written with escapes."""
-    # The word alone, and a backslash alone, are found much faster; mostly there is neither.
+    """Whether `"name": null` may stand anywhere in a text, also with the name written in escapes."""
+    # Searching for `null` alone, or for a backslash alone, is much faster; mostly there is neither.
     if _NULL.search(text) is None:
         return False
     named = re.search(rb'"%s"\s*:\s*null' % re.escape(name.encode()), text)

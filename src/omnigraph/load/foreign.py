@@ -1,8 +1,8 @@
-"""The one door for Arrow data that was made elsewhere: tables of callers, frames, Parquet and CSV files.
+"""The only entry for Arrow data made elsewhere: tables of callers, frames, Parquet, Arrow and CSV files.
 
-Arrow trusts the buffers it is given. Offsets that lie end in a crash of the process, text that is not UTF-8 can be stored but
-never read again. So every batch is validated in full here before any function of Arrow touches it, and no other module of this
-package reads foreign batches: `tabular` takes a `CheckedBatch`, which only this module makes.
+Arrow trusts the buffers it is given. Wrong offsets crash the process; text that is not UTF-8 can be stored but never read
+again. So every batch is validated in full here before any function of Arrow touches it, and no other module of this package
+reads foreign batches: `tabular` takes a `CheckedBatch`, which only this module makes.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from omnigraph.storage.files import InputFile
 
 ROWS_AT_ONCE = 64 << 10
 _CSV_BLOCK = 8 << 20
-#: What may stand between the fields of a CSV file; of equally many the first.
+#: The possible delimiters of a CSV file; of equally frequent ones the first is taken.
 DELIMITERS = ("\t", ";", "|", ",")
-#: The line of names is looked for in so many bytes.
+#: The line of column names is looked for in this many bytes.
 _CSV_HEAD = 1 << 16
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
-#: What the dictionary of one batch may expand to, in bytes.
+#: The most bytes that the dictionary-encoded column of one batch may expand to.
 _LARGEST_DECODED = 1 << 30
-#: Beyond, a float does not hold every integer.
+#: From this number on, a float can not hold every integer.
 _EXACT = 2.0**53
 
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """A value that can not be read: its row in the batch, its column, and what is wrong."""
+    """A value that can not be read: its row in the batch, its column, and the problem."""
 
     row: int
     column: str
@@ -54,7 +54,7 @@ class Flaw:
 
 @dataclass(frozen=True)
 class FlawedRow:
-    """A row with flaws: its number in the batch, what is wrong with it, and its sound columns, of one row each."""
+    """A row with flaws: its number in the batch, the flaws, and its valid columns, one value each."""
 
     row: int
     flaws: tuple[Flaw, ...]
@@ -63,11 +63,11 @@ class FlawedRow:
 
 @dataclass(frozen=True)
 class CheckedBatch:
-    """A batch of foreign data after the checks.
+    """A batch of foreign data after validation.
 
-    `runs`: its sound rows, as pairs of the first row's number in the batch and the columns by name. The columns are plain:
-    dictionaries, views, run-end encodings and extension types are decoded. Rows that are in no run are flawed, or lie in a
-    column with a flaw that can not be told from theirs.
+    `runs`: its valid rows, as pairs of the first row's number in the batch and the columns by name. The columns are plain:
+    dictionaries, views, run-end encodings and extension types are decoded. Rows in no run are flawed, or lie in a column
+    whose flaw can not be told from them.
     """
 
     runs: tuple[tuple[int, dict[str, pa.Array]], ...]
@@ -81,14 +81,14 @@ class Damaged(Exception):
 
 
 def checked_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[CheckedBatch]:
-    """Foreign batches after validation, in their order; empty ones are left out."""
+    """Foreign batches after validation, in order; empty batches are left out."""
     for batch in batches:
         if batch.num_rows:
             yield _checked(batch)
 
 
 def require_sound(table: pa.Table, name: str) -> None:
-    """Refuse a table with flaws, before it is written to a file or sent to another process."""
+    """Raise if a table has flaws, before it is written to a file or sent to another process."""
     errors: list[tuple[str, int, str]] = []
     total = 0
     place = 1
@@ -116,7 +116,7 @@ def _checked(batch: pa.RecordBatch) -> CheckedBatch:
     flawed = sorted(flaws_of)
     for first, end in zip([-1, *flawed], [*flawed, batch.num_rows], strict=True):
         part = batch.slice(first + 1, end - first - 1)
-        # Rows between flaws are used only when they are sound by themselves: nested columns share their elements.
+        # Rows between flaws are used only if they are valid as a slice: nested columns share their elements.
         if part.num_rows and not _flaws(part):
             runs.append((first + 1, _plain(part)))
     rows = tuple(FlawedRow(row, tuple(flaws_of[row]), _remains(batch.slice(row, 1))) for row in flawed)
@@ -131,7 +131,7 @@ def _remains(row: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def _flaws(batch: pa.RecordBatch) -> list[Flaw]:
-    """Every value of a batch that is not what its type says, by column and row; at least one when the batch is invalid."""
+    """All flaws of a batch, by column and row; at least one when the batch is invalid."""
     found = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         problem = _problem_of(column)
@@ -144,7 +144,7 @@ def _flaws(batch: pa.RecordBatch) -> list[Flaw]:
 
 
 def _too_long_rows(column: pa.Array) -> Iterator[tuple[int, str]]:
-    """The rows of a valid column whose value is beyond the limit; all rows of one that a small dictionary would blow up."""
+    """The rows of a valid column that exceed the size limit; row 0 when its dictionary would expand to too many bytes."""
     kind = column.type
     if pa.types.is_dictionary(kind) and column.dictionary.nbytes * len(column) > _LARGEST_DECODED:
         lengths = pc.binary_length(column.dictionary) if _is_bytes(kind.value_type) else pa.nulls(0, pa.int32())
@@ -181,7 +181,7 @@ def _problem_of(column: pa.Array) -> str | None:
 
 
 def _flawed_rows(column: pa.Array, start: int) -> Iterator[tuple[int, str]]:
-    """The rows that make a column invalid, found by halving; numbers count from `start`."""
+    """The rows that make a column invalid, found by halving, with the problem of each; row numbers count from `start`."""
     problem = _problem_of(column)
     if problem is None:
         return
@@ -211,12 +211,12 @@ def _rows_of_flawed_entries(column: pa.DictionaryArray, start: int) -> Iterator[
 
 
 def _problem_of_nested(row: pa.Array) -> str | None:
-    """What is wrong with one row of a nested column; the elements of other rows do not count for lists."""
+    """The problem of one row of a nested column, else None; of a list only the elements of this row are checked."""
     kind = row.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
         return _problem_of(row)
     try:
-        # The two offsets of a single row are checked without looking at the elements.
+        # This checks the two offsets of the row without looking at the elements.
         row.validate()
     except pa.ArrowException:
         return _problem_of(row)
@@ -227,7 +227,7 @@ def _problem_of_nested(row: pa.Array) -> str | None:
 
 
 def _plain(batch: pa.RecordBatch) -> dict[str, pa.Array]:
-    """The columns of a valid batch by name, without encodings."""
+    """The columns of a valid batch by name, decoded."""
     return {name: _decoded(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
 
 
@@ -257,7 +257,7 @@ def _places_of_runs(column: pa.RunEndEncodedArray) -> pa.Array:
 
 
 def table_of(data: Any) -> pa.Table | None:
-    """A table of pyarrow, pandas or polars as Arrow data; None when it is none of these. It is not validated yet."""
+    """Data of pyarrow, pandas or polars as an Arrow table; None for any other data. The table is not validated yet."""
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -286,7 +286,7 @@ def _of_frame(data: Any, library: str) -> pa.Table:
 
 
 def _integers_again(table: pa.Table) -> pa.Table:
-    """A frame without types of its own for what may be missing holds integers as floats as soon as one is missing."""
+    """Turn float columns with nulls back into integers where all values are whole; pandas stores such integers as floats."""
     for place, name in enumerate(table.column_names):
         column = table.column(place)
         if not pa.types.is_float64(column.type) or not column.null_count:
@@ -299,7 +299,7 @@ def _integers_again(table: pa.Table) -> pa.Table:
 
 
 def table_batches(table: pa.Table) -> Iterator[CheckedBatch]:
-    """The rows of a table in memory."""
+    """The rows of a table in memory, validated."""
     return checked_batches(iter(table.to_batches(ROWS_AT_ONCE)))
 
 
@@ -314,11 +314,11 @@ def large_batches(table: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
 
 @contextmanager
 def _decoding() -> Iterator[None]:
-    """Turn what Arrow raises about the contents of a file into `Damaged`; failures of the storage pass."""
+    """Turn Arrow's errors about the contents of a file into `Damaged`; errors of the storage pass."""
     try:
         yield
     except OSError as error:
-        # Arrow has no error of its own for bytes that make no sense. Those of the system have a number.
+        # Arrow raises OSError also for invalid bytes. Errors of the operating system have a number.
         if error.errno is not None:
             raise
         raise Damaged(_first_line(error)) from None
@@ -333,7 +333,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def parquet_groups(file: InputFile) -> tuple[list[str], list[tuple[int, int]]]:
-    """The columns of a Parquet file, and the rows and bytes of each of its row groups."""
+    """The columns of a Parquet file, and the number of rows and bytes of each row group."""
     with file.opened() as opened:
         try:
             with _decoding():
@@ -348,7 +348,7 @@ def parquet_groups(file: InputFile) -> tuple[list[str], list[tuple[int, int]]]:
 
 
 def parquet_batches(opened: Any, groups: Sequence[int], names: list[str]) -> Iterator[CheckedBatch]:
-    """Some row groups of an open Parquet file; raises `Damaged` where it can not be read on. Page checksums are verified."""
+    """The rows of some row groups of an open Parquet file; raises `Damaged` if unreadable. Page checksums are verified."""
     with _decoding():
         file = pq.ParquetFile(opened, page_checksum_verification=True)
         promised = sum(file.metadata.row_group(group).num_rows for group in groups)
@@ -369,7 +369,7 @@ def parquet_batches(opened: Any, groups: Sequence[int], names: list[str]) -> Ite
 
 
 def arrow_parts(file: InputFile) -> tuple[list[str], list[tuple[int, int]]]:
-    """The columns of an Arrow file, and the rows and bytes of each of its record batches."""
+    """The columns of an Arrow file, and the number of rows and bytes of each record batch."""
     with file.opened() as opened:
         try:
             with _decoding():
@@ -382,7 +382,7 @@ def arrow_parts(file: InputFile) -> tuple[list[str], list[tuple[int, int]]]:
 
 
 def arrow_batches(opened: Any, parts: Sequence[int], names: list[str]) -> Iterator[CheckedBatch]:
-    """Some record batches of an open Arrow file; raises `Damaged` where it can not be read on."""
+    """The rows of some record batches of an open Arrow file; raises `Damaged` if they are unreadable."""
     with _decoding():
         reader = pa.ipc.open_file(pa.PythonFile(opened, "r"))
     for part in parts:
@@ -396,7 +396,7 @@ def arrow_batches(opened: Any, parts: Sequence[int], names: list[str]) -> Iterat
 
 
 def csv_names(file: InputFile, delimiter: str) -> list[str]:
-    """The columns of a CSV file."""
+    """The column names of a CSV file."""
     with file.opened() as opened:
         try:
             with _decoding():
@@ -406,7 +406,7 @@ def csv_names(file: InputFile, delimiter: str) -> list[str]:
 
 
 def found_delimiter(file: InputFile) -> str:
-    """What stands between the fields of a CSV file: of tab, semicolon, bar and comma the one its line of names has most of."""
+    """The delimiter of a CSV file: whichever of tab, semicolon, bar and comma is most frequent in its line of names."""
     head = file.read(0, min(file.size, _CSV_HEAD)).decode("utf-8-sig", errors="replace")
     names = _QUOTED.sub("", head.lstrip("\r\n")).partition("\n")[0]
     counts = {mark: names.count(mark) for mark in DELIMITERS}
@@ -417,9 +417,9 @@ def found_delimiter(file: InputFile) -> str:
 def csv_batches(
     opened: Any, names: list[str], delimiter: str, columns: Sequence[str] | None = None
 ) -> Iterator[CheckedBatch]:
-    """The rows of an open CSV file, these columns as texts; raises `Damaged` where it can not be read on.
+    """The rows of an open CSV file, with the columns `names` as texts; raises `Damaged` if the file is unreadable.
 
-    `columns`: the names of all its columns, for a part of a file that has no line of names.
+    `columns`: the names of all its columns, for a part of the file without the line of names.
     """
     with _decoding():
         reader = _open_csv(opened, names, delimiter, columns)
@@ -435,7 +435,7 @@ def csv_batches(
 def _open_csv(
     file: Any, names: list[str] | None, delimiter: str, columns: Sequence[str] | None = None
 ) -> pacsv.CSVStreamingReader:
-    """A CSV file as a stream of bytes: that they are UTF-8 is checked as for all other data."""
+    """Open a CSV file with columns of bytes: UTF-8 is checked later, as for all foreign data."""
     types = dict.fromkeys(names, pa.binary()) if names is not None else None
     return pacsv.open_csv(
         pa.PythonFile(file, "r"),

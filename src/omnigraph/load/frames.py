@@ -1,6 +1,6 @@
-"""A Spark data frame becomes files that a load reads: each task writes its partition as Parquet, and says how many rows it has.
+"""A Spark data frame becomes files that a load reads: each task writes its partition as Parquet and reports its row count.
 
-A task that is repeated, or runs twice at once, writes another file; only those that the job returns are read.
+A task that is repeated, or runs twice at once, writes another file; only the files that the job returns are read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PART_DDL = "name string, rows bigint, size bigint"
 
 @dataclass(frozen=True)
 class FrameFiles:
-    """The rows of a data frame in files, in the order of its partitions, and how many rows they have."""
+    """The rows of a data frame in files, in the order of its partitions, and the number of rows."""
 
     columns: list[str]
     files: list[InputFile]
@@ -47,7 +47,7 @@ class FrameFiles:
 
 
 def frame_files(frame: Any, scratch: Scratch, *, ship_package: bool = False) -> FrameFiles:
-    """Let Spark's tasks write a data frame to a place that the load's tasks see."""
+    """Let Spark's tasks write a data frame to a place that the tasks of the load can read."""
     session = spark_session(options=SparkOptions(given=frame.sparkSession, ship_package=ship_package))
     runner = runner_on(session)
     job_of_graph: tuple[Root, str] | None = None
@@ -72,7 +72,7 @@ def frame_files(frame: Any, scratch: Scratch, *, ship_package: bool = False) -> 
 
 
 def _written(session: AnySession, frame: Any, folder: Output, job_of_graph: tuple[Root, str] | None) -> list[Part]:
-    """Write the partitions of a data frame, each by a task; returns the files."""
+    """Write the partitions of a data frame, one task each; returns the files."""
     what, shown = "the tasks of the data frame", "load a data frame: write its rows"
     if isinstance(session, ConnectSession):
         mapped = frame.mapInArrow(ArrowWriter(folder, job_of_graph), _PART_DDL)
@@ -91,7 +91,7 @@ def _written(session: AnySession, frame: Any, folder: Output, job_of_graph: tupl
 
 
 def _schema(frame: Any) -> pa.Schema:
-    """The schema of those messages, which they do not say themselves."""
+    """The Arrow schema of the frame's batches, which the serialised batches do not contain."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     large = frame.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes") == "true"
@@ -110,7 +110,7 @@ def _require_whole(file: InputFile, rows: int) -> None:
 
 @dataclass(frozen=True)
 class Part:
-    """A file that one task has written: its name, its rows and its size in bytes."""
+    """A file that one task has written: its name, its number of rows and its size in bytes."""
 
     name: str
     rows: int
@@ -119,9 +119,9 @@ class Part:
 
 @dataclass(frozen=True)
 class PartWriter:
-    """Writes the rows of one partition as one Parquet file of a folder; an empty one has no file.
+    """Writes the rows of one partition as one Parquet file in a folder; an empty partition has no file.
 
-    `job_of_graph`: the graph and the staging job whose scratch the folder lies in; None for a folder of this machine.
+    `job_of_graph`: the graph and the staging job in whose scratch the folder lies; None for a folder of this machine.
     """
 
     folder: Output
@@ -135,7 +135,7 @@ class PartWriter:
 
 @dataclass(frozen=True)
 class ArrowWriter:
-    """The same for `mapInArrow`, which is all that Spark Connect has: a row for the file of each partition."""
+    """Does the work of `PartWriter` in `mapInArrow`, the only way of Spark Connect: returns one row per written file."""
 
     folder: Output
     job_of_graph: tuple[Root, str] | None = None
@@ -152,7 +152,7 @@ class ArrowWriter:
 def _part_of(
     folder: Output, partition: int, batches: Iterator[pa.RecordBatch], job_of_graph: tuple[Root, str] | None
 ) -> Iterator[Part]:
-    """Write one partition; its file, or nothing when it is empty. What is written when all is over is taken back."""
+    """Write one partition; yields its file, or nothing when it is empty. If the job is over, the file is removed again."""
     part = write_part(folder, partition, batches)
     if part is None:
         return
@@ -163,7 +163,7 @@ def _part_of(
 
 
 def write_part(folder: Output, partition: int, batches: Iterator[pa.RecordBatch]) -> Part | None:
-    """Write the rows of one partition as one Parquet file of a folder; None when there are none."""
+    """Write the rows of one partition as one Parquet file in a folder; None when there are no rows."""
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None:
         return None
@@ -174,9 +174,9 @@ def write_part(folder: Output, partition: int, batches: Iterator[pa.RecordBatch]
 
 
 def written_frame(folder: Output, columns: list[str], parts: Sequence[Part]) -> FrameFiles:
-    """The rows of a data frame whose partitions were written to a folder; refuses files that are not whole.
+    """The rows of a data frame whose partitions were written to a folder; raises if a file lacks rows.
 
-    Each file goes by the name of its part, so that a problem names the row of one file.
+    Each file is named like its part, so that a problem names the file and the row.
     """
     ordered = sorted(parts, key=lambda part: part.name)
     files = [written_file(folder.child(part.name), part.name, part.size) for part in ordered]
@@ -186,7 +186,7 @@ def written_frame(folder: Output, columns: list[str], parts: Sequence[Part]) -> 
 
 
 class _Counted:
-    """The bytes of a Parquet file, made of batches; `rows` and `bytes` are right when it has been written."""
+    """Writes batches as the bytes of a Parquet file; `rows` and `bytes` are final once the stream has ended."""
 
     def __init__(self) -> None:
         self.rows = self.bytes = 0

@@ -1,4 +1,4 @@
-"""The id of every row: derived from its key, given, or made anew. An id that spells the key in another way is an alias."""
+"""The id of every row: derived from its key, given, or generated. A given id that spells the key differently is an alias."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from omnigraph.values.json_values import from_json
 
 ALIASES = pa.schema([("type_key", pa.string()), ("spelled", pa.string()), ("id", pa.string()), ("order", pa.int64())])
 _ALPHABET = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)
-#: Two letters at once: ten bits of an id.
+#: All pairs of two letters, by ten bits of an id.
 _PAIRS = np.stack([np.repeat(_ALPHABET, 32), np.tile(_ALPHABET, 32)], axis=1).view(np.uint16).ravel()
 _TEXT = PropType(Scalar.STRING)
 _DIGITS = re.compile(r"[+-]?[0-9]{1,25}")
@@ -30,18 +30,18 @@ _DIGITS = re.compile(r"[+-]?[0-9]{1,25}")
 
 @dataclass(frozen=True)
 class Identified:
-    """Rows whose ids are known, with those ids; the aliases among them; and what is wrong with the others."""
+    """Rows that have ids, with these ids; the aliases among them; and the problems of the other rows."""
 
     rows: Rows
     ids: pa.Array
-    #: Which ids may meet another one: all but those that were made anew.
+    #: Which ids may equal another id: all but the generated ones.
     may_meet: Flags
     aliases: pa.Table
     problems: tuple[Problem, ...]
 
 
 def identify(rows: Rows, job_id: str) -> Identified:
-    """Give every row its id; a row without a usable key has none and is left out."""
+    """Give every row its id; rows without a usable key are left out."""
     if rows.entity.key is None:
         return _unkeyed(rows, job_id)
     problems = tuple(_infinite_keys(rows))
@@ -68,7 +68,7 @@ def identify(rows: Rows, job_id: str) -> Identified:
 
 
 def generated_ids(job_id: str, orders: Orders) -> pa.Array:
-    """New ULIDs, made of the job's own and the place of each row: the same again when a task is repeated."""
+    """Generated ULIDs, made from the job's id and the place of each row, so that a repeated task makes the same ids."""
     first = (int(ULID.from_str(job_id)) & ~(1 << 79)) + 1
     low = np.uint64(first & (2**64 - 1)) + orders.astype(np.uint64)
     carried = (low < np.uint64(first & (2**64 - 1))).astype(np.uint64)
@@ -111,7 +111,7 @@ def _has_key(rows: Rows) -> Flags:
 
 
 def _infinite_keys(rows: Rows) -> list[Problem]:
-    """A null key is the evaluator's to report, as a required property."""
+    """Problems of keys that are not finite. Null keys are reported elsewhere, as missing required properties."""
     assert rows.entity.key is not None
     found = []
     for name in rows.entity.key:
@@ -127,7 +127,7 @@ def _infinite_keys(rows: Rows) -> list[Problem]:
 
 
 def _spells_key(entity: Entity, rows: Rows, ids: pa.Array) -> Flags:
-    """Which given ids mean the key of their row: its value written otherwise, or one component of several."""
+    """Which given ids denote the key of their row: its value in another spelling, or one component of a compound key."""
     assert entity.key is not None
     assert rows.given is not None
     matching = np.zeros(len(ids), np.bool_)
@@ -145,7 +145,7 @@ def _spells_key(entity: Entity, rows: Rows, ids: pa.Array) -> Flags:
 
 
 def _spells_array(entity: Entity, rows: Rows, given: list[str]) -> Flags:
-    """Which given ids are a JSON array of all components, each in whatever spelling."""
+    """Which given ids are a JSON array of all components of the key, each in any spelling."""
     assert entity.key is not None
     arrays = [_components(text, len(entity.key)) for text in given]
     matching = np.array([array is not None for array in arrays], np.bool_)
@@ -166,7 +166,7 @@ def _components(text: str, count: int) -> list[str] | None:
 
 
 def _canonical(entity: Entity, name: str, texts: list[str]) -> pa.Array:
-    """The id text that each of these texts has as a value of a key property; null where it is no value of it."""
+    """The canonical id of each text read as a value of a key property; null where the text is no such value."""
     declared = entity.properties.get(name)
     kind = declared.type if declared is not None else _TEXT
     values = [_value(text, kind) for text in texts]
@@ -179,7 +179,7 @@ def _canonical(entity: Entity, name: str, texts: list[str]) -> pa.Array:
 
 
 def _value(text: str, kind: PropType) -> PlainValue:
-    """A text as a value of a key type, or None."""
+    """A text as a value of a key type; None when it is no such value."""
     try:
         match kind.scalar:
             case Scalar.STRING:

@@ -1,4 +1,4 @@
-"""What people give to be loaded, as chunks: files, folders, globs, S3, standard input, Python objects, tables."""
+"""Turns the input a caller gives into chunks: files, folders, globs, S3, standard input, Python objects, tables."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ FORMATS = (JSONL, PARQUET, CSV, ARROW)
 DOCUMENTS_AT_ONCE = 10_000
 RANGE_BYTES = 32 << 20
 SMALLEST_RANGE = 1 << 20
-#: How the names of files of each format end.
+#: The endings of file names by format.
 ENDINGS = {
     JSONL: tuple(f".{name}{end}" for name in ("jsonl", "ndjson", "json") for end in ("", ".gz", ".zst")),
     PARQUET: (".parquet",),
     CSV: (".csv", ".tsv", ".tab"),
     ARROW: (".arrow", ".feather", ".ipc"),
 }
-#: A JSON array is read as a whole; a longer one must be made into lines.
+#: The largest JSON array in bytes, as it is read as a whole; a larger array must be converted to lines.
 LONGEST_ARRAY = 256 << 20
-#: Characters of a name in the message of a commit.
+#: The most characters of an input's name in a commit message.
 LONGEST_TITLE = 200
-#: Bytes of one part of a path, which is what file systems allow.
+#: The most bytes of one part of a path that file systems allow.
 LONGEST_NAME = 255
 #: How the rows of large tables wait for their tasks.
 _SPOOLED = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -82,22 +82,22 @@ class Given:
     columns: Columns = field(default_factory=Columns)
     lenient: bool = False
     storage_options: Mapping[str, str] | None = None
-    #: What stands between the fields of CSV files; found out when it is None.
+    #: The delimiter of CSV files; None: it is detected.
     delimiter: str | None = None
-    #: Whether this package is sent to the workers that compute a data frame of Spark.
+    #: Whether this package is sent to the workers that compute a Spark data frame.
     ship_package: bool = False
 
     @property
     def names_columns(self) -> bool:
-        """Whether something is said that only tables have a use for."""
+        """Whether any option is given that only tables use."""
         said = self.type, self.edge, self.columns.mapping, self.columns.ignore_extra, self.delimiter
         return any(said)
 
 
 class Unnamed(os.PathLike[str]):
-    """A file whose name means nothing to the caller, such as the spooled body of a request.
+    """A file whose name is not known to the caller, such as the spooled body of a request.
 
-    `title`: what the caller calls the rows; None when they have no name.
+    `title`: the caller's name for the rows; None when they have no name.
     """
 
     def __init__(self, path: Path, title: str | None = None) -> None:
@@ -109,9 +109,9 @@ class Unnamed(os.PathLike[str]):
 
 
 class Body(bytes):
-    """Rows in memory that came with a request; `called` is what the caller calls them, as in `Unnamed`.
+    """Rows in memory that came with a request; `called` is the caller's name for them, as in `Unnamed`.
 
-    `by_record`: places in a lenient reading are told by counting its values, not by the lines they begin on.
+    `by_record`: messages of a lenient load count values instead of lines.
     """
 
     called: str | None = None
@@ -119,7 +119,7 @@ class Body(bytes):
 
     @classmethod
     def of(cls, data: bytes, title: str | None = None, *, by_record: bool = False) -> Body:
-        """These rows, called so."""
+        """A body of these bytes, with the caller's name for them."""
         body = cls(data)
         body.called = _printable(title)
         body.by_record = by_record
@@ -127,7 +127,7 @@ class Body(bytes):
 
 
 def title_of(data: Any) -> str | None:
-    """What an input is called in the message of its commit; None for one that has no name."""
+    """The name of an input in the message of its commit; None for an input without a name."""
     if isinstance(data, Unnamed | Body):
         return data.called
     named = [data] if isinstance(data, str | os.PathLike) else data
@@ -142,35 +142,35 @@ def title_of(data: Any) -> str | None:
 
 
 def _printable(title: str | None) -> str | None:
-    """A title that fits into a message; None for one that a terminal could not show."""
+    """A title cut to the length that fits into a message; None if it is empty or not printable."""
     cut = (title or "")[:LONGEST_TITLE]
     return cut if cut.isprintable() and cut else None
 
 
 @dataclass(frozen=True)
 class Frames:
-    """Tables of several types, by the names of the types."""
+    """Tables of several types, by the name of each type."""
 
     by_type: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """An input that was looked at but not read: its size in bytes, or as large as it counts, and its chunks."""
+    """An input that was looked at but not read: its size in bytes (estimated where it is not known), and its sources."""
 
     size: int
     sources: tuple[InputFile | Chunk, ...]
-    #: How many rows there are, where whoever wrote them has counted them.
+    #: How many rows there are; None when nobody has counted them.
     rows: int | None = None
-    #: Whether the order of the rows means anything.
+    #: Whether the order of the rows has a meaning.
     ordered: bool = True
-    #: The types that tables are of, which the input mentions without having a row of them.
+    #: The types of the tables, including tables without a row.
     types: frozenset[str] = frozenset()
 
     def chunks(self, parallelism: int, runner: Runner) -> list[Chunk]:
-        """The parts that are read on their own: enough of them to keep everybody busy, none too large for memory.
+        """The parts to read independently: enough to keep all tasks busy, none too large for memory.
 
-        `runner`: looks through files whose parts do not begin at any line.
+        `runner`: scans CSV files to find where their records begin.
         """
         even = -(-self.size // max(parallelism * 2, 1))
         step = min(max(even, SMALLEST_RANGE), RANGE_BYTES)
@@ -193,23 +193,23 @@ class Inputs:
         return made
 
     def shown_name(self) -> str:
-        """What the input is called in a few words: its file, or its first and how many more there are."""
+        """A short name of the input: its first file, and how many more there are."""
         names = list(dict.fromkeys(source.name.rpartition("/")[2] for source in self.sources))
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         return f"{names[0]}{more}" if names else "nothing"
 
     def files(self) -> dict[str, InputFile]:
-        """The files of this machine that tasks read, by path."""
+        """The local files that tasks read, by path."""
         found = [_file_of(source) for source in self.sources]
         return {file.path: file for file in found if file is not None and file.root.is_local}
 
     def moved(self, files: Mapping[str, InputFile]) -> Inputs:
-        """The same input with some of its files, by path, in other places."""
+        """The same input with some of its files replaced. `files`: the new file by the old path."""
         return replace(self, sources=tuple(_moved(source, files) for source in self.sources))
 
 
 def _file_of(source: InputFile | Chunk) -> InputFile | None:
-    """The file a source is read from; None when the description of the chunk holds its data."""
+    """The file that a source is read from; None when the chunk itself holds the data."""
     return source if isinstance(source, InputFile) else getattr(source, "file", None)
 
 
@@ -222,7 +222,7 @@ def _moved(source: InputFile | Chunk, files: Mapping[str, InputFile]) -> InputFi
 
 
 def look_at(given: Given, scratch: Scratch, catalog: Catalog) -> Inputs:
-    """Find out what an input is, without reading more of it than that takes."""
+    """Find out what an input is, reading no more of it than needed."""
     if given.format is not None and given.format not in FORMATS:
         raise BadRequest(f"unknown format '{given.format}'; the formats are {', '.join(FORMATS)}")
     data = given.data
@@ -282,13 +282,13 @@ def _of_paths(paths: Sequence[str], given: Given, catalog: Catalog, scratch: Scr
     if given.lenient:
         return _lenient(files)
     files = [_lines_of_array(file, scratch) if _is_array(file) else file for file in files]
-    # A compressed file is larger than it looks, and nobody knows by how much: it counts as too large to be small.
+    # The decompressed size is not known; assume ten times the size of the file, so that it is not taken for small.
     size = sum(file.size if compression_of(file) is None else file.size * 10 for file in files)
     return Inputs(size, tuple(files))
 
 
 def _refuse_data(path: str) -> None:
-    """Refuse a text that is rows, or too long for the name of a file: no file system would say so in a useful way."""
+    """Raise if a text is rows, or too long for a file name: the error of the file system would not help."""
     if _ROWS.match(path) or "\n" in path:
         raise BadRequest(
             "a text is the path of a file; give rows as a list of dicts, or JSON lines as bytes: text.encode()"
@@ -298,7 +298,7 @@ def _refuse_data(path: str) -> None:
 
 
 def _format_of(paths: Sequence[str]) -> str:
-    """What files are by the end of the first name, or by what lies in the folders of types; else JSON lines."""
+    """The format of files by the ending of the first name, else by the files in its folders of types, else JSON lines."""
     if not paths:
         return JSONL
     name = paths[0].lower()
@@ -312,14 +312,14 @@ def _format_of(paths: Sequence[str]) -> str:
 
 
 def _is_array(file: InputFile) -> bool:
-    """Whether a file of JSON is one array and not lines."""
+    """Whether a JSON file is one array instead of lines."""
     if compression_of(file) is not None:
         return False
     return file.read(0, min(file.size, 1024)).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
 
 
 def _lines_of_array(file: InputFile, scratch: Scratch) -> InputFile:
-    """The items of a JSON array as a file of lines; messages count items."""
+    """The items of a JSON array as a file of lines; line numbers in messages then count items."""
     name = Path(file.name).name
     if file.size > LONGEST_ARRAY:
         raise BadRequest(
@@ -343,14 +343,14 @@ def _lines_of_array(file: InputFile, scratch: Scratch) -> InputFile:
 
 
 def _of_type_folders(files: Sequence[InputFile], format: str, catalog: Catalog, given: Given) -> Inputs:
-    """Tables as an export writes them: the folder of a file, `nodes/T` or `edges/E`, says what its rows are."""
+    """Tables as an export writes them: the folder of a file, `nodes/T` or `edges/E`, names the type of its rows."""
     chunks: list[Chunk] = []
     types: set[str] = set()
     base = 0
     for file in files:
         kind, name = ["", "", *file.path.split("/")[:-1]][-2:]
         if kind not in ("nodes", "edges"):
-            # The usual refusal says what is missing.
+            # Raises the usual error about a missing type.
             entity_of(catalog, None, None)
         entity = entity_of(catalog, name, None) if kind == "nodes" else entity_of(catalog, None, name)
         made = tables_of_files([file], format, entity, given.columns, given.delimiter)
@@ -363,22 +363,22 @@ def _of_type_folders(files: Sequence[InputFile], format: str, catalog: Catalog, 
 
 
 def _of_spark(frame: Any, given: Given, catalog: Catalog, scratch: Scratch) -> Inputs:
-    """A Spark data frame: its rows go from Spark's tasks to files that the load's tasks see."""
+    """A Spark data frame: Spark's tasks write its rows to files that the tasks of the load can read."""
     entity = entity_of(catalog, given.type, given.edge)
-    # A wrong column is told before the frame is computed.
+    # Report a wrong column before the frame is computed.
     shape_of(entity, list(frame.columns), given.columns, "the table")
     return _of_frame_files(frame_files(frame, scratch, ship_package=given.ship_package), given, catalog)
 
 
 def _of_frame_files(written: FrameFiles, given: Given, catalog: Catalog) -> Inputs:
-    """A data frame whose rows Spark's tasks have written to files."""
+    """A data frame whose rows Spark's tasks have written to files already."""
     entity = entity_of(catalog, given.type, given.edge)
     inputs = tables_of_files(written.files, PARQUET, entity, given.columns)
     return replace(inputs, rows=written.rows, ordered=False)
 
 
 def _of_frames(frames: Frames, given: Given, catalog: Catalog, scratch: Scratch) -> Inputs:
-    """Frames of several types, one behind the other. All names and columns are looked at before the first is computed."""
+    """Frames of several types, one after the other. All names and columns are checked before the first frame is computed."""
     named = {word: _type_of(word, catalog) for word in frames.by_type}
     for word, frame in frames.by_type.items():
         columns = getattr(frame, "columns", None)
@@ -410,7 +410,7 @@ def _of_frames(frames: Frames, given: Given, catalog: Catalog, scratch: Scratch)
 
 
 def _type_of(word: str, catalog: Catalog) -> Entity:
-    """The type that a caller names: `Person`, or `node:Person` and `edge:Knows`."""
+    """The type that a caller names: `Person`, `node:Person` or `edge:Knows`."""
     kind, colon, name = word.partition(":")
     if colon and kind in ("node", "edge"):
         return entity_of(catalog, name if kind == "node" else None, name if kind == "edge" else None)
@@ -451,7 +451,7 @@ def _spooled_table(table: pa.Table, rows: int, scratch: Scratch) -> list[InputFi
 def tables_of_files(
     files: Sequence[InputFile], kind: str, entity: Entity, columns: Columns, delimiter: str | None = None
 ) -> Inputs:
-    """Files of rows of one type; a Parquet file is read by row groups, an Arrow file by record batches."""
+    """Files with rows of one type; Parquet files are read by row groups, Arrow files by record batches."""
     chunks: list[Chunk] = []
     base = 0
     for file in files:
@@ -478,12 +478,12 @@ def _lenient(files: Sequence[InputFile]) -> Inputs:
         compressed = compression_of(file) is not None
         chunks.append(LenientFile(file, base))
         base += COMPRESSED_SPAN if compressed else file.size + 1
-    # A compressed file is larger than it looks, as one of lines is.
+    # `LenientFile.size` estimates the decompressed size of a compressed file.
     return Inputs(sum(chunk.size for chunk in chunks), tuple(chunks))
 
 
 def _spooled_input(scratch: Scratch) -> InputFile:
-    """Standard input in a file: it can be read only once, and tasks may read their part again."""
+    """Copy standard input to a file: it can be read only once, and tasks may read their part again."""
     if sys.stdin is None:
         raise BadRequest("there is no standard input to load; pass a file instead of `-`")
     path = scratch.folder() / "stdin.jsonl"
@@ -507,7 +507,7 @@ def _of_items(items: Iterable[Any], given: Given, catalog: Catalog, scratch: Scr
         (file,) = find_files(str(path), ())
         chunks.append(SpooledDocuments("<rows>", file, len(some), base))
         base += len(some)
-    # Dicts have no size in bytes; as many as fit one batch count as small, and the others as if they were lines.
+    # Dicts have no size in bytes: one batch of them counts as small, more are estimated like lines.
     return Inputs(0 if len(chunks) == 1 else base * _BYTES_OF_A_DOCUMENT, tuple(chunks))
 
 

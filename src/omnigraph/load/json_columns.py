@@ -1,6 +1,6 @@
-"""Whole columns as a JSON parser gives them, turned into the columns of a table. What is not plainly right is `Unusual`.
+"""Turns whole columns from a JSON parser into columns of a table; raises `Unusual` for anything that is not plainly right.
 
-The rules are those of `values.json_values`; where a column holds anything that they might refuse, or read in another way,
+The rules are those of `values.json_values`. Where a column holds a value that these rules might refuse or read differently,
 nothing is decided here: the exact reader looks at the rows one by one.
 """
 
@@ -16,17 +16,17 @@ from omnigraph.language.types import FLOATS, PropType, Scalar
 from omnigraph.values.columns import arrow_type
 
 _DATETIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{3})?Z$"
-#: No calendar has a year zero, but Arrow does.
+#: Arrow accepts the year zero, which no calendar has.
 _YEAR_ZERO = "0000"
 _YEAR_ONE = (date(1, 1, 1) - date(1970, 1, 1)).days
 
 
 class Unusual(Exception):
-    """The exact reader must look at this."""
+    """The exact reader must look at these values."""
 
 
 def json_type(kind: PropType) -> pa.DataType:
-    """What a JSON parser is told to expect for a property. Numbers are rounded to their width here, not there."""
+    """The Arrow type that the JSON parser reads a property as. Numbers are rounded to their width afterwards."""
     if kind.is_vector:
         return pa.list_(pa.float64())
     if kind.is_list:
@@ -39,7 +39,7 @@ def json_type(kind: PropType) -> pa.DataType:
 
 
 def column_of_json(column: pa.Array, kind: PropType) -> pa.Array:
-    """A parsed column as a column of the property's type; blobs are not among these."""
+    """A parsed column as a column of the property's type; not for blobs."""
     if kind.is_vector:
         return _vectors(column, kind)
     if kind.is_list:
@@ -55,7 +55,7 @@ def column_of_json(column: pa.Array, kind: PropType) -> pa.Array:
 
 def _floats(column: pa.Array, kind: pa.DataType) -> pa.Array:
     narrowed = column.cast(kind, safe=False)
-    # The parser takes NaN and Infinity, which JSON does not have, and rounding may overflow.
+    # The parser accepts NaN and Infinity, which JSON does not have, and rounding may overflow.
     if not pc.all(pc.is_finite(narrowed), min_count=0).as_py():
         raise Unusual
     return narrowed
@@ -63,7 +63,7 @@ def _floats(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _dates(column: pa.Array) -> pa.Array:
     try:
-        # Arrow takes `YYYY-MM-DD` for a date and nothing else.
+        # Arrow parses only `YYYY-MM-DD` as a date.
         days = column.cast(pa.date32())
     except pa.ArrowInvalid:
         raise Unusual from None

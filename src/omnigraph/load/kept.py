@@ -1,7 +1,7 @@
-"""What stored rows and lines of a load have to do with each other beyond their ids.
+"""How lines of a load relate to the stored rows with their ids.
 
-In an update a stored row keeps what its line leaves out. In a merge the line is the whole row, and what it leaves out becomes
-null; how many stored values that costs is counted, so that nobody is surprised.
+In an update a stored row keeps the values that its line leaves out. In a merge the line is the whole row, and properties it
+leaves out become null; the stored values that are lost this way are counted, so that the caller can be told.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from omnigraph.load.parsed import Entity, Flags, Orders, Rows
 from omnigraph.load.stored import Stored
 from omnigraph.values.columns import whole
 
-#: The column of the keys that says which properties a row has no value of: one bit each, in the order of `nullable_names`.
+#: The key column of bit masks: one bit per property that is null in the row, in the order of `nullable_names`.
 NULLS = "nulls"
 
 
 def with_kept_values(rows: Rows, job_id: str, stored: Stored) -> Rows:
-    """Rows of an update, where they leave something out with what the stored row of their id has."""
+    """Rows of an update, with left-out values filled in from the stored row of the same id."""
     left_out = {name: flags for name, flags in rows.left_out.items() if flags.any()}
     if not left_out or not stored.pins[rows.entity.type_key].row_count:
         return rows
@@ -32,7 +32,7 @@ def with_kept_values(rows: Rows, job_id: str, stored: Stored) -> Rows:
     found = stored.whole_rows(rows.entity.type_key, wanted, ["id", *left_out])
     if not found.num_rows:
         return rows
-    # For each line the place of its stored row; -1 where there is none.
+    # For each line the place of its stored row; -1 when there is none.
     stored_places = np.full(len(rows.orders), -1, np.int64)
     matched = pc.fill_null(pc.index_in(identified.ids, value_set=whole(found["id"])), -1)
     stored_places[own_places] = matched.to_numpy(zero_copy_only=False)
@@ -49,7 +49,7 @@ def with_kept_values(rows: Rows, job_id: str, stored: Stored) -> Rows:
 
 
 def _filled(own: pa.Array, stored: pa.Array, keeps: Flags, places: Orders) -> pa.Array:
-    """A column in which some rows take their value from another column, at these places of it."""
+    """The column `own`, where the rows `keeps` take their value from `stored` at the given places."""
     chosen = np.where(keeps, len(own) + places, np.arange(len(own)))
     if isinstance(own, pa.ExtensionArray):
         storage = stored.storage if isinstance(stored, pa.ExtensionArray) else stored
@@ -62,19 +62,19 @@ def _filled(own: pa.Array, stored: pa.Array, keeps: Flags, places: Orders) -> pa
 
 
 def nullable_names(entity: Entity) -> list[str]:
-    """The properties that a row may have no value of."""
+    """The names of the properties that may be null."""
     return [name for name, declared in entity.properties.items() if declared.type.nullable]
 
 
 def null_bits(entity: Entity, table: pa.Table) -> pa.Array:
-    """For each row which of the nullable properties it has no value of."""
+    """For each row a bit mask of the nullable properties that are null."""
     flags = np.stack([pc.is_null(table[name]).to_numpy() for name in nullable_names(entity)], axis=1)
     packed = np.packbits(flags, axis=1)
     return pa.Array.from_buffers(pa.binary(packed.shape[1]), len(packed), [None, pa.py_buffer(packed.tobytes())])
 
 
 def cleared_values(entity: Entity, keys: pa.Table, stored: Stored) -> dict[str, int]:
-    """How many stored values lines of a merge replace by nothing, by `Type.property`; `keys`: one row for each id."""
+    """How many stored values the lines of a merge replace by null, by `Type.property`. `keys`: one row per id."""
     bits = whole(keys[NULLS])
     width, names = bits.type.byte_width, nullable_names(entity)
     packed = np.frombuffer(bits.buffers()[1], np.uint8)[bits.offset * width : (bits.offset + len(bits)) * width]

@@ -1,11 +1,11 @@
-"""Keys by role and partition. A role is what a key is checked for; equal keys of one role meet in one partition.
+"""Keys by role and partition. A role is the purpose of a key; equal keys of one role meet in one partition.
 
-id <type>          ids that may meet another one, and `order`
+id <type>          ids that may equal another id, and `order`
 src|dst <edge>     ends of edges
 unique<n> <type>   the columns of a unique rule, with the row's id
 refused <node>     ids of nodes whose lines were refused
-goneN-…            the same of stored rows that the load replaces, as its attempt number N has found them
-keptN-id|src|unique<n> <type>   the same of all stored rows, where so many are looked up that each is handed out
+goneN-…            the same for stored rows that the load replaces, as found by its check number N
+keptN-id|src|unique<n> <type>   the same for all stored rows, handed out when looking them up one by one would cost more
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def is_counted(edge: EdgeType) -> bool:
-    """Whether a cardinality bounds how many edges leave a source."""
+    """Whether the cardinality of an edge type bounds the number of edges per source."""
     return edge.cardinality.minimum > 0 or edge.cardinality.maximum is not None
 
 
 def roles(entity: Entity, keys: pa.Table) -> Iterator[tuple[str, pa.Table, pa.Array]]:
-    """The keys of a batch by role, each with the texts that decide their partition."""
+    """The keys of a batch by role, each with the texts whose hash decides the partition."""
     may_meet = keys["may_meet"]
     met = keys if pc.all(may_meet, min_count=0).as_py() else keys.filter(may_meet)
     if met.num_rows:
@@ -47,7 +47,7 @@ def roles(entity: Entity, keys: pa.Table) -> Iterator[tuple[str, pa.Table, pa.Ar
 def unique_roles(
     entity: Entity, rows: pa.Table, besides: list[str], prefix: str = ""
 ) -> Iterator[tuple[str, pa.Table, pa.Array]]:
-    """The values of every unique rule, without rows that have a null there."""
+    """The values of every unique rule, without rows that have a null in its columns."""
     for number, columns in enumerate(entity.uniques):
         names = list(dict.fromkeys(["id", *columns, *besides]))
         given = rows.select(names)
@@ -58,26 +58,26 @@ def unique_roles(
 
 
 def value_texts(rows: pa.Table, columns: tuple[str, ...]) -> pa.Array:
-    """A text for the values of some columns, the same for equal values; different values may share one."""
+    """One text per row for the values of some columns: equal for equal values; different values may share a text."""
     plain = comparable(rows.select(list(dict.fromkeys(columns))), columns)
     texts = [_flat(plain[name].cast(pa.string())) for name in columns]
     return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, "\x1f")
 
 
 def partition_of(texts: pa.Array, partitions: int) -> npt.NDArray[np.int64]:
-    """The partition of each text: a hash of its first and last bytes and its length, which only has to be spread."""
+    """The partition of each text, by a hash of its first and last bytes and its length; it only has to spread well."""
     count = len(texts)
     if partitions == 1 or not count:
         return np.zeros(count, np.int64)
     offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + count + 1].astype(np.int64)
     stored = texts.buffers()[2]
-    # Eight bytes on both sides, so that eight can be read around any text.
+    # Eight bytes of padding on both sides, so that eight bytes can be read around any text.
     padded = b"\0" * 8 + (stored.to_pybytes() if stored is not None else b"") + b"\0" * 8
     eights: npt.NDArray[np.uint64] = np.ndarray((len(padded) - 7,), np.uint64, padded, 0, (1,))
     starts, ends = offsets[:-1] + 8, offsets[1:] + 8
     lengths = np.minimum(ends - starts, 8).astype(np.uint64)
     beyond = (np.uint64(8) - lengths) * np.uint64(8)
-    # A shift by all 64 bits is undefined: an empty text has no bytes at all.
+    # A shift by 64 bits is undefined, so empty texts are handled apart.
     empty = lengths == 0
     beyond[empty] = 0
     last = eights[ends - 8] >> beyond
@@ -92,7 +92,7 @@ def partition_of(texts: pa.Array, partitions: int) -> npt.NDArray[np.int64]:
 
 
 def split(table: pa.Table, texts: pa.Array, partitions: int) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each partition that has any."""
+    """The rows of each partition that has any, as pairs of partition and rows."""
     if partitions == 1:
         if table.num_rows:
             yield 0, table

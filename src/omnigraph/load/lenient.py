@@ -1,4 +1,4 @@
-"""The lenient reading: a stream of JSON values, laid out as one likes, several on a line or one over many lines."""
+"""The lenient reading: a stream of JSON values in any layout, several on a line or one over many lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BETWEEN = re.compile(r"(?:[ \t\r\n]+|//[^\n]*)*")
 
 @dataclass(frozen=True)
 class Stream:
-    """What a stream of values holds; `lines` says on which line each value (or mistake) begins, from 1."""
+    """The values of a stream; `lines` is the line on which each value (or mistake) begins, from 1."""
 
     reading: Reading
     lines: Orders
@@ -26,7 +26,7 @@ class Stream:
 
 
 def read_stream(data: bytes, rules: Rules, base: int, before: int = 0) -> Stream:
-    """The values of a text, in their order. `before`: how many bytes of the input come before it."""
+    """The values of a text, in order. `before`: how many bytes of the input precede the text."""
     reader = ExactReader(rules)
     lines: list[int] = []
     try:
@@ -46,7 +46,7 @@ def read_stream(data: bytes, rules: Rules, base: int, before: int = 0) -> Stream
 
 
 def _values(text: str) -> Iterator[tuple[object, str | None, int]]:
-    """Every value with its line; after a mistake the reading goes on with the next line."""
+    """Every value or error with its line; after a mistake, reading continues on the next line."""
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
     place, line, counted = 0, 1, 0
     while True:
@@ -56,7 +56,7 @@ def _values(text: str) -> Iterator[tuple[object, str | None, int]]:
         line, counted = line + text.count("\n", counted, start), start
         try:
             _, place = decoder.raw_decode(text, start)
-            # Python takes more for JSON than there is; what it has delimited is read as strictly as everything else.
+            # Python accepts more than JSON; the text it has delimited is parsed again strictly.
             yield orjson.loads(text[start:place].encode()), None, line
         except (ValueError, RecursionError) as error:
             yield None, f"not valid JSON: {getattr(error, 'msg', None) or error}", line

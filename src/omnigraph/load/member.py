@@ -1,7 +1,7 @@
-"""A small load that waits for its branch with other writers, and is published together with them.
+"""A small load that waits in the queue of its branch with other writers, and is published together with them.
 
-Its input was read before. What it writes is judged on the captured state and on what the members before it have settled there,
-through the same checks as alone: `Layered` is what is stored, as they leave it.
+Its input is already read. Its rows are judged against the captured state and the settled changes of earlier members, by the
+same checks as a load alone: `Layered` shows the stored rows with these changes on top.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 def can_join(load: Load) -> bool:
-    """Whether a load that was read can share a publish: few rows that are in memory, and quick to judge.
+    """Whether a load that was read can share a publish: few rows, held in memory, and quick to judge.
 
-    An overwrite replaces whole tables, so nobody could write beside it. A branch that is still to be created has no queue.
+    An overwrite replaces whole tables, so no other write fits beside it. A branch that is not created yet has no queue.
     """
     work, request = load.work, load.request
     if work is None or not isinstance(work.strategy, Held) or request.mode == OVERWRITE or load.creates_branch:
@@ -48,7 +48,7 @@ def can_join(load: Load) -> bool:
 
 
 class LoadMember(Member[LoadResult]):
-    """One small load that waits for its branch."""
+    """One small load in the queue of its branch."""
 
     def __init__(self, load: Load) -> None:
         self.writing: Load = load
@@ -77,7 +77,7 @@ class LoadMember(Member[LoadResult]):
         return Judged([one for one in pending if not one.is_empty], load.told(rows), answer, receipt)
 
     def _pending(self, base: Base, entity: Entity, work: Work) -> Pending:
-        """The rows of a type, and which stored rows they take the place of."""
+        """The rows of a type, and the stored rows that they replace."""
         batches = work.held_rows(entity.type_key)
         rows = pa.Table.from_batches(batches) if batches else table_schema(entity).empty_table()
         replaced = pa.table({"id": pa.array([], pa.string()), ROW_ADDRESS: pa.array([], pa.uint64())})
@@ -93,7 +93,7 @@ class LoadMember(Member[LoadResult]):
 
 @dataclass(frozen=True)
 class Layered(Stored):
-    """What is stored, and on top of it what is settled on a captured state."""
+    """The stored rows with the settled changes of a captured state on top."""
 
     base: Base
 
@@ -113,7 +113,7 @@ class Layered(Stored):
 
 
 def layered(base: Base) -> Layered:
-    """What is stored as the members so far leave it."""
+    """The stored rows as the members so far leave them."""
     pins: Mapping[str, Pin] = {
         entry.key: Pin(entry.location, entry.version, entry.row_count) for entry in base.state.tables.values()
     }

@@ -1,4 +1,4 @@
-"""What a load is asked and what it answers."""
+"""The request and the result of a load."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ class LoadResult(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a load is: the stage, and what of its work is done; the unit is bytes while reading, partitions while checking.
+    """The progress of a load: the stage, and the work done; in bytes while reading, in partitions while checking.
 
-    `note`: of the stage `engine`, which is told once at the start, the engine that was chosen and why.
+    `note`: the chosen engine and the reason; set in the stage `engine`, which is reported once at the start.
     """
 
     stage: str
@@ -86,7 +86,7 @@ ProgressCall = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class Request:
-    """One call of load or ingest. `base`: the branch is created from it when there is none of its name."""
+    """One call of load or ingest. `base`: if the branch does not exist, it is created from this one."""
 
     catalog: Catalog
     schema: SchemaIs
@@ -96,11 +96,11 @@ class Request:
     base: str | None = None
     actor: str | None = None
     message: str | None = None
-    #: What the rows come from, for the default message: the name of a file; None for rows that have none.
+    #: The origin of the rows for the default message, such as the name of a file; None for rows without one.
     title: str | None = None
     if_commit: str | None = None
     idempotency_key: str | None = None
-    #: What makes a call under the same key the same: its `contents`, or the `key` alone.
+    #: When two calls under one key count as the same: if their `contents` are equal, or always (`key`).
     idempotency: str = "contents"
     lenient: bool = False
     external_blobs: tuple[str, ...] = ()

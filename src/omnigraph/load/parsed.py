@@ -1,4 +1,4 @@
-"""What reading gives, whichever way it was read: the rows of each type with the place each came from, and the problems."""
+"""The result of reading, whichever reader was used: the rows of each type with the place of each, and the problems."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.values.columns import table_schema
 
 Entity = NodeType | EdgeType
-#: Places of rows in the whole input: increasing, and never the same for two rows.
+#: Places of rows in the whole input: increasing and unique.
 Orders = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 #: The longest line of text, and the longest value of a table, in bytes.
 LONGEST_LINE = LONGEST_VALUE = 128 << 20
-#: A compressed input may expand by this factor; one of less than so many bytes by any.
+#: The largest factor by which a compressed input may expand; below the second limit, in bytes, any factor is allowed.
 LARGEST_EXPANSION, SMALLEST_EXPANDED = 200, 64 << 20
 #: How many problems a load lists; it counts them all.
 LISTED_PROBLEMS = 100
-#: How many of them the message shows.
+#: How many of the listed problems the message shows.
 _SHOWN_PROBLEMS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong with the input at a place, or with the load as a whole (None)."""
+    """A problem of the input at a place; `order` is None for a problem of the load as a whole."""
 
     order: int | None
     message: str
@@ -41,7 +41,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Problems:
-    """The first problems in the order of the input, and how many there are."""
+    """The first problems in the order of the input, and the number of all problems."""
 
     listed: tuple[Problem, ...] = ()
     total: int = 0
@@ -53,24 +53,24 @@ class Problems:
 
     @classmethod
     def together(cls, parts: Iterable[Problems]) -> Problems:
-        """The problems of several parts of the input; each part lists its first ones, so these are the first of all."""
+        """The problems of several parts of the input. Each part lists its first problems, so the first of all are known."""
         gathered = list(parts)
         listed = sorted((problem for part in gathered for problem in part.listed), key=Problem.sort_key)
         return cls(tuple(listed[:LISTED_PROBLEMS]), sum(part.total for part in gathered))
 
 
 def too_long(what: str) -> str:
-    """What is said of a line or a value beyond the limit."""
+    """The message about a line or a value beyond the size limit."""
     return f"{what} is longer than {LONGEST_LINE} bytes; store large contents as blobs, by reference"
 
 
 def expands_too_much(size: int, expanded: int) -> bool:
-    """Whether a compressed input of `size` bytes that has become `expanded` bytes is refused: a few bytes could fill memory."""
+    """Whether to refuse a compressed input of `size` bytes that expands to `expanded` bytes: it could fill the memory."""
     return expanded > SMALLEST_EXPANDED and expanded > size * LARGEST_EXPANSION
 
 
 def rejection(errors: Sequence[tuple[str, int, str]], total: int) -> LoadRejected:
-    """The error of a load with problems: the listed ones by file and line (0: of no line), and how many there are."""
+    """The error of a load with problems. `errors`: file, line (0 for none) and message of each listed problem."""
     shown = [f"  {file}:{line}: {message}" if line else f"  {file}: {message}" for file, line, message in errors]
     rest = total - min(len(shown), _SHOWN_PROBLEMS)
     tail = [f"  … and {rest} more"] if rest > 0 else []
@@ -81,7 +81,7 @@ def rejection(errors: Sequence[tuple[str, int, str]], total: int) -> LoadRejecte
 
 @dataclass(frozen=True)
 class Ignored:
-    """What a lenient reading passed over, counted by kind."""
+    """What a lenient reading ignored, counted by kind."""
 
     fields: int = 0
     properties: int = 0
@@ -93,24 +93,24 @@ class Ignored:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one type: the columns of its table but for `id`, the ids that were given, the place of each row."""
+    """Rows of one type: all columns of its table except `id`, the ids that were given, and the place of each row."""
 
     entity: Entity
     table: pa.Table
-    #: Given ids, null where a row gives none; None when no row does.
+    #: Given ids, null where a row gives no id; None when no row gives one.
     given: pa.Array | None
     orders: Orders
-    #: Which rows leave a property out: by each `@embed` vector, and in an update by each property.
+    #: By property: which rows leave it out. Tracked for `@embed` vectors, and in an update for all properties.
     left_out: Mapping[str, Flags] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a piece of the input holds."""
+    """The contents of a piece of the input."""
 
     rows: tuple[Rows, ...] = ()
     problems: tuple[Problem, ...] = ()
-    #: Lines that were skipped: blank ones and comments.
+    #: How many lines were skipped: blank lines and comments.
     skipped: int = 0
     ignored: Ignored = field(default_factory=Ignored)
     #: Ids of nodes whose lines were refused, by type.
@@ -118,17 +118,17 @@ class Reading:
 
 
 def tracked_names(entity: Entity, *, updates: bool) -> list[str]:
-    """The properties for which it matters whether a row leaves them out: in an update all, else those that are embedded."""
+    """The properties whose absence in a row is tracked: in an update all, else only `@embed` vectors."""
     return [name for name, declared in entity.properties.items() if updates or declared.embed is not None]
 
 
 def schema_without_id(entity: Entity) -> pa.Schema:
-    """The columns of a type's table without `id`, all of them nullable: what is required is the evaluator's to say."""
+    """The columns of a type's table without `id`, all nullable: missing required values are reported by the row checks."""
     return pa.schema([field.with_nullable(True) for field in list(table_schema(entity))[1:]])
 
 
 def joined(pieces: Sequence[Rows]) -> Rows:
-    """Pieces of one type as one, in the order of the input."""
+    """Several pieces of one type as one, in the order of the input."""
     if len(pieces) == 1:
         return pieces[0]
     entity = pieces[0].entity
@@ -145,7 +145,7 @@ def joined(pieces: Sequence[Rows]) -> Rows:
 
 
 def picked(rows: Rows, places: npt.NDArray[np.int64]) -> Rows:
-    """Some of the rows, by their places."""
+    """The rows at these places."""
     chosen = pa.array(places)
     return Rows(
         rows.entity,

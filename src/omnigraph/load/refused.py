@@ -1,4 +1,4 @@
-"""Nodes whose own line was refused: an edge that names one of them is not another problem but the same one."""
+"""Nodes whose own line was refused. An edge that names such a node is not reported: it is the same problem."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Refused = Mapping[str, pa.Array]
 
 
 class RefusedNodes:
-    """Collects what can still be told of refused nodes: the ids they were given, and those that their keys make."""
+    """Collects the ids of refused nodes, as far as they are known: the ids they give, and the ids that their keys make."""
 
     def __init__(self) -> None:
         self._types: dict[str, NodeType] = {}
@@ -26,7 +26,7 @@ class RefusedNodes:
         self._keys: dict[str, list[list[Any]]] = {}
 
     def add(self, node: NodeType, data: object) -> None:
-        """A node that was refused, by the properties it was given."""
+        """Record a refused node. `data`: the properties that its line gives."""
         if not isinstance(data, Mapping):
             return
         self._types[node.type_key] = node
@@ -43,7 +43,7 @@ class RefusedNodes:
             self._keys.setdefault(node.type_key, []).append(key)
 
     def ids(self) -> Refused:
-        """The ids by which edges may name these nodes."""
+        """The ids by which edges may name the refused nodes, by type."""
         return {
             type_key: pa.concat_arrays([pa.array(self._given.get(type_key, []), pa.string()), self._derived(node)])
             for type_key, node in self._types.items()
@@ -61,11 +61,11 @@ class RefusedNodes:
         try:
             return derive_ids(node, pa.Table.from_arrays(made, names=list(node.key)))
         except ValidationError:
-            # A number that is not finite makes no id.
+            # A key that is not finite makes no id.
             return pa.array([], pa.string())
 
 
 def together(parts: Sequence[Refused]) -> Refused:
-    """The refused nodes of several pieces."""
+    """The refused nodes of several pieces, by type."""
     keys = dict.fromkeys(key for part in parts for key in part)
     return {key: pa.concat_arrays([part[key] for part in parts if key in part]) for key in keys}

@@ -1,4 +1,4 @@
-"""Edges that name their ends by another spelling of an id than the one the nodes of the same load are stored under."""
+"""Edges that name an end by another spelling of the id than the stored one, when the same load brings the node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omnigraph.load.parsed import Problem, Rows
 
 
 def ambiguous(aliases: pa.Table) -> list[Problem]:
-    """Spellings that two nodes of one type claim: an edge could mean either."""
+    """The problems of spellings that two nodes of one type claim: an edge could mean either node."""
     groups = aliases.group_by(["type_key", "spelled"]).aggregate([("id", "count_distinct"), ("order", "max")])
     wrong = groups.filter(pc.greater(groups["id_count_distinct"], 1))
     return [
@@ -25,7 +25,7 @@ def ambiguous(aliases: pa.Table) -> list[Problem]:
 
 
 def distinct(aliases: pa.Table) -> pa.Table:
-    """One row for each spelling."""
+    """The aliases with one row per spelling."""
     groups = aliases.group_by(["type_key", "spelled"]).aggregate([("id", "min"), ("order", "min")])
     return pa.Table.from_arrays(
         [groups[name] for name in ("type_key", "spelled", "id_min", "order_min")], schema=ALIASES
@@ -33,7 +33,7 @@ def distinct(aliases: pa.Table) -> pa.Table:
 
 
 def rename_ends(rows: Rows, aliases: pa.Table) -> Rows:
-    """The rows of an edge type with their ends under the ids that are stored."""
+    """The rows of an edge type, with the stored ids as ends."""
     edge = rows.entity
     if not isinstance(edge, EdgeType):
         return rows

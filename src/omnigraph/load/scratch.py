@@ -1,4 +1,4 @@
-"""Where a load keeps what waits for its tasks: a folder of this machine, or the graph's own storage for a cluster."""
+"""Where a load keeps data for its tasks: a folder of this machine, or the graph's own storage for a cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COPIED_AT_ONCE = 8 << 20
 
 
 class Scratch:
-    """Folders that are made when something first needs them, and removed with everything in them."""
+    """Folders that are made at first use, and removed with everything in them."""
 
     def __init__(self, graph: Root, branch: str) -> None:
         self.graph = graph
@@ -30,29 +30,29 @@ class Scratch:
         self._copies = 0
 
     def folder(self) -> Path:
-        """A folder of this machine."""
+        """A scratch folder of this machine."""
         if self._made is None:
             self._made = make_scratch("load")
         return self._made.path
 
     def shared_job(self) -> str:
-        """The id of the staging record that says that `shared_path` is in use."""
+        """The id of the staging record that marks `shared_path` as in use."""
         if self._shared_job is None:
             self._shared_job = new_ulid()
             self._job.enter_context(staging_job(open_store(self.graph), self._shared_job, "load", self._branch, ()))
         return self._shared_job
 
     def shared_path(self) -> str:
-        """A folder below the graph that every machine sees."""
+        """The path of a scratch folder in the graph's storage, which every machine sees."""
         return scratch_folder(self.shared_job())
 
     def shared(self) -> Output:
-        """The folder of `shared_path` as a place to write files to."""
+        """The folder of `shared_path` as an output."""
         below = f"{self.graph.uri.rstrip('/')}/{self.shared_path()}"
         return Output(below, Root(below, self.graph.options))
 
     def share(self, file: InputFile) -> InputFile:
-        """A copy of a file of this machine that every machine sees."""
+        """Copy a local file to the shared folder; returns the copy."""
         self._copies += 1
         place = self.shared().child(".".join([f"input-{self._copies:05d}", *file.suffixes]))
         place.write(_parts(file), parents=True)
@@ -67,7 +67,7 @@ class Scratch:
 
 
 def written_file(place: Output, name: str, size: int) -> InputFile:
-    """A file that was written to a place, as it is read again; `name` is what the caller calls it."""
+    """A file that was written to an output, as an input. `name`: the caller's name for it."""
     return InputFile(name, place.root, place.root.uri if place.root.is_local else place.root.prefix, size)
 
 
@@ -77,7 +77,7 @@ def _parts(file: InputFile) -> Iterator[bytes]:
 
 
 def exchange_for(scratch: Scratch, graph: Root, job_id: str, partitions: int, *, shared_disk: bool) -> Exchange:
-    """The exchange of a staged load."""
+    """The exchange of a load that stages its rows."""
     if shared_disk:
         return InFiles(scratch.folder() / "keys", partitions)
     return InObjects(graph, job_id, partitions)

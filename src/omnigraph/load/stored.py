@@ -1,4 +1,4 @@
-"""What is stored already, looked up by key in every task of a load."""
+"""Looks up stored rows by key, in every task of a load."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omnigraph.storage.tables.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A table at the version a load was prepared against."""
+    """A table at the version that a load was prepared against."""
 
     location: Location
     version: int
@@ -25,7 +25,7 @@ class Pin:
 
 @dataclass(frozen=True)
 class Stored:
-    """The captured tables by type key; small enough to be sent to every task."""
+    """The captured tables by type key. The description is small enough to be sent to every task."""
 
     root: Root
     pins: Mapping[str, Pin]
@@ -53,10 +53,10 @@ class Stored:
         *,
         with_row_address: bool = False,
     ) -> pa.Table:
-        """The stored rows whose column has one of these values."""
+        """The stored rows whose `column` has one of these values."""
         wanted = values if self.pins[type_key].row_count else values.slice(0, 0)
         return self.table(type_key).take_by(column, wanted, columns, with_row_address=with_row_address)
 
     def whole_rows(self, type_key: str, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
-        """Columns of the stored rows with these ids, as they can be written again."""
+        """Columns of the stored rows with these ids, with blob contents, ready to be written again."""
         return self.table(type_key).take_ids(ids, columns, blobs="values")

@@ -1,8 +1,8 @@
-"""Keys of stored rows that the checks of a load need, handed to the partitions they are checked in: each is read once per load.
+"""Hands keys of stored rows to the partitions that check them, so that each column is read once per load.
 
-An overwrite looks at the ends of edges that stay and at the sources of edges that go. The other modes look keys of lines up
-among stored rows. Few are found through an index, by each check for itself; where they are many, every check would read the
-whole column, so it is read once, by tasks of some fragments each, and each check gets its part.
+An overwrite needs the ends of edges that stay and the sources of edges that go. The other modes look the keys of lines up among
+stored rows. A few keys are found through an index, by each check for itself. With many keys every check would read the whole
+column; instead tasks read it once, some fragments each, and each check gets its part.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.validation.sets import probe_of
 from omnigraph.values.columns import table_schema
 
-#: The place of rows that no line gave.
+#: The place of rows that come from no line.
 STORED_ORDER = -1
-#: From so many partitions on, one pass over a column by all of them together costs less than a pass by each.
+#: From this many partitions on, one shared pass over a column costs less than one pass per partition.
 FEWEST_PARTITIONS = 4
-#: About how many stored rows one task hands out.
+#: About how many stored rows one task reads.
 ROWS_PER_TASK = 2 << 20
 _ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
 class StoredKeys:
-    """Some columns of some fragments of a stored table, whose rows are handed out in a role."""
+    """Some columns of some fragments of a stored table, whose rows are handed to the partitions under a role."""
 
     plan: Plan
     exchange: Exchange
     entity: Entity
     role: str
     columns: tuple[str, ...]
-    #: The column, or the unique rule by its number, whose values decide the partition.
+    #: The column, or the number of the unique rule, whose values decide the partition.
     by: str | int
-    #: A column that says of each row that no line gave it; None: without one.
+    #: Name of an added column that holds `STORED_ORDER`, because no line gave the row; None: no such column.
     mark: str | None = None
     with_row_address: bool = False
     fragments: tuple[int, ...] = ()
@@ -51,7 +51,7 @@ class StoredKeys:
 
 
 def needed_keys(plan: Plan, exchange: Exchange, rows: Mapping[str, int]) -> list[StoredKeys]:
-    """What the checks need besides the keys of the lines, as one task for some fragments of a table each.
+    """The tasks that hand out the stored keys which the checks need; each task reads some fragments of one table.
 
     `rows`: how many rows the load has, by type.
     """
@@ -64,7 +64,7 @@ def needed_keys(plan: Plan, exchange: Exchange, rows: Mapping[str, int]) -> list
 
 
 def _of_overwrite(plan: Plan, exchange: Exchange) -> Iterator[StoredKeys]:
-    """Ends of edges that stay, sources of edges that go."""
+    """For an overwrite: the ends of edges that stay, and the sources of edges that go."""
     if plan.mode != OVERWRITE:
         return
     for edge in plan.catalog.edges.values():
@@ -82,7 +82,7 @@ def _of_overwrite(plan: Plan, exchange: Exchange) -> Iterator[StoredKeys]:
 
 
 def _looked_up(plan: Plan, exchange: Exchange, rows: Mapping[str, int]) -> Iterator[StoredKeys]:
-    """The columns in which so many keys of lines are looked up that every check would read all of it."""
+    """The columns in which so many keys are looked up that every check would read the whole column."""
     if exchange.partitions < FEWEST_PARTITIONS:
         return
     asked: dict[str, int] = {}
@@ -111,7 +111,7 @@ def _looked_up(plan: Plan, exchange: Exchange, rows: Mapping[str, int]) -> Itera
 
 
 def put_stored_keys(spec: StoredKeys) -> None:
-    """Hand the rows of some fragments to the partitions they are checked in."""
+    """Hand the rows of some fragments to the partitions that check them."""
     parts: dict[int, list[pa.Table]] = {}
     for rows in _rows(spec):
         for part, some in _split(spec, rows):
@@ -141,5 +141,5 @@ def _rows(spec: StoredKeys) -> Iterator[pa.Table]:
         rows = pa.Table.from_batches([batch]).select([*spec.columns, *besides])
         if spec.mark is not None:
             rows = rows.append_column(spec.mark, pa.array(np.full(rows.num_rows, STORED_ORDER, np.int64)))
-        # What the table says about its columns is of no use here, and keeps tables apart that belong together.
+        # Metadata of the table is not needed, and tables with different metadata can not be concatenated.
         yield pa.table({name: rows[name] for name in rows.column_names})

@@ -1,8 +1,9 @@
-"""Where the rows of a load are until its commit: held in memory, or staged as fragments of tables while they are read.
+"""Where the rows of a load are until its commit: held in memory, or staged as fragments while they are read.
 
-Both read the same chunks, check the same keys and commit the same rows. A small load holds its rows: nothing is written before
-all checks have passed. A large one stages them while it reads; what can not be staged yet (vectors are missing, the table is
-still shared with another branch) or not as it was (a later line has the same id) is read once more when the checks have passed.
+Both strategies read the same chunks, check the same keys and commit the same rows. A small load holds its rows: nothing is
+written before all checks have passed. A large load stages rows while it reads. Some rows are read again after the checks:
+rows that could not be staged (vectors are missing, the table is still shared with another branch), and staged parts with rows
+that a later line with the same id makes void.
 """
 
 from __future__ import annotations
@@ -40,44 +41,44 @@ if TYPE_CHECKING:
 
 
 class Strategy(ABC):
-    """One of the two; `exchange` is how keys get to the checks."""
+    """Base of the two strategies. `exchange`: carries keys to the checks."""
 
     exchange: Exchange
-    #: What reads a chunk.
+    #: The function that reads a chunk.
     task: Callable[[ChunkSpec], ChunkResult]
-    #: Whether tasks hand their keys to the checks themselves.
+    #: Whether the reading tasks put their keys into the exchange themselves.
     puts_keys: bool
-    #: Whether a table that the branch still shares is forked before the commit, so that rows can be staged for it.
+    #: Whether a shared table is forked before the commit, so that rows can be staged for the fork.
     forks_ahead: bool
 
     @abstractmethod
     def stages(self, types: frozenset[str], shared: frozenset[str]) -> frozenset[str] | None:
-        """The types whose rows are staged while they are read; None means all. `shared`: tables of other branches."""
+        """The types whose rows are staged while they are read; None means all. `shared`: types of shared tables."""
 
     @abstractmethod
     def took(self, spec: ChunkSpec, result: ChunkResult) -> None:
-        """A chunk has been read; its result has come back to this process."""
+        """Take note that a chunk was read and its result is in this process."""
 
     @abstractmethod
     def check_runner(self, runner: Runner) -> Runner:
-        """What schedules the checks. `runner`: what schedules the reading."""
+        """The runner of the checks. `runner`: the runner of the reading tasks."""
 
     @abstractmethod
     def settle(self, work: Work) -> None:
-        """All checks have passed: bring rows that are not as they shall be to where they are committed from."""
+        """After all checks have passed: hold or stage every remaining row in its final form."""
 
     @abstractmethod
     def present(self, result: TypeResult) -> int:
-        """How many rows of a chunk and type there are to be committed."""
+        """How many rows of this chunk and type are ready to be committed."""
 
     @abstractmethod
     def fragments(self, work: Work, type_key: str, table: Table) -> tuple[Sequence[FragmentMetadata], list[str]]:
-        """The fragments of a type for this table, in the order of the input, and the files that were written for this call."""
+        """The fragments of a type for this table, in the order of the input, and the files that this call has written."""
 
 
 @dataclass(frozen=True)
 class Held(Strategy):
-    """The rows are in memory."""
+    """Keeps the rows in memory until the commit."""
 
     exchange: Exchange
     task = staticmethod(read_chunk)
@@ -119,7 +120,7 @@ def _fit(work: Work, batch: Batch) -> Batch:
 
 @dataclass(frozen=True)
 class Staged(Strategy):
-    """The rows are fragments that belong to no version yet."""
+    """Keeps the rows as fragments that belong to no version yet."""
 
     exchange: Exchange
     task = staticmethod(stage_chunk)
@@ -130,7 +131,7 @@ class Staged(Strategy):
         return types - shared if shared else None
 
     def took(self, spec: ChunkSpec, result: ChunkResult) -> None:
-        """Its task has handed on the keys."""
+        """Does nothing: the reading task has put the keys itself."""
 
     def check_runner(self, runner: Runner) -> Runner:
         return runner
@@ -175,7 +176,7 @@ class Staged(Strategy):
 
 
 def _unsettled(work: Work, number: int, result: ChunkResult) -> frozenset[str]:
-    """The types of a chunk whose rows wait, or of which the checks have made some void."""
+    """The types of a chunk that have waiting rows, or rows that a check has voided."""
     base = work.chunks[number].base
     end = base + result.span
     here = work.dropped[(work.dropped >= base) & (work.dropped < end)]
@@ -186,7 +187,7 @@ def _unsettled(work: Work, number: int, result: ChunkResult) -> frozenset[str]:
 
 
 def in_order(specs: Sequence[ChunkSpec], results: Sequence[ChunkResult]) -> Sequence[ChunkResult]:
-    """The results, each of which is that of its spec."""
+    """The results, after checking that each belongs to the spec at its position; raises if not."""
     if [spec.number for spec in specs] != [result.number for result in results]:
         raise not_whole(
             f"{len(results)} results came for {len(specs)} parts of the input, or others than were asked for"
@@ -195,5 +196,5 @@ def in_order(specs: Sequence[ChunkSpec], results: Sequence[ChunkResult]) -> Sequ
 
 
 def not_whole(found: str) -> OmnigraphError:
-    """The error of a load of which something is missing."""
+    """The error of a load that lacks some of its parts or rows."""
     return OmnigraphError(f"the load is not whole: {found}; nothing was written, try again and report this")

@@ -1,6 +1,6 @@
-"""Tables as input: rows of one type as Arrow data, Parquet or CSV files. A column is a property, or what a mapping says it is.
+"""Tables as input: rows of one type as Arrow data, Parquet or CSV files. A column is a property, or what a mapping says.
 
-Whole columns are cast where that changes no value; a block with anything else is read row by row by the exact reader.
+Whole columns are cast where that changes no value; a block with any other value is read row by row by the exact reader.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from omnigraph.values.columns import arrow_type, repeated
 
 _ENDS = {"from": "src", "to": "dst"}
 _MS_PER_DAY = 86_400_000
-#: Units of an Arrow timestamp in a millisecond; a second has none.
+#: Units of an Arrow timestamp per millisecond; 0 for seconds, which are coarser.
 _PER_MILLISECOND = {"s": 0, "ms": 1, "us": 1000, "ns": 1_000_000}
-#: Makes a column of a property from one of the input; raises `Unusual` where the exact reader must look.
+#: Converts a column of the input to a column of a property; raises `Unusual` where the exact reader must look.
 Convert = Callable[[pa.Array, PropType], pa.Array]
 _BOOLS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the rows of a table are: the type, and the property (or `id`, `src`, `dst`) of each column."""
+    """How the rows of a table are read: their type, and the property (or `id`, `src`, `dst`) of each column."""
 
     type_key: str
     columns: tuple[tuple[str, str], ...]
@@ -53,7 +53,7 @@ class Shape:
 
 
 def require_one_type(type_name: str | None, edge: str | None) -> None:
-    """Raise unless the rows of a table are said to be nodes or edges of one type."""
+    """Raise unless exactly one of the node type and the edge type of a table's rows is given."""
     if (type_name is None) == (edge is None):
         raise BadRequest(
             "a table needs `type` (its rows are nodes) or `edge` (its rows are edges), and not both; only a Parquet file in "
@@ -62,7 +62,7 @@ def require_one_type(type_name: str | None, edge: str | None) -> None:
 
 
 def entity_of(catalog: Catalog, type_name: str | None, edge: str | None) -> Entity:
-    """The type that the rows of a table have, by the caller's word."""
+    """The node or edge type that the caller names for the rows of a table."""
     require_one_type(type_name, edge)
     word, known = (type_name, catalog.nodes) if type_name is not None else (edge, catalog.edges)
     found: Entity | None = known.get(word or "") if type_name is not None else catalog.edge(word or "")
@@ -74,14 +74,14 @@ def entity_of(catalog: Catalog, type_name: str | None, edge: str | None) -> Enti
 
 @dataclass(frozen=True)
 class Columns:
-    """What the caller says about the columns of tables: what they are called here, and whether unknown ones are left out."""
+    """The caller's options for the columns of tables: a mapping of names, and whether unknown columns are ignored."""
 
     mapping: Mapping[str, str] = field(default_factory=dict)
     ignore_extra: bool = False
 
 
 def shape_of(entity: Entity, names: list[str], columns: Columns, where: str) -> Shape:
-    """What each column of a table is; those that are nothing are an error, or left out when the caller says so."""
+    """What each column of a table means. Unknown columns raise an error, unless the caller ignores them."""
     mapping = columns.mapping
     unknown = [name for name in mapping if name not in names]
     if unknown:
@@ -93,7 +93,7 @@ def shape_of(entity: Entity, names: list[str], columns: Columns, where: str) -> 
         meant = mapping.get(name, name)
         target = fixed.get(meant) or (meant if meant in entity.properties else None)
         if target is None:
-            # A column that the mapping names was meant to be something.
+            # A column in the mapping must be known, even when extra columns are ignored.
             if not columns.ignore_extra or name in mapping:
                 extra.append(name)
             continue
@@ -111,7 +111,7 @@ def shape_of(entity: Entity, names: list[str], columns: Columns, where: str) -> 
 
 
 def _extra_columns(entity: Entity, extra: list[str], mapping: Mapping[str, str], wanted: list[str], where: str) -> str:
-    """What is said about columns that are nothing here."""
+    """The message about columns that are no property of the type."""
     if len(extra) == 1:
         hint = did_you_mean(nearest_name(mapping.get(extra[0], extra[0]), wanted))
         told = f"column '{extra[0]}' of {where} is no property of {entity.name}"
@@ -144,14 +144,14 @@ class TableInMemory:
 
 @dataclass(frozen=True)
 class ParquetRows:
-    """Some row groups of a Parquet file; `begins`: they are the first of it."""
+    """Some row groups of a Parquet file. `begins`: whether the first row group is among them."""
 
     file: InputFile
     groups: tuple[int, ...]
     shape: Shape
     base: int
     size: int
-    #: How many rows they have, as the file says.
+    #: How many rows they have, according to the file.
     count: int
     begins: bool = True
 
@@ -167,7 +167,7 @@ class ParquetRows:
 
 @dataclass(frozen=True)
 class CsvRows:
-    """A file of delimited texts with a line of column names. An empty field is null, a quoted empty one an empty text."""
+    """A CSV file with a line of names, or a byte range of it. An empty field is null, a quoted empty field an empty text."""
 
     file: InputFile
     shape: Shape
@@ -175,7 +175,7 @@ class CsvRows:
     delimiter: str = ","
     #: The names of all columns of the file, in their order.
     names: tuple[str, ...] = ()
-    #: The bytes of it that are read, whole records; None: all.
+    #: The byte range of whole records that is read, start and end; None: the whole file.
     within: tuple[int, int] | None = None
 
     @property
@@ -188,11 +188,11 @@ class CsvRows:
 
     @property
     def begins(self) -> bool:
-        """Whether it has the line of names."""
+        """Whether this part includes the line of column names."""
         return self.within is None or self.within[0] == 0
 
     def ranges(self, step: int, runner: Runner) -> list[CsvRows]:
-        """The same rows in ranges of about so many bytes."""
+        """The same rows as byte ranges of about `step` bytes."""
         if self.size <= step:
             return [self]
         found = record_ranges(self.file, self.delimiter, step, runner)
@@ -204,7 +204,7 @@ class CsvRows:
                 yield from self._pieces(file, rules)
             return
         data = self.file.read(*self.within)
-        # Arrow takes a text without a row for a file that is damaged.
+        # Arrow reports a text without any row as a damaged file.
         if self.begins or data.strip():
             yield from self._pieces(BytesIO(data), rules)
 
@@ -224,7 +224,7 @@ class CsvRows:
 
 @dataclass(frozen=True)
 class ArrowRows:
-    """Some record batches of an Arrow file; `begins`: they are the first of it."""
+    """Some record batches of an Arrow file. `begins`: whether the first batch is among them."""
 
     file: InputFile
     batches: tuple[int, ...]
@@ -244,7 +244,7 @@ class ArrowRows:
             yield from _pieces(batches, self.shape, rules, self.base, _typed, self.count)
 
 
-#: Rows of one type, however they are kept.
+#: Chunks with rows of one type, in any format.
 TableRows = TableInMemory | ParquetRows | CsvRows | ArrowRows
 
 
@@ -254,7 +254,7 @@ TableRows = TableInMemory | ParquetRows | CsvRows | ArrowRows
 def _pieces(
     batches: Iterator[CheckedBatch], shape: Shape, rules: Rules, base: int, convert: Convert, count: int | None = None
 ) -> Iterator[Piece]:
-    """The rows of checked batches. `count`: how many there should be; what a damaged file lacks of them counts as read."""
+    """The rows of checked batches. `count`: how many rows there should be; rows that a damaged file lacks count as read."""
     entity = shape.entity(rules)
     place = base
     try:
@@ -333,7 +333,7 @@ def _texts(column: pa.Array) -> pa.Array:
 
 
 def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """A safe cast: a value that would change, or a column of texts that is too large, is for the exact reader."""
+    """A safe cast; raises `Unusual` if a value would change or a column of texts is too large for the target type."""
     try:
         return column.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -341,7 +341,7 @@ def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _typed(column: pa.Array, kind: PropType) -> pa.Array:
-    """A column of Arrow data as a column of a property, where its values stay what they are."""
+    """An Arrow column as a column of a property; raises `Unusual` if a value would change."""
     target, found = arrow_type(kind), column.type
     if kind.is_list or kind.is_vector:
         return _nested(column, kind)
@@ -363,7 +363,7 @@ def _typed(column: pa.Array, kind: PropType) -> pa.Array:
 
 
 def _temporal(column: pa.Array, kind: PropType) -> pa.Array:
-    """Days and instants of the years 0001 to 9999; a time without a zone is in UTC. Nothing finer than the type is cast."""
+    """Dates and times of the years 0001 to 9999; a time without a zone is UTC. `Unusual` if values are too fine."""
     found = column.type
     if kind.scalar is Scalar.DATE and pa.types.is_date(found):
         return _within(_cast(column, pa.date32()), pa.int32(), DATE_DAYS)
@@ -372,7 +372,7 @@ def _temporal(column: pa.Array, kind: PropType) -> pa.Array:
     instants = _within(_cast(column, pa.timestamp("ms", tz=found.tz)), pa.int64(), DATETIME_MILLISECONDS)
     if kind.scalar is Scalar.DATETIME:
         return instants.cast(arrow_type(kind))
-    # A whole day, as the clock of its zone shows it.
+    # For a date: a whole day by the clock of its time zone.
     try:
         shown = (instants if found.tz is None else pc.local_timestamp(instants)).cast(pa.int64())
     except pa.ArrowInvalid:
@@ -391,7 +391,7 @@ def _within(column: pa.Array, number: pa.DataType, allowed: range) -> pa.Array:
 
 
 def _nested(column: pa.Array, kind: PropType) -> pa.Array:
-    """Lists and vectors, where their elements are of the right kind already."""
+    """A column of lists or vectors whose elements have the right type already; else raises `Unusual`."""
     found = column.type
     if pa.types.is_null(found):
         return pa.nulls(len(column), arrow_type(kind))
@@ -413,7 +413,7 @@ def _narrowed(column: pa.Array) -> pa.Array:
 
 
 def _of_text(column: pa.Array, kind: PropType) -> pa.Array:
-    """A column of texts as a column of a property."""
+    """A CSV column of texts as a column of a property; raises `Unusual` where the exact reader must look."""
     if kind.is_list or kind.is_vector:
         raise Unusual
     if kind.scalar in (Scalar.STRING, Scalar.DATE, Scalar.DATETIME):
@@ -435,7 +435,7 @@ def _of_text(column: pa.Array, kind: PropType) -> pa.Array:
 
 
 def _values(column: pa.Array, kind: PropType | None, convert: Convert) -> list[object]:
-    """The values of a column for the exact reader; texts of a CSV file as JSON would have them."""
+    """The values of a column for the exact reader; texts of a CSV file are parsed as JSON unless the property is textual."""
     if convert is _typed:
         moments = None if kind is None else _moments(column, kind)
         return _python_values(column) if moments is None else moments
@@ -446,9 +446,9 @@ def _values(column: pa.Array, kind: PropType | None, convert: Convert) -> list[o
 
 
 def _moments(column: pa.Array, kind: PropType) -> list[object] | None:
-    """Days or instants as the numbers that the exact reader takes; what is finer than a millisecond is ISO text.
+    """Dates or times as the integers that the exact reader takes; a value finer than a millisecond as ISO text.
 
-    Python has no dates beyond the year 9999 and no nanoseconds. None when the column does not hold what the property is.
+    Python has no dates beyond the year 9999 and no nanoseconds. None when the column does not have the property's type.
     """
     is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
     element = column.type.value_type if is_list else column.type
@@ -473,9 +473,9 @@ def _moments(column: pa.Array, kind: PropType) -> list[object] | None:
 
 
 def _python_values(column: pa.Array) -> list[object]:
-    """The values of a column as Python objects; one that Python has no object for is an object that no property takes.
+    """The values of a column as Python objects; a value that Python can not hold becomes an object that no property takes.
 
-    A time zone that does not exist is a `LookupError` of the library that pyarrow asks, pytz when it is installed.
+    A time zone that does not exist raises the `LookupError` of the library that pyarrow uses, pytz when it is installed.
     """
     try:
         return list(column.to_pylist())

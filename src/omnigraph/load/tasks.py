@@ -1,7 +1,7 @@
 """The reading tasks: a chunk of the input becomes batches, keys for the checks, and staged fragments.
 
-Every task is a pure function of its spec and may be repeated: ids that are made anew depend only on the job and the place of
-the row, keys go to objects with the task's own name, and of staged fragments only those in the result count.
+Every task is a pure function of its spec and may be repeated: generated ids depend only on the job and the place of the row,
+keys go to objects under the task's own name, and only staged fragments that the result names count.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from omnigraph.storage.tables.staged import staged_files, write_rows
 failpoints.declare("load.chunk_read", "load.chunk_staged")
 
 _log = logging.getLogger(__name__)
-#: Of so many edges of a type it is found out whether they were loaded before.
+#: How many first edges of a type are compared with stored edges, to detect a repeated load.
 FIRST_EDGES = 20
 _NOTHING = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
 class Job:
-    """What all reading tasks of a load share. `targets`: the tables that fragments are staged for."""
+    """The parameters that all reading tasks of a load share. `targets`: the tables that fragments are staged for."""
 
     job_id: str
     rules: Rules
@@ -57,37 +57,37 @@ class Job:
 
 @dataclass(frozen=True)
 class DigestWay:
-    """How contents are digested. `ordered`: the order of rows counts."""
+    """How contents are digested. `ordered`: the order of the rows counts."""
 
     ordered: bool = True
 
 
 @dataclass(frozen=True)
 class ChunkSpec:
-    """One chunk to read. The rest says how a chunk is read once more, when more is known than at first."""
+    """One chunk to read. The optional fields control a second reading, when more is known than at the first."""
 
     job: Job
     chunk: Chunk
     number: int
-    #: Rows that are void because a later line has the same id.
+    #: Places of rows that are void because a later line has the same id.
     dropped: Orders = field(default_factory=lambda: _NOTHING)
-    #: Other spellings of ids that edges of this load use.
+    #: Alternative spellings of ids that edges of this load may use; None at the first reading.
     aliases: pa.Table | None = None
-    #: Types whose rows can be staged; those of others wait. None means all.
+    #: Types whose rows can be staged; rows of other types wait. None means all types.
     stages: frozenset[str] | None = None
-    #: Only these types are of interest; None means all.
+    #: The types to read; None means all.
     only: frozenset[str] | None = None
-    #: All checks have passed, so texts may be embedded now.
+    #: Whether texts may be embedded: only once all checks have passed.
     embeds: bool = False
-    #: Keys are put for the checks.
+    #: Whether the task puts its keys into the exchange.
     puts_keys: bool = True
-    #: How the contents are digested; None when nobody asks for it.
+    #: How the contents are digested; None: no digest is made.
     digest: DigestWay | None = None
 
 
 @dataclass(frozen=True)
 class DigestSpec:
-    """One chunk to be digested, and the rules it is read by."""
+    """One chunk to digest, and the rules to read it by."""
 
     rules: Rules
     chunk: Chunk
@@ -96,20 +96,20 @@ class DigestSpec:
 
 @dataclass(frozen=True)
 class TypeResult:
-    """What a chunk had of one type: how many rows, and the fragments they were staged in."""
+    """The rows of one type in a chunk: how many there are, and the fragments they were staged in."""
 
     rows: int = 0
     fragments: tuple[FragmentMetadata, ...] = ()
-    #: Rows wait for vectors, or for a table of their own, so nothing was staged.
+    #: Whether rows wait for vectors, or for a fork of their table, so that nothing was staged.
     waits: bool = False
-    #: Read with all that the checks have found out.
+    #: Whether the rows were read after the checks, so that they need no further reading.
     settled: bool = False
     held: tuple[Batch, ...] = ()
 
 
 @dataclass(frozen=True)
 class ChunkResult:
-    """What a chunk came to."""
+    """The result of reading a chunk."""
 
     number: int
     types: Mapping[str, TypeResult]
@@ -120,23 +120,23 @@ class ChunkResult:
     ignored: Ignored
     size: int
     begins: Orders | None
-    #: How many places the chunk has used.
+    #: How many places in the input the chunk uses up.
     span: int
-    #: Rows that were not kept because a later line of the same piece has their id.
+    #: Places of rows that were dropped because a later line of the same piece has their id.
     void: Orders
     #: Ids of nodes whose lines were refused, by type.
     refused: Refused
-    #: The keys by type, where the rows are kept in memory.
+    #: The keys by type, when the task does not put them into the exchange.
     keys: Mapping[str, Sequence[pa.Table]] = field(default_factory=dict)
-    #: What the chunk holds, when that was asked for.
+    #: The digest of the chunk; None when it was not asked for.
     digest: ChunkDigest | None = None
-    #: The ends of its first edges of each type whose ids are made anew.
+    #: The ends of the first edges of each type whose ids are generated.
     first_edges: Mapping[str, pa.Table] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ChunkMeasure:
-    """What is shown of a chunk that has been read: its number and how many rows it has."""
+    """What is reported of a chunk that was read: its number and its number of rows."""
 
     number: int
     rows: int
@@ -147,7 +147,7 @@ def measure_chunk(result: ChunkResult) -> ChunkMeasure:
 
 
 def digest_chunk(spec: DigestSpec) -> ChunkDigest:
-    """The digest of a chunk, which is read for nothing else."""
+    """The digest of a chunk that is read only for that."""
     digesting = Digesting(ordered=spec.way.ordered)
     for piece in spec.chunk.pieces(spec.rules):
         digesting.add(piece)
@@ -155,7 +155,7 @@ def digest_chunk(spec: DigestSpec) -> ChunkDigest:
 
 
 def read_chunk(spec: ChunkSpec) -> ChunkResult:
-    """Read a chunk and keep its rows in memory: for loads that are small enough."""
+    """Read a chunk and keep its rows in memory, for small loads."""
     return _carry_out(spec, _hold)
 
 
@@ -165,7 +165,7 @@ def stage_chunk(spec: ChunkSpec) -> ChunkResult:
 
 
 def remove_staged(targets: Stored, types: Mapping[str, TypeResult]) -> None:
-    """Remove fragments that will not be committed, best effort; cleanup removes what stays."""
+    """Remove fragments that will not be committed, best effort; cleanup removes the rest."""
     doomed = {key: result.fragments for key, result in types.items() if result.fragments}
     if not doomed:
         return
@@ -174,7 +174,7 @@ def remove_staged(targets: Stored, types: Mapping[str, TypeResult]) -> None:
 
 
 def remove_files(store: ObjectStore, paths: Sequence[str]) -> None:
-    """Remove staged files, and the folders of their large blobs, best effort; cleanup removes what stays."""
+    """Remove staged files and folders of large blobs, best effort; cleanup removes the rest."""
     for path in paths:
         try:
             (store.delete if path.rpartition("/")[2].count(".") else store.delete_prefix)(path)
@@ -251,13 +251,13 @@ def _judged(spec: ChunkSpec, rows: Rows) -> Judged:
 
 
 def _counts_nulls(spec: ChunkSpec, batch: Batch) -> bool:
-    """Whether rows of a merge may take the place of stored rows that have values which they do not have."""
+    """Whether rows of a merge may replace stored rows whose values they lack, which must then be counted."""
     is_stored = spec.job.targets.pins[batch.entity.type_key].row_count > 0
     return spec.job.mode == MERGE and is_stored and bool(nullable_names(batch.entity))
 
 
 def _last_of_each(batch: Batch, mode: str) -> Batch:
-    """In a merge the last line of an id wins; what is void within one piece need not be staged first."""
+    """In a merge the last line of an id wins; rows that are void within one piece are never staged."""
     if mode != MERGE or not batch.may_meet.any():
         return batch
     ids = batch.table["id"].combine_chunks().dictionary_encode()
@@ -307,7 +307,7 @@ def _together(before: TypeResult | None, now: TypeResult) -> TypeResult:
 def put_keys(
     spec: ChunkSpec, keys: Mapping[str, Sequence[pa.Table]], aliases: Sequence[pa.Table], refused: Refused
 ) -> None:
-    """Hand the keys of a chunk to the partitions they are checked in."""
+    """Hand the keys of a chunk to the partitions that check them."""
     exchange = spec.job.exchange
     parts: dict[int, dict[str, pa.Table]] = {}
     for type_key, tables in keys.items():
@@ -323,5 +323,5 @@ def put_keys(
     for type_key, ids in refused.items():
         for part, rows in split(pa.table({"id": ids}), ids, exchange.partitions):
             parts.setdefault(part, {})[f"refused {type_key}"] = rows
-    # A chunk that is read once more replaces all it had put.
+    # The second reading of a chunk has its own number, and replaces the keys of the first.
     exchange.put(Writer(f"chunk-{spec.number:06d}", int(spec.aliases is not None)), parts)

@@ -1,7 +1,7 @@
-"""JSON lines in pieces: byte ranges of files, whole compressed files, and text that is in memory.
+"""JSON lines in pieces: byte ranges of files, whole compressed files, and text in memory.
 
-A range owns the lines that begin in it. It is cut blindly; whoever reads it finds the first line that is its own and reads
-on to the end of the last one. So nobody has to look at a file before its ranges are handed out.
+A range owns the lines that begin in it. Files are cut at arbitrary bytes; the reader of a range finds its first line and reads
+on to the end of its last line. So files need not be read before they are split into ranges.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from omnigraph.load.parsed import (
 from omnigraph.storage.files import InputFile
 
 WINDOW_BYTES = 32 << 20
-#: How much is read at first to find where a line ends.
+#: How many bytes are read at first to find the end of a line.
 _LOOK_AHEAD = 1 << 16
 _BOM = b"\xef\xbb\xbf"
 COMPRESSIONS = {"gz": "gzip", "gzip": "gzip", "zst": "zstd", "zstd": "zstd"}
-#: Places that a compressed file may use up: more than it can have bytes.
+#: How many places a compressed file reserves: more than it can have lines.
 COMPRESSED_SPAN = 1 << 40
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What a bounded stretch of a chunk holds, with the number of its lines and bytes.
+    """The rows of a bounded part of a chunk, with its number of lines and bytes.
 
-    `begins`: on which line each value begins, where that is not one line each. `text`: the bytes it was read from, where
+    `begins`: the line on which each value begins, where values are not one per line. `text`: the bytes it was read from, where
     the input is text.
     """
 
@@ -51,7 +51,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class TextRange:
-    """Some bytes of a file; `base` is the place of its first byte in the whole input."""
+    """A byte range of a file; `base` is the place of its first byte in the whole input."""
 
     file: InputFile
     start: int
@@ -75,8 +75,8 @@ class TextRange:
             yield _refused(self.base + len(window), too_long("this line"))
 
     def _own_bytes(self) -> tuple[bytes, bool]:
-        """The text of the lines that begin here, and whether that is all of them: one that is too long ends it."""
-        # Both bounds are known before the text is read, because every copy of it costs as much as splitting it.
+        """The text of the lines that begin here, and whether it is complete: a line that is too long cuts it off."""
+        # Find both bounds before reading the text: each copy of the text costs as much as splitting it.
         first = 0 if self.start == 0 else self._line_after(self.start, self.end)
         if first is None or first >= self.end:
             return b"", True
@@ -86,8 +86,8 @@ class TextRange:
         return (data, True) if last is not None else (data[: data.rfind(b"\n") + 1], False)
 
     def _line_after(self, place: int, limit: int) -> int | None:
-        """Where the first line at or after a place begins; the limit when none does before it; None when that is too far."""
-        # From the byte before: if that ends a line, one begins right here.
+        """Where the first line at or after a place begins; `limit` if none begins before it; None if a line is too long."""
+        # Start one byte earlier: if that byte ends a line, a line begins at `place`.
         at, ahead = place - 1, _LOOK_AHEAD
         while at < limit:
             found = self.file.read(at, min(at + ahead, limit)).find(b"\n")
@@ -100,13 +100,13 @@ class TextRange:
 
 
 def _refused(order: int, message: str) -> Piece:
-    """A line that can not be read, with nothing read behind it."""
+    """A piece with one line that can not be read."""
     return Piece(Reading(problems=(Problem(order, message),)), 1, 0)
 
 
 @dataclass(frozen=True)
 class CompressedText:
-    """A compressed file, read as a stream, window by window."""
+    """A compressed file, read as a stream, one window at a time."""
 
     file: InputFile
     compression: str
@@ -131,9 +131,9 @@ class CompressedText:
             yield _refused(base, error.message)
 
     def windows(self) -> Iterator[bytes]:
-        """The text, some whole lines at a time; raises ResourceLimit where it grows beyond a limit."""
+        """The decompressed text in windows of whole lines; raises ResourceLimit if a line or the whole grows too large."""
         if not self.file.size:
-            # Even of no text at all there would be a header.
+            # Even an empty text has a header when it is compressed.
             raise BadRequest(f"{self.name} can not be decompressed: it is empty; it is cut off or damaged")
         with self.file.opened() as file:
             try:
@@ -169,7 +169,7 @@ class CompressedText:
 
 @dataclass(frozen=True)
 class TextInMemory:
-    """Text that the caller has."""
+    """Text that the caller gave as bytes."""
 
     name: str
     data: bytes
@@ -185,5 +185,5 @@ class TextInMemory:
 
 
 def compression_of(file: InputFile) -> str | None:
-    """How a file is compressed, by the end of its name."""
+    """The compression of a file by the ending of its name; None when it is not compressed."""
     return COMPRESSIONS.get(file.suffixes[-1]) if file.suffixes else None

@@ -1,4 +1,4 @@
-"""Vectors made from texts at load: rows that give the text of an `@embed` property and not the vector."""
+"""Makes vectors from texts in a load, for rows that give the source text of an `@embed` property but not the vector."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from omnigraph.load.batches import Batch
 from omnigraph.load.parsed import Flags
 from omnigraph.values.columns import arrow_type, table_schema
 
-#: Texts that are sent to a provider and kept in memory at once.
+#: How many texts are sent to the provider, and kept in memory, at once.
 TEXTS_AT_ONCE = 4096
 
 
 def embedded(batch: Batch, embedder: Embedder) -> Batch:
-    """The batch with the vectors it waited for."""
+    """The batch with the missing vectors made."""
     table = batch.table
     for name, unmade in batch.unmade.items():
         if unmade.any():

@@ -1,6 +1,6 @@
-"""One load at work: its chunks are read, checked against what is stored, and their rows brought to where they are committed from.
+"""The work of one load: reads its chunks, checks them against the stored rows, and prepares the rows for the commit.
 
-Where its rows are until the commit is what a `Strategy` knows.
+A `Strategy` decides where the rows are until then.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ from omnigraph.storage.tables.row_places import RowPlaces
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the checks came to."""
+    """The result of the checks."""
 
     problems: Problems
     meets: tuple[KeyMeets, ...]
     meet_count: int
     replaced: Mapping[str, RowPlaces]
-    #: How many stored values a merge replaces by nothing, by `Type.property`.
+    #: How many stored values a merge replaces by null, by `Type.property`.
     cleared: Mapping[str, int]
 
 
 @dataclass
 class Work:
-    """The state of one load from its first line to its commit. `strategy`: where its rows are until then."""
+    """The state of one load from its first line to its commit. `strategy`: where the rows are until then."""
 
     job: Job
     chunks: Sequence[Chunk]
     runner: Runner
     strategy: Strategy
-    #: Types whose tables can not be staged for yet.
+    #: Types whose tables the branch still shares, so that nothing can be staged for them yet.
     shared: frozenset[str]
     progress: ProgressCall | None = None
-    #: Types that are replaced although the input may have no row of them: tables of an overwrite say themselves what they are.
+    #: Types that an overwrite replaces even if the input has no row of them: a table of the input names its type.
     mentioned: frozenset[str] = frozenset()
-    #: How the contents are digested; None when nobody asks for it.
+    #: How the contents are digested; None: no digest is made.
     digest: DigestWay | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     results: dict[int, ChunkResult] = field(default_factory=dict)
-    #: What counts, by chunk and type: the fragments of the last reading.
+    #: By chunk and type, the result of the last reading; its fragments are the ones that count.
     staged: dict[tuple[int, str], TypeResult] = field(default_factory=dict)
     dropped: Orders = field(default_factory=lambda: np.empty(0, np.int64))
     aliases: pa.Table | None = None
@@ -75,7 +75,7 @@ class Work:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def read(self) -> None:
-        """Read every chunk; edges are read again when nodes of this load are stored under other ids than they name."""
+        """Read every chunk; edges are read again when they name nodes of the load by other ids than the stored ones."""
         with timed(self.seconds, "read"):
             self._run([self._spec(number) for number in range(len(self.chunks))])
             listed = [result.aliases for result in self.results.values() if result.aliases.num_rows]
@@ -109,7 +109,7 @@ class Work:
 
         task = self.strategy.task
         display = Display(measure_chunk, shown)
-        # Of a job that fails, what its tasks staged is known too, and goes with the rest.
+        # When a job fails, the results of its finished tasks are kept too, so that their staged files can be removed.
         for result in in_order(specs, self.runner.run(task, specs, display=display, unused=self.keep, stage="read")):
             self.keep(result)
         self.raise_telling_error()
@@ -117,7 +117,7 @@ class Work:
             self.strategy.took(spec, self.results[spec.number])
 
     def keep(self, result: ChunkResult) -> None:
-        """Take a result in place of an earlier one of the same chunk."""
+        """Keep a result, replacing an earlier result of the same chunk."""
         before = {key: self.staged[result.number, key] for key in result.types if (result.number, key) in self.staged}
         self.results[result.number] = result
         for key, one in result.types.items():
@@ -128,7 +128,7 @@ class Work:
 
     @property
     def written(self) -> frozenset[str]:
-        """The types that are written: those that lines were read of, and those that are replaced by nothing."""
+        """The types that are written: types that were read, and types that are replaced by no rows."""
         return self.mentioned | {key for result in self.results.values() for key in result.types}
 
     def rows(self) -> dict[str, int]:
@@ -139,20 +139,20 @@ class Work:
         return counts
 
     def places(self) -> Places:
-        """Where in which file a place is."""
+        """Turns a place in the input into a file and a line."""
         return Places.of(
             self.chunks, {number: (result.lines, result.begins) for number, result in self.results.items()}
         )
 
     def lines(self) -> tuple[int, int]:
-        """How many lines there were, and how many were skipped."""
+        """How many lines were read, and how many of them were skipped."""
         return (
             sum(result.lines for result in self.results.values()),
             sum(result.skipped for result in self.results.values()),
         )
 
     def first_edges(self) -> dict[str, pa.Table]:
-        """The ends of the first edges of each type that has no key, where their ids are made anew."""
+        """The ends of the first edges of each type, where ids are generated."""
         return {
             key: edges
             for _, result in sorted(self.results.items(), reverse=True)
@@ -165,11 +165,11 @@ class Work:
     # --- checking ---------------------------------------------------------------------------------------------------
 
     def check(self, plan: Plan) -> Verdict:
-        """Judge what was read against what is stored; may be repeated when that has moved."""
+        """Check what was read against what is stored; may be repeated when the stored rows have changed."""
         with timed(self.seconds, "check"):
             runner = self.strategy.check_runner(self.runner)
             exchange = self.job.exchange
-            # In an overwrite the problems of reading say nothing about which types would have been written.
+            # In an overwrite, the problems of reading do not say which types would have been written.
             runner.run(put_stored_keys, needed_keys(plan, exchange, self.rows()), stage="look up stored keys")
             phases: list[tuple[str, ...]] = [("ids",), ("sets",)] if plan.replaces_rows else [("ids", "sets")]
             checked: list[Checked] = []
@@ -210,24 +210,24 @@ class Work:
     # --- what is committed ------------------------------------------------------------------------------------------
 
     def settle_rows(self, targets: Stored) -> None:
-        """All checks have passed: bring the rows that are not staged yet, or not as they shall be, to these tables."""
+        """After all checks have passed: stage for `targets` the rows that are not staged yet in their final form."""
         with timed(self.seconds, "stage"):
             self.job = replace(self.job, targets=targets)
             self.strategy.settle(self)
 
     def forget_staged(self, types: frozenset[str]) -> None:
-        """What was staged of these types is of no use any more; it is staged again when the checks have passed."""
+        """Drop what was staged of these types; it is staged again once the checks have passed."""
         for place, result in self.staged.items():
             if place[1] in types:
                 self.staged[place] = TypeResult(result.rows, waits=True)
 
     def held_rows(self, type_key: str) -> list[pa.RecordBatch]:
-        """The rows of a type that are kept in memory, in the order of the input."""
+        """The rows of a type that are held in memory, in the order of the input."""
         places = sorted(place for place in self.staged if place[1] == type_key)
         return [batch for place in places for held in self.staged[place].held for batch in held.table.to_batches()]
 
     def discard(self) -> None:
-        """Remove what was staged; nothing of it will be committed."""
+        """Remove everything that was staged; none of it will be committed."""
         for (_, key), result in self.staged.items():
             remove_staged(self.job.targets, {key: result})
         self.staged.clear()
@@ -239,9 +239,9 @@ class Work:
         return [digest for _, result in sorted(self.results.items()) if (digest := result.digest) is not None]
 
     def require_whole(self, counted: int | None) -> None:
-        """Refuse to go on unless every chunk has one result and every row of it is staged, or held.
+        """Raise unless every chunk has one result and every row of it is staged or held.
 
-        `counted`: how many rows the input has, where that is known from elsewhere.
+        `counted`: how many rows the input has, where the writer of the input has counted them.
         """
         if sorted(self.results) != list(range(len(self.chunks))):
             raise not_whole(f"{len(self.results)} of {len(self.chunks)} parts of the input were read")
@@ -255,7 +255,7 @@ class Work:
     # --- progress ---------------------------------------------------------------------------------------------------
 
     def note(self, progress: Progress) -> None:
-        """Tell the caller how far the load is; an error of the caller's waits until it is known what was staged."""
+        """Report progress to the caller; an error in the callback is kept until the running job has ended."""
         if self.progress is None or self._telling_error is not None:
             return
         try:
@@ -264,18 +264,18 @@ class Work:
             self._telling_error = error
 
     def tell(self, progress: Progress) -> None:
-        """Tell the caller how far the load is, between jobs."""
+        """Report progress to the caller between jobs; an error in the callback is raised."""
         self.note(progress)
         self.raise_telling_error()
 
     def raise_telling_error(self) -> None:
-        """Raise what the caller's `progress` has raised: that ends the load, and nothing is committed."""
+        """Raise the error of the caller's `progress`, if any: it ends the load, and nothing is committed."""
         if self._telling_error is not None:
             raise self._telling_error
 
 
 def _nothing(_: Checked) -> None:
-    """What is shown of a partition that was checked: that it was."""
+    """The display of a checked partition, which has no measures."""
 
 
 def _has_edges(result: ChunkResult) -> bool:
@@ -293,7 +293,7 @@ def _counted(checked: Sequence[Checked]) -> dict[str, int]:
 
 
 def refuse_rejected(work: Work, verdict: Verdict) -> None:
-    """Raise what stands in the way: all problems of the input, or the first id that a strict insert may not have."""
+    """Raise if the load must be rejected: all problems of the input, or the conflicting ids of a strict insert."""
     places = work.places()
     total = verdict.problems.total + verdict.meet_count
     if not total:
@@ -320,7 +320,7 @@ def refuse_rejected(work: Work, verdict: Verdict) -> None:
 
 
 class timed:
-    """Adds the seconds of a block to those of its stage."""
+    """Adds the seconds that a block takes to the total of its stage."""
 
     def __init__(self, seconds: dict[str, float], stage: str) -> None:
         self._seconds, self._stage = seconds, stage
