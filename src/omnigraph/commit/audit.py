@@ -41,7 +41,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class AuditedTable:
-    """What recovery did to one table; `to_version` is the logical version, also where its content came back under a new one."""
+    """What recovery did to one table. `to_version`: the logical version, also if its content has a new number now."""
 
     table_key: str
     from_version: int | None
@@ -68,7 +68,7 @@ class Recovery(Shown):
 
 
 def record(context: CommitContext, recovery: Recovery) -> None:
-    """Append one row, unless an earlier pass that died later has recorded this operation already."""
+    """Append one row, unless an earlier recovery of this operation has recorded it before it died."""
     failpoints.hit("recovery.record_audit")
     if _is_recorded(context, recovery.operation_id):
         return
@@ -77,7 +77,7 @@ def record(context: CommitContext, recovery: Recovery) -> None:
 
 
 def recoveries(context: CommitContext) -> list[Recovery]:
-    """Every completed recovery, in the order of their operations."""
+    """Every completed recovery, ordered by operation id."""
     table = context.tables.open_head(Location(AUDIT_PATH))
     found = [] if table is None else [_decode(row) for row in table.read().to_pylist()]
     return sorted(found, key=lambda recovery: recovery.operation_id)
@@ -85,7 +85,7 @@ def recoveries(context: CommitContext) -> list[Recovery]:
 
 def _is_recorded(context: CommitContext, operation_id: str) -> bool:
     table = context.tables.open_head(Location(AUDIT_PATH))
-    # As SQL text: Lance can not take over an expression on a table that holds a list of structs.
+    # As SQL text: Lance can not push down an expression on a table that holds a list of structs.
     literal = operation_id.replace("'", "''")
     return table is not None and table.count_rows(f"operation_id = '{literal}'") > 0
 

@@ -21,16 +21,16 @@ _REFS = f"{MANIFEST_PATH}/_refs/branches"
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 RESERVED = frozenset({MAIN, SCHEMA_APPLY_LOCK})
 
-#: In bytes of a ref's file name as Lance writes it on a disk, where it escapes the escapes.
+#: The most bytes of a ref's file name as Lance writes it on a disk, where percent signs are escaped again.
 LONGEST_NAME = 200
-#: Every read of a branch looks at its ref, which is nearly always the same.
+#: How many refs are cached: every read of a branch reads its ref, which rarely changes.
 _REMEMBERED = 1024
 _NAME = re.compile(r"[\w.-]+(/[\w.-]+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class BranchRef:
-    """What Lance records about a branch. `incarnation` differs each time a name is created anew."""
+    """What Lance records about a branch. `incarnation` differs each time the name is created again."""
 
     name: str
     parent: str
@@ -55,12 +55,12 @@ def list_refs(store: ObjectStore) -> list[BranchRef]:
 
 
 def has_more_branches_than(store: ObjectStore, count: int) -> bool:
-    """Whether there are more than so many branches beside main, also where there are far more."""
+    """Whether there are more than `count` branches besides main; the cost does not grow with the number of branches."""
     return store.has_more_than(count, _REFS)
 
 
 def list_names(store: ObjectStore) -> list[str]:
-    """The names of all branches but main, in order: one listing, whatever the number of branches; no ref is read."""
+    """The names of all branches except main, sorted. Costs one listing; no ref is read."""
     names = (unquote(info.path.removeprefix(f"{_REFS}/").removesuffix(".json")) for info in store.list(_REFS))
     return sorted(name for name in names if name != SCHEMA_APPLY_LOCK and is_name(name))
 
@@ -92,7 +92,7 @@ def _decode(name: str, data: bytes) -> BranchRef:
 
 
 def is_name(name: str) -> bool:
-    """Whether a text can be the name of a branch: one that Lance and a file system can hold."""
+    """Whether a text can be the name of a branch, in Lance and in a file system."""
     return isinstance(name, str) and _can_be_held(name)
 
 
@@ -108,7 +108,7 @@ def _can_be_held(name: str) -> bool:
 
 
 def check_name(name: str) -> None:
-    """Refuse a branch name that is reserved or that can not be stored."""
+    """Raise if a branch name is reserved or can not be stored."""
     if not is_name(name):
         raise BadRequest(
             f"cannot create branch '{name}': a name is made of letters, digits, `.`, `-` and `_`, in parts separated "
@@ -120,10 +120,10 @@ def check_name(name: str) -> None:
 
 
 def overlapping(store: ObjectStore, name: str) -> str | None:
-    """The live branch of this name, or else one that is a path-prefix of it or lies below it. Main is always live.
+    """A live branch whose name conflicts with `name` (equal, a prefix of its path, or a path below it); None if none does.
 
-    Other branches are not looked at: Lance makes the files of a branch before its ref and removes them after it, and those
-    of a branch below another lie in its folder.
+    Main is always live. Other branches are not read: Lance writes the files of a branch before its ref and removes them
+    after it, and the files of a branch below `name` lie in the folder of `name`.
     """
     parts = name.split("/")
     above = ["/".join(parts[:length]) for length in range(1, len(parts))]
@@ -135,7 +135,7 @@ def overlapping(store: ObjectStore, name: str) -> str | None:
 
 
 def nested_below(store: ObjectStore, name: str) -> str | None:
-    """A branch whose files lie inside those of this one; a graph that only OmniGraph writes has none."""
+    """A branch whose files lie inside the folder of branch `name`, else None; OmniGraph itself never makes such a branch."""
     folder = branch_path(MANIFEST_PATH, name)
     paths = (info.path.removeprefix(f"{folder}/").split("/") for info in store.list(folder))
     if not any("_versions" in parts[1:] for parts in paths):

@@ -40,20 +40,20 @@ failpoints.declare(
 
 _log = logging.getLogger(__name__)
 
-#: What is so when a step was taken, see `receipts`.
+#: The state of the branch after each step was taken, see `receipts`.
 _CREATES: Told = {"exists": True}
 _DELETES: Told = {"exists": False}
 
 
 def branch_names(context: CommitContext) -> list[str]:
-    """Main first, then the others by name: one listing, no ref is read."""
+    """All branch names, main first, the others sorted. Costs one listing; no ref is read."""
     return [MAIN, *list_names(context.store)]
 
 
 def create_branch(context: CommitContext, name: str, base: str, asked: Once | None = None) -> ManifestState:
-    """Make a branch at the current head of another one; returns its first state.
+    """Make a branch at the current head of another branch; returns its first state.
 
-    `asked`: a repeat of the call makes nothing, whatever has become of the branch since.
+    `asked`: a repeated call makes nothing, whatever has happened to the branch since.
     """
     made: list[ManifestState] = []
 
@@ -69,7 +69,7 @@ def create_branch(context: CommitContext, name: str, base: str, asked: Once | No
 
 
 def _first_state(context: CommitContext, name: str, head: str) -> ManifestState:
-    """The state that a branch began with: its own while it has no commit, else that of its fork point."""
+    """The first state of a branch: its current state while it has no commit, else the state of the commit it was made at."""
     if read_ref(context.store, name) is not None:
         state = context.manifest.load(name)
         if state.head == head:
@@ -79,12 +79,12 @@ def _first_state(context: CommitContext, name: str, head: str) -> ManifestState:
 
 @contextmanager
 def creating(context: CommitContext, name: str, base: str) -> Iterator[tuple[HeldLocks, Warm]]:
-    """Where a branch can be made: the name is free and locked, nothing is pending, and this is the base it starts from."""
+    """Locks a free name for a new branch and yields the locks and the base, with no writes pending."""
     check_name(name)
     if not is_name(base):
         raise branch_not_found(base)
     involved = _involved(name, base)
-    # A hard drop holds the last one: no branch comes into being with data that it takes away.
+    # A hard drop holds `SCHEMA_APPLY_LOCK`: no branch may be made with tables that the drop is removing.
     with context.locks.hold_all([*involved, SCHEMA_APPLY_LOCK]) as locks:
         taken = overlapping(context.store, name)
         _settle_begun(context, name, taken == name)
@@ -95,14 +95,14 @@ def creating(context: CommitContext, name: str, base: str) -> Iterator[tuple[Hel
                 f"cannot create branch '{name}': its name overlaps with the path of branch '{taken}'", name=taken
             )
         if list_sidecars(context.store):
-            # A record that an earlier branch of this name left must not be judged on the new one.
+            # A sidecar of an earlier branch of this name must not be judged against the new branch.
             heal(context, holding=involved)
             _refuse_pending_hard_drop(context)
         yield locks, context.manifest.warm(base)
 
 
 def make_branch(context: CommitContext, base: Warm, name: str) -> ManifestState:
-    """The one step that brings a branch into being; its parent is noted before."""
+    """Create the Lance branch, the one step that makes a graph branch exist; its parent is noted before."""
     note_parent(context, base.state.branch)
     failpoints.hit("branch_create.before_ref")
     create_lance_branch(base.dataset, name, base.state.version)
@@ -111,7 +111,7 @@ def make_branch(context: CommitContext, base: Warm, name: str) -> ManifestState:
 
 
 def _refuse_pending_hard_drop(context: CommitContext) -> None:
-    """One that died and can not be settled now may still be published, and then this branch would lose its tables."""
+    """Raise while a hard drop is unsettled: if it is published later, the new branch would lose its tables."""
     for sidecar in pending(context):
         if sidecar.purged:
             raise RecoveryRequired(
@@ -121,18 +121,18 @@ def _refuse_pending_hard_drop(context: CommitContext) -> None:
 
 
 def _involved(name: str, base: str) -> list[str]:
-    """Whose creation or deletion must wait: the base, and every name that this one would overlap with from below."""
+    """The branches to lock: the base, the name, and every prefix of its path."""
     parts = name.split("/")
     names = ["/".join(parts[:length]) for length in range(1, len(parts) + 1)]
     return names if base == MAIN else [*names, base]
 
 
 def delete_branch(context: CommitContext, name: str, only_at: str | None = None, asked: Once | None = None) -> None:
-    """Remove a branch: its ref first, which is the authority, then the table forks only it used, best effort.
+    """Remove a branch: its ref first, which decides whether it exists, then the table forks only it used, best effort.
 
-    Before, the states of its commits are written down where another branch may reach them: they can be read until cleanup.
+    Before that, the states of its commits are written down if another branch may reach them; they are readable until cleanup.
 
-    `only_at`: not when another commit is its head by now. `asked`: a repeat of the call deletes no later branch of the name.
+    `only_at`: raise unless this commit is still the head. `asked`: a repeated call deletes no later branch of the same name.
     """
     answered_once(context, asked, lambda: _delete_branch(context, name, only_at, asked))
 
@@ -153,7 +153,7 @@ def _delete_branch(context: CommitContext, name: str, only_at: str | None, asked
         warm = context.manifest.warm(name)
         if only_at is not None and warm.state.head != only_at:
             raise Conflict(f"cannot delete branch '{name}': it has moved on since it was merged")
-        # Nobody writes to it: what it is now is looked at once. A version of its own is the first sign of a commit.
+        # The lock keeps the branch from moving, so it is read once. A version of its own is the first sign of a commit.
         has_own = warm.state.version != ref.parent_version
         own = own_commits(context.manifest, warm, ref) if has_own else []
         line = retired_line(context, ref, own)
@@ -177,7 +177,7 @@ def _delete_branch(context: CommitContext, name: str, only_at: str | None, asked
 
 
 def _settle_begun(context: CommitContext, name: str, exists: bool) -> None:
-    """Settle what a call that died was about to do: no other call has made or deleted a branch of this name since."""
+    """Settle the branch operation that a dead call had begun on this name; no later call has made or deleted the branch."""
     settle_begun(context, name, lambda plan: exists == plan["exists"])
 
 
@@ -190,7 +190,7 @@ def _settle_pending(context: CommitContext, name: str) -> None:
 
 
 def _refuse_tagged(context: CommitContext, ref: BranchRef, own: Sequence[Commit], line: RetiredLine | None) -> None:
-    """What is tagged can be read for good, and the states of a branch that are not written down go with it."""
+    """Raise if a tag names a commit of the branch whose state is not written down: tagged states must stay readable."""
     if not own:
         return
     kept = {commit for publish in (() if line is None else line.publishes) for commit in publish.commits}
@@ -204,7 +204,7 @@ def _refuse_tagged(context: CommitContext, ref: BranchRef, own: Sequence[Commit]
 
 
 def _refuse_dependents(context: CommitContext, ref: BranchRef) -> Offspring:
-    """Refuse to delete what another branch needs; what was ever made from this one."""
+    """Raise if another branch depends on this branch; returns what was ever made from it."""
     child = nested_below(context.store, ref.name)
     if child is not None:
         raise Conflict(f"cannot delete branch '{ref.name}': '{child}' lies under it, delete the child branch first")

@@ -1,4 +1,4 @@
-"""How recovery judges a sidecar: per table by comparing its head with the manifest's pin, then one decision for all.
+"""How recovery judges a sidecar: each table by comparing its head with its pin, then one decision for all tables.
 
 Pure: the caller reads heads, pins and transaction ids; this module only decides.
 """
@@ -14,7 +14,7 @@ from omnigraph.commit.writers import WRITERS, Mode
 
 
 class Class(StrEnum):
-    """What happened to one table of a sidecar."""
+    """The finding about one table of a sidecar."""
 
     NO_MOVEMENT = "NoMovement"
     ROLLED_PAST_EXPECTED = "RolledPastExpected"
@@ -27,7 +27,7 @@ class Class(StrEnum):
 
 
 class Decision(StrEnum):
-    """What happens to a whole sidecar."""
+    """What recovery does with a whole sidecar."""
 
     ABORT = "Abort"
     ROLL_FORWARD = "RollForward"
@@ -36,7 +36,7 @@ class Decision(StrEnum):
 
 
 def mode_of(kind: Kind, schema_version: int) -> Mode:
-    """The mode of a sidecar. Merges and schema changes of records before confirmation existed are judged loosely."""
+    """The mode of a sidecar. Merges and schema changes recorded before confirmation existed are judged loosely."""
     return WRITERS[kind].mode_at(schema_version)
 
 
@@ -44,7 +44,7 @@ def mode_of(kind: Kind, schema_version: int) -> Mode:
 class Observed:
     """What recovery found for one planned table: head, pin, and whether the head was made by this operation.
 
-    `displaced`: the table was forked by this write, but meanwhile another version of it was published on the branch.
+    `displaced`: this write forked the table, but another version of the table was published on the branch meanwhile.
     """
 
     head: int | None
@@ -63,7 +63,7 @@ def classify(mode: Mode, table: PlannedTable, seen: Observed) -> Class:
     if pin is None or head is None or head < pin:
         return Class.INVARIANT_VIOLATION
     if head == pin:
-        # The pin has passed what this write expected and storage agrees with it: the publish had happened.
+        # The pin is beyond the version this write expected, and the head agrees with it: the write was published.
         return Class.ALREADY_PUBLISHED if pin > expected else Class.NO_MOVEMENT
     match mode:
         case Mode.STRICT:
@@ -94,7 +94,7 @@ def _classify_strict(table: PlannedTable, head: int, pin: int, ours: bool) -> Cl
 
 
 def decide(classes: Sequence[Class]) -> Decision:
-    """All tables of a sidecar share one decision."""
+    """The decision for all tables of a sidecar."""
     if Class.INVARIANT_VIOLATION in classes:
         return Decision.ABORT
     if classes and all(found is Class.ALREADY_PUBLISHED for found in classes):

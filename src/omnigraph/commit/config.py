@@ -1,7 +1,7 @@
-"""The settings of a graph: what its verbs do where a caller says nothing. They lie with the graph, in `__config.json`.
+"""The settings of a graph, which apply where a caller gives no value. They are stored with the graph, in `__config.json`.
 
-The file is replaced as a whole by compare-and-swap, so two writers never lose each other's setting, and a process that dies
-leaves the old file or the new one. It is no part of any commit. Settings that this release does not know stay in the file.
+The file is replaced as a whole by compare-and-swap, so two writers never lose each other's settings, and a process that dies
+leaves the old file or the new file. It is not part of any commit. Settings unknown to this release stay in the file.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from omnigraph.storage.objects import ObjectStore
 
 CONFIG = "__config.json"
 FORMAT = 1
-#: What a call that sets something is noted under while it does, see `receipts`. No branch has such a name.
+#: The subject of the step that sets a setting, see `receipts`. No branch can have this name.
 _SUBJECT = "~config"
 
 MERGE_LEVEL = "merge.level"
 ENTITY_LEVEL, PROPERTY_LEVEL = "entity", "property"
 
-#: How often the file is read anew because another process has replaced it.
+#: How often the file is read again because another process has replaced it.
 _ATTEMPTS = 10
 
 failpoints.declare("config.before_put", "config.after_put")
@@ -47,7 +47,7 @@ failpoints.declare("config.before_put", "config.after_put")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting: the values it takes (the first is the default), and what it is about."""
+    """A setting: its possible values (the first is the default), and a description."""
 
     values: tuple[str, ...]
     about: str
@@ -66,7 +66,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 def read_config(store: ObjectStore) -> dict[str, str]:
-    """The value of every setting by its name: the one that is stored, else its default."""
+    """The value of every setting by its name: the stored value, else the default."""
     data = store.get_or_none(CONFIG)
     return _values({} if data is None else _decoded(data))
 
@@ -76,7 +76,7 @@ def _values(stored: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _settle(context: CommitContext) -> None:
-    """Settle what a call that died was about to store: nobody has replaced the file since."""
+    """Settle the change that a dead call had begun; the file tells whether it was stored."""
 
     def was_stored(plan: Told) -> bool:
         data = context.store.get_or_none(CONFIG)
@@ -92,9 +92,9 @@ def _digest(data: bytes) -> str:
 def set_config(
     context: CommitContext, name: str, value: str | None, actor: str | None = None, asked: Once | None = None
 ) -> dict[str, str]:
-    """Store a setting, or with None forget it; returns what `read_config` then does. `actor` is kept beside the value.
+    """Store a setting, or with None remove it; returns all settings like `read_config`. `actor` is stored with the value.
 
-    `asked`: a repeat of the call returns the first answer, and changes nothing.
+    `asked`: a repeated call returns the first answer and changes nothing.
     """
     check_setting(name, value)
     return dict(answered_once(context, asked, lambda: _set_config(context, name, value, actor, asked)))
@@ -103,7 +103,7 @@ def set_config(
 def _set_config(
     context: CommitContext, name: str, value: str | None, actor: str | None, asked: Once | None
 ) -> dict[str, str]:
-    # Under this lock a backup sees the file before or after, and no log of digests is written anew meanwhile.
+    # This lock keeps backups, and rewrites of the digest log, from running between the steps.
     with context.locks.hold(MAIN):
         _settle(context)
         known = None if asked is None else find_receipt(context.store, asked)
@@ -131,7 +131,7 @@ def _set_config(
 
 
 def check_setting(name: object, value: object) -> None:
-    """Refuse a name or a value that no setting has; None is a value of all of them."""
+    """Raise if no setting has this name or value; None is valid for every setting."""
     setting = SETTINGS.get(name) if isinstance(name, str) else None
     if setting is None:
         instead = did_you_mean(nearest_name(str(name), SETTINGS))
@@ -146,7 +146,7 @@ def _listed(names: Mapping[str, Setting]) -> str:
 
 
 def _replaced(context: CommitContext, data: bytes, before: tuple[bytes, str] | None) -> bool:
-    """Put the file in the place of the one that was read with its tag, or of none; False when there is another one by now."""
+    """Replace the file that was read (`before`: data and tag, None: no file). False when another process has replaced it."""
     store = context.store
     _record(context, () if before is None else (before[0], data))
     failpoints.hit("config.before_put")
@@ -156,7 +156,7 @@ def _replaced(context: CommitContext, data: bytes, before: tuple[bytes, str] | N
         else:
             store.swap(CONFIG, data, before[1])
     except StorageError as error:
-        # A store that failed may have done it; the file itself says so.
+        # The store may have done the work before it failed, so read the file.
         if error.kind not in ("precondition", "unknown"):
             raise
         if store.get_or_none(CONFIG) != data:
@@ -171,9 +171,9 @@ def _replaced(context: CommitContext, data: bytes, before: tuple[bytes, str] | N
 
 
 def _record(context: CommitContext, contents: Iterable[bytes]) -> None:
-    """Record what the file may be, so that no moment looks like damage: while it is replaced the old and the new content.
+    """Record the digests that the file may have, so that it never looks damaged: while it is replaced, old and new content.
 
-    A file that is created is recorded when it is there. A log on S3 can not be appended to; there the file is not recorded.
+    A new file is recorded once it exists. A log on S3 can not be appended to; there the file is not recorded.
     """
     if context.root.is_local:
         for data in contents:
@@ -183,7 +183,7 @@ def _record(context: CommitContext, contents: Iterable[bytes]) -> None:
 
 
 def _decoded(data: bytes) -> dict[str, Any]:
-    """The stored settings: by name an object with `value`, and `actor` where one was named."""
+    """The stored settings by name: each an object with `value`, and `actor` if one was given."""
     try:
         told = orjson.loads(data)
         version, stored = told["format"], told["settings"]

@@ -1,4 +1,4 @@
-"""What every commit, recovery and branch operation of one open graph works with."""
+"""What commits, recovery and branch operations of one open graph share: stores, manifest, locks, limits."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ HELD_BYTES_VARIABLE = "OMNIGRAPH_HELD_LOAD_BYTES"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Counts and sizes that a write keeps to. Tests open graphs with other values; nothing patches them."""
+    """Limits of writes. Tests open graphs with other values; nothing patches them."""
 
-    #: How often an attempt whose base moved before its first effect is started over; 0 turns it off.
+    #: How often an attempt is restarted when its base moved before its first effect; 0 turns restarts off.
     restarts: int = 5
-    #: How many rows a write may put or remove to be published together with others.
+    #: The most rows that a write may put or remove to be published in a group.
     group_rows: int = 200
-    #: Up to this size in bytes the rows of a load are kept in memory until its checks have passed; 0: never.
+    #: Up to this size of input in bytes, the rows of a load stay in memory until its checks have passed; 0: never.
     held_bytes: int = 4 << 20
 
 
 def limits_from_environment() -> Limits:
-    """The limits of a graph that is opened now; `BadRequest` when a variable is no number."""
+    """The limits from environment variables, for a graph that is being opened; `BadRequest` if a value is not a number."""
     text = os.environ.get(HELD_BYTES_VARIABLE, "").strip()
     if not text:
         return Limits()
@@ -44,19 +44,19 @@ def limits_from_environment() -> Limits:
     return Limits(held_bytes=int(text))
 
 
-#: What each branch shared with its parent at the fork, by branch name and incarnation. A fork point never changes.
+#: The table locations that each branch shared at its fork point, by branch name and incarnation. They never change.
 _Inherited = dict[tuple[str, str], frozenset[Location]]
 
 
 class Forks:
-    """Answers, for one open graph, whether a write must fork a table first."""
+    """Tells, for one open graph, whether a write must fork a table first."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
         self._inherited: _Inherited = {}
 
     def is_shared(self, state: ManifestState, entry: TableEntry) -> bool:
-        """Whether this branch still shares the table with its parent. Main owns whatever it publishes."""
+        """Whether this branch still shares the table with its parent. Main shares no table."""
         return state.branch != MAIN and entry.location in self._inherited_by(state)
 
     def _inherited_by(self, state: ManifestState) -> frozenset[Location]:
@@ -90,21 +90,21 @@ class CommitContext:
 
     @cached_property
     def queues(self) -> Queues[Any]:
-        """The writers that wait for a branch and can be published together."""
+        """The queues of writers by branch, whose writes can be published together."""
         return Queues()
 
     @cached_property
     def forks(self) -> Forks:
-        """Which tables a branch still shares with its parent."""
+        """Tells which tables a branch still shares with its parent."""
         return Forks(self.manifest)
 
     @cached_property
     def place(self) -> Place:
-        """Where the graph lies, and which one it is."""
+        """The record of where the graph lies and which graph it is."""
         return Place(self.store, self.root)
 
     def make_durable(self, *paths: str) -> None:
-        """With durability "power": force what was written under these paths to disk before going on."""
+        """With durability "power": flush everything written under these paths to disk before going on."""
         if self.durability == POWER:
             for path in paths:
                 self.store.sync(path)

@@ -1,4 +1,4 @@
-"""Drift: a table whose head is not what the manifest publishes, although no recovery record claims it."""
+"""Drift: a table whose head is not its pin, although no sidecar claims the difference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omnigraph.storage.tables.handles import UNDO
 
 
 def refuse_drift(context: CommitContext, branch: str, entry: TableEntry, head: int | None) -> None:
-    """A table whose head is not its pin was moved by nobody we know: writing on top would publish that as ours."""
+    """Raise if the head of a table is not its pin: an unknown program moved it, and this write would publish the change."""
     if head == entry.version:
         return
     for sidecar in pending(context):
@@ -43,16 +43,16 @@ def refuse_drift(context: CommitContext, branch: str, entry: TableEntry, head: i
 
 
 def _ends_in_our_undo(context: CommitContext, entry: TableEntry, head: int) -> bool:
-    """Whether the head is an undo of ours and nothing above the pin is of a program that only knows Lance."""
+    """Whether the head is an undo by OmniGraph and every version above the pin was made by OmniGraph."""
     made_by = [context.tables.created_by(entry.location, version) for version in range(entry.version + 1, head + 1)]
     return made_by[-1:] == [UNDO] and None not in made_by
 
 
 def _bring_back(context: CommitContext, branch: str, entry: TableEntry) -> int:
-    """Publish what a table's pin holds under its newest version.
+    """Publish the content of a table's pin under its newest version; returns that version.
 
-    A writer that does not respect the locks can publish while somebody takes its effect back, or take its own effect
-    back above one that is being published. Either leaves an undo of ours as head, and the pin is right.
+    A writer that ignores the locks can publish while another writer undoes its effect, or undo its own effect above a version
+    that is being published. In both cases the head is an undo by OmniGraph, and the content of the pin is right.
     """
     version = undo(context.tables, entry.location, pin=entry.version)
     rows = context.tables.open(entry.location, version).count_rows()

@@ -1,6 +1,6 @@
-"""A request counts once: what identifies it, an earlier answer to it, and the commit it made.
+"""Exactly-once requests: how a request is identified, and how the earlier answer or commit of a repeated request is found.
 
-Receipts of commits are rows that are published with them; calls without a commit have theirs in `receipts`.
+Receipts of commits are manifest rows, published with the commit; receipts of calls without a commit are in `receipts`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ Done = TypeVar("Done")
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """A call that counts once: its idempotency key, and a digest of what it asks for."""
+    """A request to be carried out once: its idempotency key, and a digest of its arguments."""
 
     key: str
     request: str
 
     @property
     def digest(self) -> str:
-        """The key in a form that can be part of a path."""
+        """The hash of the key, usable in a path."""
         return hashlib.sha256(self.key.encode()).hexdigest()
 
 
 def once(key: str | None, verb: str, **asked: object) -> Once | None:
-    """A call under an idempotency key; None without one."""
+    """The request under an idempotency key; None without a key."""
     if key is None:
         return None
     refuse_no_text(key)
@@ -43,13 +43,13 @@ def once(key: str | None, verb: str, **asked: object) -> Once | None:
 
 
 def request_of(verb: str, **asked: object) -> str:
-    """A digest of a verb and its arguments: the same for a repeat of the call."""
+    """A digest of a verb and its arguments, equal for a repeated call."""
     told = orjson.dumps([verb, asked], default=str, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(told).hexdigest()
 
 
 def earlier_receipt(context: CommitContext, branch: str, key: str | None) -> Receipt | None:
-    """What a branch knows under an idempotency key; None without one."""
+    """The receipt that a branch has under an idempotency key; None without a key or a receipt."""
     if key is None:
         return None
     refuse_no_text(key)
@@ -57,13 +57,13 @@ def earlier_receipt(context: CommitContext, branch: str, key: str | None) -> Rec
 
 
 def refuse_no_text(key: object) -> None:
-    """Raise for an idempotency key that is no text."""
+    """Raise if an idempotency key is not a text."""
     if not is_text(key):
         raise BadRequest(f"an idempotency key is a text, not {key!r}")
 
 
 def refuse_other_request(known: Receipt, fingerprint: str, branch: str, key: str | None) -> None:
-    """Raise when the key was used for something else."""
+    """Raise if the key was used for a different request."""
     if known.request != fingerprint:
         raise BadRequest(f"idempotency key '{key}' was used for another request on branch '{branch}'")
 
@@ -76,9 +76,9 @@ def published_once(
     repeated: Callable[[Receipt], Done],
     is_made: Callable[[Done], bool] = lambda done: True,
 ) -> Done:
-    """Work that publishes its receipt with what it does, done once; `repeated` makes the answer of an earlier call again.
+    """Carry out work that publishes its receipt, once; `repeated` rebuilds the answer of an earlier call from its receipt.
 
-    Work that fails, or that makes nothing (`is_made`), may have lost to a call with the same key; then the answer is that one's.
+    Work that fails, or makes nothing (`is_made`), may have lost to a call with the same key; then that call's answer counts.
     """
     if asked is None:
         return work()
@@ -104,7 +104,7 @@ def _known(context: CommitContext, branch: str, asked: Once) -> Receipt | None:
 
 
 def commit_made(context: CommitContext, after: ManifestState, branch: str, commit_id: str) -> Commit | None:
-    """The commit of a write; the publisher has just made it, unless recovery has finished the write instead."""
+    """The commit of a write, else None: just made by the publisher, or published by recovery and looked up."""
     if after.newest is not None and after.newest.id == commit_id:
         return after.newest
     return context.manifest.find_commit(branch, commit_id)
@@ -113,9 +113,9 @@ def commit_made(context: CommitContext, after: ManifestState, branch: str, commi
 def commits_made(
     context: CommitContext, before: ManifestState, after: ManifestState, branch: str, lineages: Sequence[Lineage]
 ) -> Sequence[Commit | None]:
-    """The commits of one publish in their order. `before`: the branch when they were prepared; `after`: after the publish."""
+    """The commits of one publish, in order. `before`: the branch when they were prepared; `after`: after the publish."""
     newest = after.newest
-    # Others may have published between the two, on tables that these commits are not about.
+    # Another publish may have come between the two states, on tables that these commits do not touch.
     if newest is None or newest.id != lineages[-1].id or after.fence != before.fence + 1:
         return [context.manifest.find_commit(branch, lineage.id) for lineage in lineages]
     parents = [before.head or None, *(lineage.id for lineage in lineages[:-1])]

@@ -1,8 +1,8 @@
-"""Which branches others were made from: `__forked`, so that deleting one need not read the refs of all others.
+"""Notes which branches have had children, in `__forked`, so that deleting a branch need not read the refs of all others.
 
-`__forked/<name, percent-encoded>.json` is put before a branch is made from that one, and goes with it. One whose branches are
-gone is harmless: then the refs are asked. `__forked/noted` says since when, and for a graph at which place, the parents of all
-branches are noted; where it does not hold, as in a copy or a restored backup, the refs are asked once and all is noted anew.
+`__forked/<name, percent-encoded>.json` is written before a branch is made from `name`, and deleted with `name`. A note
+whose children are gone is harmless: then the refs are read. `__forked/noted` says since when, and for which place of the graph,
+all parents are noted. Where it does not apply, as in a copy or a restored backup, the refs are read once and noted again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from omnigraph.storage.objects import at_once
 
 FOLDER = "__forked"
 _NOTED = f"{FOLDER}/noted"
-#: How far the clocks of those who make branches may be apart, in microseconds.
+#: The assumed largest difference between the clocks of processes that make branches, in microseconds.
 _CLOCKS_APART = 24 * 3600 * 1_000_000
 
 failpoints.declare("branch_create.parent_noted")
@@ -34,14 +34,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Offspring:
-    """What was made from a branch. `alive`: a branch that was, and still is there. `never`: nothing, at no time."""
+    """The children of a branch. `alive`: a child that still exists, else None. `never`: it never had a child."""
 
     alive: BranchRef | None
     never: bool
 
 
 def note_parent(context: CommitContext, name: str) -> None:
-    """Note that a branch is about to be made from this one, whose lock is held. Main is never deleted and needs no note."""
+    """Note that a branch is about to be made from branch `name`, whose lock is held. Main, never deleted, needs no note."""
     if name == MAIN:
         return
     context.store.put(_path(name), orjson.dumps({"branch": name}))
@@ -50,14 +50,14 @@ def note_parent(context: CommitContext, name: str) -> None:
 
 
 def offspring(context: CommitContext, ref: BranchRef) -> Offspring:
-    """What was made from a branch, whose lock is held: two requests, unless something was."""
+    """The children of a branch, whose lock is held. Costs two requests if it never had a child."""
     store = context.store
     with at_once(context.root) as requests:
         noting = requests.submit(_noted_since, context)
         marked = store.stamp(_path(ref.name)) is not None
         since = noting.result()
     if since is not None and not marked:
-        # What is older may have had branches that are gone and whose tables are kept.
+        # A branch older than the notes may have had children that are deleted but whose tables are kept.
         return Offspring(None, never=since == 0 or ref.created_at * 1_000_000 > since + _CLOCKS_APART)
     refs = list_refs(store)
     if since is None:
@@ -66,7 +66,7 @@ def offspring(context: CommitContext, ref: BranchRef) -> Offspring:
 
 
 def forget_parent(context: CommitContext, name: str) -> None:
-    """A branch is gone, and with it what was noted of it."""
+    """Remove the note of a branch that was deleted."""
     try:
         context.store.delete(_path(name))
     except StorageError as error:
@@ -74,7 +74,7 @@ def forget_parent(context: CommitContext, name: str) -> None:
 
 
 def _noted_since(context: CommitContext) -> int | None:
-    """Since when, in microseconds, the parents of all branches are noted (0: always); None when some may not be."""
+    """Since when the parents of all branches are noted, in microseconds (0: always); None when some may be missing."""
     data = context.store.get_or_none(_NOTED)
     try:
         value = orjson.loads(data or b"{}")
@@ -84,7 +84,7 @@ def _noted_since(context: CommitContext) -> int | None:
 
 
 def _note_all(context: CommitContext, refs: list[BranchRef]) -> None:
-    """Note the parents of all branches. One that is made meanwhile has its parent noted by who makes it."""
+    """Note the parents of all branches. A branch made meanwhile has its parent noted by the process that makes it."""
     for parent in sorted({ref.parent for ref in refs}):
         note_parent(context, parent)
     since = now_micros() if context.store.has_more_than(0, RETIRED) else 0

@@ -1,4 +1,4 @@
-"""The version of the on-disk format: which graphs this OmniGraph may touch."""
+"""The version of the on-disk format: which formats this OmniGraph can read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HISTORY_IN_MANIFEST = 4
 
 
 def refuse_if_unsupported(stamp: int) -> None:
-    """The one guard, at read-write open, read-only open and branch reads."""
+    """Raise if the format is not supported; called at read-write open, read-only open and reads of branches."""
     if stamp > CURRENT:
         raise FormatTooNew(
             f"this graph has format {stamp}, this OmniGraph knows {CURRENT}; upgrade omnigraph",

@@ -1,11 +1,11 @@
-"""Writers that wait for one branch and are published together: who leads, who waits, and what each of them is told.
+"""Groups: writers that wait for one branch and are published together. Who leads, who waits, and what each is told.
 
-The first writer of a branch leads at once. Writers that arrive while it is at work wait in the order they came. When it is
-done, the first of them leads: it takes all that wait, carries them out one after the other on one state, and publishes them in
-one commit of the manifest. Every leader leads once, so nobody works for others for longer than for itself.
+The first writer of a branch leads at once. Writers that arrive while it works wait in order of arrival. When it is done, the
+first of them leads: it takes all waiting writers, carries them out one after the other on one state, and publishes them with
+one commit of the manifest. Every leader leads once, so no writer works for others longer than for itself.
 
-A writer alone never waits. After a group of several, the next leader waits for at most `PATIENCE` of the time which that group
-took, until as many writers are there again: clients that write one row after the other come back together.
+A writer alone never waits. After a group of several, the next leader waits up to `PATIENCE` times the duration of that group
+for the same number of writers: clients that write row after row come back together.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Generic, Literal, Protocol, TypeVar
 from omnigraph import failpoints
 from omnigraph.errors import OmnigraphError
 
-#: How many writers are published together at most.
+#: The most writers that are published together.
 MOST_MEMBERS = 64
-#: Which part of the time of the last group the next leader waits at most for its members to come back.
+#: How long the next leader waits for members to come back, as a fraction of the duration of the last group.
 PATIENCE = 0.5
 
 failpoints.declare("group.gathered", "group.published")
@@ -33,15 +33,15 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 class Joinable(Protocol[Result_co]):
-    """A write that can be published with others."""
+    """A write that can be published in a group."""
 
     def go_on_alone(self) -> Result_co:
-        """Carry it out alone, after a group that it was in has failed, or may have failed: it counts once."""
+        """Carry the write out alone after its group failed or may have failed; it must take effect at most once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[Result]):
-    """What one writer is told: its result, or its own error."""
+    """The outcome of one writer: its result, or its own error."""
 
     result: Result | None = None
     error: Exception | None = None
@@ -55,7 +55,7 @@ class Outcome(Generic[Result]):
 
 @dataclass(eq=False, slots=True)
 class _Ticket(Generic[Result]):
-    """A writer that waits. `role` says what it does when it is woken: lead, take its outcome, or go on alone."""
+    """A waiting writer. `role`: what it does when woken: lead, take its outcome, or go on alone."""
 
     writer: Joinable[Result]
     role: Literal["lead", "done", "alone"] | None = None
@@ -68,10 +68,10 @@ class _Ticket(Generic[Result]):
 
 
 class Queue(Generic[Result]):
-    """The writers of one branch in one process.
+    """The waiting writers of one branch in one process.
 
-    `lead` carries out the first of the writers that it is given, at least one, and returns an outcome for each of them in
-    order; those behind them are given again to the next leader. When it raises, each of them goes on alone.
+    `lead` carries out the first one or more of the writers it is given, and returns their outcomes in order; the rest
+    go to the next leader. When it raises, every writer goes on alone.
     """
 
     def __init__(self, lead: Callable[[Sequence[Joinable[Result]]], Sequence[Outcome[Result]]]) -> None:
@@ -79,19 +79,19 @@ class Queue(Generic[Result]):
         self._lock = threading.Lock()
         self._waiting: deque[_Ticket[Result]] = deque()
         self._led = False
-        #: The thread that leads.
+        #: The id of the thread that leads.
         self._leader: int | None = None
-        #: The size of the last group, when it ended and how long it took, in seconds.
+        #: The size of the last group, the time of its end, and its duration, both in seconds.
         self._last_size = 1
         self._last_end = self._last_seconds = 0.0
-        #: Raised when as many writers wait as the leader waits for.
+        #: How many waiting writers the leader waits for (0: none), and the event that is set when they are there.
         self._wanted = 0
         self._complete = threading.Event()
 
     def write(self, writer: Joinable[Result]) -> Result:
-        """Carry out a write, alone or with others that wait; returns or raises what it would alone."""
+        """Carry out a write, alone or in a group; returns or raises what it would alone."""
         if self._leader == threading.get_ident():
-            # Something that the leader calls writes too; it can not wait for itself.
+            # The leader itself writes from inside its work; it can not wait for itself.
             return writer.go_on_alone()
         ticket = _Ticket(writer)
         try:
@@ -115,8 +115,8 @@ class Queue(Generic[Result]):
         return ticket.outcome.take()
 
     def _leave(self, ticket: _Ticket[Result]) -> None:
-        """A writer that was interrupted while it waited. One that a leader has taken is carried out without it; one that was
-        to lead lets the next lead.
+        """Remove a writer that was interrupted while it waited. If a leader has taken it, it is still carried out; if it was
+        to lead, the next writer leads.
         """
         with self._lock:
             if ticket in self._waiting:
@@ -146,16 +146,16 @@ class Queue(Generic[Result]):
                 raise
         finally:
             self._hand_out(ticket, taken, outcomes)
-        # Others were in the way of what it would have got alone.
+        # Another member may have caused the failure, so the leader's own write goes on alone.
         return outcomes[0].take() if outcomes else ticket.writer.go_on_alone()
 
     def _hand_out(
         self, leader: _Ticket[Result], taken: Sequence[_Ticket[Result]], outcomes: Sequence[Outcome[Result]]
     ) -> None:
-        """Wake everybody who was taken, and the next leader. No follower waits for a leader that has failed."""
+        """Wake every member of the group, and the next leader. No member keeps waiting for a leader that has failed."""
         with self._lock:
             self._leader, leader.role = None, "done"
-            if leader in self._waiting:  # it was interrupted before it took anybody
+            if leader in self._waiting:  # the leader was interrupted before it took any writer
                 self._waiting.remove(leader)
             if outcomes:
                 self._waiting.extendleft(reversed(taken[len(outcomes) :]))
@@ -170,14 +170,14 @@ class Queue(Generic[Result]):
             self._pass_on()
 
     def _pass_on(self) -> None:
-        """Let the first that waits lead; under the lock."""
+        """Let the first waiting writer lead; called under the lock."""
         if self._waiting:
             self._waiting[0].wake("lead")
         else:
             self._led = False
 
     def _gather(self) -> None:
-        """After a group of several, wait a little for as many writers."""
+        """After a group of several, wait a little until as many writers wait again."""
         if self._last_size < 2:
             return
         patience = PATIENCE * self._last_seconds
@@ -202,7 +202,7 @@ class Queues(Generic[Result]):
         self._queues: dict[str, Queue[Result]] = {}
 
     def of(self, branch: str, lead: Callable[[Sequence[Joinable[Result]]], Sequence[Outcome[Result]]]) -> Queue[Result]:
-        """The queue of a branch. A forked child starts anew: the threads that wait in its parent are not there."""
+        """The queue of a branch. A forked child process starts new queues: the waiting threads exist only in its parent."""
         if self._process_id != os.getpid():
             self._lock, self._process_id, self._queues = threading.Lock(), os.getpid(), {}
         with self._lock:

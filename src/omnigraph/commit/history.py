@@ -1,4 +1,4 @@
-"""The commit DAG: what is reachable from a head, in which order, and which commits another branch lacks."""
+"""The commit DAG: which commits are reachable from a head, in which order, and which commits a branch lacks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def parents(commit: Commit) -> tuple[str, ...]:
 
 
 def reachable(commits: Mapping[str, Commit], head: str, until: Container[str] = ()) -> Iterator[Commit]:
-    """Every commit of some that can be reached from a head, each once, the head first; not by way of those of `until`."""
+    """The commits reachable from a head, each once, the head first. The walk stops before the commits in `until`."""
     waiting, seen = [head], {head}
     while waiting:
         commit = commits.get(waiting.pop())
@@ -33,7 +33,7 @@ def reachable(commits: Mapping[str, Commit], head: str, until: Container[str] = 
 
 
 def first_parents(commits: Mapping[str, Commit], head: str) -> Iterator[Commit]:
-    """The commits from a head back along first parents, the head first: what a branch was, one state after the other."""
+    """The commits from a head back along first parents, the head first: the successive heads of one branch."""
     commit = commits.get(head)
     while commit is not None:
         yield commit
@@ -41,10 +41,10 @@ def first_parents(commits: Mapping[str, Commit], head: str) -> Iterator[Commit]:
 
 
 def made_on(known: Mapping[str, Commit], state: ManifestState, ref: BranchRef | None) -> list[Commit]:
-    """The commits that were made on a branch, newest first: from its head back along first parents to where it began.
+    """The commits made on a branch, newest first: from its head back along first parents to its fork point.
 
-    `ref`: of the branch, None for main. Commits that an earlier branch of the same name made, and that a merge or the fork has
-    brought here, are none of them.
+    `ref`: the ref of the branch, None for main. Commits of an earlier branch of the same name are left out, even if a merge or
+    the fork has brought them here.
     """
     made = []
     for commit in first_parents(known, state.head):
@@ -66,14 +66,14 @@ def newest_first(known: Mapping[str, Commit], head: str) -> list[Commit]:
 
 
 def children_first(commits: Mapping[str, Commit]) -> list[Commit]:
-    """Commits in the order of a log: each before its parents, else the younger first."""
+    """Commits in the order of a log: each before its parents, otherwise newest first."""
     children = dict.fromkeys(commits, 0)
     for commit in commits.values():
         for parent in parents(commit):
             if parent in children:
                 children[parent] += 1
     ordered: list[Commit] = []
-    # Of the commits whose children are all listed, the youngest is next; the id decides between equals.
+    # Of the commits whose children are all listed, the newest is next; the id breaks ties.
     ready = [commit for commit in commits.values() if children[commit.id] == 0]
     while ready:
         ready.sort(key=lambda commit: (commit.created_at, commit.id))
@@ -88,7 +88,7 @@ def children_first(commits: Mapping[str, Commit]) -> list[Commit]:
 
 
 def state_of(manifest: Manifest, commit: Commit) -> ManifestState:
-    """The state a commit led to. The branch it was made on may be gone, or be another branch of the same name now."""
+    """The state that a commit led to. Its branch may have been deleted, or the name may belong to a later branch."""
     found = _publish_of(manifest, commit)
     if found is None:
         raise HistoricalVersionReclaimed(
@@ -102,17 +102,17 @@ def state_of(manifest: Manifest, commit: Commit) -> ManifestState:
 
 
 def published_state(manifest: Manifest, commit: Commit) -> ManifestState | None:
-    """The state of the publish that made a commit, alone or with others; None when it is gone."""
+    """The state after the publish of a commit, alone or in a group; None when it is gone."""
     found = _publish_of(manifest, commit)
     return None if found is None else found.state
 
 
 def _publish_of(manifest: Manifest, commit: Commit) -> Publish | None:
-    """The publish that made a commit: as its branch knows it, else as it was written down when that went."""
+    """The publish of a commit, as its branch knows it, else as it was written down when the branch was deleted."""
     try:
         found = _on_branch(manifest, commit)
     except HistoricalVersionReclaimed:
-        # A version that is gone may be one of a later branch of the same name, which says nothing about this commit.
+        # The missing version may belong to a later branch of the same name, which says nothing about this commit.
         found = find_publish(manifest.store, commit)
         if found is None:
             raise
@@ -121,7 +121,7 @@ def _publish_of(manifest: Manifest, commit: Commit) -> Publish | None:
 
 
 def _on_branch(manifest: Manifest, commit: Commit) -> Publish | None:
-    """The publish of a commit as the branch knows it that it was made on; None when that is gone, or is another one by now."""
+    """The publish of a commit as known on the branch it was made on; None if that branch is gone or was created again."""
     try:
         state = manifest.load_at(commit.branch, commit.manifest_version)
     except NotFound:
@@ -135,10 +135,10 @@ def _on_branch(manifest: Manifest, commit: Commit) -> Publish | None:
 
 
 def _state_within(manifest: Manifest, commit: Commit, group: Group, publish: Publish) -> ManifestState:
-    """The state between two commits that were published together.
+    """The state between two commits of one group.
 
-    A table that only commits up to this one have touched is as it is after all of them, one that only later ones have touched
-    as it was before them. Of others some rows count: no two commits of a group have touched the same row.
+    A table that only commits up to this commit have touched is as after the group. A table that only later commits have touched
+    is as before the group. Of any other table some rows count (`Part`): no two commits of a group touch the same row.
     """
     members, after = publish.touched, publish.state
     before = state_of(manifest, _parent_of_group(manifest, commit, group))
@@ -161,17 +161,17 @@ def _state_within(manifest: Manifest, commit: Commit, group: Group, publish: Pub
 
 
 def _parent_of_group(manifest: Manifest, commit: Commit, group: Group) -> Commit:
-    """The commit that a group was published on."""
+    """The commit on top of which a group was published."""
     for _ in range(group.place):
         commit = manifest.parent_of(commit)
     return commit
 
 
 def states_along(manifest: Manifest, before: ManifestState, commits: Sequence[Commit]) -> list[ManifestState]:
-    """The states, for reading, that the first of some commits led to: at least that of the first one.
+    """The states, for reading, that the first few of these commits led to: at least the state of the first commit.
 
-    `commits` follow each other, `before` is the state of the parent of the first. Where the manifest holds what each of them
-    published on top of the one before, that is read in one scan; else the first is read as a whole.
+    `commits` follow each other; `before` is the state of the first one's parent. If the manifest holds what each commit
+    published on top of the previous one, the states are read in one scan; else only the first commit's state is read.
     """
     run: list[Commit] = []
     for commit in commits:
@@ -187,7 +187,7 @@ def states_along(manifest: Manifest, before: ManifestState, commits: Sequence[Co
 
 
 def missing_commits(manifest: Manifest, branch: str, tip: str) -> list[Commit]:
-    """The commits reachable from a tip (on any branch) that a branch's manifest does not have, oldest first."""
+    """The commits reachable from a tip, on any branch, that a branch's manifest does not have, oldest first."""
     known = manifest.commits(branch)
     if tip in known:
         return []
@@ -199,8 +199,8 @@ def missing_commits(manifest: Manifest, branch: str, tip: str) -> list[Commit]:
 
 
 def lacking(known: Mapping[str, Commit], others: Mapping[str, Commit], tip: str) -> list[Commit]:
-    """The commits reachable from a tip among others that are not known, oldest first.
+    """The commits of `others` reachable from a tip that are not in `known`, oldest first.
 
-    A manifest that knows a commit knows all before it, so the way back ends there.
+    A manifest that knows a commit knows all its ancestors, so the walk stops at known commits.
     """
     return sorted(reachable(others, tip, known), key=lambda commit: commit.id)

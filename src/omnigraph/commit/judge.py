@@ -1,4 +1,4 @@
-"""Looking at one table of a sidecar: where it is now, where the manifest says it is, and what that means."""
+"""Examines one table of a sidecar: its head, its pin, and the class that follows from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omnigraph.storage.tables.torn import set_torn_versions_aside
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One table of a sidecar as recovery found it; `entry` is what the manifest has published for it."""
+    """One table of a sidecar as recovery found it. `entry`: its published table entry; None if it has none."""
 
     planned: PlannedTable
     entry: TableEntry | None
@@ -50,13 +50,13 @@ def _judge(
         location = entry.location
     pin = entry.version if entry else None
     if forked is None and entry is not None and location in shared:
-        # The line of another branch: whatever moved there, this write did not, and must not take it back.
+        # The table belongs to another branch: this write has not moved it, and must not undo what moved it.
         head = pin
     else:
         head = _head(context, location, above=pin or 0)
     displaced = False
     if forked is not None and (entry is None or entry.branch != planned.table_branch):
-        # Not published yet: the fork is compared with where it was forked, and may not have been made at all.
+        # The fork is not published yet: compare it with the version it was forked from. It may not even have been made.
         pin = forked.version
         head = pin if head is None else head
         displaced = entry is None or (entry.branch, entry.version) != (forked.branch, forked.version)
@@ -69,11 +69,11 @@ def _judge(
 
 
 def _head(context: CommitContext, location: Location, *, above: int) -> int | None:
-    """The head of a table. Versions above its pin that are not whole count as no movement: they are set aside."""
+    """The head of a table. Damaged versions above its pin count as no movement: they are set aside."""
     flushed = context.durability == POWER
     try:
         head = context.tables.head_version(location)
-        # On local disk a dead writer may not have come to see that the disk was full. An object store keeps whole objects.
+        # On local disk a dead writer may have left a partial file when the disk was full. Object stores keep whole objects.
         suspect = head is not None and head != above and (context.root.is_local or head < above or flushed)
     except StorageError as error:
         if error.kind != "permanent":

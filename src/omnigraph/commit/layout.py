@@ -1,11 +1,11 @@
-"""How `__manifest` lies on disk: history apart from the state, so that loading a state does not read history.
+"""The layout of `__manifest`: history is kept in other fragments than the state, so that loading a state reads no history.
 
-Commits and idempotency keys are only ever added, the rows of the state are replaced all the time, and both lie mixed as
-they were published. Here the rows of the state are published once more, together, after which all other fragments hold
-history alone. Those are compacted, and the metadata of the schema names them. A fragment is never changed, and its number
-never used again, so what is said of it stays true: a load may leave it out.
+Commits and receipts are only ever added, while rows of the state are replaced all the time; publishes leave them mixed in the
+same fragments. Here the rows of the state are published again, in one fragment, so that all other fragments hold only
+history. These are compacted, and listed in the schema's metadata. Fragments never change and their numbers are never reused,
+so the list stays true, and a load of the state may skip these fragments.
 
-Each of the three steps leaves a manifest that is whole; when one fails, or a writer comes in between, the next call goes on.
+Each of the three steps leaves a valid manifest; if one fails, or a writer comes in between, the next call continues.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.staged import stage_compaction
 from omnigraph.storage.tables.table import ROW_ADDRESS, Table
 
-#: From so much history on it is kept apart: the publisher's own compaction leaves fragments of this size alone.
+#: From this many rows of history on, it is kept apart: the publisher's own compaction leaves fragments of this size alone.
 HISTORY_APART = ROWS_PER_FRAGMENT
 
 failpoints.declare("layout.after_restate", "layout.after_compaction")
 
 
 def settle_layout(context: CommitContext, branch: str) -> None:
-    """Compact the manifest of a branch, its history apart; a second call does nothing. Called inside the effect window."""
+    """Compact the manifest of a branch with its history kept apart; a second call does nothing. Needs the effect window."""
     manifest = context.manifest
     manifest.forget(branch)
     warm = manifest.warm(branch)
@@ -62,7 +62,7 @@ def _state_fragments(warm: Warm) -> frozenset[int]:
 
 
 def _is_together(warm: Warm) -> bool:
-    """Whether the rows of the state lie in one fragment, and nothing else does."""
+    """Whether all rows of the state lie in one fragment that holds no other rows."""
     fragments = _state_fragments(warm)
     if len(fragments) != 1:
         return False
@@ -71,10 +71,10 @@ def _is_together(warm: Warm) -> bool:
 
 
 def _restate(context: CommitContext, warm: Warm) -> None:
-    """Publish the rows of the state once more as they are, in one fragment. It is no commit."""
+    """Publish the rows of the state again, unchanged, in one fragment. This makes no commit."""
     with translated(MANIFEST_PATH, "read"):
         table = scan_state(warm.dataset, warm.dataset.get_fragments(), rows.COLUMNS.names)
-    # The fence is written by every publish.
+    # Every publish writes the fence itself.
     again = [row for row in table.drop_columns([ROW_ADDRESS]).to_pylist() if row["object_type"] != rows.FENCE]
     publish(context, warm.state.branch, [Restate(tuple(again))], [FenceIs(warm.state.fence)], None, base=warm)
 

@@ -1,4 +1,4 @@
-"""History as formats 2 and 3 kept it: in `_graph_commits.lance` and `_graph_commit_actors.lance`, beside the manifest."""
+"""History of formats 2 and 3: in `_graph_commits.lance` and `_graph_commit_actors.lance`, beside the manifest."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ failpoints.declare("migration.v3_to_v4.legacy_open")
 def legacy_commits(store: ObjectStore, tables: Tables, branch: str) -> list[Commit]:
     """The old history of a branch, oldest first, with actors.
 
-    That an old dataset is absent is established through the object store. Any failure to open one that exists is an
-    error: taking it for "no history" would lose the history for good.
+    Whether an old dataset is absent is asked of the object store. Any failure to open an existing dataset is an error: taking
+    it for "no history" would lose the history for good.
     """
     rows = _branch_rows(store, tables, branch)
     actors = _actors(store, tables)
@@ -46,7 +46,7 @@ def legacy_commits(store: ObjectStore, tables: Tables, branch: str) -> list[Comm
 
 
 def legacy_head(commits: list[Commit], version: int) -> Commit | None:
-    """The newest commit of an old history at a manifest version."""
+    """The newest commit of an old history up to a manifest version; None when there is none."""
     known = [commit for commit in commits if commit.manifest_version <= version]
     return known[-1] if known else None
 
@@ -58,7 +58,7 @@ def _branch_rows(store: ObjectStore, tables: Tables, branch: str) -> pa.Table | 
         return _read(tables, Location(COMMITS_PATH))
     if store.exists(f"{COMMITS_PATH}/_refs/branches/{quote(branch, safe='')}.json"):
         return _read(tables, Location(COMMITS_PATH, branch))
-    # The branch never had commits of its own: it sees its parent's up to the fork.
+    # The branch never had commits of its own: use the commits of its parent up to the fork.
     ref = read_ref(store, branch)
     inherited = _branch_rows(store, tables, ref.parent) if ref is not None else None
     if inherited is None or ref is None:
@@ -87,7 +87,7 @@ def _read(tables: Tables, location: Location) -> pa.Table:
 
 
 def _in_micros(rows: pa.Table) -> pa.Table:
-    """Times as numbers: microseconds since the epoch, whether they were stored as such or as timestamps."""
+    """The rows with `created_at` in microseconds since the epoch, whether it was stored as a number or as a timestamp."""
     times = rows["created_at"]
     if pa.types.is_timestamp(times.type):
         times = times.cast(pa.timestamp("us", tz=times.type.tz))

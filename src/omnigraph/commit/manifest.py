@@ -1,4 +1,4 @@
-"""Reading `__manifest`: the state of a branch through one warm handle, older states, history, idempotency receipts."""
+"""Reads `__manifest`: the state of a branch through one warm handle, older states, history, and receipts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.table import Filter
 from omnigraph.storage.tables.version_files import is_newest_on_disk
 
-#: Up to so many rows it costs less to read all their columns than to find the rows first.
+#: Up to this many rows, reading all their columns costs less than finding the rows of the state first.
 _FEW_ROWS = 256
 _PUBLISHED_COLUMNS = [field.name for field in rows.COLUMNS if field.name != "base_objects"]
 _STATE_COLUMNS = [*(field.name for field in rows.COLUMNS if field.name != "base_objects"), "_row_created_at_version"]
@@ -32,27 +32,27 @@ _STATE_COLUMNS = [*(field.name for field in rows.COLUMNS if field.name != "base_
 
 @dataclass(frozen=True, slots=True)
 class Warm:
-    """A branch as it was last read: the Lance handle at that version and the decoded state."""
+    """A branch as it was last read: the Lance handle at that version, and the decoded state."""
 
     dataset: lance.LanceDataset
     state: ManifestState
 
 
 class Manifest:
-    """The manifest of one graph, for any number of threads. Nothing here writes."""
+    """The manifest of one graph, usable by any number of threads. This class never writes."""
 
     def __init__(self, store: ObjectStore, tables: Tables) -> None:
         self.store = store
         self.tables = tables
         self._warm: dict[str, Warm] = {}
         self._lock = threading.Lock()
-        #: Full scans of the manifest; asserted as a golden number.
+        #: How many full scans of the manifest were made; tests assert the number.
         self.scans = 0
 
     # --- the state of a branch --------------------------------------------------------------------------------------
 
     def load(self, branch: str = MAIN) -> ManifestState:
-        """The current state of a branch: a cheap probe when nothing moved, else one scan."""
+        """The current state of a branch: a cheap probe when nothing was published since, else one scan."""
         return self.warm(branch).state
 
     def warm(self, branch: str = MAIN) -> Warm:
@@ -65,13 +65,13 @@ class Manifest:
                 return known
             return self._remember(self._open(branch), branch, incarnation)
         except StorageError:
-            # Deleted while it was read? Then that is the answer. Created again too? Then that is another branch.
+            # If the branch was deleted while it was read, say so; if it was created again, read the new branch.
             if self._incarnation(branch) == incarnation:
                 raise
         return self.warm(branch)
 
     def inherit(self, base: Warm, branch: str) -> ManifestState:
-        """The state of a branch that was just made from `base`: the same, so it is not read again."""
+        """The state of a branch that was just made from `base`: the same content, so it is not read again."""
         if base.state.stamp < HISTORY_IN_MANIFEST:
             return self.load(branch)
         state = replace(base.state, branch=branch, incarnation=self._incarnation(branch))
@@ -79,24 +79,24 @@ class Manifest:
         return state
 
     def last_seen(self, branch: str = MAIN) -> Warm:
-        """A branch as this process read or published it last, which may be behind; read now if it never was."""
+        """A branch as this process last read or published it, possibly outdated; read now if it never was."""
         with self._lock:
             known = self._warm.get(branch)
         return known if known is not None else self.warm(branch)
 
     def forget(self, branch: str) -> None:
-        """Drop the warm handle of a branch that was deleted or replaced."""
+        """Drop the warm handle of a branch."""
         with self._lock:
             self._warm.pop(branch, None)
 
     def adopt(self, warm: Warm) -> None:
-        """Take over the state that a publish of this process led to, so that it need not be read back."""
+        """Keep the state that a publish of this process led to, so that it need not be read back."""
         with self._lock:
             self._warm[warm.state.branch] = warm
 
     def _probe(self, known: Warm | None, branch: str) -> tuple[Callable[[], bool], str]:
-        """Whether a branch has moved, and its current incarnation; two requests, sent at once."""
-        if branch == MAIN:  # there is only ever one
+        """Whether a branch has moved, as a function to be called, and its current incarnation; two concurrent requests."""
+        if branch == MAIN:  # main has only one incarnation
             return lambda: self._moved(known, branch), self._incarnation(branch)
         with at_once(self.tables.root) as requests:
             return requests.submit(self._moved, known, branch).result, self._incarnation(branch)
@@ -115,7 +115,7 @@ class Manifest:
         return warm
 
     def _incarnation(self, branch: str) -> str:
-        """Lance's identity of a branch; main has always the same. A name the refs do not know is no branch."""
+        """Lance's identity of a branch; empty for main. Raises for a name that has no ref."""
         if branch == MAIN:
             return ""
         ref = read_ref(self.store, branch)
@@ -125,7 +125,7 @@ class Manifest:
         return ref.incarnation
 
     def _open(self, branch: str, version: int | None = None) -> lance.LanceDataset:
-        """A fresh handle at a version, or at the newest one."""
+        """A fresh handle at a version, or at the newest version."""
         return self.tables.open_dataset(manifest_location(branch), version)
 
     def _decode(self, dataset: lance.LanceDataset, branch: str, incarnation: str) -> ManifestState:
@@ -159,7 +159,7 @@ class Manifest:
             return current
         if version < 1 or version > current.version:
             raise no_such_version(branch, version)
-        # Versions up to the fork point are versions of the branch it was forked from.
+        # Versions before the fork point are versions of the parent branch.
         ref = read_ref(self.store, branch) if branch != MAIN else None
         if ref is not None and version < ref.parent_version:
             return self.load_at(ref.parent, version)
@@ -176,11 +176,11 @@ class Manifest:
             ) from None
 
     def load_run(self, before: ManifestState, commits: Sequence[Commit]) -> list[ManifestState]:
-        """The states that some publishes on top of another state led to, one after the other; they are for reading only.
+        """The states after consecutive publishes on top of the state `before`, in order; for reading only.
 
-        `commits` follow each other and have consecutive versions, so that no compaction lies between them: each publish has
-        added one fragment, all of which the last version still has. What they wrote is read in one scan, with the rows that
-        the next publish has replaced. The answer ends before the first that is not exactly one publish on top of the last.
+        `commits` follow each other and have consecutive versions, so no compaction lies between them: each publish added one
+        fragment, and the last version still has all of them. One scan reads all rows they wrote, including rows that a later
+        publish has replaced. The result ends before the first commit that is not exactly one publish on top of its predecessor.
         """
         branch = before.branch
         if before.stamp < HISTORY_IN_MANIFEST or before.incarnation != self._incarnation(branch):
@@ -203,7 +203,7 @@ class Manifest:
         states: list[ManifestState] = []
         if sum(sizes) != table.num_rows or len(sizes) != len(commits):
             return states
-        # A scan gives fragment by fragment, as they are named; replaced rows have no address that would say theirs.
+        # A scan returns the fragments in the order they were given. Replaced rows have no address that tells their fragment.
         left = iter(table.to_pylist())
         for size, commit in zip(sizes, commits, strict=True):
             state = rows.apply_publish(list(islice(left, size)), states[-1] if states else before, commit)
@@ -213,7 +213,7 @@ class Manifest:
         return states
 
     def inherited(self, branch: str) -> frozenset[Location]:
-        """Where the tables lay that a branch was made with. It forks one before it writes it, so these are not its own."""
+        """The locations of the tables a branch was made with. It forks a table before writing it, so none is its own."""
         if branch == MAIN:
             return frozenset()
         ref = read_ref(self.store, branch)
@@ -224,17 +224,17 @@ class Manifest:
     # --- history ----------------------------------------------------------------------------------------------------
 
     def commits(self, branch: str = MAIN, newer_than: int | None = None) -> dict[str, Commit]:
-        """Every commit this branch's manifest knows, by id, or only the commits that were added after one of its versions."""
+        """All commits that this branch's manifest knows, by id; `newer_than`: only commits added after this version."""
         return {commit.id: commit for commit in self._read_commits(branch, None, newer_than)}
 
     def commits_in(self, warm: Warm, newer_than: int | None = None) -> dict[str, Commit]:
-        """The same of a branch as it was last read. In the current format: an older one keeps its history elsewhere."""
+        """The same as `commits`, for a branch as it was last read; an older format keeps its history elsewhere."""
         if warm.state.stamp < HISTORY_IN_MANIFEST:
             return self.commits(warm.state.branch, newer_than)
         return {commit.id: commit for commit in _scanned_commits(warm, None, newer_than)}
 
     def commit_near(self, commit_id: str, branch: str = MAIN) -> Commit:
-        """A commit by id, looked for on a branch first and then on all others."""
+        """A commit by id, looked up on one branch first and then on all others."""
         if not isinstance(commit_id, str) or not commit_id.isprintable():
             raise _no_such_commit(commit_id)
         for name in self._all_names(branch):
@@ -249,27 +249,27 @@ class Manifest:
         raise _no_such_commit(commit_id)
 
     def _all_names(self, first: str) -> Iterator[str]:
-        """One branch, then main, then the others; these are listed only when somebody asks so far."""
+        """One branch, then main, then the others, which are listed only when the caller gets that far."""
         yield first
         if first != MAIN:
             yield MAIN
         yield from (name for name in list_names(self.store) if name != first)
 
     def parent_of(self, commit: Commit) -> Commit:
-        """The first parent of a commit that has one; the branch it was made on may be gone."""
+        """The first parent of a commit that has a parent; the branch it was made on may be gone."""
         assert commit.parent is not None, "only the first commit of a graph has no parent"
         known = commit.branch == MAIN or read_ref(self.store, commit.branch) is not None
         return self.commit_near(commit.parent, commit.branch if known else MAIN)
 
     def find_commit(self, branch: str, commit_id: str) -> Commit | None:
-        """A commit by id as one branch's manifest knows it."""
+        """A commit by id in one branch's manifest; None when it is not there."""
         found = self._read_commits(branch, commit_id)
         return found[0] if found else None
 
     def _read_commits(self, branch: str, only: str | None, newer_than: int | None = None) -> list[Commit]:
         warm = self.warm(branch)
         if warm.state.stamp < HISTORY_IN_MANIFEST:
-            # The history of an old format is read whole.
+            # The history of an old format is always read as a whole.
             return [commit for commit in self._legacy(branch) if only is None or commit.id == only]
         try:
             return _scanned_commits(warm, only, newer_than)
@@ -279,7 +279,7 @@ class Manifest:
         return self._read_commits(branch, only, newer_than)
 
     def members_of(self, commit: Commit, group_id: str) -> list[dict[str, Touched]]:
-        """What each commit of a group did to the tables, in their order. `commit`: one of them, on the branch it was made on."""
+        """What each commit of a group did to the tables, in order. `commit`: any member, read on the branch that made it."""
         warm = self.warm(commit.branch)
         wanted = f"object_type = '{rows.GRAPH_COMMIT}' and _row_created_at_version = {commit.manifest_version}"
         with translated(MANIFEST_PATH, "read"):
@@ -288,7 +288,7 @@ class Manifest:
     # --- idempotency ------------------------------------------------------------------------------------------------
 
     def receipt(self, branch: str, key: str) -> rows.Receipt | None:
-        """The receipt stored under an idempotency key on a branch."""
+        """The receipt stored under an idempotency key on a branch, else None."""
         return receipt_in(self.warm(branch), key)
 
 
@@ -297,7 +297,7 @@ def _scanned_commits(warm: Warm, only: str | None, newer_than: int | None) -> li
     if only is not None:
         wanted &= pc.field("object_id") == only
     if newer_than is not None:
-        # As text: expressions know no unsigned integers.
+        # As SQL text: Arrow expressions in Lance do not support unsigned integers here.
         wanted = f"object_type = '{rows.GRAPH_COMMIT}' and _row_created_at_version > {newer_than}"
     with translated(MANIFEST_PATH, "read"):
         columns = ["object_id", "metadata", "_row_created_at_version"]
@@ -305,12 +305,12 @@ def _scanned_commits(warm: Warm, only: str | None, newer_than: int | None) -> li
 
 
 def receipt_in(warm: Warm, key: str) -> rows.Receipt | None:
-    """The receipt stored under an idempotency key at one version of a branch."""
+    """The receipt stored under an idempotency key at one version of a branch, else None."""
     return receipts_in(warm, [key]).get(key)
 
 
 def receipts_in(warm: Warm, keys: Collection[str]) -> dict[str, rows.Receipt]:
-    """The receipts stored under some idempotency keys at one version of a branch, by key; in one scan."""
+    """The receipts stored under some idempotency keys at one version of a branch, by key; needs one scan."""
     if not keys:
         return {}
     named = {rows.idempotency_object_id(key): key for key in keys}
@@ -324,7 +324,7 @@ def receipts_in(warm: Warm, keys: Collection[str]) -> dict[str, rows.Receipt]:
 def scan_state(
     dataset: lance.LanceDataset, fragments: Sequence[lance.LanceFragment], columns: Sequence[str]
 ) -> pa.Table:
-    """The rows of the state, with their addresses. Fragments that are known to hold only history are not looked at."""
+    """The rows of the state, with their addresses. Fragments that are listed as pure history are skipped."""
     history = rows.history_fragments(dataset.schema)
     looked_at = [fragment for fragment in fragments if fragment.fragment_id not in history]
     few = len(looked_at) <= _FEW_ROWS and sum(fragment.physical_rows for fragment in looked_at) <= _FEW_ROWS
@@ -339,7 +339,7 @@ def scan_state(
 
 
 def manifest_location(branch: str) -> Location:
-    """Where the manifest of a branch lies."""
+    """The location of a branch's manifest."""
     return Location(MANIFEST_PATH, None if branch == MAIN else branch)
 
 

@@ -1,4 +1,4 @@
-"""What a commit says about itself: the message of its maker, or a default one, and how many rows it changed."""
+"""Commit messages: the message of the caller or a default message, and the counts of changed rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from omnigraph.commit.model import Changed, Lineage, is_text
 from omnigraph.errors import BadRequest
 from omnigraph.ids import new_ulid, now_micros
 
-#: Characters of a message at most.
+#: The most characters of a message.
 LONGEST_MESSAGE = 10_000
 _ALLOWED_CONTROLS = frozenset("\n\t")
-#: Control characters, and characters that turn the direction of a line around: a terminal would obey them.
+#: Unicode categories of control characters, and characters that reverse text direction: terminals would obey them.
 _HIDDEN = frozenset({"Cc", "Cs"})
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -20,12 +20,12 @@ _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 def new_lineage(
     kind: str, actor: str | None = None, message: str | None = None, commit_id: str | None = None
 ) -> Lineage:
-    """The commit that a write is going to make, with its id and its time; refuses a message that can not be kept."""
+    """The lineage of a commit to be made, with its id and time; raises if the message can not be stored."""
     return Lineage(commit_id or new_ulid(), now_micros(), kind, actor, message=checked_message(message))
 
 
 def checked_message(message: str | None) -> str | None:
-    """A message as it is kept, without blanks around it; None for one that says nothing."""
+    """A message as it is stored, stripped; None for an empty message."""
     if message is None:
         return None
     if not is_text(message):
@@ -54,7 +54,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def load_message(source: str | None, mode: str, changed: Changed) -> str:
-    """The default message of a load; `source`: what the rows came from, None for rows that have no name."""
+    """The default message of a load. `source`: the origin of the rows; None for rows without a name."""
     named = "" if source is None else f" {source}"
     return f"Load{named} ({mode}): {counted(changed.nodes, 'node')}, {counted(changed.edges, 'edge')}"
 

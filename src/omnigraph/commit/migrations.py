@@ -1,6 +1,6 @@
-"""Stepping old formats forward, one function per step: the work first, the stamp last, safe to repeat after a crash.
+"""Migrates older formats step by step, one function per step: the work first, the stamp last, repeatable after a crash.
 
-Main is migrated at read-write open, every other branch on its first write, all of them by `graph/upgrading`.
+Main is migrated at read-write open, any other branch at its first write, all branches by `graph/upgrading`.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ failpoints.declare(
 
 
 def migrated(context: CommitContext, branch: str) -> Warm:
-    """The current state of a branch, in the current format: migrates it first when it is older."""
+    """The current state of a branch in the current format; an older format is migrated first."""
     for attempt in range(MIGRATION_RETRY_BUDGET + 1):
         warm = context.manifest.warm(branch)
         if warm.state.stamp == CURRENT:
             return warm
         if attempt:
             time.sleep(random.uniform(0.002, 0.01) * 2**attempt)
-        # Another runner may be faster: then look again, it may have reached the target already.
+        # Another process may migrate the branch at the same time: then read it again.
         with suppress(StaleCommit):
             _STEPS[warm.state.stamp](context, branch, warm)
         context.manifest.forget(branch)
@@ -54,7 +54,7 @@ def migrated(context: CommitContext, branch: str) -> Warm:
 
 
 def _v2_to_v3(context: CommitContext, branch: str, warm: Warm) -> None:
-    """Format 2 left `__run__…` branches behind. They go with main: once it is migrated, that is a name like any other."""
+    """Remove the `__run__…` branches of format 2. Only main does this: afterwards such a name is an ordinary name."""
     for name in stale_runs(list_refs(context.store)) if branch == MAIN else ():
         remove_ref(context, name)
     failpoints.hit("migration.v2_to_v3.before_stamp")
@@ -62,7 +62,7 @@ def _v2_to_v3(context: CommitContext, branch: str, warm: Warm) -> None:
 
 
 def stale_runs(refs: list[BranchRef]) -> list[str]:
-    """The branches that the step from format 2 removes, in this order: a run that another branch was made from is kept."""
+    """The branches that the step from format 2 removes, in order: `__run__` branches that no other branch was made from."""
     left, found = list(refs), []
     while stale := next((ref for ref in left if _is_stale_run(ref, left)), None):
         found.append(stale.name)
@@ -75,7 +75,7 @@ def _is_stale_run(ref: BranchRef, refs: list[BranchRef]) -> bool:
 
 
 def _v3_to_v4(context: CommitContext, branch: str, warm: Warm) -> None:
-    """History moves into `__manifest`: one Overwrite, the one Lance operation that is a strict compare-and-swap."""
+    """Move the history into `__manifest` with one Overwrite, the only Lance operation that is a strict compare-and-swap."""
     with translated(MANIFEST_PATH, "read"):
         present: pa.Table = warm.dataset.to_table(columns=rows.COLUMNS.names)
     if {rows.FENCE, rows.GRAPH_COMMIT} <= set(pc.unique(present["object_type"]).to_pylist()):
@@ -95,13 +95,13 @@ def _v3_to_v4(context: CommitContext, branch: str, warm: Warm) -> None:
 
 
 def _stamp_v4(warm: Warm) -> None:
-    """The history is there already, only the stamp is missing."""
+    """Write the missing stamp; the history is already in the manifest."""
     failpoints.hit("migration.v4_stamp.force_incompatible")
     set_schema_metadata(warm.dataset, rows.STAMP_KEY, "4")
 
 
 def _genesis(warm: Warm) -> Commit:
-    """The root of a graph whose old format recorded no history at all."""
+    """The first commit of a graph whose old format recorded no history."""
     return Commit(
         id=new_ulid(),
         branch=warm.state.branch,

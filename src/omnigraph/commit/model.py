@@ -1,4 +1,4 @@
-"""The values a graph's manifest is made of: table entries, commits, and the state of one branch at one version."""
+"""The values that a manifest consists of: table entries, commits, and the state of one branch at one version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omnigraph.storage.tables.location import Location, Part
 
 MAIN = "main"
 
-#: What a graph commit can be.
+#: The possible kinds of a graph commit.
 COMMIT_KINDS = frozenset(
     {"init", "mutation", "load", "merge", "schema", "maintenance", "recovery", "revert", "cherry_pick", "rebase"}
 )
@@ -32,7 +32,7 @@ def identity_text(identity: Identity) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """One table of the graph: which version of which dataset (and Lance branch of it) is published."""
+    """One table of the graph: which version of which dataset (and of which Lance branch of it) is published."""
 
     key: str
     path: str
@@ -40,7 +40,7 @@ class TableEntry:
     version: int
     branch: str | None
     row_count: int
-    #: Where the state lies between two commits that were published together: which rows of the version count.
+    #: Which rows of the version count, for a state between two commits of a group; None: all rows.
     part: Part | None = None
 
     @property
@@ -50,7 +50,7 @@ class TableEntry:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The commits that one publish made together: `id` names the publish, `place` counts from 1 to `size` in their order."""
+    """A commit's place in a group: `id` names the publish; `place` counts the commits in order, from 1 to `size`."""
 
     id: str
     place: int
@@ -59,7 +59,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What one commit of a group did to a table: the ids it wrote or removed, and by how much the number of rows grew."""
+    """What one commit of a group did to a table: the ids it wrote or removed, and the growth of the number of rows."""
 
     ids: tuple[str, ...]
     rows: int
@@ -87,11 +87,11 @@ class Commit(Shown):
     kind: str
     recovery_for_actor: str | None = None
     recovers: str | None = None
-    #: What its maker says about it.
+    #: The message of its maker.
     message: str | None = None
-    #: The commits it was published with; None for one that was published alone.
+    #: Its place in a group; None for a commit that was published alone.
     group: Group | None = None
-    #: How many rows it changed; None for one that did not count them, or was made by an earlier release.
+    #: How many rows it changed; None if it did not count them, or an earlier release made it.
     changed: Changed | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Commit(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What a write says about the commit it makes. Minted once per write; the same over retries and recovery."""
+    """What a write says about the commit it is going to make. Created once per write; the same over retries and recovery."""
 
     id: str
     created_at: int
@@ -113,14 +113,14 @@ class Lineage:
     actor: str | None = None
     merged_parent: str | None = None
     recovery_for_actor: str | None = None
-    #: The operation that a recovery commit undid.
+    #: The id of the operation that a recovery commit undid.
     recovers: str | None = None
-    #: What the writer says about it.
+    #: The message of the writer.
     message: str | None = None
-    #: The commits that are published with it, and what it did itself, by the identity of the table as a text.
+    #: Its place in a group, and what it did itself, by table identity as text; set only for commits of a group.
     group: Group | None = None
     touched: Mapping[str, Touched] = field(default_factory=dict)
-    #: How many rows the write changes, where it counts them.
+    #: How many rows the write changes; None if it does not count them.
     changed: Changed | None = None
 
     def __post_init__(self) -> None:
@@ -131,7 +131,7 @@ class Lineage:
 
 
 def is_text(given: object) -> bool:
-    """Whether something is a text that can be stored; one with half a surrogate pair can not."""
+    """Whether a value is a text that can be stored; a text with half a surrogate pair can not."""
     if not isinstance(given, str):
         return False
     try:
@@ -147,7 +147,7 @@ class ManifestState:
 
     branch: str
     version: int
-    #: The version that the newest commit made. Compaction makes later ones, which nobody is shown.
+    #: The version that the newest commit made. Later versions come from compaction or tags, and readers are not shown them.
     commit_version: int
     #: Lance's identity of the branch; it changes when a branch is deleted and created again. Empty for main.
     incarnation: str
@@ -156,14 +156,14 @@ class ManifestState:
     head: str
     tables: Mapping[Identity, TableEntry]
     tags: Mapping[str, str]
-    #: Row addresses of the rows that a publish may update, so that it need not look for them.
+    #: Row addresses of the rows that a publish may replace, by object id, so that it need not search for them.
     addresses: Mapping[str, int] = field(default_factory=dict, repr=False)
-    #: The newest commit, where this process has just made it; else it is to be looked for by its id, `head`.
+    #: The newest commit if this process has just made it; None: look it up by its id, `head`.
     newest: Commit | None = field(default=None, repr=False, compare=False)
     fragment_count: int = 1
-    #: The hash of the compiled schema this state was written under; None in graphs of formats that did not keep it.
+    #: The hash of the compiled schema of this state; None in graphs of formats that did not store it.
     schema_hash: str | None = None
-    #: The branch is gone: the state is known from what was written down about it, and only for reading.
+    #: Whether the branch is deleted: then the state comes from a retired line and is only for reading.
     retired: bool = False
 
     @cached_property
@@ -178,12 +178,12 @@ class ManifestState:
 
     @property
     def snapshot_id(self) -> str:
-        """What names this state; one of a deleted branch, or between two commits that were published together, has no version."""
+        """The text that names this state: branch and version; the head's id for a deleted branch or within a group."""
         if self.retired or any(entry.part is not None for entry in self.tables.values()):
             return self.head
         return f"manifest:{self.branch}:v{self.commit_version}"
 
 
 def sorted_entries(entries: Iterable[TableEntry]) -> list[TableEntry]:
-    """Nodes before edges, then by type name."""
+    """Table entries in order: nodes before edges, then by type name."""
     return sorted(entries, key=lambda entry: (not entry.key.startswith("node:"), entry.key))

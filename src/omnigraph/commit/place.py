@@ -1,9 +1,9 @@
-"""Where a graph lies, and which graph it is: `__root.json`.
+"""The place of a graph: where it lies and which graph it is, in `__root.json`.
 
-A graph whose record names another place than the one it was opened at was moved, renamed or copied; nothing tells these apart.
-It is read where it is, because forks find their files by name (`storage/tables/bases`). Its first write *settles* it: the
-versions of forks are brought up to date, and the graph gets an identity of its own, in case the other one lives on. What was
-sealed with earlier identities (cursors, page tokens) is still accepted, as far as it speaks of commits that are here.
+A graph whose record names another place than where it was opened was moved, renamed or copied; these can not be told apart.
+It can be read as it is, because forks find their files by name (`storage/tables/bases`). Its first write *settles* it: the
+versions of forks are updated, and the graph gets a new identity, in case the graph at the old place lives on. Texts that were
+sealed with earlier identities (cursors, page tokens) are still accepted, as far as they name commits that exist here.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from omnigraph.commit.context import CommitContext
 
 ROOT_RECORD = "__root.json"
-#: How many version files are read and written at once.
+#: How many version files are read and written concurrently.
 _AT_ONCE = 16
-#: How often the locks are taken anew because a branch was made meanwhile.
+#: How often the locks are taken again because a branch was made meanwhile.
 _LOCK_ATTEMPTS = 5
 _FORK_VERSION = re.compile(r"(?P<path>__manifest|(?:nodes|edges)/[^/]+)/tree/(?P<branch>.+)/_versions/[^/]+")
 
@@ -47,9 +47,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PlaceRecord:
-    """What `__root.json` says. `identity`: of this graph, None while it is the one in the schema files.
+    """The contents of `__root.json`. `identity`: the graph's own identity; None while the one in the schema files applies.
 
-    `backup`: of which point of which graph this is a backup; None when it is none.
+    `backup`: which point of which graph this is a backup of; None when it is no backup.
     """
 
     uri: str
@@ -67,7 +67,7 @@ class PlaceRecord:
 
 
 def read_record(store: ObjectStore) -> PlaceRecord | None:
-    """The record of a graph; None where none was written."""
+    """The place record of a graph; None when there is none."""
     data = store.get_or_none(ROOT_RECORD)
     if data is None:
         return None
@@ -87,7 +87,7 @@ def read_record(store: ObjectStore) -> PlaceRecord | None:
 
 
 class Place:
-    """The record of one open graph. Read once when it names this place, and anew each time it is needed when it does not."""
+    """The place record of one open graph. Cached once it names this place, read again each time until it does."""
 
     def __init__(self, store: ObjectStore, root: Root) -> None:
         self._store = store
@@ -95,7 +95,7 @@ class Place:
         self._settled: PlaceRecord | None = None
 
     def look(self) -> PlaceRecord | None:
-        """The record as it is now, or as it was when it named this place."""
+        """The current record, or the cached record that names this place; None when there is none."""
         if self._settled is not None:
             return self._settled
         found = read_record(self._store)
@@ -105,18 +105,18 @@ class Place:
 
     @property
     def is_settled(self) -> bool:
-        """Whether this process knows that the record names this place; no request is made."""
+        """Whether this process knows that the record names this place; makes no request."""
         return self._settled is not None
 
     def identities(self, original: str) -> tuple[str, ...]:
-        """This graph's identity, then the earlier ones. `original`: what its schema files say."""
+        """The identity of this graph, then its earlier identities. `original`: the identity in its schema files."""
         record = self.look()
         if record is None or record.identity is None:
             return (original,)
         return (record.identity, *record.earlier)
 
     def write(self, record: PlaceRecord) -> None:
-        """Put the record; its digest first, so that no moment looks like damage."""
+        """Write the record; its digest is noted first, so that it never looks damaged."""
         data = record.to_json()
         note(self._root, {ROOT_RECORD: digest_of(data)})
         self._store.put(ROOT_RECORD, data)
@@ -124,10 +124,10 @@ class Place:
 
 
 def settle(context: CommitContext, identity: str) -> None:
-    """Before a write: make sure that the record names this place. Costs nothing once it does.
+    """Make sure, before a write, that the record names this place. Costs nothing once it does.
 
-    `identity`: what the schema files say. A process that dies in here has changed nothing that a reader sees, and the next
-    write does the rest; of two at once one waits for the other and finds it done.
+    `identity`: the identity in the schema files. A process that dies here has changed nothing that readers see, and the
+    next write continues; of two concurrent writers one waits for the other and finds the work done.
     """
     place = context.place
     if place.is_settled:
@@ -162,7 +162,7 @@ def settle(context: CommitContext, identity: str) -> None:
 
 @contextmanager
 def _everybody_still(context: CommitContext) -> Iterator[None]:
-    """The locks of all branches: none is written, made or deleted."""
+    """Hold the locks of all branches, so that none is written, made or deleted."""
     for _ in range(_LOCK_ATTEMPTS):
         names = [MAIN, *list_names(context.store)]
         with context.locks.hold_all([*names, SCHEMA_APPLY_LOCK]):
@@ -173,11 +173,11 @@ def _everybody_still(context: CommitContext) -> Iterator[None]:
 
 
 def _bring_roots_up_to_date(context: CommitContext) -> None:
-    """Write every version of a fork anew whose bases lie elsewhere. Each is replaced at once; a second run finds nothing."""
+    """Rewrite every version file of a fork whose bases point elsewhere, atomically. A second run finds nothing to do."""
     paths = [info.path for info in context.store.list() if version_of(info.path) is not None]
     forks = [(path, found) for path in paths if (found := _FORK_VERSION.fullmatch(path)) is not None]
     if not context.root.is_local:
-        # A log that came with a copy, or was written by `verify`, can not be appended to. A file without a line is no damage.
+        # On S3 a digest log can not be appended to, so drop the lines of these files. A file without a line is not damage.
         fold_log(context.store, without={ROOT_RECORD, *(path for path, _ in forks)})
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(lambda fork: _rewrite(context, fork[0], Location(fork[1]["path"], fork[1]["branch"])), forks))

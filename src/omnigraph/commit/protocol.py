@@ -1,4 +1,4 @@
-"""The commit protocol. Writers differ in what they stage; how it becomes visible is the same for all of them:
+"""How the commit protocol makes a write visible. Writers differ in what they stage; the protocol is the same for all:
 
     A   write the sidecar            before the first effect
     B   commit each table            one staged transaction per table (maintenance and merges may take several)
@@ -93,7 +93,7 @@ Stage = Staged | Callable[[Table], Staged]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One Lance transaction: staged beforehand, or staged on the table when its turn comes. Then a failpoint."""
+    """One Lance transaction: staged beforehand, or on the table when its turn comes. `failpoint`: reached after it."""
 
     stage: Stage
     failpoint: str | None = None
@@ -101,10 +101,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class TableEffect:
-    """What a write does to one table. `entry` is the table as published when the write was prepared.
+    """What a write does to one table. `entry`: the table as it was published when the write was prepared.
 
-    `forks`: the branch still shares its parent's table; it is forked first, so the steps can only be staged then.
-    `creates`: the table does not exist yet (`entry` says under which key and path it will).
+    `forks`: the branch still shares its parent's table; it is forked first, so the steps can only be staged afterwards.
+    `creates`: the table does not exist yet; `entry` gives the key and path it will have.
     """
 
     entry: TableEntry
@@ -114,35 +114,35 @@ class TableEffect:
 
     @property
     def has_pin(self) -> bool:
-        """Whether the table is there and is written where it is: its head must be the published version."""
+        """Whether the table exists and is written in place, so that its head must be its pin."""
         return not (self.forks or self.creates)
 
 
 @dataclass(frozen=True)
 class Write:
-    """A prepared write: everything that was staged and everything it relies on."""
+    """A prepared write: everything that was staged, and everything it relies on."""
 
     kind: Kind
     branch: str
     lineage: Lineage
     effects: tuple[TableEffect, ...]
-    #: The schema it was prepared under. Without a default: a writer that forgot it could publish what the schema no longer has.
+    #: The schema it was prepared under. No default: a writer that forgot it could publish what the schema no longer has.
     requires: SchemaIs
     #: Tables that were read for a check and are not written.
     reads: tuple[TableEntry, ...] = ()
-    #: Other things this commit makes true.
+    #: Further updates that its commit publishes.
     updates: tuple[Update, ...] = ()
     if_commit: str | None = None
     schema: SchemaFiles | None = None
-    #: Tables (by path) whose earlier content goes with this commit: those it drops as a whole, of others their old versions.
+    #: Paths of tables whose earlier data is removed with this commit: dropped tables entirely, others their old versions.
     purges: tuple[str, ...] = ()
-    #: The branch does not exist yet: it comes into being with this write, from the branch that is named here.
+    #: The parent, if the branch does not exist yet and is created by this write; else None.
     branch_created_from: str | None = None
     operation_id: str = field(default_factory=new_ulid)
 
     @property
     def writer(self) -> Writer:
-        """What is known of its kind of writer."""
+        """The record of its kind of writer."""
         return WRITERS[self.kind]
 
     def requirements(self) -> list[Requirement]:
@@ -151,14 +151,14 @@ class Write:
             entry = effect.entry
             needed.append(created(entry.key, entry.identity) if effect.creates else written(entry))
         needed += [read(entry) for entry in self.reads]
-        # A schema that changed explains why a table moved, so it is what the caller is told.
+        # A changed schema explains why a table moved, so it is checked and reported first.
         return [self.requires, *needed]
 
 
 def execute(context: CommitContext, write: Write, held: HeldLock | HeldLocks | None = None) -> ManifestState:
     """Carry a prepared write through the protocol, or leave nothing of it behind.
 
-    `held`: the lock of the branch, for a writer that has prepared inside the effect window; a schema change holds others too.
+    `held`: the lock of the branch, if the writer has prepared inside the effect window; schema changes hold further locks.
     """
     if write.branch_created_from is not None:
         with creating(context, write.branch, write.branch_created_from) as (locks, parent):
@@ -179,9 +179,9 @@ def execute(context: CommitContext, write: Write, held: HeldLock | HeldLocks | N
 def _carry_out(
     context: CommitContext, write: Write, lock: HeldLock | HeldLocks, base: Warm
 ) -> tuple[ManifestState, bool]:
-    """The phases, under the lock; the state after them, and whether nothing is left for anybody else to do.
+    """Carry out the phases under the lock. Returns the state after them, and whether nothing is left to clean up.
 
-    `base`: the branch, or the one that it is created from.
+    `base`: the branch, or the parent from which it is created.
     """
     writer = write.writer
     writer.hit("pre_phase_a")
@@ -192,7 +192,7 @@ def _carry_out(
     creates_branch = write.branch_created_from is not None
     drafted = None if creates_branch else _draft_ahead(context, write, sidecar, base)
     if drafted is not None and context.root.is_local:
-        # It is there already, or failed: a disk that is full is met before anything has moved.
+        # Local drafting is done, or failed: so a full disk is detected before any table has moved.
         drafted.result()
     with span("commit.record"):
         _phase_a(context, write, sidecar)
@@ -231,7 +231,7 @@ def _carry_out(
 
 
 def _enter(context: CommitContext, write: Write) -> Warm:
-    """Under the lock: settle what is pending, then see that the requirements hold and that no table has drifted."""
+    """Under the lock: settle pending writes, then check the requirements and that no table has drifted."""
     look = _look(context, write)
     if look.operations.result() and heal(context, holding={write.branch}):
         look = _look(context, write)
@@ -247,10 +247,10 @@ def _enter(context: CommitContext, write: Write) -> Warm:
 
 
 def _enter_settled(context: CommitContext, write: Write) -> Warm:
-    """The same for a lock that nobody has held since this process left the branch settled: what it knows is still so.
+    """The same for a lock that nobody has held since this process left the branch settled: the cached state still applies.
 
-    No request is made. A writer that ignores locks is met by the commits themselves: that of a table must lead to the version
-    behind its pin, that of the manifest must replace the fence.
+    Makes no request. A writer that ignores locks is detected by the commits: a table's commit must produce the version after
+    its pin, and the manifest's commit must replace the fence.
     """
     base = context.manifest.last_seen(write.branch)
     check(write.requirements(), base.state)
@@ -260,7 +260,7 @@ def _enter_settled(context: CommitContext, write: Write) -> Warm:
 
 
 def _refuse_shared(context: CommitContext, write: Write, state: ManifestState) -> None:
-    """A branch writes only what is its own. One that was deleted and created anew shares what its namesake had forked."""
+    """Raise if a table to be written is shared: a branch that was created again shares the forks of its namesake."""
     for effect in write.effects:
         if effect.has_pin and context.forks.is_shared(state, effect.entry):
             raise ExpectedVersionMismatch(
@@ -274,7 +274,7 @@ def _refuse_shared(context: CommitContext, write: Write, state: ManifestState) -
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What the store says at the start of the effect window; three kinds of requests, made at once."""
+    """The answers of the store at the start of the effect window, from three kinds of concurrent requests."""
 
     operations: Future[list[str]]
     base: Future[Warm]
@@ -295,7 +295,7 @@ def _look(context: CommitContext, write: Write) -> _Look:
 
 
 def _draft_ahead(context: CommitContext, write: Write, sidecar: Sidecar, base: Warm) -> Future[Draft] | None:
-    """Stage phase C while A and B run, where it can be told what B will lead to. B may turn out otherwise."""
+    """Stage phase C while A and B run, if the result of B can be predicted; else None. B may still turn out otherwise."""
     updates: list[Update] = []
     for effect, planned in zip(write.effects, sidecar.tables, strict=True):
         staged = [step.stage for step in effect.steps if isinstance(step.stage, Staged)]
@@ -312,7 +312,7 @@ def _draft_ahead(context: CommitContext, write: Write, sidecar: Sidecar, base: W
 
 
 def _require_whole(context: CommitContext, write: Write) -> None:
-    """Everything that was staged beforehand is whole on disk; `ShortFile` otherwise, with nothing changed."""
+    """Raise `ShortFile`, before anything has changed, unless everything staged beforehand is complete on disk."""
     for effect in write.effects:
         for step in effect.steps:
             if isinstance(step.stage, Staged):
@@ -399,8 +399,8 @@ def _phase_a(context: CommitContext, write: Write, sidecar: Sidecar) -> None:
             schema_files.archive(context.store, context.root, write.schema)
             context.make_durable(schema_files.ARCHIVE, schema_files.SOURCES)
     except OmnigraphError:
-        # Nothing has moved. A put may have happened although it failed; a record of nothing is harmless, and it goes
-        # last because it explains the staged files. An archived schema that no state names is harmless too.
+        # Nothing has moved. The put may have happened although it failed; a sidecar without effects is harmless. It goes last,
+        # because it explains the staged files. An archived schema that no state names is harmless too.
         if sidecar.moves_schema_files:
             schema_files.drop_staged(context.store)
         delete_sidecar(context.store, sidecar.operation_id)
@@ -416,7 +416,7 @@ def _put_record(context: CommitContext, sidecar: Sidecar) -> None:
 
 
 def _phase_b(context: CommitContext, write: Write, sidecar: Sidecar, moved: dict[str, int]) -> list[Update]:
-    """Commit every table's steps; `moved` collects, by path, the version each table has reached or may have reached."""
+    """Commit the steps of every table. `moved` collects, by path, the version each table has, or may have, reached."""
     updates: list[Update] = []
     for number, (effect, planned) in enumerate(zip(write.effects, sidecar.tables, strict=True)):
         if number:
@@ -442,7 +442,7 @@ def _phase_b(context: CommitContext, write: Write, sidecar: Sidecar, moved: dict
                     seen_whole=staged is step.stage,
                 )
             except ExpectedVersionMismatch as conflict:
-                # Somebody else has moved this table; nothing that is there now is ours.
+                # Another writer has moved this table, so its new versions are not from this write.
                 raise ExpectedVersionMismatch(
                     f"{planned.table_key} was moved by another writer at the same time ({conflict})",
                     table_key=planned.table_key,
@@ -465,7 +465,7 @@ def _phase_b(context: CommitContext, write: Write, sidecar: Sidecar, moved: dict
 
 
 def _promote(context: CommitContext, sidecar: Sidecar) -> None:
-    """The manifest names the new schema; the files follow. What fails here is finished by recovery."""
+    """Make the staged schema files live; the manifest already names the new schema. Recovery finishes failures here."""
     _put_record(context, replace(sidecar, published=True))
     failpoints.hit("schema_apply.before_promote")
     schema_files.promote(context.store, context.root)
@@ -476,7 +476,7 @@ def _promote(context: CommitContext, sidecar: Sidecar) -> None:
 def _settle(
     context: CommitContext, write: Write, sidecar: Sidecar, moved: frozenset[str], error: OmnigraphError
 ) -> ManifestState:
-    """After a failure in B or C the writer itself finishes or undoes its write, so that the caller gets a clear answer."""
+    """After a failure in B or C, finish or undo the write at once, so that the caller gets a clear answer."""
     attempt = Attempt(moved=moved, must_undo=isinstance(error, Conflict))
     try:
         outcome = recover(context, sidecar, live=attempt)
@@ -496,5 +496,5 @@ def _settle(
 
 
 def _cause(error: OmnigraphError) -> str:
-    """What went wrong without its advice, which is about a write that has changed nothing."""
+    """The text of an error without its advice, which assumes that nothing was changed."""
     return str(error).partition("; ")[0]

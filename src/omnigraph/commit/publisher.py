@@ -1,8 +1,8 @@
-"""The publisher: the one door through which anything becomes visible.
+"""The publisher: the only way in which anything becomes visible.
 
 A publish loads the branch's state, checks every requirement, and writes its rows in one Lance transaction that always
-replaces the `fence` row. The fence is in a fragment that every other publisher of the branch must touch too, and the
-commit has zero Lance retries, so of two publishers from one state exactly one succeeds.
+replaces the `fence` row. Every other publisher of the branch must replace the same row, and the commit allows zero Lance
+retries, so of two publishers from one state exactly one succeeds.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from omnigraph.storage.tables.written import files_of_staged, require_whole
 from omnigraph.watching import RETRY, happened
 
 PUBLISHER_RETRY_BUDGET = 5
-#: The manifest is compacted when it has more fragments than this above what compaction can not merge away.
+#: The manifest is compacted when it has more small fragments than this; full fragments do not count.
 COMPACT_ABOVE_FRAGMENTS = 12
-#: Full fragments of this many rows are left alone, so that compaction costs the same however long the history is.
+#: Fragments with this many rows are left alone, so that the cost of compaction does not grow with the history.
 ROWS_PER_FRAGMENT = 1024
 
 failpoints.declare(
@@ -54,12 +54,12 @@ def publish(
     base: Warm | None = None,
     drafted: Draft | None = None,
 ) -> ManifestState:
-    """Make updates visible in one commit, or raise. Contention is retried, a broken requirement never.
+    """Make updates visible in one commit and return the new state. Contention is retried, a broken requirement raises.
 
-    `lineage`: the commit; None for what is no change of the graph, such as a tag.
+    `lineage`: the commit; None for a publish that changes no data, such as a tag.
 
-    `base`: the branch as the caller has loaded it inside the effect window; the first attempt starts from it.
-    `drafted`: what the caller has staged ahead on that base; it is used if it is what is to be published.
+    `base`: the branch as the caller has loaded it inside the effect window; used by the first attempt.
+    `drafted`: a publish staged ahead on `base`; used if its updates are the ones to publish.
     """
     manifest = context.manifest
     for attempt in range(PUBLISHER_RETRY_BUDGET + 1):
@@ -74,7 +74,7 @@ def publish(
         if lineage is not None and (
             warm.state.head == lineage.id or (attempt and manifest.find_commit(branch, lineage.id))
         ):
-            # An earlier attempt, or recovery, has published this very commit.
+            # An earlier attempt, or recovery, has published this commit already.
             return warm.state
         check(requirements, warm.state)
         check_receipts(warm, updates)
@@ -93,7 +93,7 @@ def publish(
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A publish with its files written but not committed; it is good for the version it was made from."""
+    """A publish whose files are written but not committed; it is valid only for the version it was made from."""
 
     base: Warm
     updates: tuple[Update, ...]
@@ -102,7 +102,7 @@ class Draft:
 
 
 def draft(context: CommitContext, base: Warm, updates: Sequence[Update], lineage: Lineage | None) -> Draft:
-    """Stage the rows of a publish, and marks on the rows they replace, whose addresses are known; all of it is whole."""
+    """Stage the rows of a publish, and deletion marks on the rows they replace; all files are checked to be complete."""
     publication = apply_updates(base.state, updates, lineage)
     written = (row["object_id"] for row in publication.rows)
     known = map(base.state.addresses.get, (*written, *publication.removed))
@@ -141,7 +141,7 @@ def _commit(context: CommitContext, drafted: Draft, lineage: Lineage | None) -> 
 def _state_after(
     publication: Publication, before: ManifestState, dataset: object, lineage: Lineage | None
 ) -> ManifestState | None:
-    """The state after a publish, without reading it back; None when something else came in between."""
+    """The state after a publish, without reading it back; None when another version came in between."""
     version: int = dataset.version  # type: ignore[attr-defined]
     fragments = dataset.get_fragments()  # type: ignore[attr-defined]
     if version != before.version + 1 or fragments[-1].metadata.physical_rows != len(publication.rows):
@@ -166,7 +166,7 @@ def _state_after(
 
 
 def commit_from(lineage: Lineage, branch: str, parent: str | None, version: int) -> Commit:
-    """The commit that a publish has made on a branch under this manifest version."""
+    """The commit that a publish has made on a branch at this manifest version."""
     return Commit(
         id=lineage.id,
         branch=branch,
@@ -185,7 +185,7 @@ def commit_from(lineage: Lineage, branch: str, parent: str | None, version: int)
 
 
 def _settle_unnamed(manifest: Manifest, wanted: ManifestState, error: OmnigraphError) -> ManifestState:
-    """The same for a publish without a commit: what it wanted to be true either is, or can be asked for again."""
+    """Find out whether a publish without a commit has happened after the store failed: returns its state, or raises."""
     manifest.forget(wanted.branch)
     state = manifest.load(wanted.branch)
     if state.fence >= wanted.fence and state.tags == wanted.tags:
@@ -194,7 +194,7 @@ def _settle_unnamed(manifest: Manifest, wanted: ManifestState, error: OmnigraphE
 
 
 def _settle_unknown(manifest: Manifest, branch: str, lineage: Lineage, error: OmnigraphError) -> ManifestState:
-    """The store failed after the put may have happened: the manifest itself says whether it did."""
+    """Find out whether a commit was published after the store failed: returns its state, or raises `CommitStateUnknown`."""
     manifest.forget(branch)
     try:
         if manifest.find_commit(branch, lineage.id) is not None:
@@ -209,14 +209,14 @@ def _settle_unknown(manifest: Manifest, branch: str, lineage: Lineage, error: Om
 
 
 def compact_when_due(manifest: Manifest, branch: str) -> bool:
-    """Keep the manifest's cost flat. Runs after the acknowledgement, inside the effect window; never fails a write."""
+    """Compact the manifest if it has many small fragments. Runs after a write, in the effect window, and never fails it."""
     try:
         warm = manifest.last_seen(branch)
         if not _is_due(warm):
             return False
         failpoints.hit("publisher.before_compact")
         location = manifest_location(branch)
-        # Compaction moves the handle it works on, so it gets one of its own.
+        # Compaction advances the handle it works on, so it gets its own.
         dataset = manifest.tables.open_dataset(location)
         compact_dataset(manifest.tables, location, dataset, target_rows_per_fragment=ROWS_PER_FRAGMENT)
     except OmnigraphError as error:

@@ -1,11 +1,11 @@
-"""Receipts of calls that make no commit: branches that come and go, settings, maintenance. They lie in `__receipts`.
+"""Receipts of calls that make no commit: making and deleting branches, settings, maintenance. They lie in `__receipts`.
 
-The receipt of a commit is a row that is published with it, see `exactly_once`. A call without a commit has two files instead.
+The receipt of a commit is a manifest row, see `exactly_once`. A call without a commit has two files instead.
 `__receipts/<SHA-256 of the key>.json` is the receipt, written when the call is done. `__receipts/begun/<subject>.json` says what
-is about to be done to a subject (a branch, the settings, the work under one key); it is written under the lock of the subject
-directly before the one step that takes effect, and goes when the receipt is there. Whoever takes that lock next settles what
-it finds: as everybody does so before a change, the subject itself says whether the step was taken. So a process may die
-anywhere, and a repeat neither does the work twice nor takes the work of another caller for its own.
+is about to be done to a subject (a branch, the settings, the work under one key). It is written under the lock of the subject,
+directly before the one step that takes effect, and is removed once the receipt exists. The next caller that takes the lock
+settles such a file: every caller does so before a change, so the state of the subject tells whether the step was taken. A
+process may die anywhere: a repeated call neither does the work twice nor takes another caller's work for its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from omnigraph.storage.objects import ObjectStore
 
 FOLDER = "__receipts"
 FORMAT = 1
-#: Cleanup removes receipts that are older: nobody repeats a request so long after it.
+#: Cleanup removes older receipts: no request is repeated after so long.
 KEPT_FOR = timedelta(days=7)
 
 failpoints.declare("receipt.begun", "receipt.before_kept", "receipt.kept")
@@ -45,19 +45,19 @@ def _path(asked: Once) -> str:
 
 
 def _lock(asked: Once) -> str:
-    """The lock of work that belongs to no branch alone. No branch has such a name, and there are 256 of them."""
+    """The lock for work that belongs to no single branch: one of 256, with names that no branch can have."""
     return f"~receipts {asked.digest[:2]}"
 
 
 def _subject(asked: Once) -> str:
-    """What such work is noted under."""
+    """The subject under which the work of a key is noted."""
     return f"~key {asked.digest}"
 
 
 def answered_once(context: CommitContext, asked: Once | None, work: Callable[[], Told]) -> Told:
-    """The answer of an earlier call under the same key, else that of `work`, which keeps its receipt itself.
+    """The answer of an earlier call under the same key, else the answer of `work`, which keeps its own receipt.
 
-    Work that fails because another process has done it meanwhile finds that answer.
+    If `work` fails because another process has done it meanwhile, that answer is returned.
     """
     if asked is None:
         return work()
@@ -75,7 +75,7 @@ def answered_once(context: CommitContext, asked: Once | None, work: Callable[[],
 
 @contextmanager
 def alone_with_key(context: CommitContext, asked: Once) -> Iterator[None]:
-    """One call at a time under a key; `Conflict` when another one takes long."""
+    """Allow one call at a time under a key; `Conflict` when the running call takes too long."""
     with ExitStack() as held:
         try:
             held.enter_context(context.locks.hold(_lock(asked)))
@@ -87,7 +87,7 @@ def alone_with_key(context: CommitContext, asked: Once) -> Iterator[None]:
 
 
 def find_receipt(store: ObjectStore, asked: Once) -> Told | None:
-    """The answer that is kept under a key, or None. Another request under the same key is refused."""
+    """The stored answer under a key, else None; raises if the key was used for a different request."""
     data = store.get_or_none(_path(asked))
     if data is None:
         return None
@@ -99,13 +99,13 @@ def find_receipt(store: ObjectStore, asked: Once) -> Told | None:
 
 
 def keep_receipt(context: CommitContext, asked: Once, answer: Told) -> None:
-    """Keep an answer. One that is there already stays: two requests that misuse a key at once are both done."""
+    """Store an answer. An existing receipt stays: two different requests that misuse one key concurrently are both done."""
     failpoints.hit("receipt.before_kept")
     told = {"format": FORMAT, "request": asked.request, "answer": answer, "at": now_micros()}
     try:
         context.store.create(_path(asked), orjson.dumps(told))
     except StorageError as error:
-        # A store that failed may have done it; the file itself says so.
+        # The store may have done the work before it failed, so look for the file.
         if error.kind not in ("precondition", "unknown") or not context.store.exists(_path(asked)):
             raise
     context.make_durable(_path(asked))
@@ -117,10 +117,10 @@ def keep_receipt(context: CommitContext, asked: Once, answer: Told) -> None:
 
 @contextmanager
 def one_step(context: CommitContext, subject: str, asked: Once | None, answer: Told, plan: Told) -> Iterator[None]:
-    """Take the one step that a call consists of, under the lock of its subject, and keep the receipt.
+    """Take the one step of a call, under the lock of its subject, and keep the receipt.
 
-    `plan`: what `settle_begun` needs to know to tell whether the step was taken. An error of the step leaves the note of
-    it: the store may have failed after it did what it was told.
+    `plan`: what `settle_begun` needs to tell whether the step was taken. If the step fails, its note stays: the store may
+    have done the step before it failed.
     """
     if asked is None:
         yield
@@ -131,7 +131,7 @@ def one_step(context: CommitContext, subject: str, asked: Once | None, answer: T
 
 
 def note_step(context: CommitContext, subject: str, asked: Once, answer: Told, plan: Told) -> None:
-    """Note what is about to be done to a subject."""
+    """Note what is about to be done to a subject, before the step is taken."""
     path = _begun_path(subject)
     note = {"format": FORMAT, "key": asked.key, "request": asked.request, "answer": answer, "plan": plan}
     context.store.put(path, orjson.dumps(note))
@@ -140,15 +140,15 @@ def note_step(context: CommitContext, subject: str, asked: Once, answer: Told, p
 
 
 def end_step(context: CommitContext, subject: str, asked: Once, answer: Told) -> None:
-    """Keep the receipt of a step that was taken."""
+    """Store the receipt of a step that was taken, and remove its note."""
     keep_receipt(context, asked, answer)
     _forget(context, _begun_path(subject))
 
 
 def settle_begun(context: CommitContext, subject: str, was_taken: Callable[[Told], bool]) -> None:
-    """Settle what a dead or failed call left about a subject, under its lock and before anything is done to it.
+    """Settle the step that a dead or failed call has noted for a subject; called under its lock before any change.
 
-    `was_taken`: whether the step with this plan was taken, by what the subject is now.
+    `was_taken`: tells from the state of the subject whether the step with this plan was taken.
     """
     path = _begun_path(subject)
     data = context.store.get_or_none(path)
@@ -165,9 +165,9 @@ def worked_once(
 ) -> Told:
     """The answer of work that may make a commit, and whose answer is known only afterwards.
 
-    `work` is called with the id of the commit it may make; its answer has the id under `commit`, None when it made none.
-    `was_made`: whether there is a commit with an id. A call that died behind its commit is worked again, which finds nothing
-    left to do; its answer names the commit that was made.
+    `work` is called with the id for the commit it may make; its answer has that id under `commit`, or None if it made none.
+    `was_made`: whether a commit with this id exists. A call that died after its commit is carried out again, which finds
+    nothing left to do; the answer then names the earlier commit.
     """
     path = _begun_path(_subject(asked))
     with alone_with_key(context, asked):
@@ -193,7 +193,7 @@ def _forget(context: CommitContext, path: str) -> None:
     try:
         context.store.delete(path)
     except StorageError as error:
-        # The step is taken and its receipt is kept; whoever comes next finds both.
+        # The step is taken and its receipt is stored; the next call finds both.
         _log.warning("%s is left for the next call: %s", path, error)
 
 
@@ -201,7 +201,7 @@ def _forget(context: CommitContext, path: str) -> None:
 
 
 def expired_receipts(store: ObjectStore) -> list[str]:
-    """The files of receipts that nobody will ask for any more."""
+    """The paths of receipts and notes older than `KEPT_FOR`."""
     latest = datetime.now(UTC) - KEPT_FOR
     return [info.path for info in store.list(FOLDER) if info.modified < latest]
 
@@ -231,9 +231,9 @@ def reported_once(
     work: Callable[[str | None], Report],
     branch: str = MAIN,
 ) -> Report:
-    """The report of maintenance: that of an earlier call with the same key, else that of `work`, a dataclass of this kind.
+    """The report of maintenance: of an earlier call with the same key, else of `work`. `kind`: the dataclass of the report.
 
-    `work` is called with the id of the commit that it may make on `branch`, or with None where it chooses one.
+    `work` is called with the id of the commit that it may make on `branch`; None: it chooses an id itself.
     """
     if asked is None:
         return work(None)

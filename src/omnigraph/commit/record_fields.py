@@ -1,4 +1,4 @@
-"""Reading the fields of a JSON record with their types checked, because what is read decides what is published or undone."""
+"""Reads the fields of a JSON record with type checks, because these fields decide what is published or undone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Fields:
-    """One JSON object; each reader gives a field of one type, or raises ValueError with the field's name."""
+    """One JSON object; each method returns a field of one type, or raises ValueError with the field's name."""
 
     def __init__(self, value: object, name: str) -> None:
         if not isinstance(value, dict):
@@ -35,7 +35,7 @@ class Fields:
 
     def optional_number(self, field: str) -> int | None:
         found = self._value.get(field)
-        # To Python a JSON true is a 1.
+        # In Python True is an int.
         if found is not None and (type(found) is not int or found < 0):
             raise ValueError(f"{field} of {self._name} is no number from 0")
         return found

@@ -1,8 +1,8 @@
-"""Recovery: finish or undo, as a whole, what a write left half done.
+"""Recovery: finish or undo, as a whole, a write that was left half done.
 
-Runs at read-write open, at the entry of every write and maintenance call, and on refresh. With nothing to do it costs
-one LIST. A sidecar is judged under the lock of its own branch, on fresh state; one whose branch is held by a live
-writer is left alone.
+Runs at read-write open, at the start of every write and maintenance call, and on refresh. With nothing to do it costs one
+LIST. A sidecar is judged under the lock of its own branch, on fresh state; if a live writer holds the branch, the sidecar
+is left alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from omnigraph.ids import now_micros
 from omnigraph.storage.tables.torn import set_torn_versions_aside
 from omnigraph.watching import RECOVERY, happened
 
-#: How often a recovery is judged anew because a head moved under it.
+#: How often a recovery is judged again because a head moved meanwhile.
 RECLASSIFY_BUDGET = 5
 
 failpoints.declare("recovery.before_audit", "recovery.after_audit")
@@ -37,10 +37,10 @@ _log = logging.getLogger(__name__)
 
 
 def heal(context: CommitContext, holding: Collection[str] = ()) -> list[Recovery]:
-    """Settle every pending sidecar that no live writer holds. `holding`: branches whose lock the caller has.
+    """Settle every pending sidecar whose branch no live writer holds. `holding`: branches whose lock the caller has.
 
-    A sidecar of a branch that the caller holds must be settled, or the error is raised. One of another branch that can
-    not be settled now does not stand in the way of this caller; unreadable ones always do.
+    A sidecar of a branch in `holding` must be settled, or its error is raised. If `holding` is not empty, a sidecar of another
+    branch that can not be settled now is skipped. An unreadable sidecar always raises.
     """
     done = []
     for operation_id in list_sidecars(context.store):
@@ -51,7 +51,7 @@ def heal(context: CommitContext, holding: Collection[str] = ()) -> list[Recovery
             done.append(recover(context, sidecar))
             continue
         with context.locks.try_hold(sidecar.branch) as lock:
-            # A live writer has it; or it has finished between the listing and the lock.
+            # A live writer holds the lock, or has finished between the listing and the lock.
             still_there = read_sidecar(context.store, operation_id) if lock is not None else None
             if still_there is None:
                 continue
@@ -65,7 +65,7 @@ def heal(context: CommitContext, holding: Collection[str] = ()) -> list[Recovery
 
 
 def fresh_state(context: CommitContext, branch: str) -> ManifestState:
-    """The state of a branch, read anew; versions of its manifest that a power failure tore are set aside first."""
+    """The state of a branch, read again; if that fails, damaged manifest versions are set aside and it is read once more."""
     context.manifest.forget(branch)
     try:
         return context.manifest.load(branch)
@@ -79,13 +79,13 @@ def fresh_state(context: CommitContext, branch: str) -> ManifestState:
 
 
 def pending(context: CommitContext) -> list[Sidecar]:
-    """The sidecars that are waiting, oldest first."""
+    """The pending sidecars, oldest first."""
     found = (read_sidecar(context.store, operation_id) for operation_id in list_sidecars(context.store))
     return [sidecar for sidecar in found if sidecar is not None]
 
 
 def recover(context: CommitContext, sidecar: Sidecar, *, live: Attempt | None = None) -> Recovery:
-    """Settle one sidecar under its branch's lock and record it. `live`: the writer itself is settling its failure."""
+    """Settle one sidecar under its branch's lock and record it. `live`: set when the failed writer itself calls this."""
     if sidecar.branch != MAIN and read_ref(context.store, sidecar.branch) is None:
         return _discard(context, sidecar)
     for _ in range(RECLASSIFY_BUDGET):
@@ -118,10 +118,10 @@ def _settle(context: CommitContext, sidecar: Sidecar, state: ManifestState, live
         return _already_published(context, sidecar, judged, published)
     undone = _undone_before(context, sidecar)
     if undone is not None and live is not None and any(table.moved and table.seen.ours for table in judged):
-        # Somebody took this writer for dead and rolled back what it had done by then; it did more.
+        # Another process took this writer for dead and rolled back its effects so far; the writer has made more since.
         return _outcome(sidecar, "RolledBack", roll_back(context, sidecar, state, judged, only=live.moved), judged)
     if undone is not None:
-        # Judged as things were before that commit, so that the record says which version came back.
+        # Judge against the state before that commit, so that the record names the version that was restored.
         judged = judge(context, sidecar, context.manifest.load_at(sidecar.branch, undone.manifest_version - 1))
         drop_leftovers(context, sidecar, judged)
         return _outcome(sidecar, "RolledBack", undone.id, judged)
@@ -137,7 +137,7 @@ def _settle(context: CommitContext, sidecar: Sidecar, state: ManifestState, live
     if decision is Decision.ALREADY_PUBLISHED and live is None:
         return _already_published(context, sidecar, judged, None)
     must_undo = live is not None and live.must_undo
-    # A schema change that moves no table has nothing to show for itself but its staged files.
+    # A schema change that moves no table has no effects except its staged files.
     complete = decision is Decision.ROLL_FORWARD or (sidecar.changes_schema and not sidecar.tables)
     if complete and not must_undo and can_roll_forward(context, sidecar, state):
         return _outcome(sidecar, "RolledForward", roll_forward(context, sidecar, state, judged), judged)
@@ -148,7 +148,7 @@ def _settle(context: CommitContext, sidecar: Sidecar, state: ManifestState, live
 def _already_published(
     context: CommitContext, sidecar: Sidecar, judged: list[Judged], published: Commit | None
 ) -> Recovery:
-    # Its writer may have failed to flush it, and the record that could bring it back is about to go.
+    # The writer may have died before flushing the publish, and the sidecar that could restore it is about to be deleted.
     context.make_durable(MANIFEST_PATH)
     if sidecar.changes_schema:
         finish_promotion(context, sidecar)
@@ -156,20 +156,20 @@ def _already_published(
 
 
 def finish_promotion(context: CommitContext, sidecar: Sidecar) -> None:
-    """Bring the schema files up to what the manifest names, after a crash anywhere in the promotion."""
+    """Make the schema files those that the manifest names, after a crash anywhere in their promotion."""
     if not sidecar.moves_schema_files:
         purge(context, sidecar)
         return
     if schema_files.staged_target(context.store) == sidecar.schema_target:
         schema_files.promote(context.store, context.root)
     else:
-        # The live files are the target already (part of the staged set was removed), or nothing was staged.
+        # The live files are the target already (part of the staged files was removed), or nothing was staged.
         schema_files.drop_staged(context.store)
     purge(context, sidecar)
 
 
 def _undone_before(context: CommitContext, sidecar: Sidecar) -> Commit | None:
-    """The commit of an earlier roll-back of this operation that died before it was recorded."""
+    """The commit of an earlier roll-back of this operation that died before it was recorded; None when there is none."""
     commits = context.manifest.commits(sidecar.branch).values()
     return next((commit for commit in commits if commit.recovers == sidecar.operation_id), None)
 
@@ -194,7 +194,7 @@ def _audited(table: Judged, kind: str) -> AuditedTable:
 
 
 def _discard(context: CommitContext, sidecar: Sidecar) -> Recovery:
-    """A sidecar whose branch was deleted: nothing of it can become visible any more."""
+    """Settle a sidecar whose branch was deleted: its effects can not become visible any more."""
     drop_leftovers(context, sidecar, [])
     outcome = _outcome(sidecar, "RolledBack", None, [])
     return _finish(context, sidecar, outcome)

@@ -1,8 +1,8 @@
 """Histories of deleted branches: which tables made up the state of each commit that was made on them.
 
-A branch that goes takes its manifest with it. What its commits led to is written down before, in one file for each
-incarnation of a name: `__retired/<name, percent-encoded>/<id of its first commit>.json`. The file names tables by paths below the
-graph, so it says the same wherever the graph lies, and nobody reads it but who asks for such a commit.
+Deleting a branch deletes its manifest. The states of its commits are written down before, in one file per incarnation:
+`__retired/<name, percent-encoded>/<id of its first commit>.json`. The file names tables by paths relative to the graph, so it
+stays valid when the graph moves. It is read only when such a commit is asked for.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _REMEMBERED = 64
 
 @dataclass(frozen=True)
 class Publish:
-    """One publish on a branch that is gone: the state it led to, and its commits in their order.
+    """One publish on a deleted branch: the state it led to, and the ids of its commits in order.
 
-    `touched`: what each of several commits did to the tables, as `Manifest.members_of` says it; empty for one commit alone.
+    `touched`: what each commit of a group did to the tables, as from `Manifest.members_of`; empty for a single commit.
     """
 
     state: ManifestState
@@ -48,12 +48,12 @@ class RetiredLine:
     branch: str
     incarnation: str
     publishes: tuple[Publish, ...]
-    #: Where it is written down; it does not change while publishes are left out.
+    #: The path of its file; it stays the same when publishes are left out.
     path: str
 
     @property
     def locations(self) -> set[Location]:
-        """Every line of a table that one of its states names."""
+        """All locations of tables that its states name."""
         return {entry.location for publish in self.publishes for entry in publish.state.tables.values()}
 
 
@@ -69,14 +69,14 @@ def _folder(branch: str) -> str:
 
 
 def write_line(store: ObjectStore, root: Root, line: RetiredLine) -> None:
-    """Write a history down, in the place of an earlier one of the same incarnation."""
+    """Write the history, replacing an earlier file of the same incarnation."""
     data = _encode(line)
     note(root, {line.path: digest_of(data)})
     store.put(line.path, data)
 
 
 def remove_line(store: ObjectStore, root: Root, line: RetiredLine) -> None:
-    """Forget a history: no commit of it can be read any more."""
+    """Remove the history: none of its commits can be read any more."""
     forget(root, line.path)
     store.delete(line.path)
 
@@ -91,7 +91,7 @@ def _encode(line: RetiredLine) -> bytes:
             "manifest_version": state.commit_version,
             "fence": state.fence,
             "schema": state.schema_hash,
-            # Only what is not as before, so that the file grows with the changes and not with the number of types.
+            # Store only the differences to the previous state, so that the file grows with the changes, not with the types.
             "tables": [_table(entry) for key, entry in state.tables.items() if before.get(key) != entry],
             "dropped": [list(key) for key in before if key not in state.tables],
         }
@@ -121,9 +121,9 @@ def _table(entry: TableEntry) -> dict[str, Any]:
 
 
 def find_publish(store: ObjectStore, commit: Commit) -> Publish | None:
-    """The publish of a commit that was made on a branch that is gone; None when nothing is known of it any more."""
+    """The publish of a commit on a deleted branch; None when it is no longer known."""
     paths = sorted(info.path for info in store.list(_folder(commit.branch)))
-    # Incarnations of a name follow each other: it is the last one that began before the commit, unless clocks disagreed.
+    # Incarnations of a name follow each other: look first at the last one that began before the commit; clocks may disagree.
     earlier = [path for path in paths if path <= line_path(commit.branch, commit.id)]
     for path in [*earlier[::-1], *paths[len(earlier) :]]:
         line = read_line(store, path)
@@ -142,7 +142,7 @@ def retired_lines(store: ObjectStore) -> Iterator[RetiredLine]:
 
 
 def read_line(store: ObjectStore, path: str) -> RetiredLine | None:
-    """A history by its path; None when it has gone meanwhile."""
+    """The history at a path; None when it was removed meanwhile."""
     data = store.get_or_none(path)
     return None if data is None else _decode(path, data)
 
@@ -192,5 +192,5 @@ def _publishes(branch: str, incarnation: str, values: Iterable[dict[str, Any]]) 
 
 
 def without(line: RetiredLine, kept: Sequence[Publish]) -> RetiredLine:
-    """The same history with only some of its publishes."""
+    """The same history with only these publishes."""
     return replace(line, publishes=tuple(kept))

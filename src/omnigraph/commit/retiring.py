@@ -1,4 +1,4 @@
-"""Taking a branch away: what is written down of it before, its ref and manifest files, and the table forks that only it used."""
+"""Removes a branch: writes its history down, then removes its ref, its manifest files, and the table forks only it used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omnigraph.errors import BranchNotFound, HistoricalVersionReclaimed, Omnigra
 from omnigraph.storage.tables.commit import drop_fork, remove_branch
 from omnigraph.storage.tables.location import Location
 
-#: With more branches than this nobody looks at each of them; what no branch reaches goes with the next cleanup.
+#: With more branches than this, not every branch is examined; what no branch needs is removed by the next cleanup.
 BRANCHES_LOOKED_AT = 32
 
 
@@ -26,9 +26,9 @@ def own_commits(manifest: Manifest, warm: Warm, ref: BranchRef) -> list[Commit]:
 
 
 def retired_line(context: CommitContext, ref: BranchRef, own: Sequence[Commit]) -> RetiredLine | None:
-    """What is to be kept of a branch with commits of its own; None when nobody can ask for one of them."""
+    """The history to keep of a branch with its own commits; None when no other branch can reach any of them."""
     manifest = context.manifest
-    # A merge takes all commits of a branch up to its head: who knows any of them knows the first.
+    # A merge takes all commits of a branch up to its head: a branch that knows any of them knows the first.
     if not own or not _is_reached(context, ref.name, own[0].id):
         return None
     publishes = tuple(_publishes(manifest, ref, own))
@@ -38,7 +38,7 @@ def retired_line(context: CommitContext, ref: BranchRef, own: Sequence[Commit]) 
 
 
 def _is_reached(context: CommitContext, branch: str, commit: str) -> bool:
-    """Whether another branch's history has a commit, or may have it."""
+    """Whether the history of another branch contains this commit, or may contain it."""
     if context.manifest.find_commit(MAIN, commit) is not None:
         return True
     if has_more_branches_than(context.store, BRANCHES_LOOKED_AT + 1):
@@ -54,7 +54,7 @@ def _knows(manifest: Manifest, branch: str, commit: str) -> bool:
 
 
 def _publishes(manifest: Manifest, ref: BranchRef, own: Sequence[Commit]) -> Iterator[Publish]:
-    """The publishes of a branch, oldest first, except the publishes that cleanup has removed."""
+    """The publishes of a branch, oldest first, except those that cleanup has removed."""
     groups: dict[int, list[Commit]] = {}
     for commit in own:
         groups.setdefault(commit.manifest_version, []).append(commit)
@@ -67,7 +67,7 @@ def _publishes(manifest: Manifest, ref: BranchRef, own: Sequence[Commit]) -> Ite
 def _states(
     manifest: Manifest, ref: BranchRef, groups: Sequence[list[Commit]]
 ) -> Iterator[tuple[list[Commit], ManifestState]]:
-    """The state that each publish led to; where they follow each other many are read in one scan."""
+    """The state after each publish; states of consecutive publishes are read in one scan."""
     before: ManifestState | None = None
     with suppress(HistoricalVersionReclaimed):
         before = manifest.load_at(ref.name, ref.parent_version)
@@ -87,7 +87,7 @@ _log = logging.getLogger(__name__)
 
 
 def remove_ref(context: CommitContext, name: str) -> None:
-    """Remove the ref of a branch that no other was made from, which is the authority for its existence, and its files."""
+    """Remove the ref of a branch, which decides whether it exists, and its files. No branch may have been made from it."""
     remove_branch(context.tables, context.store, Location(MANIFEST_PATH, name))
     context.manifest.forget(name)
 
@@ -95,9 +95,9 @@ def remove_ref(context: CommitContext, name: str) -> None:
 def drop_own_forks(
     context: CommitContext, state: ManifestState, inherited: Collection[Location], *, alone: bool
 ) -> None:
-    """The forks a branch made, best effort; those it inherited belong to a branch above it. Cleanup is the backstop.
+    """Drop the forks that a branch made, best effort; inherited forks belong to a branch above it. Cleanup removes the rest.
 
-    `alone`: no branch was ever made from it, so nobody has forked its forks, and the forks of others need not be looked at.
+    `alone`: no branch was ever made from it, so nobody has forked its forks, and other forks need not be looked at.
     """
     for entry in state.tables.values():
         if entry.branch is None or entry.location in inherited:

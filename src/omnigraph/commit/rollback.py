@@ -1,4 +1,4 @@
-"""Rolling back: give every table that a dead writer moved the content of its pin again, and publish the restored heads."""
+"""Rolling back: restore the pinned content of every table that a dead writer moved, and publish the restored heads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def roll_back(
 ) -> str | None:
     """Undo a sidecar; returns the id of the recovery commit, or None when no published table had moved.
 
-    `only`: the tables (by path) that a live writer knows it has moved; others moved without it and are left alone.
+    `only`: paths of the tables that a live writer has moved; other tables were moved by others and are left alone.
     """
     updates: list[Update] = []
     requirements: list[Requirement] = []
@@ -54,7 +54,7 @@ def roll_back(
         failpoints.hit("recovery.after_undo")
         context.make_durable(table.planned.table_path)
         if version > table.seen.head + 1:
-            # The inverse keeps what a program that does not know our locks committed meanwhile. It is not ours to publish.
+            # The undo keeps what a program without our locks committed meanwhile. OmniGraph must not publish that.
             _log.warning("%s was changed while operation %s was undone", table.location, sidecar.operation_id)
             continue
         rows = context.tables.open(table.location, version).count_rows()
@@ -77,7 +77,7 @@ def roll_back(
 
 
 def _claimed_by_others(context: CommitContext, sidecar: Sidecar) -> set[str | None]:
-    """Transactions of other pending writes: their effects are theirs to finish or undo."""
+    """The transaction ids of other pending writes; their effects are finished or undone with them."""
     others = (
         read_sidecar(context.store, operation_id)
         for operation_id in list_sidecars(context.store)
@@ -87,7 +87,7 @@ def _claimed_by_others(context: CommitContext, sidecar: Sidecar) -> set[str | No
 
 
 def drop_leftovers(context: CommitContext, sidecar: Sidecar, judged: Sequence[Judged]) -> None:
-    """Remove what only this write had made: forks, new tables, its staged schema files, a branch created with it."""
+    """Remove what only this write made: forks, new tables, staged schema files, a branch created with it."""
     published = {table.location for table in judged if table.entry and table.entry.location == table.location}
     foreign = {
         table.planned.table_path for table in judged if table.planned.expected_version is None and not table.seen.ours
@@ -107,7 +107,7 @@ def drop_leftovers(context: CommitContext, sidecar: Sidecar, judged: Sequence[Ju
 
 
 def _drop_unused_branch(context: CommitContext, sidecar: Sidecar) -> None:
-    """A branch that was made together with this write goes with it, unless somebody uses it by now."""
+    """Remove a branch that was created together with this write, unless it has children or commits by now."""
     name = sidecar.branch
     ref = read_ref(context.store, name)
     if ref is None or offspring(context, ref).alive is not None:

@@ -33,7 +33,7 @@ failpoints.declare("recovery.before_roll_forward", "recovery.after_roll_forward"
 
 
 def can_roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState) -> bool:
-    """Beyond its tables: a conditional write needs its head, a repeatable one its key, a schema change its files."""
+    """Whether all conditions besides the tables hold: the expected head, unused idempotency keys, the schema files."""
     commit = sidecar.commit
     if commit.if_commit is not None and state.head != commit.if_commit:
         return False
@@ -46,7 +46,7 @@ def can_roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestSt
 
 
 def roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState, judged: Sequence[Judged]) -> str:
-    """Publish the versions that were classified, in one commit, and promote staged schema files."""
+    """Publish the classified versions in one commit, and promote staged schema files. Returns the id of the commit."""
     failpoints.hit("recovery.before_roll_forward")
     updates: list[Update] = []
     requirements: list[Requirement] = []
@@ -58,7 +58,7 @@ def roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState,
             SetTable(
                 replace(
                     entry,
-                    # A schema change may move a table and rename it at once; others know it under the name it has.
+                    # A schema change may move and rename a table at once; other writes use the table's current key.
                     key=table.planned.table_key if sidecar.changes_schema else entry.key,
                     version=table.seen.head,
                     branch=table.location.branch,
@@ -77,7 +77,7 @@ def roll_forward(context: CommitContext, sidecar: Sidecar, state: ManifestState,
 
 
 def purge(context: CommitContext, sidecar: Sidecar) -> None:
-    """Remove what was dropped for good, once that is published: whole tables, or what a table was before. May be repeated."""
+    """Remove data that was dropped for good, after the publish: whole tables, or old versions of a table. Repeatable."""
     if not sidecar.purged:
         return
     live = context.manifest.load(sidecar.branch).by_path
@@ -89,7 +89,7 @@ def purge(context: CommitContext, sidecar: Sidecar) -> None:
 
 
 def _further_updates(context: CommitContext, sidecar: Sidecar, state: ManifestState) -> list[Update]:
-    """What a sidecar publishes besides the tables it moved: renames, drops, merged history, the receipt."""
+    """The updates that a sidecar publishes besides moved tables: renames, drops, schema, merged history, receipts."""
     updates: list[Update] = [
         SetTable(replace(state.by_path[path], key=key)) for path, key in sidecar.renamed if path in state.by_path
     ]
@@ -124,7 +124,7 @@ def _lineage(sidecar: Sidecar, planned: PlannedCommit) -> Lineage:
 
 
 def _registration(key: str, path: str) -> TableEntry:
-    """The entry of a table that the write was creating; its identity is in its path."""
+    """The entry of a table that the write was creating; its identity is read from its path."""
     table_id, _, incarnation = path.rpartition("/")[2].partition("-")
     identity: Identity = (int(table_id, 16), int(incarnation, 16))
     return TableEntry(key=key, path=path, identity=identity, version=0, branch=None, row_count=0)

@@ -1,4 +1,4 @@
-"""The rows of `__manifest`: how tables, commits, heads, keys and the fence are written and read back."""
+"""The rows of `__manifest`: how tables, commits, heads, receipts, tags and the fence are encoded and decoded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from omnigraph.commit.model import (
 from omnigraph.errors import StorageError
 
 STAMP_KEY = "omnigraph:internal_schema_version"
-#: Names the fragments that hold nothing but history; see `commit/layout`.
+#: Metadata key: lists the fragments that hold only history; see `commit/layout`.
 HISTORY_KEY = "omnigraph:history_fragments"
 FENCE = "fence"
 
@@ -37,7 +37,7 @@ GRAPH_HEAD = "graph_head"
 IDEMPOTENCY = "idempotency"
 TAG = "tag"
 
-#: Rows that make up a state. Commits and idempotency keys grow with history and are looked up only when needed.
+#: The types of rows that make up a state. Commits and receipts grow with history and are looked up only when needed.
 STATE_TYPES = (FENCE, TABLE, TABLE_VERSION, TOMBSTONE, GRAPH_HEAD, TAG)
 
 COLUMNS = pa.schema(
@@ -60,14 +60,14 @@ Row = dict[str, Any]
 
 
 def manifest_schema(stamp: int, kept: Mapping[bytes, bytes] | None = None) -> pa.Schema:
-    """The Arrow schema of `__manifest` with its format stamp, and other metadata that is kept."""
-    # Rows that are written anew lie in other fragments.
+    """The Arrow schema of `__manifest` with its format stamp. `kept`: other metadata to keep."""
+    # The rows are rewritten into other fragments, so the list of history fragments is dropped.
     lasting = {key: value for key, value in (kept or {}).items() if key != HISTORY_KEY.encode()}
     return COLUMNS.with_metadata({**lasting, STAMP_KEY.encode(): str(stamp).encode()})
 
 
 def stamp_of(schema: pa.Schema) -> int:
-    """The format stamp of a manifest; an absent one means format 1."""
+    """The format stamp of a manifest; format 1 has none."""
     text = (schema.metadata or {}).get(STAMP_KEY.encode(), b"1")
     try:
         return int(text)
@@ -76,7 +76,7 @@ def stamp_of(schema: pa.Schema) -> int:
 
 
 def history_fragments(schema: pa.Schema) -> frozenset[int]:
-    """The fragments of a manifest that are known to hold nothing but history; a text that says nothing names none."""
+    """The ids of the fragments that are listed as holding only history; empty when the metadata is missing or invalid."""
     text = (schema.metadata or {}).get(HISTORY_KEY.encode(), b"").decode(errors="replace")
     ids = text.split(",")
     return frozenset(map(int, ids)) if all(id_.isdecimal() for id_ in ids) else frozenset()
@@ -121,7 +121,7 @@ def _table_row(object_type: str, prefix: str, entry: TableEntry, **columns: Any)
 
 
 def commit_row(lineage: Lineage, *, branch: str, parent: str | None, manifest_version: int | None = None) -> Row:
-    """A commit. Its manifest version is stored only when the row is copied to another branch."""
+    """The row of a commit. Its manifest version is stored only in copies on other branches."""
     metadata: dict[str, Any] = {
         "parent": parent,
         "merged_parent": lineage.merged_parent,
@@ -145,12 +145,12 @@ def commit_row(lineage: Lineage, *, branch: str, parent: str | None, manifest_ve
 
 
 def changed_object(changed: Changed) -> dict[str, int]:
-    """How many rows a commit changed, as JSON."""
+    """The counts of changed rows as JSON."""
     return {"nodes": changed.nodes, "edges": changed.edges}
 
 
 def group_object(group: Group, touched: Mapping[str, Touched]) -> dict[str, Any]:
-    """A place in a group as JSON, with what the commit did to each table: `touched`, left out of copies on other branches."""
+    """A place in a group as JSON, with what the commit did to each table (`touched`, left out of copies of the commit)."""
     told: dict[str, Any] = {"id": group.id, "place": group.place, "size": group.size}
     if touched:
         told["touched"] = {identity: {"ids": list(one.ids), "rows": one.rows} for identity, one in touched.items()}
@@ -158,7 +158,7 @@ def group_object(group: Group, touched: Mapping[str, Touched]) -> dict[str, Any]
 
 
 def copied_commit_row(commit: Commit) -> Row:
-    """A commit of another branch, so that history survives the deletion of that branch."""
+    """The row of a commit copied from another branch, so that it outlives that branch."""
     lineage = Lineage(
         id=commit.id,
         created_at=commit.created_at,
@@ -183,10 +183,10 @@ def head_row(branch: str, commit_id: str) -> Row:
 
 
 def fence_row(count: int, head: str, schema_hash: str | None = None, commit_version: int | None = None) -> Row:
-    """The row every publish updates. It also names the newest commit, which a fresh branch inherits as its fork point.
+    """The row that every publish replaces. It also names the newest commit, which is the head of a branch made here.
 
-    `schema_hash`: the compiled schema that the state is written under. `commit_version`: the manifest version of that
-    commit, where the publish makes none itself.
+    `schema_hash`: the compiled schema of the state. `commit_version`: the manifest version of the newest commit, if this
+    publish makes no commit itself.
     """
     metadata = {"count": count, "head": head} | ({} if schema_hash is None else {"schema": schema_hash})
     if commit_version is not None:
@@ -208,7 +208,7 @@ def idempotency_object_id(key: str) -> str:
 
 
 def idempotency_row(key: str, *, commit_id: str, request: str, receipt: Mapping[str, Any]) -> Row:
-    """The receipt of a write; `request` is a fingerprint of what was asked, to refuse another request under one key."""
+    """The receipt of a write. `request`: a fingerprint of the request, so that the key can not serve a different request."""
     return {
         "object_id": idempotency_object_id(key),
         "object_type": IDEMPOTENCY,
@@ -225,7 +225,7 @@ def _dump(value: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What an idempotency row holds."""
+    """The contents of a receipt row."""
 
     commit_id: str
     request: str
@@ -242,9 +242,9 @@ def decode_state(
     fragment_count: int,
     old_head: Commit | None = None,
 ) -> ManifestState:
-    """The state in a scan of the STATE_TYPES rows, read with `_rowaddr` and `_row_created_at_version`.
+    """The state from a scan of the STATE_TYPES rows, read with `_rowaddr` and `_row_created_at_version`.
 
-    A manifest of an older format has no fence; the newest commit of its old history is its head.
+    A manifest of an older format has no fence; its head is the newest commit of its old history.
     """
     registered: dict[Identity, tuple[str, str]] = {}
     published: dict[Identity, Row] = {}
@@ -312,9 +312,9 @@ def decode_state(
 
 
 def apply_publish(written: Iterable[Row], before: ManifestState, commit: Commit) -> ManifestState | None:
-    """The state after the publish of a commit, which wrote these rows on top of another state; None when it did not.
+    """The state after the publish of a commit that wrote these rows on top of `before`; None if it does not fit.
 
-    Every publish counts the fence up by one: another one in between would show.
+    Every publish increments the count of the fence by one, so a publish in between is noticed.
     """
     registered = {identity: (entry.key, entry.path) for identity, entry in before.tables.items()}
     tables = dict(before.tables)
@@ -353,7 +353,7 @@ def apply_publish(written: Iterable[Row], before: ManifestState, commit: Commit)
 
 
 def decode_commits(table: pa.Table) -> list[Commit]:
-    """The commits in a scan of graph_commit rows, read with `_row_created_at_version`."""
+    """The commits from a scan of graph_commit rows, read with `_row_created_at_version`."""
     return [
         _decode_commit(object_id, orjson.loads(metadata), created_at_version)
         for object_id, metadata, created_at_version in zip(
@@ -384,23 +384,23 @@ def _decode_commit(commit_id: str, metadata: dict[str, Any], created_at_version:
 
 
 def decode_changed(value: Mapping[str, Any] | None) -> Changed | None:
-    """How many rows a commit changed; None where its row does not say."""
+    """How many rows a commit changed; None if its row does not say."""
     return None if value is None else Changed(int(value["nodes"]), int(value["edges"]))
 
 
 def decode_group(value: Mapping[str, Any] | None) -> Group | None:
-    """The place of a commit in its group; None for one that was published alone."""
+    """The place of a commit in its group; None for a commit that was published alone."""
     return None if value is None else Group(str(value["id"]), int(value["place"]), int(value["size"]))
 
 
 def decode_touched(value: Mapping[str, Any] | None) -> dict[str, Touched]:
-    """What a commit of a group did to each table, by the identity of the table as a text."""
+    """What a commit of a group did to each table, by table identity as text."""
     touched = (value or {}).get("touched", {})
     return {identity: Touched(tuple(map(str, one["ids"])), int(one["rows"])) for identity, one in touched.items()}
 
 
 def decode_members(table: pa.Table, group_id: str) -> list[dict[str, Touched]]:
-    """What each commit of a group did, in their order, from a scan of the graph_commit rows."""
+    """What each commit of a group did, in order, from a scan of the graph_commit rows."""
     found = (orjson.loads(metadata).get("group") for metadata in table["metadata"].to_pylist())
     members = [group for group in found if group is not None and group["id"] == group_id]
     return [decode_touched(member) for member in sorted(members, key=lambda member: int(member["place"]))]

@@ -1,4 +1,4 @@
-"""The three schema files of a graph and their staged copies, as bytes. What they mean is the graph layer's business."""
+"""The three schema files of a graph and their staged copies, as bytes. The graph layer interprets them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omnigraph.storage.root import Root
 SOURCE = "_schema.pg"
 COMPILED = "_schema.ir.json"
 STATE = "__schema_state.json"
-#: The compiled schema is the last to be staged-away: while its staged copy is there, a promotion can be repeated.
+#: The compiled schema is promoted last: as long as its staged copy exists, a promotion can be repeated.
 FILES = (SOURCE, STATE, COMPILED)
 
 ARCHIVE = "_schemas"
@@ -25,17 +25,17 @@ SchemaFiles = Mapping[str, bytes]
 
 
 def target_hash(compiled: bytes) -> str:
-    """What a sidecar's `schema_target` says of the compiled schema it leads to."""
+    """The hash of a compiled schema, as in a sidecar's `schema_target`."""
     return hashlib.sha256(compiled).hexdigest()
 
 
 def archive_path(target: str) -> str:
-    """Where the accepted schema with this hash is kept for good, to read old snapshots with their own schema."""
+    """The path where the accepted schema with this hash is kept for good, to read old snapshots with their schema."""
     return f"{ARCHIVE}/{target}.ir.json"
 
 
 def archived_source_path(target: str) -> str:
-    """Where the text of an accepted schema is kept as it was written; the text of some is not kept, then it is printed."""
+    """The path of the source text of an accepted schema. Some have no stored text; then the compiled schema is printed."""
     return f"{SOURCES}/{target}.pg"
 
 
@@ -44,13 +44,13 @@ def staged_path(name: str) -> str:
 
 
 def stage(store: ObjectStore, files: SchemaFiles) -> None:
-    """Put the three files beside the live ones."""
+    """Write the staged copies of the three files."""
     for name in FILES:
         store.put(staged_path(name), files[name])
 
 
 def staged_target(store: ObjectStore) -> str | None:
-    """The target hash of the staged files, or None when the staged set is not complete."""
+    """The target hash of the staged files; None when one of the three is missing."""
     staged = {name: store.get_or_none(staged_path(name)) for name in FILES}
     compiled = staged[COMPILED]
     if compiled is None or any(data is None for data in staged.values()):
@@ -59,7 +59,7 @@ def staged_target(store: ObjectStore) -> str | None:
 
 
 def archive(store: ObjectStore, root: Root, files: SchemaFiles) -> None:
-    """Keep a schema for good under its hash, with its text. May be repeated; nothing else is ever put there."""
+    """Keep a schema for good under its hash, with its text. Repeatable; a path always gets the same content."""
     target = target_hash(files[COMPILED])
     kept = {archive_path(target): files[COMPILED], archived_source_path(target): files[SOURCE]}
     note(root, {path: digest_of(data) for path, data in kept.items()})
@@ -68,25 +68,25 @@ def archive(store: ObjectStore, root: Root, files: SchemaFiles) -> None:
 
 
 def is_archived(store: ObjectStore, target: str | None) -> bool:
-    """Whether the compiled schema with this hash is kept, whole."""
+    """Whether the compiled schema with this hash is archived and undamaged."""
     data = None if target is None else store.get_or_none(archive_path(target))
     return data is not None and target_hash(data) == target
 
 
 def live_target(store: ObjectStore) -> str | None:
-    """The target hash of the live compiled schema."""
+    """The target hash of the live compiled schema; None when there is none."""
     compiled = store.get_or_none(COMPILED)
     return None if compiled is None else target_hash(compiled)
 
 
 def note_digests(root: Root, files: SchemaFiles) -> None:
-    """Record what the three files and the archived schema are about to be. They are replaced, so this comes first."""
+    """Record the digests that the schema files and the archived schema will have; called before they are replaced."""
     archived = {archive_path(target_hash(files[COMPILED])): files[COMPILED]} if COMPILED in files else {}
     note(root, {path: digest_of(data) for path, data in {**files, **archived}.items()})
 
 
 def promote(store: ObjectStore, root: Root) -> None:
-    """Make the staged files the live ones. Repeatable after a crash at any point."""
+    """Make the staged files the live files. Repeatable after a crash at any point."""
     for name in FILES:
         data = store.get_or_none(staged_path(name))
         if data is not None:

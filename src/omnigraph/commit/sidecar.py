@@ -1,6 +1,6 @@
-"""Recovery records ("sidecars"): what a write is about to do, written before its first durable effect.
+"""Sidecars (recovery records): what a write is about to do, written before its first durable effect.
 
-One JSON object per running write, `__recovery/<operation id>.json`; the folder is empty in the steady state.
+One JSON object per running write, `__recovery/<operation id>.json`; the folder is empty when no write is running.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from omnigraph.storage.objects import ObjectStore
 
 FOLDER = "__recovery"
 SCHEMA_VERSION = 2
-#: The version of records of several commits. Releases that do not know them must not settle them: they would lose some.
+#: Record version with several commits. Older releases must not settle such a sidecar: they would lose commits.
 OF_GROUPS = 3
-#: The version of records that change the schema of another branch than main, or by a merge. Releases that do not know that
-#: a schema belongs to a branch would settle them without it.
+#: Record version with a schema change on another branch than main, or by a merge. Older releases, in which a schema
+#: does not belong to a branch, would settle the sidecar without the schema.
 OF_SCHEMAS = 4
 NEWEST = OF_SCHEMAS
-#: The first version whose merges confirm what they reached (phase B′). A fixed fact of history, not an alias.
+#: The first record version whose merges confirm the versions they reached (phase B′). A historical constant.
 CONFIRMATION_SINCE = 2
 
 failpoints.declare("recovery.sidecar_write", "recovery.sidecar_delete", "recovery.sidecar_list")
@@ -39,7 +39,7 @@ _NEW_TABLE = re.compile(r"(nodes|edges)/[0-9a-f]{16}-[0-9a-f]{16}")
 
 
 class Kind(StrEnum):
-    """Who wrote a sidecar. Revert and cherry-pick write as BranchMerge."""
+    """The kind of write of a sidecar. Revert and cherry-pick write as BranchMerge."""
 
     MUTATION = "Mutation"
     LOAD = "Load"
@@ -51,7 +51,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ForkedFrom:
-    """Where a table was forked by this write: its Lance branch and version there."""
+    """The Lance branch and version from which this write forked a table."""
 
     branch: str | None
     version: int
@@ -59,7 +59,7 @@ class ForkedFrom:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTable:
-    """One table a write is going to move. `expected_version` None: the write creates it."""
+    """One table that a write is going to move. `expected_version` None: the write creates it."""
 
     table_key: str
     table_path: str
@@ -73,23 +73,23 @@ class PlannedTable:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCommit:
-    """The commit a write is going to publish. `if_commit`: only while this is still the branch head."""
+    """The commit that a write is going to publish. `if_commit`: only while this commit is still the branch head."""
 
     id: str
     created_at: int
     merged_parent: str | None = None
     idempotency_key: str | None = None
     kind: str | None = None
-    #: What the idempotency row will hold, so that a rolled-forward write answers a repeat like the first call.
+    #: The contents of the receipt row, so that a write that was rolled forward answers a repeat like the first call.
     request: str | None = None
     receipt: dict[str, Any] | None = None
     if_commit: str | None = None
     message: str | None = None
-    #: Its place in a group and what it did itself, as its row of the manifest will say.
+    #: Its place in a group and what it did itself, as in its manifest row; None for a commit published alone.
     group: dict[str, Any] | None = None
-    #: Its actor, where that need not be the actor of the write.
+    #: Its actor, if it is a commit of a group; else the actor of the sidecar applies.
     actor_id: str | None = None
-    #: How many rows it changes, as its row of the manifest will say.
+    #: How many rows it changes, as in its manifest row; None if they are not counted.
     changed: dict[str, Any] | None = None
 
 
@@ -107,29 +107,29 @@ class Sidecar:
     schema_version: int = SCHEMA_VERSION
     schema_target: str | None = None
     branch_created_from: str | None = None
-    #: A schema change also drops tables (by path) and gives tables new keys (path → key) without moving them.
+    #: Tables (by path) that a schema change drops, and tables (path, new key) that it renames without moving them.
     dropped: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
-    #: Tables whose earlier content goes once this is published: dropped ones as a whole, of others their versions until then.
+    #: Paths of tables whose earlier data is removed once this is published: dropped tables entirely, others their old versions.
     purged: tuple[str, ...] = ()
-    #: Set between phases C and D by a schema change: the manifest names the new schema, its files may lag.
+    #: Set by a schema change between phases C and D: the manifest names the new schema, its files may lag behind.
     published: bool = False
-    #: The commits that come before `commit` and are published with it, in their order.
+    #: The commits of the same group that come before `commit`, in order.
     earlier: tuple[PlannedCommit, ...] = ()
 
     @property
     def commits(self) -> tuple[PlannedCommit, ...]:
-        """All commits that it publishes, in their order."""
+        """All commits that it publishes, in order."""
         return (*self.earlier, self.commit)
 
     @property
     def changes_schema(self) -> bool:
-        """Whether it makes another schema the accepted one of its branch."""
+        """Whether it changes the accepted schema of its branch."""
         return self.kind is Kind.SCHEMA_APPLY or self.schema_target is not None
 
     @property
     def moves_schema_files(self) -> bool:
-        """Whether the schema files at the root follow it: they describe main."""
+        """Whether the schema files at the root must change too: they describe main."""
         return self.changes_schema and self.branch == MAIN
 
     @property
@@ -137,7 +137,7 @@ class Sidecar:
         return sidecar_path(self.operation_id)
 
     def confirmed(self, versions: dict[str, int]) -> Sidecar:
-        """The record of phase B′: the exact version every pinned table reached, by table path."""
+        """The sidecar of phase B′, with the version that every planned table reached. `versions`: by table path."""
         missing = [table.table_key for table in self.tables if table.table_path not in versions]
         if missing:
             raise StorageError(
@@ -160,7 +160,7 @@ class Sidecar:
 
 
 class UnreadableSidecar(OmnigraphError):
-    """A recovery record that can not be understood. It is kept: only an operator may set it aside."""
+    """A sidecar that can not be parsed. It is kept: only an operator may set it aside."""
 
     def __init__(self, message: str, *, path: str) -> None:
         super().__init__(message)
@@ -172,7 +172,7 @@ def sidecar_path(operation_id: str) -> str:
 
 
 def parse_sidecar(data: bytes, path: str) -> Sidecar:
-    """A sidecar from its JSON; anything that is not one is refused with the file's name."""
+    """A sidecar from its JSON; raises `UnreadableSidecar` with the path for anything else."""
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -200,7 +200,7 @@ def _way_out(path: str) -> str:
 def _decode(fields: Fields, version: int, path: str) -> Sidecar:
     operation_id = fields.text("operation_id")
     if version < 1 or sidecar_path(operation_id) != path:
-        # It could never be removed under its own name.
+        # Such a sidecar could not be removed under its own name.
         raise ValueError(f"it is the record of operation {operation_id}, version {version}")
     created_at = fields.optional_number("created_at") or 0
     return Sidecar(
@@ -265,7 +265,7 @@ def _decode_fork(fields: Fields) -> ForkedFrom:
 
 
 def _table_path(path: object, *, created: bool = False) -> str:
-    """A path that a table can have: recovery may remove what lies there. A new table's identity is read from it."""
+    """Check the path of a table, because recovery may remove what lies there. A new table's path contains its identity."""
     shape = _NEW_TABLE if created else _TABLE
     if not isinstance(path, str) or shape.fullmatch(path) is None:
         raise ValueError(f"{path!r} is not the path of a table")
@@ -276,13 +276,13 @@ def _table_path(path: object, *, created: bool = False) -> str:
 
 
 def write_sidecar(store: ObjectStore, sidecar: Sidecar) -> None:
-    """Phase A (and B′): a failure here aborts the write before any effect."""
+    """Write the sidecar in phase A and B′; a failure in phase A aborts the write before any effect."""
     failpoints.hit("recovery.sidecar_write")
     store.put(sidecar.path, sidecar.to_json())
 
 
 def delete_sidecar(store: ObjectStore, operation_id: str) -> bool:
-    """Phase D: a failure is only a warning, because the write is done; the next heal removes the record."""
+    """Delete the sidecar in phase D. A failure only logs a warning and returns False; the next heal removes the record."""
     try:
         failpoints.hit("recovery.sidecar_delete")
         store.delete(sidecar_path(operation_id))
@@ -293,20 +293,20 @@ def delete_sidecar(store: ObjectStore, operation_id: str) -> bool:
 
 
 def list_sidecars(store: ObjectStore) -> list[str]:
-    """The operation ids with a pending record, oldest first. A failed listing is never taken for an empty one."""
+    """The operation ids of pending sidecars, oldest first. A failed listing raises; it is never taken for an empty one."""
     failpoints.hit("recovery.sidecar_list")
     names = (info.path.removeprefix(f"{FOLDER}/") for info in store.list(FOLDER))
     return sorted(name.removesuffix(".json") for name in names if name.endswith(".json") and "/" not in name)
 
 
 def read_sidecar(store: ObjectStore, operation_id: str) -> Sidecar | None:
-    """A pending sidecar, or None when somebody has dealt with it meanwhile."""
+    """A pending sidecar; None when another process has settled it meanwhile."""
     data = store.get_or_none(sidecar_path(operation_id))
     return None if data is None else parse_sidecar(data, sidecar_path(operation_id))
 
 
 def discard_sidecar(store: ObjectStore, operation_id: str) -> str:
-    """The operator's way out: move a record aside, never destroy it. Returns where it went."""
+    """Move a sidecar aside on an operator's request, without destroying it. Returns its new path."""
     data = store.get_or_none(sidecar_path(operation_id)) if operation_id and "/" not in operation_id else None
     if data is None:
         raise NotFound(f"no recovery record of operation '{operation_id}' is pending; see `omnigraph recovery list`")

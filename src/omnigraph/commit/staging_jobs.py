@@ -1,7 +1,7 @@
 """Records of running jobs that stage files: `__staging/<job id>.json`, written before the first file.
 
-Staged files that no version references yet look like garbage. While a job runs, its record says for which tables it stages;
-cleanup leaves those alone until the record's lease has run out. The folder `__staging/<job id>/` is the job's scratch.
+Staged files that no version names yet look like garbage. While a job runs, its record names the tables it stages files for;
+cleanup leaves these tables alone until the lease of the record has run out. The folder `__staging/<job id>/` is its scratch.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from omnigraph.storage.tables.location import Location
 
 FOLDER = "__staging"
 FORMAT = 1
-#: The kind of a job that copies the files of the graph to a backup: while it runs, cleanup takes nothing away.
+#: The kind of a job that copies the graph's files to a backup: while it runs, cleanup removes nothing.
 BACKUP = "backup"
-#: A record is renewed three times within its lease, so only a dead job's runs out.
+#: A record is renewed three times per lease, so only the record of a dead job expires.
 LEASE_SECONDS = 900.0
 
 failpoints.declare("staging.job_written", "staging.job_removed")
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StagingJob:
-    """One running job: which tables (and which of their Lance branches) it stages files for, and until when it counts."""
+    """One running job: the tables (and Lance branches of them) it stages files for, and when its lease ends."""
 
     job_id: str
     kind: str
@@ -52,7 +52,7 @@ class StagingJob:
         return _record_path(self.job_id)
 
     def is_expired(self, now: int | None = None) -> bool:
-        """Whether the lease has run out: the job is dead, and what it staged is garbage."""
+        """Whether the lease has run out: the job is dead, and its staged files are garbage."""
         return self.expires_at < (now_micros() if now is None else now)
 
     def to_json(self) -> bytes:
@@ -61,12 +61,12 @@ class StagingJob:
 
 
 def scratch_folder(job_id: str) -> str:
-    """Where a job may keep objects of its own, such as the keys its tasks exchange; it goes with the record."""
+    """The folder for a job's own objects, such as the keys its tasks exchange; it is removed with the record."""
     return f"{FOLDER}/{job_id}"
 
 
 def list_jobs(store: ObjectStore) -> list[StagingJob]:
-    """Every record, oldest first, expired ones too; one that can not be read is an error, never taken for none."""
+    """All records, oldest first, including expired ones; an unreadable record raises, it is never skipped."""
     names = (info.path.removeprefix(f"{FOLDER}/") for info in store.list(FOLDER))
     ids = sorted(name.removesuffix(".json") for name in names if name.endswith(".json") and "/" not in name)
     found = (read_job(store, job_id) for job_id in ids if is_ulid(job_id))
@@ -74,13 +74,13 @@ def list_jobs(store: ObjectStore) -> list[StagingJob]:
 
 
 def read_job(store: ObjectStore, job_id: str) -> StagingJob | None:
-    """The record of a job; None when it has ended."""
+    """The record of a job; None when the job has ended."""
     data = store.get_or_none(_record_path(job_id))
     return None if data is None else parse_job(data, job_id)
 
 
 def parse_job(data: bytes, job_id: str) -> StagingJob:
-    """A record from its JSON; what can not be read is refused with the file's name: cleanup must not guess."""
+    """A record from its JSON; raises with the path if it can not be read, because cleanup must not guess."""
     try:
         fields = Fields(orjson.loads(data), "the record")
         if fields.number("format") > FORMAT:
@@ -109,22 +109,22 @@ def _location(fields: Fields) -> Location:
 
 
 def remove_job(store: ObjectStore, job_id: str) -> None:
-    """Remove a job's record, then its scratch. In this order, whoever puts something there meanwhile sees that it is over."""
+    """Remove a job's record, then its scratch: in this order, a task that writes there can see that the job is over."""
     store.delete(_record_path(job_id))
     store.delete_prefix(scratch_folder(job_id))
 
 
 def take_back_when_over(store: ObjectStore, job_id: str) -> None:
-    """To be called by a task that has put something into a job's scratch: remove it again when the job has ended.
+    """Called by a task that has written to a job's scratch: remove the scratch again if the job has ended.
 
-    Spark may run a task twice, and the second one may still work when the job has its results and has ended.
+    Spark may run a task twice, and the second run may still write when the job has its results and has ended.
     """
     if not store.exists(_record_path(job_id)):
         store.delete_prefix(scratch_folder(job_id))
 
 
 def ownerless_scratch(store: ObjectStore, before: datetime) -> list[str]:
-    """The ids of jobs that have scratch and no record, and put nothing there since `before`: a process died as it removed it."""
+    """The ids of jobs with scratch but no record, unchanged since `before`: a process died while it removed the job."""
     newest: dict[str, datetime] = {}
     records = set()
     for info in store.list(FOLDER):
@@ -137,7 +137,7 @@ def ownerless_scratch(store: ObjectStore, before: datetime) -> list[str]:
 
 
 class RunningJob:
-    """A job that runs here, and its record as it was written last."""
+    """A job that runs in this process, with its record as last written."""
 
     def __init__(self, store: ObjectStore, job: StagingJob, lease_seconds: float) -> None:
         self._store = store
@@ -146,11 +146,11 @@ class RunningJob:
         self.job = job
 
     def add(self, *tables: Location) -> None:
-        """Name further tables; to be called before the first file is staged for them."""
+        """Add tables to the record; to be called before the first file is staged for them."""
         self.write(self.job.tables + tables)
 
     def write(self, tables: tuple[Location, ...] | None = None) -> None:
-        """Put the record, with its lease started anew."""
+        """Write the record, which renews its lease."""
         with self._writing:
             expires = now_micros() + int(self._lease_seconds * 1e6)
             self.job = replace(self.job, expires_at=expires, tables=self.job.tables if tables is None else tables)
@@ -168,9 +168,9 @@ def staging_job(
     lease_seconds: float = LEASE_SECONDS,
     ends: bool = True,
 ) -> Iterator[RunningJob]:
-    """A job's record for a block: written at its start, renewed while it lasts, removed at its end.
+    """Keep a job's record for a block: written at its start, renewed while it runs, removed at its end.
 
-    `ends`: the job is over with the block. Where it is not, as in a task, somebody else removes the record or its lease runs out.
+    `ends`: the job ends with the block. If not, as in a task, another process removes the record, or its lease runs out.
     """
     now = now_micros()
     running = RunningJob(
@@ -191,7 +191,7 @@ def staging_job(
 
 
 def _keep(running: RunningJob, lease_seconds: float, ended: threading.Event) -> None:
-    """Renew a record until its job has ended; a renewal that fails is tried again in time."""
+    """Renew a record until its job has ended; after a failed renewal there is time for another attempt."""
     while not ended.wait(lease_seconds / 3):
         try:
             running.write()
@@ -200,7 +200,7 @@ def _keep(running: RunningJob, lease_seconds: float, ended: threading.Event) -> 
 
 
 def _remove_quietly(store: ObjectStore, job_id: str) -> None:
-    """The job is over, well or not; a record that stays runs out by itself."""
+    """Remove the record at the end of a job; if that fails, its lease runs out."""
     try:
         remove_job(store, job_id)
         failpoints.hit("staging.job_removed")

@@ -1,6 +1,6 @@
-"""Tags: names of commits, kept in main's manifest whatever branch a commit was made on. Cleanup keeps what is tagged.
+"""Tags: names of commits, stored in main's manifest, whatever branch a commit was made on. Cleanup keeps tagged commits.
 
-A tag is published like everything else, but it is no commit: the head and the history stay as they are.
+A tag is published like any update but makes no commit: head and history stay the same.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def tagged_commits(context: CommitContext) -> Mapping[str, str]:
 def set_tag(
     context: CommitContext, name: str, commit_id: str, actor: str | None = None, asked: Once | None = None
 ) -> str:
-    """Name a commit whose state is still there; refused when the name is taken. Returns the id of the commit.
+    """Tag a commit whose state is still readable; raises if the name is taken. Returns the id of the commit.
 
-    `asked`: a repeat of the call names nothing, and returns the commit that the first call named.
+    `asked`: a repeated call sets nothing, and returns the commit that the first call tagged.
     """
 
     return published_once(
@@ -48,7 +48,7 @@ def set_tag(
 def _set_tag(context: CommitContext, name: str, commit_id: str, actor: str | None, asked: Once | None) -> str:
     _check_name(name)
     commit = context.manifest.commit_near(commit_id)
-    # What is tagged can be read for good: it must be readable now, and its branch must not go meanwhile.
+    # A tagged state must stay readable: it must be readable now, and its branch must not be deleted meanwhile.
     with context.locks.hold_all({MAIN, commit.branch}):
         state_of(context.manifest, commit)
         _publish(context, SetTag(name, commit_id, actor), TagIs(name, None), _receipt(asked, commit_id))
@@ -56,7 +56,7 @@ def _set_tag(context: CommitContext, name: str, commit_id: str, actor: str | Non
 
 
 def drop_tag(context: CommitContext, name: str, asked: Once | None = None) -> None:
-    """Forget a tag; the commit stays until cleanup may take it. `asked`: a repeat forgets no later tag of the name."""
+    """Delete a tag; its commit stays until cleanup removes it. `asked`: a repeated call deletes no later tag of the name."""
     published_once(context, MAIN, asked, lambda: _drop_tag(context, name, asked), lambda known: None)
 
 
@@ -69,19 +69,19 @@ def _drop_tag(context: CommitContext, name: str, asked: Once | None) -> None:
 
 
 def _receipt(asked: Once | None, commit_id: str) -> list[Update]:
-    """A tag is published with its receipt: the one is there if the other is."""
+    """The receipt to publish together with a tag change, as a list; empty without an idempotency key."""
     return [] if asked is None else [RecordReceipt(asked.key, asked.request, {}, commit_id)]
 
 
 def _publish(context: CommitContext, update: Update, requirement: Requirement, receipt: list[Update]) -> None:
-    """Publish under the lock of main, which the caller holds."""
+    """Publish a tag change under the lock of main, which the caller holds."""
     heal(context, holding={MAIN})
     publish(context, MAIN, [update, *receipt], [requirement], None)
     compact_when_due(context.manifest, MAIN)
 
 
 def _check_name(name: str) -> None:
-    """Refuse a name that could be mistaken for a commit id, a version or a branch, or that has odd characters."""
+    """Raise if a name could be mistaken for a commit id, a version or main, or has other characters than allowed."""
     if (
         not isinstance(name, str)
         or _NAME.fullmatch(name) is None

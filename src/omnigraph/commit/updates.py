@@ -1,6 +1,6 @@
 """A publish as data: updates say what becomes true, requirements what must still be true. Both are pure.
 
-`check` and `apply_updates` need nothing but a ManifestState, so the compare-and-swap can be tested without I/O.
+`check` and `apply_updates` need only a ManifestState, so the compare-and-swap can be tested without I/O.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class HeadIs:
 class SchemaIs:
     """The schema a write was prepared under must still be the accepted one.
 
-    None: a graph of an older format, which does not say so until its first schema change.
+    None: a graph of an older format, which records no schema until its first schema change.
     """
 
     schema_hash: str | None
@@ -96,7 +96,7 @@ def read(entry: TableEntry) -> TableUnchanged:
 
 
 def check(requirements: Iterable[Requirement], state: ManifestState) -> None:
-    """Raise the typed conflict of the first requirement that does not hold."""
+    """Raise the error of the first requirement that does not hold."""
     for requirement in requirements:
         if isinstance(requirement, HeadIs):
             if state.head != requirement.commit:
@@ -158,7 +158,7 @@ def _other_tag(required: TagIs, state: ManifestState) -> OmnigraphError:
 
 @dataclass(frozen=True, slots=True)
 class SetTable:
-    """A table is now at this version; one that is new is registered, one that was renamed gets its new key."""
+    """A table is now at this version; a new table is registered, a renamed table gets its new key."""
 
     entry: TableEntry
 
@@ -184,25 +184,25 @@ class DropTag:
 
 @dataclass(frozen=True, slots=True)
 class RecordReceipt:
-    """Remember the answer to a write under its idempotency key; refused when the key is there already."""
+    """Store the answer to a write under its idempotency key; refused when the key exists already."""
 
     key: str
     request: str
     receipt: Mapping[str, Any]
-    #: The commit it is about, where that is one of `EarlierCommits`, or one that a tag names; None: the commit of the publish.
+    #: The commit it belongs to, if that is one of `EarlierCommits` or the commit of a tag; None: the commit of the publish.
     commit: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierCommits:
-    """Commits of one group that come before the commit of the publish, in their order; the updates are what all of them did."""
+    """Commits of a group before the commit of the publish, in order; the updates are those of all commits together."""
 
     lineages: tuple[Lineage, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ImportCommits:
-    """Commits of another branch that this branch's history now reaches."""
+    """Commits of another branch that are now reachable in this branch's history."""
 
     commits: tuple[Commit, ...]
 
@@ -216,7 +216,7 @@ class SetSchema:
 
 @dataclass(frozen=True, slots=True)
 class Restate:
-    """Rows of the state written once more as they are, so that they lie together; to be required with `FenceIs`."""
+    """Rows of the state written again unchanged, so that they lie together; to be published with `FenceIs`."""
 
     rows: tuple[rows.Row, ...]
 
@@ -226,18 +226,18 @@ Update = SetTable | DropTable | SetTag | DropTag | RecordReceipt | EarlierCommit
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """The rows one publish writes and the state it leads to (version, addresses still those of the old state)."""
+    """The rows that one publish writes and the state it leads to (with version and addresses still of the old state)."""
 
     rows: list[rows.Row]
     state: ManifestState
-    #: Rows that go, by object id.
+    #: Object ids of the rows that are removed.
     removed: tuple[str, ...] = ()
-    #: The parent of the commit it makes.
+    #: The parent of its commit.
     parent: str | None = None
 
 
 def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Lineage | None) -> Publication:
-    """What a publish of these updates on this state writes, and the state after it. Without a lineage it is no commit."""
+    """The rows that a publish of these updates writes, and the state after it. `lineage` None: it makes no commit."""
     tables = dict(state.tables)
     tags = dict(state.tags)
     schema_hash = state.schema_hash
@@ -276,7 +276,7 @@ def apply_updates(state: ManifestState, updates: Iterable[Update], lineage: Line
             case Restate(again):
                 written_rows.extend(again)
     if lineage is None:
-        # The version that the newest commit made stays known although this publish makes one too.
+        # This publish makes a version but no commit, so the version of the newest commit is stored.
         written_rows.append(rows.fence_row(state.fence + 1, state.head, schema_hash, state.commit_version))
         same_head = replace(state, fence=state.fence + 1, tables=tables, tags=tags, schema_hash=schema_hash)
         return Publication(written_rows, same_head, tuple(removed))

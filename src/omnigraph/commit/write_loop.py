@@ -1,11 +1,11 @@
-"""The loop of every write: capture the branch, look for an earlier answer, prepare, execute; start over when the base moved.
+"""The loop of every write: capture the branch, look for an earlier answer, prepare, execute; restart if the base moved.
 
-A first attempt is prepared while others write. One that follows a lost attempt, or finds a writer at work or dead, is prepared
-inside the effect window of the branch, where nothing moves: nobody loses again and again. What differs between writers is in
-their `Writer` record, and what a write stages is in its `Writing`.
+A first attempt is prepared while other writers run. An attempt after a lost one, or while pending writes exist, is prepared
+inside the effect window of the branch, where nothing moves, so no writer loses again and again. Differences between writers
+are in their `Writer` records; what a write stages is in its `Writing`.
 
-An error before the first effect means that nothing has happened. What came in between may have been an earlier sending of
-the same request, on whose rows this one fails, so the receipt is looked for before anything else is decided.
+An error before the first effect means that nothing was changed. The cause may be an earlier sending of the same request, whose
+rows conflict with this one, so the receipt is looked up before anything else is decided.
 """
 
 from __future__ import annotations
@@ -33,62 +33,62 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Prepared(Generic[Result]):
-    """What an attempt is going to do. `write` None: there is nothing to write."""
+    """What an attempt is going to do. `write` is None when there is nothing to write."""
 
     write: Write | None
-    #: The answer from the state after the publish; it is given None where nothing was written.
+    #: Makes the answer from the state after the publish; called with None if nothing was written.
     answer: Callable[[ManifestState | None], Result]
-    #: Raises what stands in the way and no requirement of the write tells; called under the locks of the write.
+    #: Raises for an obstacle that no requirement of the write covers; called under the locks of the write.
     last_look: Callable[[], None] | None = None
 
 
 class Writing(ABC, Generic[Result]):
-    """One write as the loop sees it, over all of its attempts."""
+    """One write as the loop handles it, over all of its attempts."""
 
-    #: What kind of writer it is.
+    #: The record of its kind of writer.
     writer: Writer
     context: CommitContext
     #: The branch that is written.
     branch: str
-    #: The schema that it is prepared under; None where the write itself says which one it replaces.
+    #: The schema it is prepared under; None if the write itself names the schema it replaces.
     requires: SchemaIs | None = None
-    #: The commit that must be the head of the branch; such a write never starts over.
+    #: The commit that must be the head of the branch; such a write is never restarted.
     if_commit: str | None = None
     idempotency_key: str | None = None
 
     def locks(self) -> tuple[str, ...]:
-        """The locks of its effect window; none for a branch that comes into being with the write."""
+        """The branches whose locks its effect window needs; empty for a branch that is created with the write."""
         return (self.branch,)
 
     def begin(self) -> None:
-        """Do what is done outside of the effect window before each attempt; nothing, for most."""
+        """Work to do before each attempt, outside of the effect window; by default none."""
 
     def earlier(self) -> Receipt | None:
-        """What the branch knows under the idempotency key of the request; None without a key."""
+        """The receipt that the branch has under the idempotency key of the request; None without a key or receipt."""
         return earlier_receipt(self.context, self.branch, self.idempotency_key)
 
     def repeated(self, known: Receipt) -> Result:
-        """The answer to the first call, for a repeat of it; `BadRequest` when the key was used for another request."""
+        """The answer of the first call, for a repeat of it; `BadRequest` when the key was used for a different request."""
         raise NotImplementedError(f"{self.writer.kind} takes no idempotency key")
 
     def capture(self) -> ManifestState:
-        """The state that an attempt is prepared on."""
+        """The state on which an attempt is prepared."""
         return self.context.manifest.load(self.branch)
 
     @abstractmethod
     def prepare(self, state: ManifestState) -> Prepared[Result]:
-        """Judge and stage it on a captured state; nothing of that is visible to others."""
+        """Check and stage the write on a captured state; nothing of it is visible to others."""
 
     def may_restart(self, conflict: OmnigraphError) -> bool:
-        """Whether starting over keeps the meaning of the request, after a conflict that its writer restarts on."""
+        """Whether a restart keeps the meaning of the request, after a conflict in its writer's `restarts_on`."""
         return self.if_commit is None
 
     def lost(self, conflict: OmnigraphError) -> None:
-        """An attempt has come to nothing and another one follows: forget what belonged to it."""
+        """Forget what belonged to a failed attempt; another attempt follows."""
 
 
 def carry_out(writing: Writing[Result]) -> Result:
-    """Carry a write out as one commit; none when there is nothing to write. The one place where writes start over."""
+    """Carry a write out as one commit, or none if there is nothing to write. The only place where writes are restarted."""
     context, writer = writing.context, writing.writer
     most, restarts = min(writer.restarts, context.limits.restarts), 0
     while True:
@@ -117,7 +117,7 @@ def carry_out(writing: Writing[Result]) -> Result:
 
 
 def _captured(writing: Writing[Result]) -> ManifestState:
-    """The state to prepare on; raises unless it has the schema, and the head, that were asked for."""
+    """The state to prepare on; raises unless it has the required schema and head."""
     state = writing.capture()
     if writing.requires is not None:
         check([writing.requires], state)
@@ -146,7 +146,7 @@ def _executed(
 
 @contextmanager
 def _window(writing: Writing[Result], locks: Sequence[str], restarts: int) -> Iterator[HeldLock | HeldLocks | None]:
-    """The locks that an attempt is prepared under; None while others write."""
+    """The locks under which an attempt is prepared; None when it is prepared while others write."""
     context, writer = writing.context, writing.writer
     if not locks:
         yield None
@@ -163,14 +163,14 @@ def _window(writing: Writing[Result], locks: Sequence[str], restarts: int) -> It
 def effect_window(
     context: CommitContext, branch: str, *others: str, lost_before: bool
 ) -> Iterator[HeldLock | HeldLocks | None]:
-    """The branch's lock with all healed that waited there, after a lost attempt or next to a writer at work; else None.
+    """Hold the branch's lock with pending writes healed, after a lost attempt or if any sidecar exists; else yields None.
 
-    `others`: further locks that are held with it.
+    `others`: further branches whose locks are held too.
     """
     if not lost_before and not list_sidecars(context.store):
         yield None
         return
-    # A branch that is not there has no lock either.
+    # Raises if the branch does not exist, before a lock is taken for it.
     context.manifest.load(branch)
     with context.locks.hold_all([branch, *others]) if others else context.locks.hold(branch) as held:
         heal(context, holding={branch})
@@ -178,6 +178,6 @@ def effect_window(
 
 
 def settle_pending(context: CommitContext, branch: str) -> None:
-    """Finish or undo what a dead writer left, before long work is begun on the branch."""
+    """Finish or undo what a dead writer left, before long work begins on the branch."""
     with effect_window(context, branch, lost_before=False):
         pass

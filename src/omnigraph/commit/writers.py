@@ -1,6 +1,6 @@
-"""The kinds of writers, one record each: how their recovery records are judged, and when an attempt starts over.
+"""The kinds of writers, one record each: how their sidecars are judged, and when an attempt is restarted.
 
-Everything that differs between writers apart from what they stage is here; `commit.write_loop` and `commit.protocol` read it.
+All differences between writers, except what they stage, are here; `commit.write_loop` and `commit.protocol` read them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PHASES = ("pre_phase_a", "post_phase_a", "mid_phase_b", "post_phase_b_pre_manif
 
 
 class Mode(StrEnum):
-    """How strictly the effects of a writer are judged."""
+    """How strictly recovery judges the effects of a writer."""
 
     STRICT = "Strict"
     LOOSE = "Loose"
@@ -26,29 +26,29 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """What the protocol, recovery and the write loop need to know of one kind of writer."""
+    """The properties of one kind of writer that the protocol, recovery and the write loop need."""
 
     kind: Kind
-    #: How the names of its failpoints begin: `mutation.post_phase_a`.
+    #: The prefix of its failpoints, such as `mutation` in `mutation.post_phase_a`.
     failpoint: str
     mode: Mode
-    #: The kind of its commits, for records that do not name one.
+    #: The kind of its commits, for sidecars that do not name one.
     commit_kind: str
-    #: Records of earlier versions are judged loosely.
+    #: Sidecars of earlier record versions are judged loosely.
     mode_since: int = 1
-    #: Its steps are single transactions on a pin: the commit of one says itself whether the table had moved.
+    #: Whether each step is a single transaction on a pin, so that its commit detects by itself that the table has moved.
     checked_by_commits: bool = False
-    #: The conflicts that say "the base moved, nothing was written": an attempt that meets one may start over.
+    #: The errors that mean "the base moved, nothing was written"; such an attempt may be restarted.
     restarts_on: tuple[type[OmnigraphError], ...] = (ReadSetChanged, ExpectedVersionMismatch)
-    #: How often it starts over; `commit.context.Limits.restarts` is the limit for all.
+    #: How often it is restarted at most; `commit.context.Limits.restarts` limits all writers.
     restarts: int = 5
-    #: How many attempts are prepared while others write. Later ones are prepared inside the effect window.
+    #: How many attempts are prepared while others write; later attempts are prepared inside the effect window.
     unlocked_attempts: int = 1
-    #: Preparing takes long: the lock is not held for it only because some other writer is at work.
+    #: Whether preparing takes long; then the first attempt does not hold the lock just because another writer is at work.
     is_long: bool = False
 
     def mode_at(self, schema_version: int) -> Mode:
-        """How a record of this version is judged."""
+        """The mode in which a sidecar of this record version is judged."""
         return self.mode if schema_version >= self.mode_since else Mode.LOOSE
 
     def hit(self, phase: str) -> None:
@@ -63,10 +63,10 @@ LOAD = Writer(
     Mode.STRICT,
     "load",
     checked_by_commits=True,
-    # The branch that it was to create may have come into being meanwhile.
+    # The branch it was to create may have been created meanwhile.
     restarts_on=(ReadSetChanged, ExpectedVersionMismatch, AlreadyExists),
 )
-#: Also rebase, revert and cherry-pick. Its outcome holds for one head of the target, so any other head is a lost race.
+#: Also for rebase, revert and cherry-pick. The result is valid for one head of the target; any other head is a lost race.
 BRANCH_MERGE = Writer(
     Kind.BRANCH_MERGE,
     "branch_merge",
@@ -94,7 +94,7 @@ ENSURE_INDICES = Writer(
     unlocked_attempts=3,
     is_long=True,
 )
-#: The long work is done before; what the loop prepares is only fitted to the tables as they are then.
+#: The long work is done before the loop, which only fits the result to the current tables.
 OPTIMIZE = Writer(
     Kind.OPTIMIZE,
     "optimize",
