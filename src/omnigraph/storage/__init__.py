@@ -1,1 +1,1 @@
-"""Storage: where a graph lives, its control files, its locks and its tables."""
+"""Storage: where a graph lies, its control files, its locks and its tables."""

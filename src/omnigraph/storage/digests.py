@@ -1,12 +1,12 @@
-"""The digest log of a graph: what every file was when it was written, so that damage can be told from data.
+"""The digest log of a graph: a digest of every file as it was written, so that damage can be detected.
 
 `__digests.log` has one line per file: `<check> <digest> <size> <path>`, where the digest is the XXH3 (128 bits) of the
-file's bytes and the check is the XXH3 (64 bits) of the rest of the line. A line `<check> - 0 <prefix>` says that the paths
-that start so are forgotten: they go, or are about to be used anew. Several lines for one path are all true of some moment.
+file's bytes and the check is the XXH3 (64 bits) of the rest of the line. A line `<check> - 0 <prefix>` cancels the lines of all
+paths with this prefix: these files are removed, or replaced. Several lines for one path are all valid, each for some moment.
 
-On a local disk every commit appends its lines with one `write`, after its files are there; it costs no request. A process
-that dies before leaves files without a line, which is no damage. An object store guards its objects itself (a put is atomic
-and checksummed), and has no append: there `omnigraph verify --deep --record` writes the log as a whole.
+On a local disk every commit appends its lines with one `write`, after its files exist; this costs no request. A process
+that dies before leaves files without a line, which is no damage. An object store protects its objects itself (a put is atomic
+and checksummed) and has no append; there `omnigraph verify --deep --record` writes the whole log.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from omnigraph.storage.root import Root
 LOG = "__digests.log"
 
 _FORGET = "-"
-#: From this many bytes on a file is mapped instead of read: copying it would take longer than hashing it.
+#: From this size in bytes on, a file is mapped instead of read: copying it would take longer than hashing it.
 _MAPPED = 1 << 20
 
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ def digest_of(data: bytes | mmap.mmap) -> Digest:
 
 
 def digest_written(place: Path | str) -> Digest:
-    """The digest of a local file that this process has just written: its bytes are in the page cache."""
+    """The digest of a local file that this process has just written, so that its bytes are in the page cache."""
     descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(descriptor).st_size
@@ -70,16 +70,16 @@ def digest_chunks(chunks: Iterable[bytes]) -> Digest:
 
 
 def note(root: Root, digests: Mapping[str, Digest], *, forgetting: Iterable[str] = ()) -> None:
-    """Append lines to the log of a local graph; a failure is only logged, since files without a line are no damage.
+    """Append lines to the log of a local graph. A failure is only logged, since files without a line are no damage.
 
-    `forgetting`: prefixes of paths whose earlier lines no longer count; they are written before the digests.
+    `forgetting`: prefixes of paths whose earlier lines are cancelled; these lines are written before the digests.
     """
     if not root.is_local:
         return
     lines = [*(_line(_FORGET, 0, prefix) for prefix in forgetting), *_lines(digests)]
     if not lines:
         return
-    # The first newline ends a line that a full disk or a death may have left unfinished.
+    # The leading newline ends a line that a full disk or a killed process may have left unfinished.
     data = f"\n{''.join(lines)}".encode()
     try:
         descriptor = os.open(root.local_path(LOG), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -92,12 +92,12 @@ def note(root: Root, digests: Mapping[str, Digest], *, forgetting: Iterable[str]
 
 
 def forget(root: Root, *prefixes: str) -> None:
-    """Say that what was recorded under these prefixes no longer counts: those files go, or are made anew."""
+    """Cancel the recorded digests of all paths with these prefixes: the files are being removed or replaced."""
     note(root, {}, forgetting=prefixes)
 
 
 def forget_missing(root: Root, prefix: str) -> None:
-    """The same for those files under a prefix that are not there any more."""
+    """Cancel the recorded digests of files under a prefix that no longer exist."""
     if not root.is_local or not root.local_path(LOG).exists():
         return
     recorded = _parse(root.local_path(LOG).read_bytes()).digests
@@ -118,29 +118,29 @@ def _line(hash: str, size: int, path: str) -> str:
 
 @dataclass
 class Recorded:
-    """The log as it was read: by path what was recorded, and how many lines are damaged."""
+    """The parsed log: the recorded digests by path, and the number of damaged lines."""
 
     digests: dict[str, tuple[Digest, ...]] = field(default_factory=dict)
     damaged_lines: int = 0
 
     def matches(self, path: str, found: Digest) -> bool | None:
-        """Whether a file is what was recorded; None when nothing was."""
+        """Whether a file has a recorded digest; None when none is recorded for its path."""
         known = self.digests.get(path)
         return None if known is None else found in known
 
     def has_size(self, path: str, size: int) -> bool | None:
-        """Whether a file has a size that was recorded for it; None when nothing was."""
+        """Whether a file has a recorded size; None when none is recorded for its path."""
         known = self.digests.get(path)
         return None if known is None else any(digest.size == size for digest in known)
 
 
 def read_log(store: ObjectStore) -> Recorded:
-    """All that is recorded."""
+    """The whole log, parsed."""
     return _parse(store.get_or_none(LOG) or b"")
 
 
 def _parse(data: bytes) -> Recorded:
-    """A last line without its end was being written when its process died, and counts for nothing."""
+    """Parse the log. An unfinished last line was being written when its process died, and is ignored."""
     found = Recorded()
     *lines, _unfinished = data.split(b"\n")
     for line in lines:
@@ -166,10 +166,10 @@ def _take(found: Recorded, line: bytes) -> bool:
 
 
 def fold_log(store: ObjectStore, *, without: Container[str] = (), added: Mapping[str, Digest] | None = None) -> None:
-    """Write the log anew: without the lines of some paths and without damaged lines, with those of the files in `added`.
+    """Rewrite the log without damaged lines and the lines of paths in `without`, with new lines for the files in `added`.
 
-    Called inside the locks of all branches, because a line that a commit appends meanwhile would be lost. Nothing is written
-    where there is no log and nothing to add.
+    Called under the locks of all branches, because a line that a commit appends meanwhile would be lost. Without a log and
+    anything to add, nothing is written.
     """
     recorded = read_log(store)
     if not recorded.digests and not recorded.damaged_lines and not added:

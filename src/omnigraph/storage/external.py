@@ -1,7 +1,7 @@
-"""External blobs: where a URI leads, judged and resolved by one parser.
+"""External blobs: where a URI leads, checked and resolved by one strict parser.
 
-The URI that is stored is opened by others later, by a parser that removes tabs, turns backslashes into slashes and follows `..`.
-So a URI that any parser would rewrite is refused here: what remains means the same to all of them.
+A stored URI is later opened by other parsers, which may remove tabs, turn backslashes into slashes and follow `..`.
+So a URI that any parser might rewrite is refused here: the remaining ones mean the same to all parsers.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a URI leads: its scheme and host, and the decoded segments of its path with symbolic links resolved."""
+    """The target of a URI: its scheme and host, and the decoded segments of its path with symbolic links resolved."""
 
     scheme: str
     host: str
     segments: tuple[str, ...]
 
     def lies_under(self, base: Place) -> bool:
-        """Whether this is the base or below it."""
+        """Whether this place is the base or lies below it."""
         same = (self.scheme, self.host) == (base.scheme, base.host)
         return same and self.segments[: len(base.segments)] == base.segments
 
@@ -42,7 +42,7 @@ class Place:
 
 
 def parse_external(uri: str) -> Place | None:
-    """The place of a URI; None when it is none, or when another parser could read it in another way."""
+    """The place of a URI; None when it is not a URI, or when another parser could read it differently."""
     found = _URI.fullmatch(uri)
     if found is None or _PERCENT.search(uri) or (found["scheme"] == "file") == bool(found["host"]):
         return None
@@ -77,7 +77,7 @@ def allowed_bases(given: object) -> tuple[str, ...]:
 
 
 def permitted_uri(uri: str, bases: tuple[str, ...]) -> str | None:
-    """The URI to store for a given one, with symbolic links resolved; None when it does not lie under a base."""
+    """The URI to store for the given URI, with symbolic links resolved; None when it does not lie under a base."""
     place = None if uri.endswith("/") else parse_external(uri)
     if place is None or not any(place.lies_under(base) for base in map(parse_external, bases) if base is not None):
         return None
@@ -88,7 +88,7 @@ def permitted_uri(uri: str, bases: tuple[str, ...]) -> str | None:
 
 
 def require_source(uri: str, what: str) -> None:
-    """Refuse a permitted URI that leads to nothing; only files and S3 are looked at. `what`: the property, for the message."""
+    """Raise if the target of a permitted URI does not exist; only files and S3 are checked. `what`: the property."""
     reason = None
     if uri.startswith("file://"):
         place = parse_external(uri)

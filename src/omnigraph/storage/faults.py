@@ -1,4 +1,4 @@
-"""A store that fails on purpose: the seam where tests inject what object stores do to people.
+"""A store that fails on purpose, so that tests can inject the failures of object stores.
 
 store = FaultyStore(open_store(root), [error_after("create", "__recovery/*")])
 """
@@ -22,7 +22,7 @@ Effect = Literal["error_before", "error_after", "latency", "torn_list", "stale_l
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to the nth call of a verb on a matching path (None: to every one)."""
+    """The effect on the nth call of a verb on a matching path; `nth` None: on every such call."""
 
     effect: Effect
     verb: str
@@ -34,37 +34,37 @@ class Fault:
 
 
 def error_before(verb: str, path: str = "*", *, nth: int | None = 1, kind: str = "transient") -> Fault:
-    """The call fails and nothing has happened."""
+    """A fault: the call fails and has no effect."""
     return Fault("error_before", verb, path, nth, kind=kind)
 
 
 def error_after(verb: str, path: str = "*", *, nth: int | None = 1, kind: str = "unknown") -> Fault:
-    """The call happens and its answer is lost."""
+    """A fault: the call takes effect but its answer is lost."""
     return Fault("error_after", verb, path, nth, kind=kind)
 
 
 def latency(verb: str, path: str = "*", *, seconds: float, nth: int | None = None) -> Fault:
-    """The call takes longer."""
+    """A fault: the call takes `seconds` longer."""
     return Fault("latency", verb, path, nth, seconds=seconds)
 
 
 def torn_list(prefix: str = "*", *, hidden: str, nth: int | None = 1) -> Fault:
-    """A listing lacks the entries whose path matches `hidden`."""
+    """A fault: a listing lacks the entries whose path matches `hidden`."""
     return Fault("torn_list", "list", prefix, nth, hidden=hidden)
 
 
 def stale_list(prefix: str = "*", *, nth: int | None = 1) -> Fault:
-    """A listing shows what the last true one of this prefix showed, or nothing when there was none."""
+    """A fault: a listing repeats the last correct listing of this prefix, or is empty when there was none."""
     return Fault("stale_list", "list", prefix, nth)
 
 
 def unconditional(verb: Literal["create", "swap"], path: str = "*", *, nth: int | None = None) -> Fault:
-    """A conditional write ignores its condition, as on a store that does not know it."""
+    """A fault: a conditional write ignores its condition, as on a store without conditional writes."""
     return Fault("unconditional", verb, path, nth)
 
 
 class FaultyStore(ObjectStore):
-    """Another store, with faults. `fired` lists the faults that took place, so that a test can check it."""
+    """A store with injected faults around another store. `fired` lists the faults that took place, for tests to check."""
 
     def __init__(self, inner: ObjectStore, faults: Iterable[Fault] = ()) -> None:
         self.inner = inner
@@ -76,7 +76,7 @@ class FaultyStore(ObjectStore):
             self.inject(fault)
 
     def inject(self, fault: Fault) -> None:
-        """Add a fault; calls count from now."""
+        """Add a fault; its calls are counted from now on."""
         with self._matching:
             self._pending.append((fault, 0))
 
@@ -138,7 +138,7 @@ class FaultyStore(ObjectStore):
         true: Callable[[], Result],
         careless: Callable[[], Result] | None = None,
     ) -> Result:
-        """Make a call with the faults that are due; `careless` is the same without its condition."""
+        """Make a call with the faults that are due. `careless`: the same call without its condition."""
         faults = self._due(verb, path)
         _fail("error_before", faults, verb, path)
         ignored = any(fault.effect == "unconditional" for fault in faults)
@@ -147,7 +147,7 @@ class FaultyStore(ObjectStore):
         return result
 
     def _due(self, verb: str, path: str) -> tuple[Fault, ...]:
-        """Count this call and tell which faults it meets; the slow ones are served here."""
+        """Count this call and return the faults that apply to it; delays happen here."""
         due: tuple[Fault, ...] = ()
         with self._matching:
             for at, (fault, calls) in enumerate(self._pending):

@@ -1,4 +1,4 @@
-"""An exclusive lock on a file, held through a descriptor: the kernel gives it back when the process dies."""
+"""An exclusive lock on a file, held through a descriptor: the kernel releases it when the process dies."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from omnigraph.storage.object_errors import from_os
 
-# The descriptors that hold a lock or try to. A forked child shares them, and would keep its parent's locks alive.
+# Descriptors that hold a lock or try to get it. A forked child inherits them, and would keep its parent's locks alive.
 _held: set[int] = set()
 
 
 def try_lock(path: Path) -> int | None:
-    """Lock the file at this path, creating it; its descriptor, or None while someone else has it. Raises OSError."""
+    """Lock the file at this path, creating it; returns its descriptor, or None while it is locked. Raises OSError."""
     while True:
         descriptor = _open(path)
         _held.add(descriptor)
@@ -31,14 +31,14 @@ def try_lock(path: Path) -> int | None:
 
 
 def unlock(descriptor: int) -> None:
-    """Give a lock back."""
-    # Closing is not enough: a child that was forked meanwhile has the same lock through its own descriptor.
+    """Release a lock and close its descriptor."""
+    # Closing is not enough: a child forked meanwhile holds the same lock through its own descriptor.
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     _close(descriptor)
 
 
 def is_locked_file(descriptor: int, path: Path) -> bool:
-    """Whether the locked file is still the one at this path."""
+    """Whether the locked file is still the file at this path."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
@@ -69,14 +69,14 @@ os.register_at_fork(after_in_child=_forget_in_child)
 
 
 class FileLock:
-    """The lock between the processes of one machine, with a queue of one in front of it.
+    """The lock between the processes of one machine, with a gate in front of it that holds one waiter.
 
-    Who waits holds the gate. A busy process that gives the lock back and wants it again has to pass the gate first, so
-    it can not starve the one that waits.
+    A waiter holds the gate. A busy process that releases the lock and wants it again must pass the gate first, so it can not
+    starve the waiter.
     """
 
     poll_seconds = (0.001, 0.008)
-    #: Who has held it meanwhile is not known, and looking is cheap on a local disk.
+    #: Other holders in between are not detected; checking the state again is cheap on a local disk.
     uninterrupted = False
 
     def __init__(self, path: Path) -> None:
@@ -86,7 +86,7 @@ class FileLock:
         self._lock: int | None = None
 
     def attempt(self) -> bool:
-        """Pass the gate, then take the lock; the gate stays ours while the lock is not free."""
+        """Pass the gate, then try to take the lock; while the lock is not free, the gate is kept."""
         try:
             if self._gate is None:
                 self._gate = try_lock(self._gate_path)
@@ -101,17 +101,17 @@ class FileLock:
         return True
 
     def abandon(self) -> None:
-        """Open the gate for the next."""
+        """Release the gate for the next waiter."""
         if self._gate is not None:
             unlock(self._gate)
             self._gate = None
 
     def still_held(self) -> bool:
-        """Whether the lock is held, and on the file that others would lock."""
+        """Whether the lock is held, on the file that other processes would lock."""
         return self._lock is not None and is_locked_file(self._lock, self._path)
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         if self._lock is not None:
             unlock(self._lock)
             self._lock = None

@@ -1,4 +1,4 @@
-"""Files that people give to be loaded: on this machine or on S3, whole or by byte ranges. They are only ever read."""
+"""Input files that callers name for a load: local or on S3, read whole or by byte ranges. They are never written."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from omnigraph.storage.root import Root
 
 @dataclass(frozen=True)
 class InputFile:
-    """One file: how the caller named it, where it lies, and how large it is."""
+    """One input file: the caller's name for it, where it lies, and its size in bytes."""
 
     name: str
     root: Root
-    #: The path on this machine, or the key in the bucket of the root.
+    #: The local path, or the key in the bucket of `root`.
     path: str
     size: int
 
     @property
     def suffixes(self) -> list[str]:
-        """`["jsonl", "gz"]` of `a/b.jsonl.gz`, in lower case."""
+        """The lower-case parts after the dots of its name: `["jsonl", "gz"]` for `a/b.jsonl.gz`."""
         return self.path.rpartition("/")[2].lower().split(".")[1:]
 
     def read(self, start: int, end: int) -> bytes:
@@ -49,7 +49,7 @@ class InputFile:
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
-        """The file as a binary stream that can be sought in."""
+        """The file as a seekable binary stream."""
         with _reading(self.name):
             if self.root.is_local:
                 with Path(self.path).open("rb") as file:
@@ -73,7 +73,7 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def find_files(given: str, endings: Sequence[str], storage_options: Mapping[str, str] | None = None) -> list[InputFile]:
-    """The files that a path, a folder, a glob or an `s3://` URI means, in name order; a folder means those with an ending."""
+    """The files that a path, folder, glob or `s3://` URI names, sorted; of a folder only files with one of the endings."""
     if given.startswith("s3://"):
         return _on_s3(given, endings, storage_options)
     path = Path(given.removeprefix("file://"))
@@ -82,13 +82,13 @@ def find_files(given: str, endings: Sequence[str], storage_options: Mapping[str,
         return [_local(file) for file in _required(found, f"folder {given} holds no file ending in {_listed(endings)}")]
     if path.exists() or not has_magic(str(path)):
         return [_local(path)]
-    # Path.glob takes no absolute pattern.
+    # Path.glob accepts no absolute pattern.
     matched = sorted(Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file())  # noqa: PTH207
     return [_local(file) for file in _required(matched, f"no file matches {given}")]
 
 
 def _is_meant(parts: tuple[str, ...], endings: Sequence[str]) -> bool:
-    # Programs leave files of their own beside data, and begin their names like this.
+    # Other programs name their auxiliary files like this.
     hidden = any(part.startswith((".", "_")) for part in parts)
     return not hidden and parts[-1].lower().endswith(tuple(endings))
 

@@ -1,8 +1,8 @@
-"""A lock as an object with a lease: taken, renewed and given back by conditional writes, on any object store.
+"""A lock as an object with a lease: taken, renewed and released by conditional writes, on any object store.
 
-The record is JSON: `{"owner", "process", "lease_seconds", "expires_at"}`, the last in microseconds since the epoch. Who
-holds the lock rewrites it before it expires; a record that has expired, or that has no owner, is free. It is never
-deleted: no store deletes on a condition, and an unconditional delete could remove the lock of a later owner.
+The record is JSON: `{"owner", "process", "lease_seconds", "expires_at"}`, the last in microseconds since the epoch. The
+holder rewrites it before it expires; an expired record, or a record without owner, is free. It is never deleted: no store has
+a conditional delete, and an unconditional delete could remove the lock of a later owner.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from omnigraph.ids import new_ulid, now_micros
 from omnigraph.storage.object_store import ObjectStore
 
 LEASE_SECONDS = 30.0
-#: Free records have a random number of always as many digits as this one.
+#: Free records contain a random number with the same number of digits as this one.
 _RANDOM = 10**18
 
 
 @dataclass(frozen=True)
 class LeaseRecord:
-    """What the object says: who holds the lock and until when."""
+    """The contents of the object: who holds the lock and until when."""
 
     owner: str | None
     process: str | None
@@ -34,12 +34,12 @@ class LeaseRecord:
     expires_at: int
 
     def encode(self) -> bytes:
-        """The record as it is stored."""
+        """The record as stored bytes."""
         return orjson.dumps(asdict(self))
 
 
 def decode(data: bytes) -> LeaseRecord | None:
-    """A stored record, or None when it can not be read."""
+    """A stored record; None when it can not be parsed."""
     try:
         record = LeaseRecord(**orjson.loads(data))
     except (orjson.JSONDecodeError, TypeError):
@@ -49,14 +49,14 @@ def decode(data: bytes) -> LeaseRecord | None:
 
 
 class Lease:
-    """One try to hold the lock at a path, and the holding of it."""
+    """One attempt to get the lock at a path, and the holding of it."""
 
     poll_seconds = (0.05, 0.25)
 
     def __init__(
         self, store: ObjectStore, path: str, *, seconds: float, process: str, freed: dict[str, str] | None = None
     ) -> None:
-        """`freed`: the tags of records that this process has freed, by path; a record that has one still is free."""
+        """`freed`: the tags of the records this process has released, by path. A record with such a tag is still free."""
         self._store = store
         self._path = path
         self._freed = freed if freed is not None else {}
@@ -70,18 +70,18 @@ class Lease:
         self._watched: tuple[str, float] = ("", 0.0)
         self._writing = threading.Lock()
         self._given_back = threading.Event()
-        #: Whether nobody else has held the lock since this process gave it back.
+        #: Whether no other process has held the lock since this process released it.
         self.uninterrupted = False
 
     def attempt(self) -> bool:
-        """Take the lock if it is free now."""
+        """Take the lock if it is free now; returns whether it was taken."""
         if not self._take_freed() and not self._take_free():
             return False
         threading.Thread(target=self._keep, name=f"lease {self._path}", daemon=True).start()
         return True
 
     def _take_freed(self) -> bool:
-        """Take a lock that nobody has used since this process gave it back, without reading it first."""
+        """Take a lock that nobody has used since this process released it, without reading it first."""
         tag = self._freed.pop(self._path, None)
         self.uninterrupted = tag is not None and self._write(tag)
         return self.uninterrupted
@@ -93,14 +93,14 @@ class Lease:
         return self._write(found[1] if found else None)
 
     def abandon(self) -> None:
-        """Stop trying; a waiter leaves no trace."""
+        """Stop trying; a waiter leaves nothing to clean up."""
 
     def still_held(self) -> bool:
-        """Whether the lease has not been lost and has not run out on either clock; a suspended machine stops one."""
+        """Whether the lease is not lost and not expired on either clock; a suspended machine stops one of them."""
         return not self._lost and monotonic() < self._deadline and now_micros() < self._expires_at
 
     def renew(self) -> bool:
-        """Start the lease anew; False when there is nothing left to renew."""
+        """Restart the lease; False when it is lost."""
         with self._writing:
             if self._lost:
                 return False
@@ -108,45 +108,45 @@ class Lease:
             try:
                 kept = self._write(self._tag)
             except StorageError:
-                # The store is away: the lease runs until its deadline, and so do the tries to renew it.
+                # The store is unreachable: the lease runs to its deadline, and renewals are tried until then.
                 return monotonic() < self._deadline
-            # Whoever asked after it had run out was told that it is lost, and so it stays.
+            # After its expiry, callers may have been told that the lease is lost, so it stays lost.
             in_time = monotonic() < deadline and now_micros() < expires_at
             self._lost = not (kept and in_time)
             return not self._lost
 
     def release(self) -> None:
-        """Give the lock back if it is still ours."""
+        """Release the lock if it is still held."""
         self._given_back.set()
         with self._writing:
             if self._lost:
                 return
             self._lost = True
-            # Each free record is another one, so that its tag says who freed the lock last: stores derive tags from contents.
+            # Every free record is different, so that its tag identifies the last release: stores derive tags from contents.
             free = LeaseRecord(None, None, self._seconds, expires_at=-_RANDOM - secrets.randbelow(_RANDOM))
             try:
                 self._freed[self._path] = self._store.swap(self._path, free.encode(), self._tag)
             except StorageError as error:
-                if error.kind != "precondition":  # someone took it after it ran out
+                if error.kind != "precondition":  # another process took it after it expired
                     raise
 
     def _is_free(self, data: bytes, tag: str) -> bool:
         if not data:
-            # A lock file of a local disk, which came here with a graph that was copied. A lease is never empty.
+            # An empty lock file from a local disk, copied here with a graph. A lease record is never empty.
             return True
         record = decode(data)
         if record is not None and (
             record.owner is None or record.expires_at < now_micros() or record.process == self._process
         ):
-            # A lock of this process can only be left over: its threads exclude each other before they come here.
+            # A lock of this process can only be a leftover: its threads exclude each other before they get here.
             return True
-        # The holder's clock may be wrong, or the record unreadable: not renewed for a whole lease is enough.
+        # The holder's clock may be wrong, or the record unreadable: it is free if it is not renewed for a whole lease.
         if self._watched[0] != tag:
             self._watched = (tag, monotonic())
         return monotonic() - self._watched[1] > (record.lease_seconds if record else self._seconds)
 
     def _write(self, tag: str | None) -> bool:
-        """Write our record in the place of the one with this tag (None: of none); False when someone else was first."""
+        """Write our record over the record with this tag (None: over no record); False when another process was first."""
         started = monotonic()
         expires_at = now_micros() + int(self._seconds * 1_000_000)
         record = LeaseRecord(self._owner, self._process, self._seconds, expires_at)
@@ -160,7 +160,7 @@ class Lease:
             if error.kind not in ("precondition", "unknown"):
                 raise
             found = self._store.get_tagged_or_none(self._path)
-            # The answer may be lost, or that of an earlier renewal was: what is there and ours counts.
+            # An answer may have been lost, also of an earlier renewal: if the stored record is ours, the lock is held.
             mine = decode(found[0]) if found else None
             if found is None or mine is None or mine.owner != self._owner:
                 return False
@@ -170,7 +170,7 @@ class Lease:
         return True
 
     def _keep(self) -> None:
-        """Renew until the lock is given back or lost."""
+        """Renew the lease until the lock is released or lost."""
         while not self._given_back.wait(self._seconds / 3):
             if not self.renew():
                 return
@@ -180,7 +180,7 @@ _process_id: tuple[int, str] = (0, "")
 
 
 def this_process() -> str:
-    """A name of this process that no other has, also after a fork."""
+    """A unique name of this process, also after a fork."""
     global _process_id
     if _process_id[0] != os.getpid():
         _process_id = (os.getpid(), f"{os.uname().nodename}:{os.getpid()}:{new_ulid()}")

@@ -1,4 +1,4 @@
-"""The object store on local disk: every write is one step under a lock, so that it can depend on what is there."""
+"""The object store on local disk: every write happens under a lock, so that it can depend on the current content."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from omnigraph.storage.root import Root, relative
 
 failpoints.declare("objects.swap_compared")
 
-# Not a branch's lock: the names of those have no dot.
+# Can not collide with a branch's lock, whose name has no dot.
 WRITE_LOCK = "__locks/.objects"
 
 _LOCK_SECONDS = 30.0
-# Other characters obstore may escape.
+# obstore may escape other characters.
 _SAME_NAME = re.compile(r"[A-Za-z0-9_./-]+")
-# What obstore writes before it renames it.
+# The suffix of temporary files that obstore writes before renaming them.
 _BEING_WRITTEN = re.compile(r"#\d+$")
-# Two writes within one tick of the file system's clock look alike, so a file that was just written is read instead.
+# Two writes within one tick of the file system's clock look alike, so a file written this recently is read instead.
 _AT_REST_NS = 1_000_000_000
 
 
 class LocalObjects(ObstoreObjects):
-    """Objects as files. obstore writes beside the place and renames, so a reader never sees a part of one.
+    """Objects as files. obstore writes a temporary file and renames it, so a reader never sees a partial object.
 
-    It has no compare-and-swap for files: here that is compare and rename under an flock which every write takes. A tag
-    is a hash of the content, because inode numbers and the clock of a file system repeat within a few milliseconds.
+    It has no compare-and-swap for files: here that is compare and rename under an flock that every write takes. A tag is a
+    hash of the content, because inode numbers and file times can repeat within a few milliseconds.
     """
 
     def __init__(self, root: Root, files: LocalStore) -> None:
         super().__init__(root, files, files)
-        #: By the path that was asked for, what has been flushed there.
+        #: By the path given to `sync`: the stamps of the files flushed there.
         self._flushed: dict[str, frozenset[int]] = {}
 
     def get_tagged(self, path: str) -> tuple[bytes, str]:
@@ -56,7 +56,7 @@ class LocalObjects(ObstoreObjects):
         return super().get_tagged(path) if data is None else (data, self._tag(data, None))
 
     def _content(self, path: str) -> bytes | None:
-        """A file as such, which takes a tenth of the time that obstore does; None when that has to look for it."""
+        """Read a file directly, ten times as fast as obstore; None when obstore must be used."""
         if not _SAME_NAME.fullmatch(path):
             return None
         try:
@@ -67,7 +67,7 @@ class LocalObjects(ObstoreObjects):
         return data
 
     def stamp(self, path: str) -> str | None:
-        """What the file system says about a file that has been at rest; otherwise its content."""
+        """A stamp from the file's status if it has not changed recently, else its tag; None when there is no file."""
         found = self._status(path)
         if found is None:
             return None
@@ -98,12 +98,12 @@ class LocalObjects(ObstoreObjects):
         return self._tag(data, None)
 
     def has_more_than(self, count: int, prefix: str) -> bool:
-        """Without obstore, which looks at a thousand files at least."""
+        """Avoids obstore, which lists at least a thousand files."""
         with self._files("list", "list", prefix, writes=False):
             return next(islice(_files_below(self._place(prefix)), count, None), None) is not None
 
     def delete(self, path: str) -> None:
-        # obstore may have another name for other characters, and takes a missing file for a deleted one.
+        # obstore may escape other characters in names; and it reports no error for a missing file.
         is_there = self._root.local_path(path).is_file
         if not _SAME_NAME.fullmatch(path) or self._look(is_there, "delete", path):
             with self._writing(path):
@@ -115,7 +115,7 @@ class LocalObjects(ObstoreObjects):
                 self._root.local_path(path).unlink(missing_ok=True)
 
     def delete_prefix(self, prefix: str) -> None:
-        """Remove a folder with all that is in it, also what a killed write left half done."""
+        """Remove a folder with all its contents, including temporary files of killed writes."""
         place = self._place(prefix)
         if self._look(place.is_dir, "delete", prefix):
             with self._writing(prefix), self._files("delete", "delete", prefix):
@@ -123,15 +123,15 @@ class LocalObjects(ObstoreObjects):
                     _remove(entry)
 
     def sync(self, path: str) -> None:
-        """Flush a file, or every file of a folder (`""`: all), and the folders that name it.
+        """Flush a file, or every file of a folder (`""`: all), and the folders above it.
 
-        What this store has flushed before and has not changed since is left out: a commit costs what it adds.
+        Files that were flushed before and have not changed are skipped, so the cost follows what a commit adds.
         """
         root, place = self._place(""), self._place(path)
         with self._files("sync", "flush", path):
             known, seen = self._flushed.get(path, frozenset()), set()
             for part in place.rglob("*"):
-                with suppress(FileNotFoundError):  # cleanup took it away meanwhile
+                with suppress(FileNotFoundError):  # cleanup has removed it meanwhile
                     stamp = _stamp(part)
                     if stamp not in known:
                         _fsync(part)
@@ -140,7 +140,7 @@ class LocalObjects(ObstoreObjects):
             _fsync(place)
             for folder in place.parents[: len(place.relative_to(root).parts)]:
                 _fsync(folder)
-            with suppress(PermissionError):  # who may not read the folder above did not make the root either
+            with suppress(PermissionError):  # a user who can not read the folder above did not create the root either
                 _fsync(root.parent)
 
     def _tag(self, data: bytes, e_tag: str | None) -> str:
@@ -153,7 +153,7 @@ class LocalObjects(ObstoreObjects):
         return self._status(path) is not None
 
     def _status(self, path: str) -> os.stat_result | None:
-        """What the file system says about a file; None when there is none."""
+        """The status of a file; None when there is no file."""
         place = self._root.local_path(path)
         self._count("head")
         try:
@@ -168,7 +168,7 @@ class LocalObjects(ObstoreObjects):
         try:
             yield from (info for info in super()._below(prefix) if info.path != WRITE_LOCK)
         except StorageError as error:
-            # obstore takes a missing folder for an empty one, but not a folder below a file.
+            # obstore treats a missing folder as empty, but fails for a folder below a file.
             if error.kind != "not_found" or self._look(self._place(prefix).is_dir, "list", prefix):
                 raise
 
@@ -183,7 +183,7 @@ class LocalObjects(ObstoreObjects):
 
     @contextmanager
     def _writing(self, path: str) -> Iterator[None]:
-        """Be the only writer of control files of this graph, for one small write."""
+        """Hold the write lock of this graph's control files, for one small write."""
         descriptor = self._lock(path)
         try:
             yield
@@ -210,7 +210,7 @@ class LocalObjects(ObstoreObjects):
             time.sleep(random.uniform(0.0005, 0.003))
 
     def _look(self, question: Callable[[], bool], action: str, path: str) -> bool:
-        """Ask the file system before the action, which does nothing when the answer is no."""
+        """Ask the file system a question before an action that is skipped when the answer is no."""
         try:
             return question()
         except OSError as error:
@@ -218,7 +218,7 @@ class LocalObjects(ObstoreObjects):
 
     @contextmanager
     def _files(self, verb: str, action: str, path: str, *, writes: bool = True) -> Iterator[None]:
-        """Count one request that is made without obstore and turn its failure into ours."""
+        """Count one request that is made without obstore, and turn its OSError into a StorageError."""
         with self._request(verb, action, path, writes=writes):
             try:
                 yield
@@ -234,7 +234,7 @@ def _remove(entry: Path) -> None:
 
 
 def _files_below(folder: Path) -> Iterator[str]:
-    """The files below a folder at any depth, in no order; those that obstore is writing are not yet there."""
+    """The files below a folder at any depth, unordered, without obstore's temporary files."""
 
     def refuse(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError | NotADirectoryError):
@@ -245,7 +245,7 @@ def _files_below(folder: Path) -> Iterator[str]:
 
 
 def _stamp(place: Path) -> int:
-    """Tells a file or folder from what it was before it changed; a number, because there are many."""
+    """A number that changes when a file or folder changes; a number, because many are kept."""
     found = place.stat()
     return hash((found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size))
 

@@ -1,8 +1,8 @@
 """The lock of a branch's effect window: one writer at a time, across threads, processes and machines.
 
 First the threads of this process take turns, then the process takes `__locks/<branch>`: an flock on local disk, an
-object with a lease elsewhere. The lock keeps writers from racing for nothing; the manifest's compare-and-swap stays the
-only authority, so a writer that lost its lease can lose a race but can not do harm.
+object with a lease elsewhere. The lock avoids useless races; the manifest's compare-and-swap stays the only authority, so a
+writer that lost its lease can lose a race but can do no harm.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from omnigraph.storage.root import Root
 
 
 class Turn:
-    """One turn at a time, first come first served; the thread that has it may not ask again."""
+    """A fair lock between threads, first come first served; not reentrant."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -41,7 +41,7 @@ class Turn:
         return self._owner == threading.get_ident()
 
     def take(self, seconds: float) -> bool:
-        """Wait at most so long for the turn; False when it did not come."""
+        """Wait up to `seconds` for the turn; returns whether it was given."""
         ticket = object()
         with self._changed:
             self._queue.append(ticket)
@@ -55,7 +55,7 @@ class Turn:
             return came
 
     def give(self) -> None:
-        """Give the turn to who waits longest."""
+        """Pass the turn to the thread that has waited longest."""
         with self._changed:
             self._owner = None
             self._changed.notify_all()
@@ -70,29 +70,29 @@ _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 class ProcessLock(Protocol):
-    """A lock between processes: tried again and again until it is taken or abandoned."""
+    """A lock between processes, which is attempted repeatedly until it is taken or abandoned."""
 
     poll_seconds: tuple[float, float]
 
     def attempt(self) -> bool:
-        """Take the lock if it is free now; a failed attempt may keep a place in the queue."""
+        """Take the lock if it is free now; a failed attempt may keep a place in the queue. Returns whether it was taken."""
 
     def abandon(self) -> None:
         """Stop trying."""
 
     def still_held(self) -> bool:
-        """Whether the taken lock is still ours."""
+        """Whether the taken lock is still held."""
 
     @property
     def uninterrupted(self) -> bool:
-        """Whether it is known that nobody else has held it since this process gave it back."""
+        """Whether it is certain that no other process has held the lock since this process released it."""
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
 
 
 def lock_path(branch: str) -> str:
-    """The path of a branch's lock: one file name, also on file systems that ignore case, for any branch name."""
+    """The path of a branch's lock: a single file name, unique also on file systems that ignore case, for any branch name."""
     encoded = branch.encode()
     name = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in encoded)
     if len(name) > _LONGEST_NAME:
@@ -101,13 +101,13 @@ def lock_path(branch: str) -> str:
 
 
 class HeldLock:
-    """A branch's lock while it is held; a context manager that gives it back."""
+    """A branch's lock while it is held; a context manager that releases it."""
 
     def __init__(self, branch: str, turn: Turn, lock: ProcessLock, settled: set[str] | None = None) -> None:
-        """`settled`: the branches that holders of this graph's locks have left settled; None: nothing is known of that."""
+        """`settled`: the branches that holders of this graph's locks have left settled; None: nothing is known."""
         self.branch = branch
         self._settled = set() if settled is None else settled
-        #: Whether nobody has written on the branch since a holder of this graph's locks left it settled.
+        #: Whether nobody has written to the branch since a holder of this graph's locks left it settled.
         self.finds_settled = branch in self._settled and lock.uninterrupted
         self._settled.discard(branch)
         self._leaves_settled = False
@@ -117,15 +117,15 @@ class HeldLock:
         self._released = False
 
     def still_held(self) -> bool:
-        """Whether this process still has the lock; a writer asks before its effects."""
+        """Whether this process still holds the lock; a writer asks before its first effect."""
         return not self._released and self._process_id == os.getpid() and self._lock.still_held()
 
     def leave_settled(self) -> None:
-        """Say that what was done under the lock is complete: no table and no record waits for anybody."""
+        """Declare that the work under the lock is complete: no table and no sidecar is left to settle."""
         self._leaves_settled = True
 
     def release(self) -> None:
-        """Give the lock back; a second time, or in a forked child, there is nothing to give."""
+        """Release the lock; does nothing the second time, or in a forked child."""
         if self._released or self._process_id != os.getpid():
             return
         self._released = True
@@ -134,7 +134,7 @@ class HeldLock:
             if self._leaves_settled:
                 self._settled.add(self.branch)
         except StorageError as error:
-            # What the lock guarded is done. A lease that can not be given back runs out by itself.
+            # The work under the lock is done. A lease that can not be released expires.
             _log.warning("the lock of branch '%s' was not given back: %s", self.branch, error)
         finally:
             self._turn.give()
@@ -155,7 +155,7 @@ class HeldLocks:
         self.locks = tuple(locks)
 
     def still_held(self) -> bool:
-        """Whether this process still has all of them."""
+        """Whether this process still holds all of the locks."""
         return all(lock.still_held() for lock in self.locks)
 
 
@@ -171,7 +171,7 @@ class BranchLocks:
 
     @contextmanager
     def hold(self, branch: str, *, timeout: float = HOLD_SECONDS) -> Iterator[HeldLock]:
-        """Hold the lock of a branch for a block; `ManifestContention` when it does not come free in time."""
+        """Hold the lock of a branch for a block; `ManifestContention` if it is not free within `timeout` seconds."""
         held = self._take(branch, timeout)
         if held is None:
             raise ManifestContention(
@@ -182,14 +182,14 @@ class BranchLocks:
 
     @contextmanager
     def try_hold(self, branch: str) -> Iterator[HeldLock | None]:
-        """Hold the lock of a branch for a block if it is free now; else the block gets None."""
+        """Hold the lock of a branch for a block if it is free now; else yields None."""
         held = self._take(branch, 0)
         with held or nullcontext():
             yield held
 
     @contextmanager
     def hold_all(self, branches: Iterable[str], *, timeout: float = HOLD_SECONDS) -> Iterator[HeldLocks]:
-        """Hold the locks of several branches for a block, taken in name order so that two callers never deadlock."""
+        """Hold the locks of several branches for a block, taken in name order so that callers never deadlock."""
         deadline = time.monotonic() + timeout
         with ExitStack() as stack:
             yield HeldLocks(
@@ -223,7 +223,7 @@ class BranchLocks:
 
 
 def _wait_for(lock: ProcessLock, deadline: float) -> bool:
-    """Try until the lock is taken or the time is up; random waits keep waiters out of step."""
+    """Attempt to take the lock until the deadline; random pauses keep waiters out of step. Returns whether it was taken."""
     try:
         while not lock.attempt():
             if time.monotonic() >= deadline:
@@ -234,7 +234,7 @@ def _wait_for(lock: ProcessLock, deadline: float) -> bool:
         lock.abandon()
 
 
-# Shared by every handle of this process on the same graph; an entry lives as long as someone holds it or waits.
+# Shared by all handles of this process on the same graph; an entry lives while a thread holds it or waits.
 _turns: WeakValueDictionary[tuple[str, str], Turn] = WeakValueDictionary()
 _registering = threading.Lock()
 
@@ -246,7 +246,7 @@ def _turn(uri: str, branch: str) -> Turn:
 
 
 def _forget_in_child() -> None:
-    """A forked child has the turns of its parent's threads, but not the threads that would give them back."""
+    """Reset the turns in a forked child, which lacks the threads that would pass them on."""
     global _turns, _registering
     _turns = WeakValueDictionary()
     _registering = threading.Lock()

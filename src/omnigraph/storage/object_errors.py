@@ -1,4 +1,4 @@
-"""What went wrong in the object store: the errors of obstore and of the operating system as ours.
+"""Turns the errors of obstore and of the operating system into StorageErrors.
 
 This is the only place that reads the text of an obstore error. `tests/substrate/test_obstore.py` pins the texts.
 """
@@ -17,7 +17,7 @@ from omnigraph.errors import StorageError
 
 @dataclass(frozen=True)
 class Failure:
-    """How an error is told: its kind, what happened, and what to do about it."""
+    """How an error is reported: its kind, what happened, and advice."""
 
     kind: str
     what: str
@@ -73,12 +73,12 @@ _RETRIED = re.compile(r"after [1-9]\d* retries")
 
 
 def from_obstore(error: Exception, *, action: str, location: str, writes: bool) -> StorageError:
-    """An error of obstore as ours; `action` is the verb of the message, `writes` whether it may have had an effect."""
+    """An error of obstore as a StorageError. `action`: the verb of the message; `writes`: it may have had an effect."""
     return _told(_classified(error, str(error), writes), action, location)
 
 
 def from_os(error: OSError, *, action: str, location: str, writes: bool) -> StorageError:
-    """An error of the operating system as ours."""
+    """An error of the operating system as a StorageError."""
     return _told(_by_errno(error.errno or 0, writes), action, location)
 
 
@@ -89,11 +89,11 @@ def _told(failure: Failure, action: str, location: str) -> StorageError:
 
 
 def _classified(error: Exception, text: str, writes: bool) -> Failure:
-    """By type where the type says enough, else by what the text carries: an errno, a status, a transport failure."""
+    """Classify an error by its type where that is enough, else by its text: an errno, a status, a transport failure."""
     status = _matched(_STATUS, text)
     if "<Code>NoSuchBucket</Code>" in text:
         return Failure("configuration", "the bucket does not exist", "create it or correct the URI")
-    if status == "409":  # S3 refuses one of two conditional puts that meet; neither answer is final
+    if status == "409":  # S3 refuses one of two concurrent conditional puts; neither answer is final
         return Failure("transient", "another request for it is under way", _RETRY)
     for cls, failure in _BY_TYPE:
         if isinstance(error, cls):
@@ -120,7 +120,7 @@ def _classified(error: Exception, text: str, writes: bool) -> Failure:
 
 def _by_errno(number: int, writes: bool) -> Failure:
     failure = _BY_ERRNO.get(number)
-    if number == errno.ENOTDIR and not writes:  # in an object store nothing can be below an object
+    if number == errno.ENOTDIR and not writes:  # in an object store nothing can lie below an object
         return _BY_ERRNO[errno.ENOENT]
     if failure is not None:
         return failure
@@ -131,7 +131,7 @@ def _by_errno(number: int, writes: bool) -> Failure:
 def _by_status(status: int, writes: bool, retried: bool) -> Failure:
     if status in (401, 403):
         return Failure("configuration", "access denied", _CREDENTIALS)
-    if status in (429, 503):  # turned away before it was done, unless an earlier try was not
+    if status in (429, 503):  # rejected before any effect, unless an earlier try may have had one
         return _interrupted("the store is overloaded", may_have_happened=writes and retried)
     if status >= 500:
         return _interrupted(f"the store failed with status {status}", may_have_happened=writes)

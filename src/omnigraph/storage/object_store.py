@@ -1,4 +1,4 @@
-"""The contract of the store that keeps a graph's control files, the same on disk, on S3 and in memory.
+"""The contract of the store for a graph's control files, the same on disk, on S3 and in memory.
 
 Paths are relative to the graph's root, segments joined by `/`. Errors are `StorageError`; its kind says what a caller
 may conclude: `not_found` and `precondition` are answers, `transient` may be tried again, `configuration` and
@@ -20,7 +20,7 @@ from omnigraph.ids import new_ulid
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """One entry of a listing; `tag` is None on disk, where only reading an object tells it."""
+    """One entry of a listing. `tag` is None on disk, where it is known only by reading the object."""
 
     path: str
     size: int
@@ -31,7 +31,7 @@ class ObjectInfo:
 class ObjectStore(ABC):
     """Small objects with atomic writes, create-if-absent and compare-and-swap.
 
-    A tag names content, not a moment: an object that changes and changes back has its old tag again.
+    A tag identifies content, not a moment: an object that changes and changes back has its old tag again.
     """
 
     @property
@@ -46,15 +46,15 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def get_tagged(self, path: str) -> tuple[bytes, str]:
-        """The content of an object and the tag to swap it by."""
+        """The content of an object, and its tag for `swap`."""
 
     @abstractmethod
     def stamp(self, path: str) -> str | None:
-        """A cheap sign of an object that is another one after any write to it; None when there is no object."""
+        """A cheap fingerprint that changes with every write of the object; None when there is no object."""
 
     @abstractmethod
     def put(self, path: str, data: bytes) -> None:
-        """Write an object, whatever was there; readers see the old content or the new, never a part."""
+        """Write an object unconditionally; readers see the old or the new content, never a part."""
 
     @abstractmethod
     def create(self, path: str, data: bytes) -> str:
@@ -62,7 +62,7 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def swap(self, path: str, data: bytes, tag: str) -> str:
-        """Replace an object that still has this tag, return its new one; `precondition` when it changed or is gone."""
+        """Replace an object that still has this tag and return its new tag; `precondition` when it changed or is gone."""
 
     @abstractmethod
     def list(self, prefix: str = "") -> list[ObjectInfo]:
@@ -70,18 +70,18 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Whether there is an object at this path or any below it; a failure to look is an error, not a no."""
+        """Whether there is an object at this path or below it; raises if the store can not be asked."""
 
     @abstractmethod
     def has_more_than(self, count: int, prefix: str) -> bool:
-        """Whether there are more than so many objects below a prefix; no more are looked at than one page of a listing."""
+        """Whether there are more than `count` objects below a prefix; reads at most one page of a listing."""
 
     @abstractmethod
     def delete(self, path: str) -> None:
-        """Remove an object; it is fine when there is none."""
+        """Remove an object; no error if there is none."""
 
     def delete_all(self, paths: Iterable[str]) -> None:
-        """Remove objects; it is fine when some are gone."""
+        """Remove objects; no error if some do not exist."""
         for path in paths:
             self.delete(path)
 
@@ -91,7 +91,7 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def sync(self, path: str) -> None:
-        """Make an object, or all below a prefix (`""`: all), survive a power failure; S3 needs nothing for that."""
+        """Make an object, or all objects below a prefix (`""`: all), survive a power failure; does nothing on S3."""
 
     def get(self, path: str) -> bytes:
         """The content of an object; `not_found` when there is none."""
@@ -103,7 +103,7 @@ class ObjectStore(ABC):
         return None if found is None else found[0]
 
     def get_many(self, paths: Sequence[str]) -> Iterable[bytes | None]:
-        """The contents of objects in their order, None for those that are not there; where it helps several at once."""
+        """The contents of objects, in order; None for missing objects. Some stores read several concurrently."""
         return (self.get_or_none(path) for path in paths)
 
     def get_tagged_or_none(self, path: str) -> tuple[bytes, str] | None:
@@ -116,8 +116,8 @@ class ObjectStore(ABC):
             return None
 
     def probe_create_if_absent(self) -> None:
-        """Fail unless `create` refuses an existing object here: every commit depends on it. Leaves nothing behind."""
-        # A name nobody else can have: an object left by another process is never met, trusted or deleted.
+        """Raise unless `create` refuses an existing object, on which every commit depends. Leaves nothing behind."""
+        # A unique name: no object of another process is ever read, trusted or deleted.
         path = f"__probe-{new_ulid()}"
         try:
             fault = self._fault_of_create(path)
@@ -135,13 +135,13 @@ class ObjectStore(ABC):
             )
 
     def _fault_of_create(self, path: str) -> str | None:
-        """What is wrong with `create`, tried at a free path; an error when nothing can be written at all."""
+        """What is wrong with `create`, tested at an unused path; None when it works. Raises when nothing can be written."""
         try:
             self.create(path, b"first")
         except StorageError as error:
             if error.kind in ("transient", "unknown"):
                 raise
-            self.put(path, b"first")  # fails too when the store is full or not ours to write: then that is the error
+            self.put(path, b"first")  # also fails when the store is full or not writable: then that is the error
             return error.message
         try:
             self.create(path, b"second")

@@ -1,4 +1,4 @@
-"""The one door to a graph's control files: `open_store(root)`."""
+"""Opens the store of a graph's control files: `open_store(root)`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def open_store(root: Root, *, retries: int = _RETRIES) -> ObjectStore:
 
 
 def s3_client(root: Root) -> S3Store:
-    """A client for reading whatever lies in the bucket of a root."""
+    """A client for reading anything in the bucket of a root."""
     return _s3(root, _RETRIES)
 
 
@@ -57,12 +57,12 @@ T = TypeVar("T")
 
 
 def at_once(root: Root) -> Executor:
-    """Where independent requests to a store are submitted: they overlap where each is a round trip."""
+    """An executor for independent requests to a store: concurrent where a request is a round trip, else one by one."""
     return ONE_BY_ONE if root.is_local else ThreadPoolExecutor(AT_ONCE, thread_name_prefix="request")
 
 
 class _OneByOne(Executor):
-    """Runs what is submitted at once and in order: a local file is read faster than a thread starts."""
+    """Runs each submitted call immediately, in order: a local file is read faster than a thread starts."""
 
     def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         outcome: Future[T] = Future()
@@ -75,7 +75,7 @@ class _OneByOne(Executor):
     def map(
         self, call: Callable[..., T], /, *columns: Iterable[Any], timeout: float | None = None, chunksize: int = 1
     ) -> Iterator[T]:
-        # Nothing is ever pending, so that nobody needs a future.
+        # No result is ever pending, so no futures are needed.
         return iter([call(*args) for args in zip(*columns, strict=False)])
 
 

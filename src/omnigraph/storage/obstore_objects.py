@@ -1,4 +1,4 @@
-"""The object store on `obstore`: S3 and memory as they are, local disk with what `local.py` adds."""
+"""The object store on `obstore`: for S3 and memory; `local.py` extends it for local disk."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from omnigraph.storage.root import Root, relative
 
 _CONDITIONAL_TRIES = 5
 _GETS_AT_ONCE = 32
-_DELETE_BATCH = 1000  # what one S3 request removes
+_DELETE_BATCH = 1000  # the most keys one S3 request can delete
 
 
 class ObstoreObjects(ObjectStore):
-    """Objects through two obstore clients: one that retries by itself, and one that never does.
+    """Objects through two obstore clients: one that retries by itself, and one that never retries.
 
-    Conditional writes use the second. When the answer to a first try is lost, a silent second try is refused because
-    of the first, and a write that happened would be reported as one that did not.
+    Conditional writes use the second. If the answer to a first try is lost, an automatic second try would be refused because
+    of the first, and a write that took effect would be reported as failed.
     """
 
     def __init__(self, root: Root, client: Client, once: Client) -> None:
@@ -69,7 +69,7 @@ class ObstoreObjects(ObjectStore):
 
     def put(self, path: str, data: bytes) -> None:
         with self._request("put", "write", path, writes=True):
-            # One request whatever the size: a multipart upload costs three and is not atomic everywhere.
+            # One request whatever the size: a multipart upload needs three and is not atomic everywhere.
             obstore.put(self._client, self._key(path), data, use_multipart=False)
 
     def create(self, path: str, data: bytes) -> str:
@@ -115,10 +115,10 @@ class ObstoreObjects(ObjectStore):
                 obstore.delete(self._client, keys[start : start + _DELETE_BATCH])
 
     def sync(self, path: str) -> None:
-        """S3 acknowledges only what is durable, and memory never is."""
+        """Does nothing: S3 acknowledges only durable writes, and memory is never durable."""
 
     def _tag(self, data: bytes, e_tag: str | None) -> str:
-        """The tag of an object: what the store says."""
+        """The tag of an object: the ETag of the store."""
         if e_tag is None:
             raise StorageError(
                 f"{self.describe} gives no ETag, so nothing can be replaced safely; use a store that does",
@@ -137,7 +137,7 @@ class ObstoreObjects(ObjectStore):
         with self._request("list", "list", prefix):
             for batch in obstore.list(self._client, key or None):
                 for meta in batch:
-                    # Consoles put an empty object at `folder/`, which lists as the folder itself.
+                    # S3 consoles put an empty object at `folder/`, which is listed as the folder itself.
                     if key and not meta["path"].startswith(key + "/"):
                         continue
                     yield ObjectInfo(
@@ -148,7 +148,7 @@ class ObstoreObjects(ObjectStore):
                     )
 
     def _listed_tag(self, e_tag: str | None) -> str | None:
-        """The tag in a listing."""
+        """The tag of an object as given in a listing."""
         return e_tag
 
     def _key(self, path: str) -> str:
@@ -164,7 +164,7 @@ class ObstoreObjects(ObjectStore):
 
     @contextmanager
     def _request(self, verb: str, action: str, path: str, *, writes: bool = False) -> Iterator[None]:
-        """Count one request and turn its failure into ours."""
+        """Count one request, and turn its failure into a StorageError."""
         self._count(verb)
         try:
             yield
@@ -173,7 +173,7 @@ class ObstoreObjects(ObjectStore):
 
 
 def _persist(attempt: Callable[[], str]) -> str:
-    """Try a conditional write again while the store turns it away; an answer, or a doubt, goes to the caller."""
+    """Repeat a conditional write while the store rejects it temporarily; any other error is raised to the caller."""
     for tries in range(1, _CONDITIONAL_TRIES):
         try:
             return attempt()

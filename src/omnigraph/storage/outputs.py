@@ -1,4 +1,4 @@
-"""Files that are made for people: on this machine or on S3. There is nothing under their names until they are whole."""
+"""Output files for users: local or on S3. A file gets its name only when it is complete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from omnigraph.storage.object_errors import from_obstore, from_os
 from omnigraph.storage.objects import s3_client
 from omnigraph.storage.root import Root
 
-#: What only the folder of a graph holds: its manifest, the record of its schema, the claim of an unfinished creation.
+#: Files that exist only in the folder of a graph: manifest, schema record, claim of an unfinished creation.
 GRAPH_MARKS = ("__manifest", "__schema_state.json", "__init_claim.json")
 
 failpoints.declare("outputs.written", "outputs.folder_written")
@@ -27,14 +27,14 @@ failpoints.declare("outputs.written", "outputs.folder_written")
 
 @dataclass(frozen=True)
 class Output:
-    """Where something is to be written: a file or a folder here, or an object or a prefix on S3."""
+    """A place to write to: a local file or folder, or an object or prefix on S3."""
 
     uri: str
     root: Root
 
     @classmethod
     def parse(cls, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Output:
-        """Read a place as a user writes it: a path, file:// or s3://. A place inside a graph is refused."""
+        """Parse a place as a user writes it: a path, file:// or s3://. Places inside a graph are refused."""
         text = os.fspath(uri)
         if "://" in text:
             root = Root.parse(text, storage_options if text.startswith("s3://") else None)
@@ -62,9 +62,9 @@ class Output:
         return Output(below, Root(below, self.root.options))
 
     def write(self, chunks: Iterable[bytes], *, parents: bool = False, durable: bool = False) -> None:
-        """Write a file as a whole, in place of whatever file stood there; `parents` makes the folders it lies in.
+        """Write a complete file, replacing any existing file; `parents` creates missing folders.
 
-        `durable`: a file here is forced to disk before it takes its name.
+        `durable`: a local file is flushed to disk before it gets its name.
         """
         if self.root.is_local:
             if parents:
@@ -77,13 +77,13 @@ class Output:
             obstore.put(s3_client(self.root), self.root.prefix, stream)
         except (BaseError, OSError, ValueError) as error:
             if stream.error is not None:
-                # What failed is the content, not the store.
+                # The content failed, not the store.
                 raise stream.error from None
             raise from_obstore(error, action="write", location=self.uri, writes=True) from error
 
     @contextmanager
     def scratch(self) -> Iterator[Output]:
-        """A folder beside a file that is to be written here, for what is needed until then."""
+        """A temporary folder beside a local file that is to be written, removed at the end of the block."""
         folder = self.path.with_name(f".{self.path.name}.{new_ulid()}.runs")
         with _local_errors(self.path):
             folder.mkdir()
@@ -94,7 +94,7 @@ class Output:
 
     @contextmanager
     def folder(self) -> Iterator[Output]:
-        """A folder to be filled: it takes its name when the block ends well; on S3 what was written goes when it does not."""
+        """A folder to fill: it gets its name when the block succeeds; on S3, a failure removes what was written."""
         if self.root.is_local:
             with _folder(self.path) as filled:
                 yield Output(str(filled), Root(str(filled)))
@@ -114,7 +114,7 @@ class Output:
 
 
 def _local_place(path: str) -> str:
-    """The absolute path with symbolic links followed; a device or a pipe keeps the name it is reached by."""
+    """The absolute path with symbolic links resolved; a device or a pipe keeps the path it was given by."""
     if not path:
         raise BadRequest("the place to write to is empty; give a local path, file://… or s3://bucket/key")
     try:
@@ -126,7 +126,7 @@ def _local_place(path: str) -> str:
 
 
 def _graph_around(root: Root) -> str | None:
-    """The graph that a place is in, or is itself; None outside of every graph."""
+    """The graph that contains a place, or is that place; None outside of every graph."""
     if root.is_local:
         place = Path(root.uri)
         for folder in (place, *place.parents):
@@ -137,7 +137,7 @@ def _graph_around(root: Root) -> str | None:
     with _s3_errors(root.uri):
         for depth in range(len(parts), -1, -1):
             manifest = "/".join([*parts[:depth], GRAPH_MARKS[0], ""])
-            # Who may not list a prefix can not have a graph there, and may still be allowed to write below it.
+            # A user who may not list a prefix has no graph there, but may be allowed to write below it.
             with suppress(PermissionDeniedError, UnauthenticatedError):
                 if any(len(batch) for batch in obstore.list(client, manifest, chunk_size=1)):
                     return "/".join([f"s3://{root.bucket}", *parts[:depth]])
@@ -145,7 +145,7 @@ def _graph_around(root: Root) -> str | None:
 
 
 class _Stream:
-    """An iterator that remembers what it raised: the client that consumes it only says that something did."""
+    """An iterator that remembers the exception it raised, because the client that consumes it hides the cause."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
@@ -168,7 +168,7 @@ def _write_file(path: Path, chunks: Iterable[bytes], durable: bool) -> None:
     if path.is_dir():
         raise BadRequest(f"cannot write '{path}': it is a folder; name a file")
     if path.exists() and not path.is_file():
-        # A device or a pipe can not be replaced.
+        # A device or a pipe can not be replaced, so it is written in place.
         with _local_errors(path), path.open("wb") as pipe:
             pipe.writelines(chunks)
         return
@@ -181,12 +181,12 @@ def _write_file(path: Path, chunks: Iterable[bytes], durable: bool) -> None:
                 with _local_errors(path):
                     file.write(chunk)
             with _local_errors(path):
-                # What a full disk refuses may still be in the buffer.
+                # Data that a full disk refuses may still be in the buffer.
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
         finally:
-            with suppress(OSError):  # what was not flushed has been reported
+            with suppress(OSError):  # unflushed data has been reported already
                 file.close()
         failpoints.hit("outputs.written")
         with _local_errors(path):

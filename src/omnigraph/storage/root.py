@@ -1,4 +1,4 @@
-"""Where a graph lives: one normalised URI and the options its store needs."""
+"""Where a graph lies: a normalised URI and the options of its store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from omnigraph.errors import BadRequest
 
-# The names people use for one option; the first is the one that Lance and obstore both take.
+# The alternative names of one option; the first is accepted by both Lance and obstore.
 _NAMES = (
     ("aws_access_key_id", "access_key_id"),
     ("aws_secret_access_key", "secret_access_key"),
@@ -25,7 +25,7 @@ _NAMES = (
 _CANONICAL = {alias: names[0] for names in _NAMES for alias in names}
 _CREDENTIALS = {"aws_access_key_id", "aws_secret_access_key", "aws_session_token"}
 
-# In the order of precedence where several name one option.
+# In order of precedence where several variables set one option.
 _VARIABLES = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -41,7 +41,7 @@ _VARIABLES = (
 
 
 def s3_options(given: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """The options of an S3 root under their canonical names; what is given wins over the environment."""
+    """The options of an S3 root under their canonical names; given options override the environment."""
     options: dict[str, str] = {}
     for name, value in given.items():
         if not isinstance(value, str):
@@ -52,7 +52,7 @@ def s3_options(given: Mapping[str, str], environ: Mapping[str, str]) -> dict[str
     own_credentials = not _CREDENTIALS.isdisjoint(options)
     for variable in _VARIABLES:
         name = _CANONICAL[variable.lower()]
-        # Credentials go together: a key of one source does not fit the session token of another.
+        # Credentials belong together: the key of one source does not fit the session token of another.
         if environ.get(variable) and not (own_credentials and name in _CREDENTIALS):
             options.setdefault(name, environ[variable])
     if options.get("aws_endpoint", "").startswith("http://"):
@@ -62,12 +62,12 @@ def s3_options(given: Mapping[str, str], environ: Mapping[str, str]) -> dict[str
 
 _SCHEMES = "a local path, file://… or s3://bucket/prefix"
 
-# On disk obstore names its half-written files so, and hides them from listings.
+# obstore names its temporary files like this on disk, and hides them from listings.
 _HALF_WRITTEN = re.compile(r"#\d+$")
 
 
 def relative(path: str) -> str:
-    """A path below the root, checked: no empty, `.` or `..` segment, so that nothing outside a graph is reached."""
+    """Check a path below the root: no empty, `.` or `..` segment, so that nothing outside a graph is reached."""
     if any(segment in ("", ".", "..") for segment in path.split("/")):
         raise BadRequest(f"{path!r} is not a path below a graph; give segments joined by single slashes")
     if _HALF_WRITTEN.search(path):
@@ -89,7 +89,7 @@ class Root:
         storage_options: Mapping[str, str] | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> Root:
-        """Read a URI as a user writes it; AWS_* variables fill in what `storage_options` leaves open."""
+        """Parse a URI as a user writes it; AWS_* variables supply options that `storage_options` lacks."""
         text = os.fspath(uri)
         scheme, separator, rest = text.partition("://")
         if separator and scheme == "s3":
@@ -120,14 +120,14 @@ class Root:
 
     @property
     def prefix(self) -> str:
-        """What precedes every path in the store: the key prefix on S3, the absolute path without its slash on disk."""
+        """The prefix of every path in the store: the key prefix on S3, on disk the absolute path without leading slash."""
         if self.is_local:
             return self.uri.strip("/")
         return self._authority_and_prefix()[1] if self.scheme == "s3" else ""
 
     @property
     def storage_options(self) -> dict[str, str]:
-        """The options for Lance and for the object store, as both take them."""
+        """The options under the names that Lance and the object store accept."""
         return dict(self.options)
 
     def lance_uri(self, path: str) -> str:
@@ -147,7 +147,7 @@ class Root:
 
 @lru_cache(maxsize=1024)
 def _file_below(root: str, path: str) -> Path:
-    """A query asks for the same few files again and again, to see that they have not changed."""
+    """The path of a file below a local root. Cached, because every query asks for the same few files."""
     return Path(root) / relative(path)
 
 
@@ -162,7 +162,7 @@ def _s3_uri(text: str, rest: str) -> str:
 
 
 def _file_path(text: str, rest: str) -> str:
-    """The path of a `file://` URI; only this machine's files can be opened."""
+    """The path of a `file://` URI; only local files are supported."""
     host, slash, path = rest.partition("/")
     if host not in ("", "localhost") or not slash:
         raise BadRequest(f"{text!r}: write file:///absolute/path; a file:// URI can not name another host")
@@ -170,13 +170,13 @@ def _file_path(text: str, rest: str) -> str:
 
 
 def _local_path(text: str, path: str) -> str:
-    """The absolute real path: a branch that Lance made through a relative one is unreadable from elsewhere."""
+    """The absolute real path: a branch that Lance made through a relative path is unreadable from elsewhere."""
     if not path:
         raise BadRequest(f"the graph URI is empty; give {_SCHEMES}")
     if any(character < " " or "\ud800" <= character <= "\udfff" for character in path):
         raise BadRequest(f"{text!r} is not a usable path: it contains control characters or bytes that are not UTF-8")
     real = os.path.realpath(path)
     if "?" in real:
-        # Lance takes it for the start of a URL query and would put the branches of a table next to the graph.
+        # Lance reads it as the start of a URL query and would put a table's branches beside the graph.
         raise BadRequest(f"{text!r} is not a usable path: it contains '?'; choose a folder without it")
     return real

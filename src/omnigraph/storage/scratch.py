@@ -1,7 +1,7 @@
-"""Folders for files that are of use to one process only, and are gone with it.
+"""Temporary folders of one process, removed with it.
 
-Each holds a file that its process keeps locked. The kernel gives the lock back however the process ends, so whoever makes
-the next folder knows which ones are left of the dead, and removes them; no process id has to be trusted for that.
+Each holds a file that its process keeps locked. The kernel releases the lock however the process ends, so the next process
+that makes a folder can tell abandoned folders from used ones, and removes them, without relying on process ids.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from pathlib import Path
 from omnigraph.errors import StorageError
 from omnigraph.storage.file_lock import try_lock, unlock
 
-#: Without it a folder is not taken for scratch, whatever its name: it may be somebody's data.
+#: A folder without this file is never taken for scratch, whatever its name: it may be user data.
 _OWNER = ".omnigraph-scratch"
 _NAME = "omnigraph-"
 
 
 @dataclass(frozen=True)
 class ScratchFolder:
-    """A folder of this process, and the lock that says so."""
+    """A temporary folder of this process, and the descriptor of its lock."""
 
     path: Path
     lock: int
 
     def remove(self) -> None:
-        """Remove it with all that is in it."""
+        """Remove the folder with all its contents."""
         shutil.rmtree(self.path, ignore_errors=True)
         unlock(self.lock)
 
 
 def make_scratch(purpose: str, within: Path | None = None) -> ScratchFolder:
-    """A new folder `omnigraph-<purpose>-…` that only this user can enter; what dead processes left goes first."""
+    """A new folder `omnigraph-<purpose>-…` that only this user can enter; folders of dead processes are removed first."""
     parent = within or Path(tempfile.gettempdir())
     _remove_abandoned(parent)
     with in_scratch(parent):
-        # Locked before it has the name that others look for.
+        # Lock it before it gets the name that other processes look for.
         made = Path(tempfile.mkdtemp(prefix=f".{_NAME}{purpose}-", dir=parent))
         lock = try_lock(made / _OWNER)
         assert lock is not None, "nobody else knows this name"
@@ -51,7 +51,7 @@ def make_scratch(purpose: str, within: Path | None = None) -> ScratchFolder:
 
 @contextmanager
 def in_scratch(folder: Path) -> Iterator[None]:
-    """The operating system's errors as ours: here it helps to take another folder."""
+    """Turn OSErrors into StorageErrors that advise another folder for temporary files."""
     try:
         yield
     except OSError as error:
@@ -64,9 +64,9 @@ def in_scratch(folder: Path) -> Iterator[None]:
 
 
 def _remove_abandoned(parent: Path) -> None:
-    """Remove folders of processes that have ended; what is of another user, or in use, is left alone."""
+    """Remove folders of processes that have ended; folders of other users, or in use, are left alone."""
     for folder in _own_folders(parent):
-        # Looking must never be what makes a load fail.
+        # Looking for leftovers must never make a load fail.
         with suppress(OSError):
             lock = try_lock(folder / _OWNER) if (folder / _OWNER).is_file() else None
             if lock is not None:

@@ -1,9 +1,9 @@
-"""Where a fork finds the files of the line it was made from, also after the graph was moved or copied.
+"""Makes a fork find the files of the line it was made from, also after the graph was moved or copied.
 
-Lance writes the absolute URI of every such line (a *base*) into each version of a fork, beside the line's name. The names are
-enough: a fork only ever refers to lines of its own dataset, so the URIs follow from where the dataset lies now. A handle whose
-bases lie elsewhere is replaced by one with the same manifest and the right URIs, which reads nothing; `relocated` does the same
-to the bytes of a version file.
+Lance writes the absolute URI of every such line (a *base*) into each version of a fork, together with the line's name. The name
+is enough: a fork only refers to lines of its own dataset, so the URIs follow from where the dataset lies now. A handle whose
+bases point elsewhere is replaced by a handle with the same manifest and corrected URIs, which reads nothing; `relocated` makes
+the same correction in the bytes of a version file.
 
 The manifest is a protobuf message; its field 18 is a base: field 2 the name of the line (none for the main line), 4 its URI.
 """
@@ -21,28 +21,28 @@ from omnigraph.storage.tables.location import Location, branch_path
 
 _BASE, _NAME, _URI = 18, 2, 4
 _LENGTH = struct.Struct("<I")
-_FOOTER = struct.Struct("<QHH4s")  # where the message begins, Lance's versions, the magic
+_FOOTER = struct.Struct("<QHH4s")  # offset of the message, Lance's versions, the magic
 _MAGIC = b"LANC"
 
-#: Number of a field, its bytes with the tag, and its content; None for a number.
+#: A field: its number, its bytes with the tag, and its content; the content is None for a number.
 _Field = tuple[int, bytes, bytes | None]
 
 
 def has_foreign_bases(dataset: LanceDataset, root: Root, path: str) -> bool:
-    """Whether a version of the dataset at `path` looks for files of other lines at another place than under this root."""
+    """Whether a version of the dataset at `path` refers to other lines outside of this root."""
     return any(base.path != _uri(root, path, base.name) for base in dataset.base_paths().values())
 
 
 def with_bases_here(dataset: LanceDataset, root: Root, path: str) -> bytes:
-    """The manifest of a handle with its bases under this root, as `LanceDataset(serialized_manifest=…)` takes it."""
+    """The manifest of a handle with its bases under this root, for `LanceDataset(serialized_manifest=…)`."""
     return _message(serialized_manifest(dataset), root, path)
 
 
 def relocated(version: bytes, root: Root, location: Location) -> bytes:
-    """A version file with its bases under this root: the same bytes where they are there already.
+    """A version file with its bases under this root; the same bytes if they are there already.
 
-    What comes before the manifest (indexes, the transaction) keeps its place, so whoever holds an older manifest of this version
-    still finds it. ValueError when this is no whole version file.
+    Everything before the manifest (indexes, the transaction) keeps its offset, so a reader that holds an older manifest of this
+    version still finds it. Raises ValueError if the bytes are not a complete version file.
     """
     if len(version) < _FOOTER.size + _LENGTH.size:
         raise ValueError("it is too short")

@@ -1,8 +1,8 @@
-"""Blob columns: from bytes to what Lance writes, and from stored descriptors back to something that can be written.
+"""Blob columns: from bytes to what Lance writes, and from stored descriptors back to writable values.
 
-A scan of a blob column gives descriptors, which say where the bytes lie in *this* table and can not be written anywhere
-else. Whoever copies rows carries the bytes, or the external reference, never the descriptor. Null, empty and bytes stay
-distinct.
+A scan of a blob column returns descriptors, which say where the bytes lie in *this* table and can not be written to another
+table. Code that copies rows must carry the bytes or the external reference, never the descriptor. Null, empty and bytes
+stay distinct.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from omnigraph.errors import BadRequest, StorageError
 from omnigraph.storage.tables.lance_errors import Corrupt, translated
 from omnigraph.storage.tables.lance_private import data_file_name
 
-# The `kind` of a descriptor whose value lies outside the table; 0, 1 and 2 are inline, packed and in a file of its own.
+# The `kind` of a descriptor whose value lies outside the table; kinds 0, 1 and 2 are inline, packed and in its own file.
 EXTERNAL = 3
-#: Bytes; no object store takes a larger object.
+#: The largest blob in bytes; no object store holds a larger object.
 _LARGEST = 50 * 1024**4
-#: How long a read may take: so many seconds, and for each byte of a blob as long as on a very slow network.
+#: The deadline of a read: this many seconds, plus the time for the blob's bytes at the speed of a very slow network.
 READ_SECONDS = 120.0
 _SLOWEST_BYTES_PER_SECOND = 256 * 1024
 
@@ -40,7 +40,7 @@ def blob_columns(schema: pa.Schema) -> tuple[str, ...]:
 
 
 def to_blobs(column: pa.Array, name: str) -> pa.Array:
-    """A column of bytes, or one that is a blob column already, as a blob column."""
+    """A column of bytes as a blob column; a blob column is returned as it is."""
     if isinstance(column.type, BlobType):
         return column
     if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type) or pa.types.is_null(column.type)):
@@ -51,7 +51,7 @@ def to_blobs(column: pa.Array, name: str) -> pa.Array:
 
 
 def carry_blobs(dataset: LanceDataset, batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
-    """A scanned batch with `_rowaddr`, its blob descriptors turned into values that can be written again."""
+    """A scanned batch with `_rowaddr`, with its blob descriptors replaced by writable values."""
     for name in names:
         index = batch.schema.get_field_index(name)
         values = _values(dataset, name, batch.column(index), batch.column("_rowaddr"))
@@ -60,7 +60,7 @@ def carry_blobs(dataset: LanceDataset, batch: pa.RecordBatch, names: tuple[str, 
 
 
 def read_blob_range(dataset: LanceDataset, name: str, address: int, start: int, end: int) -> bytes:
-    """Some bytes of the stored blob in one row, without reading the rest."""
+    """A byte range of the stored blob in one row; the rest is not read."""
     with translated(dataset.uri, f"read a blob of {name} in"):
         (file,) = dataset.take_blobs(name, addresses=[address])
         if file is None or start == end:
@@ -75,9 +75,9 @@ def read_blob_range(dataset: LanceDataset, name: str, address: int, start: int, 
 
 
 def require_readable(dataset: LanceDataset, name: str, descriptors: pa.Array, addresses: pa.Array) -> int:
-    """The total size of the stored blobs that descriptors name; `Corrupt` when one can not be true.
+    """The total size in bytes of the stored blobs that descriptors name; `Corrupt` when a descriptor is impossible.
 
-    A descriptor has no checksum. Lance would ask for every block of a blob of 2^47 bytes, and not come back.
+    A descriptor has no checksum. For a damaged one Lance might read every block of a blob of 2^47 bytes and never return.
     """
     kinds = descriptors.field("kind")
     stored = pc.and_(pc.fill_null(pc.less(kinds, EXTERNAL), False), descriptors.is_valid())
@@ -101,12 +101,12 @@ def require_readable(dataset: LanceDataset, name: str, descriptors: pa.Array, ad
 
 
 def blob_file_name(blob_id: int) -> str:
-    """The name of a blob file in the folder of its data file: the bits of its id, the lowest first."""
+    """The name of a blob file in the folder of its data file: the 32 bits of its id, lowest first."""
     return f"{blob_id:032b}"[::-1] + ".blob"
 
 
 def _size_on_disk(dataset: LanceDataset, name: str, fragment_id: int, kind: int, blob_id: int) -> int | None:
-    """The size of the local file that holds a blob; None when it is not on this machine, or Lance has to say what is wrong."""
+    """The size of the local file that holds a blob; None when it is not local, or not found."""
     fragment = dataset.get_fragment(fragment_id)
     field_id = next(field.id() for field in dataset.lance_schema.fields() if field.name() == name)
     file = next((file for file in fragment.metadata.files if field_id in file.fields), None) if fragment else None
@@ -128,9 +128,9 @@ def _untrue(dataset: LanceDataset, name: str, what: str) -> Corrupt:
 
 
 def in_time(read: Callable[[], T], size: int, path: str) -> T:
-    """What a read of so many bytes gives; `StorageError` when it takes longer than any store that works does.
+    """The result of reading `size` bytes; `StorageError` when it takes longer than any working store would.
 
-    A read that hangs can not be ended: its thread is left behind.
+    A read that hangs can not be stopped: its thread is left behind.
     """
     done: list[T] = []
     failed: list[BaseException] = []
@@ -170,7 +170,7 @@ def _values(dataset: LanceDataset, name: str, descriptors: pa.Array, addresses: 
             read = in_time(lambda: dataset.read_blobs(name, addresses=places, preserve_order=True), size, dataset.uri)
         for position, (_, value) in zip(pc.indices_nonzero(stored).to_pylist(), read, strict=True):
             data[position] = value
-    # A whole external object is stored with size 0, which as a range would be refused.
+    # A whole external object is stored with size 0, which would be refused as a range.
     ranged = pc.and_(external, pc.greater(descriptors.field("size"), 0))
     return _blob_array(
         pa.array(data, pa.large_binary()),

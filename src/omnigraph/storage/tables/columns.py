@@ -1,9 +1,10 @@
-"""Other columns for a table, staged as one transaction. What is kept is never written again.
+"""Changes the columns of a table in one staged transaction. The data of kept columns is never rewritten.
 
-Adding columns of nulls, dropping, renaming and changing whether null is allowed only change the schema. A column whose values are
-made (filled, widened, computed) is written beside the others and takes the place of the one that it is made from; the indexes of
-that one go, all others stay. Lance changes neither the nullability nor, to a name that another column has now, the name of a kept
-column in such a transaction: then that column is written beside the others too. A blob can not be, so the table is rewritten.
+Adding null columns, dropping, renaming and changing nullability only change the schema. A column whose values are made
+(filled, widened, computed) is written to new files beside the others, and replaces the column it is made from; the indexes
+of the replaced column are dropped, all others stay. In such a transaction Lance can not change the nullability of a kept
+column, nor give it a name that another column has now: then that column is written to new files too. A blob column can not
+be, so the table is rewritten.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from omnigraph.storage.tables.lance_fields import (
 from omnigraph.storage.tables.staged import Staged, stage_overwrite
 from omnigraph.storage.tables.table import Table
 
-#: How many rows are in memory at a time while a column is made.
+#: How many rows are in memory at once while a column is made.
 BATCH_ROWS = 8192
 
 
 class Values(Protocol):
-    """Makes the values of a column from stored ones, batch by batch. It can be pickled."""
+    """Makes the values of a column from stored columns, batch by batch. Must be picklable."""
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -43,20 +44,20 @@ class Values(Protocol):
         ...
 
     def __call__(self, batch: pa.RecordBatch) -> pa.Array:
-        """One value for each row."""
+        """One value per row of the batch."""
         ...
 
     def ahead(self, table: Table, fragment: int) -> Values:
-        """The same for one fragment, with all that other tables say about it: Lance can not be asked while it writes."""
+        """The same for one fragment, with the data of other tables read already: Lance can not be asked while it writes."""
         ...
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column as it is to be. `stored`: what it is called now, None for a new one. `values`: makes what is not there.
+    """The target form of a column. `stored`: its current name, None for a new column. `values`: makes missing values.
 
-    A row without a stored value gets what `values` makes of it; one that has none of either gets `fill`, or null. `cast` turns
-    stored values of another type into those of the field.
+    A row without a stored value gets the value of `values`; if that is null too it gets `fill`, or null. `cast` converts
+    stored values of another type to the type of `field`.
     """
 
     field: pa.Field
@@ -67,7 +68,7 @@ class Column:
 
     @property
     def made(self) -> bool:
-        """Whether its values are not just those of the stored column, or nulls."""
+        """Whether its values must be made, and are not just the stored values or nulls."""
         return self.fill is not None or self.values is not None or self.cast is not None
 
     @property
@@ -78,12 +79,12 @@ class Column:
 
 
 def ahead(column: Column, table: Table, fragment: int) -> Column:
-    """A column whose values for one fragment are made without asking Lance."""
+    """The column for one fragment, prepared so that making its values does not ask Lance."""
     return column if column.values is None else replace(column, values=column.values.ahead(table, fragment))
 
 
 def values_of(column: Column, batch: pa.RecordBatch) -> pa.Array:
-    """The values of a column for a batch of stored rows that has all that it reads."""
+    """The values of a column for a batch of stored rows; the batch has all columns in `column.reads`."""
     kind = column.field.type
     found: pa.Array | None = None
     if column.stored is not None:
@@ -96,21 +97,21 @@ def values_of(column: Column, batch: pa.RecordBatch) -> pa.Array:
         found = pa.repeat(column.fill, batch.num_rows) if found is None else pc.fill_null(found, column.fill)
     if found is not None:
         return found
-    # Arrow makes no nulls of an extension type; what is written takes plain ones for blobs.
+    # Arrow makes no nulls of an extension type; for blobs plain nulls can be written.
     return pa.nulls(batch.num_rows) if isinstance(kind, pa.BaseExtensionType) else pa.nulls(batch.num_rows, kind)
 
 
 def reads_of(columns: Sequence[Column]) -> list[str]:
-    """The stored columns that some columns are made from; at least the id, which tells how many rows there are."""
+    """The stored columns that these columns are made from; at least `id`, which gives the number of rows."""
     return list(dict.fromkeys(name for column in columns for name in column.reads)) or ["id"]
 
 
-#: Writes made columns beside the others for every fragment of a table, under the names given.
+#: Writes made columns to new files for every fragment of a table, under the given names.
 Beside = Callable[[Table, Sequence[Column], Sequence[str]], tuple[list[FragmentMetadata], LanceSchema]]
 
 
 def stage_columns(table: Table, columns: Sequence[Column], beside: Beside | None = None) -> Staged:
-    """The table with exactly these columns, in this order. `beside`: writes columns in another way than here, one by one."""
+    """Stage a table with exactly these columns, in this order. `beside`: another way to write columns to new files."""
     columns = [_needed(table, column) for column in columns]
     if not any(column.made for column in columns) or not table.fragment_count:
         return _project(table, columns)
@@ -121,7 +122,7 @@ def stage_columns(table: Table, columns: Sequence[Column], beside: Beside | None
 
 
 def _needed(table: Table, column: Column) -> Column:
-    """A column that is not made after all, where no row is without a value."""
+    """The column, as a plain kept column if no stored value is null, so that nothing must be made."""
     if column.stored is None or column.cast is not None or (column.fill is None and column.values is None):
         return column
     if not table.schema.field(column.stored).nullable or not table.count_rows(f"`{column.stored}` is null"):
@@ -148,12 +149,12 @@ def _as_it_is(values: pa.Array, _: pa.DataType) -> pa.Array:
 
 
 def _copied(column: Column) -> Column:
-    """A kept column as one that is written again."""
+    """A kept column that is to be written again unchanged."""
     return replace(column, cast=_as_it_is)
 
 
 def _project(table: Table, columns: Sequence[Column]) -> Staged:
-    """Only the schema changes."""
+    """Stage a change of the schema alone."""
     dataset = table.dataset
     stored, free = stored_fields(dataset.lance_schema), dataset.max_field_id + 1
     fields: list[StoredField] = []
@@ -174,7 +175,7 @@ def _kept(table: Table, field: StoredField, column: Column) -> StoredField:
 
 
 def _write_beside(table: Table, columns: Sequence[Column], beside: Beside) -> Staged:
-    """New data files for the made columns, one per fragment, under names that clash with none."""
+    """Write new data files for the made columns, one per fragment, under temporary names that clash with no column."""
     made = [column for column in columns if column.made]
     interim = [f"__column_{number}" for number in range(len(made))]
     fragments, widened = beside(table, made, interim)
@@ -196,7 +197,7 @@ def _write_beside(table: Table, columns: Sequence[Column], beside: Beside) -> St
 def write_beside(
     table: Table, columns: Sequence[Column], names: Sequence[str], only: Sequence[int] | None = None
 ) -> tuple[list[FragmentMetadata], LanceSchema]:
-    """Write columns for every fragment, or some, in batches; nothing is visible. Field ids are the same for every fragment."""
+    """Write columns for every fragment, or those in `only`; nothing is visible yet. All fragments get the same field ids."""
     schema = pa.schema([column.field.with_name(name) for column, name in zip(columns, names, strict=True)])
 
     def values(made: Sequence[Column], batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,10 +1,10 @@
-"""The one door: every call that makes a version of a Lance dataset, or makes or removes a branch of one, is in this module.
+"""The only module with calls that make a version of a Lance dataset, or make or remove a branch of one.
 
 A table commit is checked, because Lance rebases most transactions silently, even with zero retries: the head must be at
-the pin, the version reached must be the next one and carry our transaction id; otherwise the effect is undone.
+the pin, and the new version must be the next one and carry our transaction id; otherwise the effect is undone.
 
-On local disk every file is checked too (`written`): those of a staged write before its commit, the version and what only
-the commit has written after it. A version that is not whole was acknowledged to nobody and is removed at once.
+On local disk the files are checked too (`written`): those of a staged write before its commit, and those that only the
+commit writes after it. A version with an incomplete file was acknowledged to nobody and is removed at once.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ failpoints.declare(
     "table_commit.before_commit", "table_commit.lost_acknowledgement", "undo.before_commit", "undo.before_restore"
 )
 
-#: How many branches may be deleted by others while one process reads the refs of a dataset.
+#: How many branches other processes may delete while one process reads the refs of a dataset.
 REFS_RETRY_BUDGET = 20
 _REF_GONE = re.compile(r"[Nn]ot found.*/_refs/branches/|/_refs/branches/.*[Nn]ot found")
 
@@ -103,8 +103,8 @@ def commit_staged(
 ) -> int:
     """Commit a staged write on a table that is still at its pin, and return the version reached.
 
-    `seen_at_pin`: the caller has just looked, inside the effect window, and the head need not be asked for again.
-    `seen_whole`: the caller has checked that the staged files are whole.
+    `seen_at_pin`: the caller has just checked, inside the effect window, that the head is the pin.
+    `seen_whole`: the caller has checked that the staged files are complete.
     """
     if staged.read_version != expected_version:
         raise BadRequest(
@@ -153,16 +153,16 @@ def _commit_transaction(
 
 
 def _transaction_id(tables: Tables, committed: LanceDataset) -> str | None:
-    """Our id in the commit that made this version."""
+    """Our transaction id in the commit that made this version; None when it has none."""
     if tables.root.is_local:
         return read_transaction_id(committed, committed.version)
-    # An object store that took our conditional put holds what we put, and every read-write open makes sure that it
-    # has those. So what Lance remembers is enough, and saves a round trip.
+    # An object store that accepts our conditional put stores exactly our bytes, and every read-write open checks that the store
+    # has conditional puts. So the transaction in Lance's memory is enough, and saves a round trip.
     return own_id(committed.get_transactions(1)[0])
 
 
 def _undo_rebased(tables: Tables, location: Location, reached: int) -> None:
-    """Take back a commit that Lance rebased onto someone else's."""
+    """Undo a commit that Lance rebased onto another writer's commit."""
     try:
         undo(tables, location, pin=reached - 1, effect=reached)
     except OmnigraphError as error:
@@ -175,7 +175,7 @@ def _undo_rebased(tables: Tables, location: Location, reached: int) -> None:
 def _commit_rewrites(tables: Tables, location: Location, pin: int, work: Rewrites) -> int:
     if not work.results:
         return pin
-    # Lance moves the handle it is given, so it must not be one that is shared.
+    # Lance advances the handle it is given, so it must not be a shared one.
     dataset = tables.open_dataset(location, pin)
     try:
         with translated(str(location), "commit the compaction of"), recording_versions(dataset):
@@ -190,7 +190,7 @@ def _commit_index_fold(tables: Tables, location: Location, pin: int, work: Index
     dataset = tables.open_dataset(location, pin)
     try:
         if not _fold(dataset, location, work.names):
-            # One of them can not be folded; it must not keep the others from it.
+            # One of the indexes can not be folded; fold the others one by one.
             for name in work.names:
                 _fold(dataset, location, [name])
     except StaleCommit as stale:
@@ -200,11 +200,11 @@ def _commit_index_fold(tables: Tables, location: Location, pin: int, work: Index
 
 
 def _fold(dataset: LanceDataset, location: Location, names: Sequence[str]) -> bool:
-    """Fold new rows into some indexes. Where Lance can not, the index lags: that is said, and nothing fails."""
+    """Fold new rows into some indexes; returns whether it worked. A failure is only logged: the index then lags behind."""
     try:
         said = f"fold new rows into the indexes {', '.join(names)} of"
         with translated(str(location), said), recording_versions(dataset):
-            # Into one segment: what lies in several can not be compacted together.
+            # Into one segment: rows in several segments can not be compacted together.
             dataset.optimize.optimize_indices(index_names=list(names), num_indices_to_merge=_ALL_SEGMENTS)
     except StorageError as error:
         if isinstance(error, StaleCommit) or error.kind == "unknown":
@@ -215,7 +215,7 @@ def _fold(dataset: LanceDataset, location: Location, names: Sequence[str]) -> bo
 
 
 def _require_steps(location: Location, pin: int, reached: int, *, steps: int) -> None:
-    # More versions than our own mean that someone else's commit lies below ours and would be published with it.
+    # More versions than expected mean that another writer's commit lies below ours and would be published with it.
     if reached > pin + steps:
         raise _moved(location, pin, reached)
 
@@ -224,7 +224,7 @@ def _require_steps(location: Location, pin: int, reached: int, *, steps: int) ->
 
 
 def _require_versions(tables: Tables, location: Location, dataset: LanceDataset, pin: int) -> int:
-    """The version a dataset was brought to from its pin by Lance itself, whose files nobody has looked at yet."""
+    """The version that Lance itself has brought a dataset to from its pin; all new files are checked to be complete."""
     if not tables.root.is_local or dataset.version == pin:
         return dataset.version
     try:
@@ -240,7 +240,7 @@ def _require_versions(tables: Tables, location: Location, dataset: LanceDataset,
 
 
 def _require_blobs(tables: Tables, location: Location, committed: LanceDataset, pin: int | None) -> None:
-    """Blob files are described in the rows of a version, so they are looked at when it is there."""
+    """Check the blob files of a new version. Its rows describe them, so they are checked after the commit."""
     if not tables.root.is_local or not blob_columns(committed.schema):
         return
     since = tables.open(location, pin).dataset if pin is not None else None
@@ -252,9 +252,9 @@ def _require_blobs(tables: Tables, location: Location, committed: LanceDataset, 
 
 
 def require_version(committed: LanceDataset, transaction: Transaction | None = None) -> VersionBytes | None:
-    """What the version that was just committed has written, if its manifest and its transaction file are whole.
+    """The bytes of the version just committed, if its manifest and its transaction file are complete.
 
-    Else the version is removed and `ShortFile` is raised. None in an object store, where nothing is looked at.
+    Otherwise the version is removed and `ShortFile` is raised. None in an object store, where nothing is checked.
     """
     if "://" in committed.uri:
         return None
@@ -267,7 +267,7 @@ def require_version(committed: LanceDataset, transaction: Transaction | None = N
 
 
 def _remove_versions(line: str, first: int, last: int) -> None:
-    """Remove the files of versions that no manifest of the graph names, the newest first: what is below was the head."""
+    """Remove the files of versions that no manifest of the graph names, newest first; the version below is head again."""
     forget_versions(line, range(first, last + 1))
     for version in range(last, first - 1, -1):
         (Path(line) / "_versions" / version_name(version)).unlink(missing_ok=True)
@@ -277,11 +277,11 @@ def _remove_versions(line: str, first: int, last: int) -> None:
 
 
 def undo(tables: Tables, location: Location, *, pin: int, effect: int | None = None) -> int:
-    """Bring the content of version `pin` back on the head, and return the new head version.
+    """Restore the content of version `pin` on the head; returns the new head version.
 
-    What happened between `pin` and `effect` (by default: the head) is taken back. A commit that others make meanwhile
-    is kept; without a given `effect` it is then reported as a moved head, because the head is more than the pin's
-    content.
+    Undoes what happened between `pin` and `effect` (by default: the head). A commit that another writer makes meanwhile
+    is kept; without a given `effect` it is then reported as a moved head, because the head has more than the content of
+    the pin.
     """
     head = tables.head_version(location)
     if head is None:
@@ -304,7 +304,7 @@ def undo(tables: Tables, location: Location, *, pin: int, effect: int | None = N
 
 
 def _invert(tables: Tables, location: Location, effect: int, operation: LanceOperation.Update) -> int:
-    """The inverse transaction: it may be rebased, so losing a race for a version number is no reason to give up."""
+    """Commit the inverse transaction. Lance may rebase it, so a lost race for a version number is retried."""
     for _ in range(UNDO_RETRY_BUDGET):
         with suppress(ExpectedVersionMismatch):
             return _commit_undo(tables, location, effect, operation)
@@ -312,12 +312,12 @@ def _invert(tables: Tables, location: Location, effect: int, operation: LanceOpe
 
 
 def _restore(tables: Tables, location: Location, pin: int, head: int) -> int:
-    """Lance's restore, where no inverse exists: only on a head that has not moved, because it wipes what came after."""
+    """Use Lance's restore, if there is no inverse; only on a head that has not moved: it wipes out later commits."""
     _require_head(tables, location, head)
     failpoints.hit("undo.before_restore")
     reached = _commit_undo(tables, location, head, LanceOperation.Restore(pin))
     if reached != head + 1:
-        # Someone committed between the check and the restore: give them back what was wiped.
+        # Another writer committed between the check and the restore: restore its version.
         _commit_undo(tables, location, reached, LanceOperation.Restore(reached - 1))
         raise _moved(location, head, reached)
     return reached
@@ -335,10 +335,10 @@ def _commit_undo(tables: Tables, location: Location, effect: int, operation: Lan
 
 
 def private_copy(tables: Tables, table: Table, uri: str, change: Callable[[Table], Staged]) -> Table:
-    """A table with a change, as a dataset of its own at another place of the same store; the table stays as it is.
+    """A changed table as a separate dataset at another place of the same store; the table itself stays as it is.
 
-    The copy holds a manifest and the changed rows, and refers to the files and indexes of the table for all the rest. Nobody
-    but its maker knows of it, so no digest is recorded and nothing is checked against a pin.
+    The copy holds a manifest and the changed rows, and refers to the table's files and indexes for everything else. Only its
+    maker knows of it, so no digest is recorded and no pin is checked.
     """
     place = Location(uri)
     with translated(uri, "make a private copy at"):
@@ -349,14 +349,14 @@ def private_copy(tables: Tables, table: Table, uri: str, change: Callable[[Table
             session=tables.session,
         )
         if has_foreign_bases(cloned, tables.root, table.location.path):
-            # Lance clones the version as it is on disk, which may say where the graph lay once.
+            # Lance clones the version as it is on disk, which may name an earlier place of the graph.
             cloned = tables.reopened(cloned, table.location.path)
         staged = change(Table(place, cloned))
         return Table(place, LanceDataset.commit(cloned, staged.transaction, max_retries=0))
 
 
 def private_table(uri: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Table:
-    """A table of its own on local disk with these rows. Nobody but its maker knows of it."""
+    """A separate table on local disk with these rows. Only its maker knows of it."""
     with translated(uri, "make a private table at"):
         reader = pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in batches))
         return Table(Location(uri), lance.write_dataset(reader, uri))
@@ -366,19 +366,19 @@ def private_table(uri: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
 
 
 def commit_exact(dataset: LanceDataset, transaction: Transaction) -> LanceDataset:
-    """Commit with zero retries: `StaleCommit` when another commit was first, `CommitUnknown` when nobody can tell."""
+    """Commit with zero retries: `StaleCommit` if another commit was first, `CommitUnknown` if the outcome is unknown."""
     return _commit(dataset, transaction, dataset.uri)
 
 
 def create_dataset(root: Root, path: str, schema: pa.Schema, data: Data | None = None) -> LanceDataset:
-    """A new dataset; `AlreadyExists` when there is one."""
+    """Make a new dataset; `AlreadyExists` if there is one."""
     staged = stage_create(Tables(root), Location(path), schema, data)
     require_whole(root, files_of_staged(staged))
     return _create(root, path, staged.transaction)
 
 
 def append_rows(root: Root, path: str, table: pa.Table) -> int:
-    """Append rows to a dataset that has no pin, creating it when it is missing; returns the version reached."""
+    """Append rows to a dataset without a pin, creating it if it is missing; returns the new version."""
     tables = Tables(root)
     head = tables.open_head(Location(path))
     if head is None:
@@ -389,7 +389,7 @@ def append_rows(root: Root, path: str, table: pa.Table) -> int:
             assert head is not None
     staged = stage_append(head, table)
     require_whole(root, files_of_staged(staged))
-    # Without a pin an append fits on any version, so Lance may rebase it as often as it likes.
+    # Without a pin an append fits on any version, so Lance may rebase it repeatedly.
     return _commit(head.dataset, staged.transaction, path, retries=APPEND_RETRY_BUDGET).version
 
 
@@ -400,9 +400,9 @@ def compact_dataset(
     *,
     target_rows_per_fragment: int = ROWS_PER_FRAGMENT,
 ) -> int:
-    """Compact a dataset that has no pin; returns the version reached. `StaleCommit` when a writer was first.
+    """Compact a dataset without a pin; returns the new version. `StaleCommit` if another writer was first.
 
-    `dataset`: a handle of the caller's own, which is moved to the version reached.
+    `dataset`: the caller's own handle, which is advanced to the new version.
     """
     before = dataset.version
     with translated(dataset.uri, "compact"), recording_versions(dataset):
@@ -411,7 +411,7 @@ def compact_dataset(
 
 
 def set_schema_metadata(dataset: LanceDataset, key: str, value: str) -> LanceDataset:
-    """Write one entry of the schema metadata without touching rows; `StaleCommit` when a writer was first."""
+    """Set one entry of the schema metadata without touching rows; `StaleCommit` if another writer was first."""
     stamp = LanceOperation.UpdateConfig(schema_metadata_updates=LanceOperation.UpdateMap({key: value}))
     return _commit(dataset, Transaction(dataset.version, stamp), dataset.uri)
 
@@ -420,7 +420,7 @@ def set_schema_metadata(dataset: LanceDataset, key: str, value: str) -> LanceDat
 
 
 def _commit(dataset: LanceDataset, transaction: Transaction, name: str, *, retries: int = 0) -> LanceDataset:
-    """Commit, by default with zero retries, see to it that the outcome is known, and record the digests of its files."""
+    """Commit, by default with zero retries; find out the outcome after errors, and record the digests of the new files."""
     try:
         with translated_panics(name, "commit to"):
             committed = LanceDataset.commit(dataset, transaction, max_retries=retries)
@@ -437,7 +437,7 @@ def _commit(dataset: LanceDataset, transaction: Transaction, name: str, *, retri
 
 
 def _settle(dataset: LanceDataset, transaction: Transaction, name: str, error: Exception) -> LanceDataset:
-    """The version our transaction made although Lance reported an error, or that error when there is none."""
+    """The version that our transaction made although Lance reported an error; raises that error if there is none."""
     try:
         for version in range(transaction.read_version + 1, dataset.latest_version + 1):
             if _made_by(dataset, version, transaction):
@@ -451,7 +451,7 @@ def _settle(dataset: LanceDataset, transaction: Transaction, name: str, error: E
 
 
 def _create(root: Root, path: str, transaction: Transaction) -> LanceDataset:
-    """Commit a staged create, strictly: an existing dataset is left alone."""
+    """Commit a staged create; never touches an existing dataset."""
     try:
         with translated_panics(path, "create"):
             created = LanceDataset.commit(
@@ -463,7 +463,7 @@ def _create(root: Root, path: str, transaction: Transaction) -> LanceDataset:
             )
         failpoints.hit("table_commit.lost_acknowledgement")
     except LANCE_ERRORS as error:
-        # Lance's text for "exists already" speaks of a missing manifest, so the store is asked instead.
+        # Lance's error for an existing dataset mentions a missing manifest, so look at the store instead.
         created = _settle_create(root, path, transaction, error)
     version = require_version(created, transaction)
     if version is not None:
@@ -489,7 +489,7 @@ def _made_by(dataset: LanceDataset, version: int, transaction: Transaction) -> b
     try:
         found = transaction_of(dataset, version)
     except TypeError:
-        # Lance can not rebuild the transaction of a compaction that remapped an index; it is never one of ours.
+        # Lance can not rebuild the transaction of a compaction that remapped an index; such a transaction is never ours.
         return False
     return found is not None and found.uuid == transaction.uuid
 
@@ -517,7 +517,7 @@ def _moved(location: Location, expected: int, actual: int | None) -> ExpectedVer
 
 
 def fork(tables: Tables, source: Location, version: int, branch_name: str) -> Location:
-    """A Lance branch of a table at a version; a fork of that name made there before is taken as it is."""
+    """Make a Lance branch of a table at a version; an equal fork of that name made earlier is reused."""
     dataset = tables.open(source, version).dataset
     try:
         create_lance_branch(dataset, branch_name, version)
@@ -529,7 +529,7 @@ def fork(tables: Tables, source: Location, version: int, branch_name: str) -> Lo
 
 
 def drop_fork(tables: Tables, location: Location) -> None:
-    """Remove a table's fork; nothing happens when there is none."""
+    """Remove a table's fork; does nothing if there is none."""
     if location.branch is None:
         raise BadRequest(f"{location} is the main line of a table, not a fork")
     try:
@@ -541,9 +541,9 @@ def drop_fork(tables: Tables, location: Location) -> None:
 
 
 def remove_branch(tables: Tables, store: ObjectStore, location: Location) -> None:
-    """Remove a Lance branch that no other was made from: its ref, which is the authority, then its files.
+    """Remove a Lance branch that no other branch was made from: its ref, which decides whether it exists, then its files.
 
-    Lance reads the refs of all branches of a dataset before it deletes one; here the caller knows that nobody needs it. Files
+    Lance would read the refs of all branches of the dataset first; here the caller knows that no branch depends on it. Files
     that can not be removed now are left for cleanup.
     """
     if location.branch is None:
@@ -558,16 +558,16 @@ def remove_branch(tables: Tables, store: ObjectStore, location: Location) -> Non
 
 
 def drop_table(tables: Tables, path: str, delete_prefix: Callable[[str], object]) -> None:
-    """Remove a table with all its forks, through the object store that is given."""
+    """Remove a table with all its forks, through the given object store."""
     forget(tables.root, f"{path}/")
     delete_prefix(path)
     tables.forget(Location(path))
 
 
 def drop_history(tables: Tables, location: Location) -> None:
-    """Remove all versions of a table but the newest, and the files only they need. Where forks start is kept."""
+    """Remove all versions of a table except the newest, and the files only they need. Fork points are kept."""
     with translated(str(location), "remove old versions of"):
-        # Staged files belong to no version yet, and are left alone.
+        # Lance keeps staged files, which belong to no version yet.
         tables.open_dataset(location).cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
     forget_missing(tables.root, f"{location.path}/")
     tables.forget(location)
@@ -577,7 +577,7 @@ def drop_history(tables: Tables, location: Location) -> None:
 
 
 def create_lance_branch(dataset: LanceDataset, name: str, version: int) -> None:
-    """Branch a dataset at one of its versions; `AlreadyExists` when there is a branch of that name."""
+    """Make a branch of a dataset at one of its versions; `AlreadyExists` if there is a branch of that name."""
     with translated(dataset.uri, f"create branch {name} of"):
         try:
             created = dataset.create_branch(name, version)
@@ -596,7 +596,7 @@ def create_lance_branch(dataset: LanceDataset, name: str, version: int) -> None:
 
 
 def delete_lance_branch(dataset: LanceDataset, name: str) -> None:
-    """Delete a branch and its files; `Missing` when there is neither, `BranchInUse` when others start from it."""
+    """Delete a branch and its files; `Missing` if it has neither ref nor files, `BranchInUse` if others start from it."""
     forget_branch(dataset, name)
     with translated(dataset.uri, f"delete branch {name} of"):
         if name not in _branches(dataset):
@@ -607,7 +607,7 @@ def delete_lance_branch(dataset: LanceDataset, name: str) -> None:
 
 
 def _delete_what_is_left(dataset: LanceDataset, name: str) -> None:
-    """Lance may fail on the ref of another branch after it has removed this one's, and before it removes the tree."""
+    """Finish a deletion: Lance may fail on another branch's ref after it has removed this ref and before the tree."""
     if name in _branches(dataset):
         dataset.branches.delete(name)
     else:
@@ -615,14 +615,14 @@ def _delete_what_is_left(dataset: LanceDataset, name: str) -> None:
 
 
 def _branches(dataset: LanceDataset) -> dict[str, Any]:
-    """The branches of a dataset with what Lance records about each."""
+    """The branches of a dataset by name, with what Lance records about each."""
     return _while_refs_vanish(lambda: dict(dataset.branches.list()))
 
 
 def _while_refs_vanish(call: Callable[[], Value]) -> Value:
-    """Repeat a call that reads all refs of a dataset while others delete branches.
+    """Repeat a call that reads all refs of a dataset while other processes delete branches.
 
-    Lance lists the refs and then reads each, and fails on one that went in between. The next listing does not have it.
+    Lance lists the refs and then reads each, and fails on a ref that was deleted in between. The next listing lacks it.
     """
     for _ in range(REFS_RETRY_BUDGET):
         try:
@@ -634,10 +634,10 @@ def _while_refs_vanish(call: Callable[[], Value]) -> Value:
 
 
 def _drop_tree_without_ref(dataset: LanceDataset, name: str) -> bool:
-    """Remove what a crash left of a branch: Lance creates the tree before the ref and deletes it after the ref."""
+    """Remove the tree that a crash left of a branch; returns whether there was one. Lance makes the tree before the ref."""
     branches = _branches(dataset)
     if any(other.startswith(f"{name}/") for other in branches):
-        # The trees of those branches lie inside this one.
+        # The trees of these branches lie inside this one.
         return False
     own_suffix = next((f"/tree/{own}" for own in branches if dataset.uri.endswith(f"/tree/{own}")), "")
     tree, options = branch_path(dataset.uri.removesuffix(own_suffix), name), dataset.initial_storage_options

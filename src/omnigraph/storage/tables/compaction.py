@@ -1,8 +1,8 @@
-"""Compaction as tasks over fragments: planned here, executed anywhere, committed on a version that may have moved on.
+"""Compaction as tasks over fragments: planned here, executed anywhere, committed on a version that may be newer.
 
-Lance plans compaction for the indexes a table has now and never mixes fragments that an index covers with fragments it does
-not. We fold the indexes in the same write, so the plan is made for what they will cover. A task that was executed is good
-for every later version in which its fragments are the same, and so are the indexes over them.
+Lance plans compaction for the indexes that a table has now, and never mixes fragments that an index covers with others. We
+fold the indexes in the same write, so the plan assumes what they will cover. An executed task is valid for every later version
+in which its fragments, and the indexes over them, are the same.
 """
 
 # Lance's tasks and results speak JSON, but its type stubs do not know it.
@@ -19,10 +19,10 @@ from lance.optimize import CompactionTask, RewriteResult
 from omnigraph.storage.tables.lance_private import data_file_name
 from omnigraph.storage.tables.table import Table, TableIndex
 
-#: A fragment is rewritten for its own sake when so large a share of its rows is deleted.
+#: A fragment with at least this share of deleted rows is rewritten even on its own.
 DELETED_SHARE = 0.1
 
-# Lance makes these from its defaults when it plans; a task that is made by hand has to say all of them.
+# Lance fills these in from defaults when it plans; a task built by hand must contain all of them.
 _OPTIONS: dict[str, object] = {
     "max_rows_per_group": 1024,
     "max_bytes_per_file": None,
@@ -42,10 +42,10 @@ _OPTIONS: dict[str, object] = {
     "max_source_bytes": None,
     "excluded_fragment_ids": [],
     "max_overlays_per_fragment": 10,
-    # The index that needs to know where its rows went may be built between the task and its commit.
+    # An index that must learn the new addresses of rows may be built between the task and its commit.
     "has_eager_remappable_index": True,
 }
-# These know rows by their stable ids; others, such as a BTREE, have to be told where the rows went.
+# These index kinds refer to stable row ids; others, such as BTREE, must be told the new addresses of rows.
 _UNMOVED_KINDS = ("BITMAP", "INVERTED", "LABEL_LIST", "IVF_")
 
 
@@ -55,10 +55,10 @@ def plan_groups(
     target_rows: int,
     left_alone: Collection[int] = (),
 ) -> list[list[FragmentMetadata]]:
-    """The fragments to rewrite together: neighbours that are small or riddled, in the same of the given covers.
+    """The groups of fragments to rewrite: adjacent fragments, small or with many deletions, covered by the same indexes.
 
-    A group has rows for one full fragment at least, or is all there is of its run. So what is rewritten is never small
-    next to something small, and a second plan finds nothing.
+    A group has enough rows for at least one full fragment, or is its whole run. So the result is never small next to another
+    small fragment, and a second plan finds nothing.
     """
     groups = []
     for run in _runs(fragments, covers, target_rows, left_alone):
@@ -67,29 +67,29 @@ def plan_groups(
 
 
 def segment_covers(indexes: Iterable[TableIndex]) -> list[frozenset[int]]:
-    """What each segment of some indexes covers: Lance rewrites together only what lies in the same ones."""
+    """The fragments that each segment of the indexes covers: Lance rewrites together only fragments in the same segments."""
     return [covered for index in indexes for covered in index.segment_fragments]
 
 
 def pinned_fragments(indexes: Iterable[TableIndex]) -> frozenset[int]:
-    """The fragments that can not be rewritten yet, because a fork inherits an index that would have to be told.
+    """The fragments that can not be rewritten yet, because a fork inherits an index that must be told new addresses.
 
-    Lance writes what it tells such an index to the fork's folder and goes on looking for it in the folder of the table that was
-    forked: nothing could be looked up any more. An index that is folded or built on the fork is the fork's own.
+    Lance writes the new addresses for such an index to the fork's folder but looks for them in the parent table's folder, so
+    no look-up would work any more. An index that is folded or built on the fork belongs to the fork.
     """
     told = (index for index in indexes if _is_told(index))
     return frozenset(id_ for index in told for id_ in index.inherited_fragments)
 
 
 def _is_told(index: TableIndex) -> bool:
-    """Whether an index has to be told where rows went."""
+    """Whether an index must be told the new addresses of moved rows."""
     return not index.kind.startswith(_UNMOVED_KINDS)
 
 
 def make_task(
     version: int, group: Sequence[FragmentMetadata], target_rows: int, storage_version: str
 ) -> CompactionTask:
-    """A task for Lance that rewrites a group of fragments of one version of a table."""
+    """A Lance task that rewrites a group of fragments of one version of a table."""
     described = {
         "task": {"fragments": [fragment.to_json() for fragment in group]},
         "read_version": version,
@@ -103,10 +103,10 @@ def make_task(
 
 
 def still_good(table: Table, results: Iterable[RewriteResult]) -> tuple[RewriteResult, ...]:
-    """Those of the executed tasks that fit this version of the table, made out as if they had been executed on it."""
+    """The executed tasks that still fit this version of the table, rewritten as if they had been executed on it."""
     there = {fragment.fragment_id: fragment.metadata for fragment in table.dataset.get_fragments()}
     indexes = table.indices()
-    # Lance refuses to be told where rows went when no index asks.
+    # Lance refuses new addresses when no index needs them.
     is_asked = any(map(_is_told, indexes))
     pinned = pinned_fragments(indexes)
     fitting = []
@@ -156,7 +156,7 @@ def _split(run: Sequence[FragmentMetadata], target_rows: int) -> list[list[Fragm
         groups[-1].append(fragment)
         rows += fragment.num_rows
     if rows < target_rows and len(groups) > 1:
-        # A rest of its own would lie small beside the end of the group before it.
+        # A small rest of its own would lie beside the small end of the previous group.
         groups[-2] += groups.pop()
     return groups
 
@@ -174,14 +174,14 @@ def _is_uniform(ids: Collection[int], covered: frozenset[int]) -> bool:
 
 
 def _marks(fragment: FragmentMetadata) -> tuple[list[str], object]:
-    """What changes when rows of a fragment do: its files, and its deletion marks."""
+    """What identifies the rows of a fragment: the names of its files, and its deletion marks."""
     deletion = fragment.deletion_file
     marks = (None, None, None) if deletion is None else (deletion.read_version, deletion.id, deletion.num_deleted_rows)
     return [data_file_name(file) for file in fragment.files], marks
 
 
 def _told_marks(fragment: dict[str, Any]) -> tuple[list[str], object]:
-    """The same of a fragment that Lance has written down."""
+    """The same as `_marks`, for a fragment in Lance's JSON form."""
     deletion = fragment.get("deletion_file") or {}
     marks = (deletion.get("read_version"), deletion.get("id"), deletion.get("num_deleted_rows"))
     return [file["path"] for file in fragment["files"]], marks

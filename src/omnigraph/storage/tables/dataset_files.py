@@ -1,7 +1,7 @@
-"""The files of a dataset with all its lines: what each is, by where it lies, and which of them a version names.
+"""The files of a dataset with all its lines: the role of each file by its path, and the names that a version refers to.
 
-A line is the main line or a branch below `tree/`. Files have names that are never used twice, and a branch refers to
-files of the line it was made from: so files are told by name, wherever in the dataset they lie.
+A line is the main line or a branch below `tree/`. File names are never reused, and a branch refers to files of the line
+it was made from; so files are identified by name, on whatever line they lie.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TRANSACTION = re.compile(r"(?P<read_version>[0-9]+)-[0-9a-f-]+\.txn")
 
 @dataclass
 class LineFiles:
-    """The files of one line: its versions, its transactions by the version they led to, and the rest by name."""
+    """The files of one line: its versions, its transactions by the version they led to, and all others by name."""
 
     versions: dict[int, ObjectInfo] = field(default_factory=dict)
     transactions: dict[int, list[ObjectInfo]] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class LineFiles:
 
 @dataclass
 class DatasetFiles:
-    """Everything below the path of a dataset. `refs`: the branches it has; a line without one is what a crash left."""
+    """All files below the path of a dataset. `refs`: its branches; a line without a ref is left over from a crash."""
 
     path: str
     lines: dict[str | None, LineFiles] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class DatasetFiles:
 
 
 def list_dataset(store: ObjectStore, path: str) -> DatasetFiles:
-    """One listing of a dataset. What it does not understand it leaves out, so nobody will touch it."""
+    """List the files of a dataset once. Unknown files are left out, so that nothing touches them."""
     found = DatasetFiles(path)
     for info in store.list(path):
         inside = info.path.removeprefix(f"{path}/")
@@ -87,14 +87,14 @@ def _place(line: LineFiles, folder: str, rest: str, info: ObjectInfo) -> None:
         if parts is not None:
             line.transactions.setdefault(int(parts["read_version"]) + 1, []).append(info)
     else:
-        # The values of large blobs lie in a folder called like their data file; an index is a folder.
+        # Large blob values lie in a folder named like their data file; an index is a folder.
         name = f"{first}.lance" if folder == "data" and "/" in rest else first
         if folder != "data" or name.endswith(".lance"):
             line.named.setdefault(name, []).append(info)
 
 
 def names_of(tables: Tables, location: Location, version: int) -> set[str]:
-    """The names of all files that a version refers to, on whatever line they lie."""
+    """The names of all files that a version refers to, on any line."""
     dataset = tables.open_dataset(location, version)
     names: set[str] = set()
     with translated(str(location), f"read version {version} of"):
@@ -105,7 +105,7 @@ def names_of(tables: Tables, location: Location, version: int) -> set[str]:
 
 
 def names_added_by(tables: Tables, location: Location, version: int) -> set[str] | None:
-    """The names of files that a version refers to and the one before it does not; None when that can not be told."""
+    """The names of files that a version refers to and its predecessor does not; None when that is not known."""
     dataset = tables.open_dataset(location, version)
     with translated(str(location), f"read the transaction of version {version} of"):
         try:

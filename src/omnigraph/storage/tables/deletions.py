@@ -1,4 +1,4 @@
-"""Deletion marks: which fragments change and which vanish when rows are taken out of a table."""
+"""Deletion marks: which fragments change, and which vanish, when rows of a table are deleted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from omnigraph.storage.tables.table import Table
 
 @dataclass(frozen=True)
 class Marks:
-    """The outcome of marking rows: fragments with new deletion files, ids of fragments left empty, rows marked."""
+    """The result of marking rows: fragments with new deletion files, ids of emptied fragments, the number of marked rows."""
 
     changed: tuple[FragmentMetadata, ...]
     vanished: tuple[int, ...]
@@ -30,7 +30,7 @@ class Marks:
 
 
 def mark_deleted(table: Table, rows: RowPlaces | pa.Array | pa.ChunkedArray, requests: Executor = ONE_BY_ONE) -> Marks:
-    """Write deletion files for these rows, given by their places or addresses, without committing them."""
+    """Write deletion files for these rows, given as places or addresses, without committing them."""
     places = rows if isinstance(rows, RowPlaces) else RowPlaces.of(rows)
     touched = list(places.fragments)
     marked = requests.map(lambda id_: _mark(table, id_, places.fragments[id_].offsets()), touched)
@@ -48,7 +48,7 @@ def mark_deleted(table: Table, rows: RowPlaces | pa.Array | pa.ChunkedArray, req
 
 
 def _mark(table: Table, fragment_id: int, offsets: Offsets) -> tuple[FragmentMetadata, FragmentMetadata | None]:
-    """A fragment before and after its rows at these offsets are marked; None when no row is left."""
+    """A fragment before and after the rows at these offsets are marked; the second is None when no row is left."""
     fragment = table.dataset.get_fragment(fragment_id)
     if fragment is None:
         raise BadRequest(f"{table.location} has no fragment {fragment_id} at version {table.version}")
@@ -58,17 +58,17 @@ def _mark(table: Table, fragment_id: int, offsets: Offsets) -> tuple[FragmentMet
     return before, after
 
 
-#: Reads a file below the graph root; None when it is not there.
+#: Reads a file by its path below the graph root; None when it does not exist.
 ReadFile = Callable[[str], bytes | None]
 
 
 def marked_offsets(table: Table, fragment: LanceFragment, root: Root, read: ReadFile) -> npt.NDArray[np.uint64] | None:
-    """The places of the marked rows within a fragment; None where they are not kept as a plain list, or not known where."""
+    """The offsets of the marked rows within a fragment; None if they are stored as a bitmap, or can not be read."""
     marks = fragment.metadata.deletion_file
     if marks is None:
         return np.zeros(0, np.uint64)
     if marks.file_type != "array":
-        # Many marks are kept as a compressed bitmap, which is Lance's own.
+        # Many marks are stored as a compressed bitmap in Lance's own format.
         return None
     folder = _folder(table, marks.base_id, root)
     data = None if folder is None else read(f"{folder}/{marks.path(fragment.fragment_id)}")
@@ -83,7 +83,7 @@ def marked_offsets(table: Table, fragment: LanceFragment, root: Root, read: Read
 
 
 def _folder(table: Table, base_id: int | None, root: Root) -> str | None:
-    """The dataset a file belongs to, below the graph root: this line, or one that it was forked from."""
+    """The path of the dataset that a file belongs to: this line, or a line it was forked from; else None."""
     if base_id is None:
         return table.location.dataset_path
     base = table.dataset.base_paths().get(base_id)

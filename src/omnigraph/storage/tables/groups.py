@@ -1,4 +1,4 @@
-"""Questions about all rows of a table at once, answered by Lance's own SQL in passes of bounded memory."""
+"""Queries over all rows of a table, run by Lance's SQL in passes of bounded memory."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pyarrow as pa
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import Table
 
-#: How many rows one pass groups at most. It holds about a hundred bytes for each distinct value.
+#: The most rows that one pass groups. A pass needs about a hundred bytes per distinct value.
 ROWS_PER_PASS = 10_000_000
 _BUCKETS = 256
 
 
 def repeated_rows(table: Table, columns: Sequence[str], limit: int, rows_per_pass: int = ROWS_PER_PASS) -> pa.Table:
-    """`id` and these columns of two rows for each value that several rows share; one with a null shares it with none."""
+    """Two rows (`id` and these columns) for each value that several rows share; rows with a null share no value."""
     keys = [_key(table, name) for name in columns]
     present = " AND ".join(f"{_quoted(name)} IS NOT NULL" for name in columns)
     values = ", ".join(f"{key} AS {_quoted(name)}" for key, name in zip(keys, columns, strict=True))
@@ -24,7 +24,7 @@ def repeated_rows(table: Table, columns: Sequence[str], limit: int, rows_per_pas
     found = [schema.empty_table()]
     for part in _parts(table, columns, rows_per_pass):
         shared = f"FROM dataset WHERE {present}{part} GROUP BY {', '.join(keys)} HAVING count(*) > 1 LIMIT {limit}"
-        # Keeping an id for every value costs several times as much, and mostly there is nothing to find.
+        # Keeping an id for every value costs several times as much, and usually no value is repeated.
         if not any(batch.num_rows for batch in _run(table, f"SELECT count(*) {shared}")):
             continue
         for batch in _run(table, f'SELECT min("id") AS "first id", max("id") AS "last id", {values} {shared}'):
@@ -38,7 +38,7 @@ def repeated_rows(table: Table, columns: Sequence[str], limit: int, rows_per_pas
 def counts_outside(
     table: Table, column: str, low: int, high: int | None, limit: int, rows_per_pass: int = ROWS_PER_PASS
 ) -> pa.Array:
-    """Values of a column that fewer than `low` or more than `high` rows have; at most `limit` of them."""
+    """At most `limit` values of a column that fewer than `low` or more than `high` rows have."""
     key = _quoted(column)
     above = f" OR count(*) > {high}" if high is not None else ""
     found = [pa.array([], table.schema.field(column).type)]
@@ -55,8 +55,8 @@ def _key(table: Table, column: str) -> str:
 
 
 def _parts(table: Table, columns: Sequence[str], rows_per_pass: int) -> Iterator[str]:
-    """Conditions that split the rows by their value in a column, so that equal ones stay together."""
-    # Lance's SQL has no text for a vector.
+    """SQL conditions that split the rows by their value in a column, so that equal values fall into the same pass."""
+    # Lance's SQL can not convert a vector to text.
     split = [name for name in columns if not pa.types.is_fixed_size_list(table.schema.field(name).type)]
     passes = min(_BUCKETS, -(-table.count_rows() // rows_per_pass))
     if passes <= 1 or not split:

@@ -1,4 +1,4 @@
-"""Open table handles: one shared Lance session, a small cache of opened versions, probes of heads."""
+"""Open table handles: one shared Lance session, a small cache of opened versions, look-ups of heads."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from omnigraph.storage.tables.table import Table
 from omnigraph.storage.tables.version_files import is_newest_on_disk, newest_on_disk
 
 TRANSACTION_ID = "omnigraph.transaction_id"
-#: Stands in the place of an id in a commit that takes another one back.
+#: The transaction id of a commit that undoes another commit.
 UNDO = "undo"
 CACHED_HANDLES = 256
-#: What a session may keep in memory. Every version has a manifest that names all its fragments, so a process that commits
-#: for days would fill whatever it is given; Lance's own limits are several gigabytes.
+#: The cache limits of a session in bytes. Every version has a manifest that names all its fragments, so a process that commits
+#: for days would fill any limit; Lance's own limits are several gigabytes.
 METADATA_CACHE_BYTES = 256 * 1024 * 1024
 INDEX_CACHE_BYTES = 2 * 1024 * 1024 * 1024
 
 
 class Tables:
-    """The tables below one graph root. Safe to share between threads."""
+    """The tables below one graph root. Thread-safe."""
 
     def __init__(self, root: Root) -> None:
         self.root = root
-        # All handles share one session, so that a second handle finds manifests and index pages in memory.
+        # All handles share one session, so that a further handle finds manifests and index pages in memory.
         self.session = lance.Session(  # type: ignore[attr-defined]  # re-exported by Lance without saying so
             index_cache_size_bytes=INDEX_CACHE_BYTES, metadata_cache_size_bytes=METADATA_CACHE_BYTES
         )
@@ -40,7 +40,7 @@ class Tables:
         self._lock = threading.Lock()
 
     def open(self, location: Location, version: int) -> Table:
-        """The table at one version; raises `Missing` when that version is not there."""
+        """The table at one version; raises `Missing` if that version does not exist."""
         key = (location, version)
         with self._lock:
             known = self._handles.get(key)
@@ -48,14 +48,14 @@ class Tables:
                 self._handles.move_to_end(key)
                 return known
         if location.part is not None:
-            # The only readers of it are those who look at one of several commits that were published together.
+            # A part is used only by readers of a single commit within a group.
             from omnigraph.storage.tables.parts import open_part
 
             return self._kept(key, open_part(self, location, location.part, version))
         return self.keep(Table(location, self.open_dataset(location, version)))
 
     def keep(self, table: Table) -> Table:
-        """Remember an opened version, such as one just committed, so that opening it makes no request."""
+        """Cache an opened version, such as one just committed, so that opening it makes no request."""
         return self._kept((table.location, table.version), table)
 
     def _kept(self, key: tuple[Location, int], table: Table) -> Table:
@@ -66,17 +66,17 @@ class Tables:
         return table
 
     def open_head(self, location: Location) -> Table | None:
-        """The table at its newest version, read afresh; None when the dataset or the branch does not exist."""
+        """The table at its newest version, read afresh; None if the dataset or the branch does not exist."""
         try:
             return Table(location, self.open_dataset(location))
         except Missing:
             return None
 
     def open_dataset(self, location: Location, version: int | None = None) -> LanceDataset:
-        """A Lance handle of its own, at one version or at the newest."""
+        """A new Lance handle, at one version or at the newest."""
         if version is None:
             newest = newest_on_disk(self.root, location)
-            with suppress(Missing):  # cleanup, or a branch that was created anew, came in between
+            with suppress(Missing):  # cleanup, or a branch that was created again, came in between
                 if newest is not None:
                     return self._open_dataset(location, newest)
         return self._open_dataset(location, version)
@@ -90,17 +90,17 @@ class Tables:
                 session=self.session,
             )
         if dataset.version < 1:
-            # A manifest of zero bytes, as a power failure leaves it, is to Lance an empty dataset at version 0.
+            # Lance opens a manifest of zero bytes, as a power failure leaves it, as an empty dataset at version 0.
             raise Corrupt(
                 f"the newest version of {location} is not a manifest; run `omnigraph repair`", path=location.path
             )
         if location.branch is not None and has_foreign_bases(dataset, self.root, location.path):
-            # The graph was moved or copied since this version was made.
+            # The graph was moved or copied after this version was made.
             return self.reopened(dataset, location.path)
         return dataset
 
     def reopened(self, dataset: LanceDataset, path: str) -> LanceDataset:
-        """A handle of the same version that finds the lines of the dataset at `path` where this graph lies."""
+        """A handle of the same version whose bases for the dataset at `path` point to where this graph lies now."""
         with translated(dataset.uri, "open"):
             return LanceDataset(
                 dataset.uri,
@@ -111,15 +111,15 @@ class Tables:
             )
 
     def head_version(self, location: Location, likely: int | None = None) -> int | None:
-        """The newest version number; None when the dataset or the branch does not exist. A likely one may be cheaper."""
+        """The newest version number; None if the dataset or the branch does not exist. `likely`: a guess that saves time."""
         if likely is not None and is_newest_on_disk(self.root, location, likely):
             return likely
-        # Opening is as cheap as asking: one listing, and a manifest the session has seen is not read again.
+        # Opening costs the same as asking: one listing; manifests known to the session are not read again.
         head = self.open_head(location)
         return None if head is None else head.version
 
     def created_by(self, location: Location, version: int) -> str | None:
-        """Our transaction id of the commit that made a version; None when it is not ours or can not be made out."""
+        """Our transaction id in the commit that made a version; None when it is not ours or can not be read."""
         try:
             dataset = self.open(location, version).dataset
         except (Missing, Corrupt):
@@ -131,7 +131,7 @@ class Tables:
         return self.open_head(Location(path)) is not None
 
     def forget(self, location: Location) -> None:
-        """Drop the cached handles of a fork that was removed, or of a table with all its forks."""
+        """Drop the cached handles of a removed fork, or of a table with all its forks."""
         with self._lock:
             for key in list(self._handles):
                 if key[0] == location or (location.branch is None and key[0].path == location.path):
@@ -139,7 +139,7 @@ class Tables:
 
 
 def read_transaction_id(dataset: LanceDataset, version: int) -> str | None:
-    """The transaction id that OmniGraph wrote into the commit of a version of this dataset."""
+    """The transaction id that OmniGraph wrote into the commit of this version; None when there is none."""
     with translated(dataset.uri, f"read the transaction of version {version} of"):
         try:
             transaction = transaction_of(dataset, version)
@@ -150,10 +150,10 @@ def read_transaction_id(dataset: LanceDataset, version: int) -> str | None:
 
 
 def transaction_of(dataset: LanceDataset, version: int) -> Transaction | None:
-    """The Lance transaction that made a version of this dataset, None when there is none.
+    """The Lance transaction that made a version of this dataset; None when there is none.
 
     While a handle reads a transaction, Lance refuses every other use of it ("Already mutably borrowed"). Handles are shared
-    between threads, so a copy of the handle is asked; the copy takes 1 µs and shares the session.
+    between threads, so a copy of the handle is used; copying takes 1 µs and shares the session.
     """
     return copy(dataset).read_transaction(version)
 

@@ -1,7 +1,7 @@
-"""Rows on their way into a table: a stream that fits the table's schema, checked batch by batch.
+"""Rows to be written to a table: a stream that fits the table's schema, checked batch by batch.
 
 Nothing is cast or filled in: a column that is unknown, missing, of another type, or null where the table does not allow
-it is refused. The one conversion is from bytes to Lance's blob values.
+it is refused. The only conversion is from bytes to Lance's blob values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Data: TypeAlias = pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch]
 
 
 class Incoming:
-    """A stream of rows for one table. `rows` counts what has passed."""
+    """A stream of rows for one table. `rows`: how many rows have passed so far."""
 
     def __init__(self, data: Data, schema: pa.Schema, table: str) -> None:
         self.rows = 0
@@ -35,12 +35,12 @@ class Incoming:
 
     @contextmanager
     def writing(self, action: str) -> Iterator[None]:
-        """Run Lance's writer over the stream; an error of the source itself comes out as it was raised."""
+        """Run Lance's writer over the stream; an error of the source itself is raised unchanged."""
         try:
             with translated(self._table, action):
                 yield
         except OmnigraphError:
-            # Lance flattens an exception of the source into text; the caller wants the original.
+            # Lance turns an exception of the source into text; the caller needs the original.
             if self._failure is not None:
                 raise self._failure from None
             raise

@@ -1,10 +1,10 @@
-"""How to take an effect back: the inverse of what happened to a table between two of its versions.
+"""Undo: the inverse of what happened to a table between two of its versions.
 
-The inverse is an ordinary transaction on the fragments: those the effect added go, those it changed get their old
-metadata, fragments that vanished come back. It keeps row ids and indexes, and a commit made meanwhile by someone else.
-Three things have no such inverse and need Lance's restore: a changed schema, lost indexes (every overwrite drops them),
-and a vanished fragment 0 with deletion marks (Lance gives a returning fragment 0 a new id and then looks for its
-deletion file under that).
+The inverse is an ordinary transaction on fragments: added fragments are removed, changed fragments get their old
+metadata, vanished fragments come back. It keeps row ids, indexes, and commits made meanwhile by other writers.
+Three cases have no such inverse and need Lance's restore: a changed schema, lost indexes (every overwrite drops them),
+and a vanished fragment 0 with deletion marks (Lance gives a returning fragment 0 a new id and then looks for the
+deletion file under the new id).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from lance.fragment import FragmentMetadata
 
 @dataclass(frozen=True)
 class Unchanged:
-    """The rows are the same on both sides; at most derived state differs."""
+    """The rows are the same in both versions; at most derived data differs."""
 
 
 @dataclass(frozen=True)
 class Inversion:
-    """The effect can be taken back by this operation, prepared against the version of the effect."""
+    """The effect can be undone by this operation, which is prepared against the version of the effect."""
 
     operation: LanceOperation.Update
 
 
 @dataclass(frozen=True)
 class Restoration:
-    """Only a restore brings this back; it would wipe out commits made after the effect."""
+    """Only a restore can undo the effect; it would wipe out commits made after it."""
 
     reason: str
 
@@ -40,7 +40,7 @@ Inverse = Unchanged | Inversion | Restoration
 
 
 def inverse_of(before: LanceDataset, after: LanceDataset) -> Inverse:
-    """What brings the content of `before` back on top of `after`."""
+    """The operation that restores the content of `before` on top of `after`."""
     if before.lance_schema != after.lance_schema or before.schema.metadata != after.schema.metadata:
         return Restoration("the schema changed")
     if lost := _index_names(before) - _index_names(after):
@@ -54,7 +54,7 @@ def _inverse_of_fragments(before: LanceDataset, after: LanceDataset) -> Inverse:
     gone = {fragment.id: fragment for content, fragment in old.items() if content not in new}
     if not added and not gone:
         return Unchanged()
-    # Fragment ids are never handed out twice, so the same id on both sides is the same fragment with other marks.
+    # Fragment ids are never reused, so the same id in both versions is the same fragment with other marks.
     changed = [fragment for id_, fragment in gone.items() if id_ in added]
     vanished = [fragment for id_, fragment in gone.items() if id_ not in added]
     if vanished and not changed and _only_rewritten(before, after):
@@ -75,7 +75,7 @@ def _by_content(dataset: LanceDataset) -> dict[str, FragmentMetadata]:
 
 
 def _content(fragment: FragmentMetadata) -> str:
-    # The id and the version stamps of a fragment change when it comes back, its rows do not.
+    # The id and the version stamps of a fragment change when it is restored, its rows do not.
     described: dict[str, Any] = dict(fragment.to_json())
     for derived in ("id", "created_at_version_meta", "last_updated_at_version_meta"):
         described.pop(derived)
@@ -83,7 +83,7 @@ def _content(fragment: FragmentMetadata) -> str:
 
 
 def _only_rewritten(before: LanceDataset, after: LanceDataset) -> bool:
-    """Whether the rows are the same although the fragments are not: a compaction."""
+    """Whether the rows are the same although the fragments differ, as after a compaction."""
     if before.count_rows() != after.count_rows():
         return False
     delta = after.delta(compared_against=before.version)

@@ -1,4 +1,4 @@
-"""What Lance's exceptions mean: the one place that reads their texts.
+"""Translates Lance's exceptions into typed errors: the only module that matches their texts.
 
 Lance raises `CommitConflictError` from `LanceDataset.commit` and otherwise plain OSError, ValueError, RuntimeError or
 Arrow errors, told apart only by their text. `tests/substrate/test_lance_errors.py` pins every text matched here.
@@ -24,28 +24,28 @@ from omnigraph.errors import (
 
 
 class Missing(StorageError):
-    """A dataset, a branch or a version that is not there."""
+    """A dataset, a branch or a version that does not exist."""
 
     def __init__(self, message: str, *, path: str | None = None) -> None:
         super().__init__(message, kind="not_found", path=path)
 
 
 class Corrupt(StorageError):
-    """Something that exists and can not be read."""
+    """Data that exists but can not be read."""
 
     def __init__(self, message: str, *, path: str | None = None) -> None:
         super().__init__(message, kind="permanent", path=path)
 
 
 class CommitUnknown(StorageError):
-    """The store failed during a commit and could not be asked whether it happened."""
+    """The store failed during a commit, and it is not known whether the commit happened."""
 
     def __init__(self, message: str, *, path: str | None = None) -> None:
         super().__init__(message, kind="unknown", path=path)
 
 
 class StaleCommit(Conflict):
-    """Another commit was first; `retryable` when staging again on the new head can succeed."""
+    """Another commit was first. `retryable`: staging again on the new head can succeed."""
 
     def __init__(self, message: str, *, path: str, retryable: bool) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class StaleCommit(Conflict):
 
 
 class BranchInUse(Conflict):
-    """A Lance branch that other branches start from can not be deleted."""
+    """A Lance branch can not be deleted because other branches start from it."""
 
     def __init__(self, message: str, *, path: str) -> None:
         super().__init__(message)
@@ -62,15 +62,15 @@ class BranchInUse(Conflict):
 
 
 class IndexNotReady(BadRequest):
-    """There are too few vectors to train this index on."""
+    """There are too few vectors to train this index."""
 
 
-# What Lance and Arrow raise; anything else is a bug of ours and passes through, but for a panic: see `is_panic`.
+# The exceptions of Lance and Arrow. Any other is a bug of ours and passes through, except panics: see `is_panic`.
 LANCE_ERRORS = (OSError, ValueError, RuntimeError, pa.ArrowException)
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether an exception is a panic inside Lance: no `Exception`, and of a class that can not be imported."""
+    """Whether an exception is a panic inside Lance: not an `Exception`, and of a class that can not be imported."""
     return type(error).__module__ == "pyo3_runtime" and type(error).__name__ == "PanicException"
 
 
@@ -86,7 +86,7 @@ def _corrupt(message: str, path: str) -> OmnigraphError:
 
 
 def _gone(message: str, path: str) -> OmnigraphError:
-    # Somebody may have deleted a branch, or cleaned up, between two looks of Lance: then a second try finds all it needs.
+    # Another process may have deleted a branch, or cleaned up, while Lance was reading: then a second try works.
     return Corrupt(f"{message}; try again, and if it fails again run `omnigraph repair`", path=path)
 
 
@@ -94,18 +94,18 @@ def _duplicate(message: str, path: str) -> OmnigraphError:
     return ValidationError(f"{message}; give each id once", kind="duplicate_id", type_key=path, property="id")
 
 
-# Order matters: the first text that fits decides. Paths may hold any character, so `.+` stands for them.
+# Order matters: the first pattern that matches decides. Paths may hold any character, so `.+` stands for them.
 _MEANINGS: tuple[tuple[str, Meaning], ...] = (
     (r"^Retryable commit conflict|Too many concurrent writers", lambda m, p: StaleCommit(m, path=p, retryable=True)),
     (r"^Incompatible transaction", lambda m, p: StaleCommit(m, path=p, retryable=False)),
-    # What two who bring the same fragment back at once are told.
+    # The error of two writers that restore the same fragment concurrently.
     (r"would produce two fragments with id", lambda m, p: StaleCommit(m, path=p, retryable=False)),
     (r"^Dataset already exists", lambda m, p: AlreadyExists(m, name=p)),
     (r"^Ref conflict error: [Bb]ranch .+ already exists", lambda m, p: AlreadyExists(m, name=p)),
     (r"Clone operation should not enter build_manifest", lambda m, p: AlreadyExists(m, name=p)),
     (r"^Ref conflict error: Branch .+ is referenced by", lambda m, p: BranchInUse(m, path=p)),
     (r"^Ref not found error", lambda m, p: Missing(m, path=p)),
-    # The last form: the version went between the moment it was found and the moment it was read.
+    # The last pattern: the version was removed between finding it and reading it.
     (
         r"^Dataset at path .+ was not found|^Not found: .+/_versions\b|^LanceError\(IO\): .*Not found: .+/_versions/",
         lambda m, p: Missing(m, path=p),
@@ -113,7 +113,7 @@ _MEANINGS: tuple[tuple[str, Meaning], ...] = (
     (r"Ambiguous merge inserts are prohibited", _duplicate),
     (r"KMeans cannot train|Not enough rows to train", lambda m, _: IndexNotReady(m)),
     (r"does not appear to be a Lance file", _corrupt),
-    # Lance looks at blob files that it has just written, and at those it reads.
+    # Lance checks the sizes of blob files it has just written, and of those it reads.
     (
         r"exceeds blob object size",
         _storage("permanent", "a blob file ends early: if the disk was full, free some space and try again"),
@@ -135,7 +135,7 @@ _MEANINGS: tuple[tuple[str, Meaning], ...] = (
 
 
 def translate(error: BaseException, *, path: str, action: str) -> OmnigraphError:
-    """The typed error for what Lance raised while doing `action` on `path`."""
+    """The typed error for an exception of Lance while doing `action` on `path`."""
     if isinstance(error, OmnigraphError):
         return error
     message = f"can not {action} {path}: {_reason(error)}"
@@ -154,7 +154,7 @@ def translate(error: BaseException, *, path: str, action: str) -> OmnigraphError
 
 @contextmanager
 def translated(path: str, action: str) -> Iterator[None]:
-    """Raise typed errors for what Lance raises inside the block."""
+    """Raise typed errors for Lance's exceptions inside the block."""
     try:
         with translated_panics(path, action):
             yield
@@ -166,7 +166,7 @@ def translated(path: str, action: str) -> Iterator[None]:
 
 @contextmanager
 def translated_panics(path: str, action: str) -> Iterator[None]:
-    """Raise `Corrupt` for a panic of Lance inside the block, and leave its other errors as they are."""
+    """Raise `Corrupt` for a panic of Lance inside the block; other errors pass unchanged."""
     try:
         yield
     except BaseException as error:
@@ -176,12 +176,12 @@ def translated_panics(path: str, action: str) -> Iterator[None]:
 
 
 def _is_interrupt(error: BaseException) -> bool:
-    """Whether this is a Ctrl-C: Lance looks at signals during long calls, and Arrow turns what it finds into its own error."""
+    """Whether this is a Ctrl-C: Lance handles signals during long calls, and Arrow wraps the interrupt in its own error."""
     return isinstance(error, pa.ArrowException) and "KeyboardInterrupt" in str(error)
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of Lance's text, without the places in its source code."""
+    """The first line of Lance's text, without positions in its source code."""
     lines = str(error).splitlines() or [type(error).__name__]
     line = re.sub(r",? ?(location: )?/\S+\.rs:\d+:\d+", "", lines[0])
     return line if len(line) <= 400 else line[:399] + "…"

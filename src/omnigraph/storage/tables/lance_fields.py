@@ -1,7 +1,7 @@
-"""Lance schemas with chosen field ids. Lance finds a column by its field's id, so a rename or a drop moves no data.
+"""Lance schemas with chosen field ids. Lance identifies a column by its field id, so a rename or a drop moves no data.
 
-Lance has no way to build such a schema but the one it pickles schemas with: one protobuf message per field, parents before
-children. In a message the last value of a field wins, so what is to change is appended; nothing is parsed.
+The only way to build such a schema is Lance's pickle format: one protobuf message per field, parents before children.
+In a message the last value of a field wins, so changes are appended; nothing is parsed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NO_PARENT = -1
 
 @dataclass(frozen=True)
 class StoredField:
-    """One top-level field of a table: its messages, its own before those of its children."""
+    """One top-level field of a table, as protobuf messages: its own first, then those of its children."""
 
     messages: tuple[bytes, ...]
 
@@ -33,7 +33,7 @@ class StoredField:
         return self._with(_NAME + _varint(len(encoded)) + encoded)
 
     def made_nullable(self, nullable: bool = True) -> StoredField:
-        """The same column, which may hold null from now on, or may not."""
+        """The same column with another nullability."""
         return self._with(_NULLABLE + _varint(int(nullable)))
 
     def _with(self, change: bytes) -> StoredField:
@@ -50,7 +50,7 @@ def stored_fields(schema: LanceSchema) -> dict[str, StoredField]:
 
 
 def new_field(field: pa.Field, first_id: int) -> StoredField:
-    """A field the table does not have yet; it takes ids from `first_id` on, one for itself and one for each child."""
+    """A field that the table does not have yet; it and its children take ids from `first_id` on."""
     schema = LanceSchema.from_pyarrow(pa.schema([field]))
     places = list(_with_children(schema.fields()[0], _NO_PARENT))
     ids = {old: first_id + position for position, (old, _) in enumerate(places)} | {_NO_PARENT: _NO_PARENT}
@@ -63,13 +63,13 @@ def new_field(field: pa.Field, first_id: int) -> StoredField:
 
 
 def schema_of(fields: Sequence[StoredField], like: LanceSchema) -> LanceSchema:
-    """A schema of these fields, in this order, with the metadata of another one."""
+    """A schema of these fields, in this order, with the metadata of `like`."""
     metadata, _ = _pickled(like)
     return LanceSchema._from_protos(metadata, *(message for field in fields for message in field.messages))
 
 
 def largest_id(schema: LanceSchema) -> int:
-    """The largest field id in a schema, children counted."""
+    """The largest field id in a schema, including children."""
     return max(own for field in schema.fields() for own, _ in _with_children(field, _NO_PARENT))
 
 
@@ -82,14 +82,14 @@ def _pickled(schema: LanceSchema) -> tuple[str, list[bytes]]:
 
 
 def _with_children(field: LanceField, parent: int) -> Iterator[tuple[int, int]]:
-    """The id and the parent's id of a field and of all below it, in the order of their messages."""
+    """The ids of a field and of all its descendants, each with its parent's id, in the order of their messages."""
     yield field.id(), parent
     for child in field.children():
         yield from _with_children(child, field.id())
 
 
 def _varint(number: int) -> bytes:
-    # Protobuf writes a negative number as if it had 64 bits.
+    # Protobuf encodes a negative number as 64 bits.
     rest, encoded = number & (1 << 64) - 1, bytearray()
     while rest > 127:
         encoded.append(rest & 127 | 128)

@@ -1,6 +1,6 @@
-"""What is used of Lance beyond its public API, each with why and with what would replace it.
+"""Uses of Lance beyond its public API, each with the reason and with what would replace it.
 
-`tests/substrate/` fails when a new version of Lance has changed one of them.
+`tests/substrate/` fails when a new version of Lance changes one of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance.fragment import DataFile
 
-# By its name: the attribute `lance.dataset` is a function.
+# By module name, because the attribute `lance.dataset` is a function.
 _lance = import_module("lance.dataset")
 _known_to_lance = _lance._needs_substrait_placeholder
 
@@ -26,11 +26,11 @@ def _needs_placeholder(kind: pa.DataType) -> bool:
 
 
 def allow_unsigned_lists() -> None:
-    """Let Lance put a placeholder where a list of unsigned integers is, in every filter of this process.
+    """Make Lance put a placeholder for a list of unsigned integers in every filter of this process.
 
-    Lance sends the schema of a table along with every filter, as Substrait, which has no unsigned integers. Columns that
-    Substrait can not express give way to placeholders, so that filters on the others work; Lance knows this of unsigned
-    columns, but not of lists of them, and would refuse every filter on such a table. Lance knowing it would replace this.
+    With every filter Lance sends the schema of the table as Substrait, which has no unsigned integers. Columns that Substrait
+    can not express are replaced by placeholders, so that filters on other columns work. Lance does this for unsigned columns
+    but not for lists of them, and would refuse every filter on such a table. A fix in Lance would replace this.
     """
     _lance._needs_substrait_placeholder = _needs_placeholder  # type: ignore[attr-defined]
 
@@ -44,10 +44,10 @@ def _settings_of_scanner(builder: object) -> dict[str, Any]:
 
 
 def copy_scanner_settings_once() -> None:
-    """Let each scanner of this process keep a flat copy of its settings.
+    """Make each scanner of this process keep a shallow copy of its settings.
 
-    Lance copies the 34 settings of every scanner in depth, for a later `to_pandas` with blobs. They are numbers, texts and flat
-    lists, and the deep copy is 5 % of a look-up by key. Lance making the copy where it is needed would replace this.
+    Lance deep-copies the 34 settings of every scanner, for a later `to_pandas` with blobs. They are numbers, texts and flat
+    lists, and the deep copy takes 5 % of a look-up by key. If Lance copied them where needed, that would replace this.
     """
     _lance._snapshot_scanner_builder = _settings_of_scanner  # type: ignore[attr-defined]
 
@@ -65,8 +65,8 @@ def data_file_name(file: DataFile) -> str:
 def serialized_manifest(dataset: LanceDataset) -> bytes:
     """The manifest of a handle as the protobuf message that its version file holds.
 
-    It is what a handle is pickled with; `LanceDataset(serialized_manifest=…)` takes it back. A public way to give the places of
-    base paths when a dataset is opened would replace this.
+    It is what a handle is pickled with; `LanceDataset(serialized_manifest=…)` accepts it. A public way to set the base paths
+    when a dataset is opened would replace this.
     """
     data: bytes = dataset._ds.serialized_manifest()
     return data

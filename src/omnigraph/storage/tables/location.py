@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Part:
-    """Which rows of a table version count, where several commits were published with it and only the first of them are meant.
+    """Which rows of a table version count, for a state between two commits of a group.
 
-    `base` and `base_version`: the table before all of them. `shown`: the ids of the rows that the commits that count have
-    written or removed; `hidden`: those of the commits that do not. No id is in both.
+    `base` and `base_version`: the table before the group. `shown`: the ids of the rows that the counted commits have written or
+    removed; `hidden`: the ids of the rows of the later commits. No id is in both.
     """
 
     base: Location
@@ -21,9 +21,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Location:
-    """A table's dataset and line: `branch` is the Lance branch, None is the main line.
+    """A table's dataset and line. `branch`: the Lance branch; None is the main line.
 
-    `part`: only for reading; None means all rows of a version.
+    `part`: which rows count, only for reading; None means all rows of a version.
     """
 
     path: str
@@ -32,12 +32,12 @@ class Location:
 
     @property
     def whole(self) -> Location:
-        """The same place with all rows."""
+        """The same location with all rows."""
         return self if self.part is None else Location(self.path, self.branch)
 
     @property
     def dataset_path(self) -> str:
-        """The path Lance opens: a branch is a dataset of its own below `tree/`."""
+        """The path that Lance opens: a branch is a dataset of its own below `tree/`."""
         return self.path if self.branch is None else branch_path(self.path, self.branch)
 
     def __str__(self) -> str:
@@ -45,5 +45,5 @@ class Location:
 
 
 def branch_path(path: str, branch: str) -> str:
-    """Where Lance keeps the files of a branch of the dataset at `path`."""
+    """The path where Lance keeps the files of a branch of the dataset at `path`."""
     return f"{path}/tree/{branch}"

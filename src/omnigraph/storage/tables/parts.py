@@ -1,8 +1,8 @@
-"""A table between two commits that were published together, put together from the versions before and after them.
+"""Builds a table as it was between two commits of a group, from the versions before and after the group.
 
-On local disk it is a clone of the earlier version without its data, with the rows of the commits that count on top. Elsewhere
-all rows are copied to local disk, because a clone must lie in the store of its table. Only the process that asked sees it; the
-folder goes with that process, because whoever reads a table may hold it for longer than the one who opened it.
+On local disk it is a clone of the earlier version without its data, with the rows of the counted commits on top. Elsewhere
+all rows are copied to local disk, because a clone must lie in the same store as its table. Only this process sees it. The
+folder is removed when the process ends, because a reader may keep the table longer than the caller that opened it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from omnigraph.storage.tables.location import Location, Part
 from omnigraph.storage.tables.staged import Staged, stage_append, stage_delete, stage_replace
 from omnigraph.storage.tables.table import ROW_ADDRESS, Table
 
-#: The folder of this process, by its id: a forked child has one of its own.
+#: The scratch folder of this process, by process id: a forked child has its own.
 _folders: dict[int, ScratchFolder] = {}
 _making = threading.Lock()
 
 
 def _folder() -> Path:
-    """The folder for the tables of this process."""
+    """The scratch folder for such tables of this process."""
     process = os.getpid()
     with _making:
         if process not in _folders:
@@ -47,7 +47,7 @@ def _remove(process: int) -> None:
 
 
 def open_part(tables: Tables, location: Location, part: Part, version: int) -> Table:
-    """The table with the rows that count; `Missing` when one of the two versions is gone."""
+    """The table with only the rows that count; `Missing` when one of the two versions is gone."""
     before, after = tables.open(part.base, part.base_version), tables.open(location.whole, version)
     ids = pa.array(sorted(part.shown), pa.string())
     outdated = before.take_ids(ids, ["id"], with_row_address=True)[ROW_ADDRESS]

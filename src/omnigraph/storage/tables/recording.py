@@ -1,7 +1,7 @@
-"""What a Lance commit has added to a dataset, written into the digest log of the graph (`storage/digests.py`).
+"""Records the files that a Lance commit adds to a dataset in the graph's digest log (`storage/digests.py`).
 
-Called by `tables/commit.py` after every call that makes a version, so no commit is without it. Only local graphs: the files
-are read back from the page cache, which takes about 0.1 ms for a commit of one row. Nothing here can fail a commit.
+Called by `tables/commit.py` after every call that makes a version, so no commit is missed. Only for local graphs: the files
+are read back from the page cache, about 0.1 ms for a commit of one row. A failure here never fails a commit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.version_files import version_file
 from omnigraph.storage.tables.written import VersionBytes
 
-#: A handle of Lance knows its URI alone: what lies below the root of a graph is told by the names that datasets have there.
+#: A Lance handle knows only its URI, so the root of the graph is found by the names that datasets have below it.
 _BELOW_ROOT = re.compile(
     r"(?P<root>/.*?)/(?P<path>__manifest|(?:nodes|edges)/[0-9a-f]{16}-[0-9a-f]{16}|_graph_commit\w+\.lance)"
     r"(?:/tree/(?P<branch>.+))?"
@@ -36,10 +36,10 @@ _log = logging.getLogger(__name__)
 def record_commit(
     before: LanceDataset | None, committed: LanceDataset, transaction: Transaction, version: VersionBytes, *, undo: bool
 ) -> None:
-    """Record the files of one transaction that made the version of `committed`, in one append to the log.
+    """Record the files of the transaction that made the version of `committed`, with one append to the log.
 
-    `version`: what was read back of the version itself, which need not be read again. `undo`: the transaction brings back
-    files that were there before; what they are now may not be what they were.
+    `version`: the bytes of the version's files, already read back. `undo`: the transaction restores earlier files, which are
+    not recorded again, because their current content may be damaged.
     """
     place = _place(committed.uri)
     if place is None:
@@ -57,13 +57,13 @@ def record_commit(
 
 
 def transaction_file(committed: LanceDataset, transaction: Transaction) -> str:
-    """The name of the file of a transaction: by the version it was committed on, which is another one after a rebase."""
+    """The file name of a transaction: it starts with the version it was committed on, which a rebase changes."""
     return f"{committed.version - 1}-{transaction.uuid}.txn"
 
 
 @contextmanager
 def recording_versions(dataset: LanceDataset) -> Iterator[None]:
-    """Record the versions that Lance makes by itself inside the block, moving this handle: a compaction, an index fold."""
+    """Record the versions that Lance makes itself inside the block by advancing this handle: a compaction, an index fold."""
     if _place(dataset.uri) is None:
         yield
         return
@@ -90,7 +90,7 @@ def _record_versions(before: LanceDataset, after: LanceDataset) -> None:
 
 
 def record_branch(dataset: LanceDataset, name: str, version: int) -> None:
-    """Record the first version of a Lance branch and its ref. Earlier lines of that name are those of a branch that is gone."""
+    """Record the first version of a Lance branch and its ref; cancels the records of a deleted branch of that name."""
     place = _place(dataset.uri)
     if place is None:
         return
@@ -104,26 +104,26 @@ def record_branch(dataset: LanceDataset, name: str, version: int) -> None:
 
 
 def forget_branch(dataset: LanceDataset, name: str) -> None:
-    """Say that the files of a Lance branch go."""
+    """Cancel the records of a Lance branch that is being removed."""
     place = _place(dataset.uri)
     if place is not None:
         forget_line(place[0], Location(place[1].path, name))
 
 
 def forget_line(root: Root, branch: Location) -> None:
-    """Say that the files of a Lance branch go, and its ref."""
+    """Cancel the records of a Lance branch and its ref, which are being removed."""
     forget(root, *_prefixes(branch))
 
 
 def forget_versions(uri: str, versions: Iterable[int]) -> None:
-    """Say that versions of a line are taken back at once: their files are not whole."""
+    """Cancel the records of versions that are removed at once because their files are incomplete."""
     place = _place(uri)
     if place is not None:
         forget(place[0], *(version_file(place[1], version) for version in versions))
 
 
 def ref_file(branch: Location) -> str:
-    """The file in which Lance says that a branch of a dataset exists."""
+    """The path of the ref file that makes a branch of a dataset exist."""
     assert branch.branch is not None, "the main line has no ref"
     return f"{branch.path}/_refs/branches/{quote(branch.branch, safe='')}.json"
 
@@ -133,14 +133,14 @@ def _prefixes(branch: Location) -> list[str]:
 
 
 def _place(uri: str) -> tuple[Root, Location] | None:
-    """The graph and the line of a dataset on local disk; None for any other."""
+    """The graph and the line of a local dataset; None for any other dataset."""
     found = _BELOW_ROOT.fullmatch(uri)
     return None if found is None else (Root(found["root"]), Location(found["path"], found["branch"]))
 
 
 @contextmanager
 def _harmless(uri: str) -> Iterator[None]:
-    """A failure to record is logged and nothing more: the commit has happened."""
+    """Log a failure to record digests and go on: the commit has happened."""
     try:
         yield
     except LANCE_ERRORS as error:
@@ -158,14 +158,14 @@ def _digests(root: Root, paths: Iterable[str]) -> dict[str, Digest]:
     found = {}
     for path in paths:
         for file in _below(root, path):
-            # A file that is not there is not recorded; the size check of the commit says what is missing.
+            # A missing file is not recorded; the size check of the commit reports it.
             with suppress(FileNotFoundError):
                 found[file] = digest_written(f"{root.uri}/{file}")
     return found
 
 
 def _below(root: Root, path: str) -> Iterator[str]:
-    """The file, and for a data file the large values that lie in a folder of its name; of a folder (an index) all files."""
+    """The files at a path: of a data file also the large blobs in the folder of its name; of an index folder all files."""
     if "/_indices/" in path:
         yield from _files_in(root, path)
         return
@@ -187,7 +187,7 @@ def _files_in(root: Root, folder: str) -> Iterator[str]:
 
 
 def _added_by(before: LanceDataset | None, after: LanceDataset, transaction: Transaction) -> Iterator[str]:
-    """The files that a transaction brings, below its line; what it took over from earlier versions is recorded already."""
+    """The files that a transaction adds, as paths below its line; files of earlier versions are recorded already."""
     match transaction.operation:
         case LanceOperation.Append(fragments):
             yield from _data_files(fragments)
@@ -211,7 +211,7 @@ def _difference(before: LanceDataset | None, after: LanceDataset) -> set[str]:
 
 
 def _named_by(dataset: LanceDataset) -> set[str]:
-    """The files of its own line that a version names."""
+    """The files that a version names and that lie on its own line."""
     fragments = [fragment.metadata for fragment in dataset.get_fragments()]
     segments = (segment for index in dataset.describe_indices() for segment in index.segments)
     indexes = {f"_indices/{segment.uuid}" for segment in segments if segment.base_id is None}
@@ -226,6 +226,6 @@ def _marks(fragments: Iterable[FragmentMetadata]) -> Iterator[str]:
     for fragment in fragments:
         marks = fragment.deletion_file
         if marks is not None and marks.base_id is None:
-            # What Lance's own `path` says, which makes an enumeration anew each time it is called.
+            # Equals Lance's own `path`, which builds an enumeration at each call.
             suffix = "arrow" if marks.file_type == "array" else "bin"
             yield f"_deletions/{fragment.id}-{marks.read_version}-{marks.id}.{suffix}"

@@ -1,7 +1,7 @@
-"""Rows of a table by where they lie, in as few bytes as they can be told in: an answer of many tasks that one process holds.
+"""Sets of rows of a table by their addresses, packed in few bytes: results of many tasks that one process must hold.
 
-A row address is eight bytes. Of each fragment the offsets are kept in whichever form is smallest: runs of neighbours, single
-offsets of four bytes, or one bit for each row up to the last one. So a table never takes more than a bit for each of its rows.
+A row address takes eight bytes. For each fragment the offsets are kept in the smallest of three forms: runs of adjacent rows,
+single offsets of four bytes, or one bit per row up to the last one. So a table never takes more than one bit per row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OFFSET = np.uint64(0xFFFFFFFF)
 
 @dataclass(frozen=True)
 class Packed:
-    """Some offsets of one fragment. `data`: starts and lengths of runs, single offsets, or bits."""
+    """Some offsets within one fragment. `data`: by `form`, starts and lengths of runs, single offsets, or bits."""
 
     form: Literal["runs", "single", "bits"]
     count: int
@@ -30,7 +30,7 @@ class Packed:
 
     @classmethod
     def of(cls, offsets: Offsets) -> Packed:
-        """Offsets that are in order, each once."""
+        """Pack offsets that are sorted and distinct."""
         count = len(offsets)
         starts = np.flatnonzero(np.diff(offsets, prepend=-2) != 1)
         bits = (int(offsets[-1]) >> 3) + 1 if count else 0
@@ -44,13 +44,13 @@ class Packed:
         return cls("bits", count, np.packbits(marked))
 
     def offsets(self) -> Offsets:
-        """The offsets, in order."""
+        """The offsets, sorted."""
         if self.form == "single":
             return self.data.astype(np.int64)
         if self.form == "bits":
             return np.flatnonzero(np.unpackbits(self.data.view(np.uint8))).astype(np.int64)
         starts, lengths = np.split(self.data.astype(np.int64), 2)
-        # Each run counts on from its start; what came before it is taken off.
+        # Within a run, offsets count from its start; the number of rows in earlier runs is subtracted.
         before = np.repeat(starts - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
         return before + np.arange(self.count)
 
@@ -63,7 +63,7 @@ class RowPlaces:
 
     @classmethod
     def of(cls, addresses: Addresses | pa.Array | pa.ChunkedArray) -> RowPlaces:
-        """The rows at these addresses; one that is given twice counts once."""
+        """The rows at these addresses; duplicates count once."""
         plain = addresses if isinstance(addresses, np.ndarray) else addresses.to_numpy()
         ordered = np.unique(plain.astype(np.uint64, copy=False))
         numbers, starts = np.unique(ordered >> np.uint64(32), return_index=True)
@@ -72,7 +72,7 @@ class RowPlaces:
 
     @classmethod
     def together(cls, parts: Iterable[RowPlaces]) -> RowPlaces:
-        """All rows of several; the offsets of one fragment at a time are unpacked."""
+        """The union of several sets; unpacks the offsets of one fragment at a time."""
         by_fragment: dict[int, list[Packed]] = {}
         for part in parts:
             for number, packed in part.fragments.items():
@@ -84,7 +84,7 @@ class RowPlaces:
 
     @property
     def nbytes(self) -> int:
-        """How much memory the offsets take."""
+        """The memory that the packed offsets take, in bytes."""
         return sum(packed.data.nbytes for packed in self.fragments.values())
 
     def offsets(self) -> Iterator[tuple[int, Offsets]]:
@@ -93,7 +93,7 @@ class RowPlaces:
             yield number, packed.offsets()
 
     def addresses(self) -> Addresses:
-        """The addresses of all rows, in order."""
+        """The addresses of all rows, sorted."""
         whole = [(np.uint64(number) << np.uint64(32)) + offsets.astype(np.uint64) for number, offsets in self.offsets()]
         return np.concatenate([np.zeros(0, np.uint64), *whole])
 

@@ -1,10 +1,10 @@
 """Staged writes: data, deletion and index files that are written but belong to no version yet.
 
 No function here moves a table's head; `commit.commit_staged` does that with the value they return. Data is streamed.
-What is staged and never committed is garbage that cleanup removes.
+Staged files that are never committed are garbage; cleanup removes them.
 
 A table's fork must exist before anything is staged for it: files lie below the line they are staged on, and Lance would
-commit them to another one without an error and leave it unreadable.
+commit them to another line without an error and leave it unreadable.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     # Lance's native module has no submodules at run time.
     from lance.lance.schema import LanceField
 
-# Blob v2 needs 2.2; it is fixed here so that a new Lance does not change the format of a graph by itself.
+# Blob v2 needs 2.2; fixed here so that a new Lance release does not change the format of a graph.
 DATA_STORAGE_VERSION = "2.2"
 ROWS_PER_FRAGMENT = 1024 * 1024
 
@@ -65,21 +65,21 @@ class Stats:
 
 @dataclass(frozen=True)
 class Rewrites:
-    """Executed compaction tasks. Lance commits them itself, in two versions, remapping indexes on the way."""
+    """Executed compaction tasks. Lance commits them itself, in two versions, and remaps indexes meanwhile."""
 
     results: tuple[RewriteResult, ...]
 
 
 @dataclass(frozen=True)
 class IndexFold:
-    """Indexes to fold uncovered fragments into. Lance has no staged form of it: the work is done at commit."""
+    """Indexes into which uncovered fragments are to be folded. Lance can not stage this: the work is done at commit."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Staged:
-    """One staged write of one table; `read_version` is the version it was prepared against, None for a new table."""
+    """One staged write of one table. `read_version`: the version it was prepared against, None for a new table."""
 
     kind: Kind
     location: Location
@@ -89,13 +89,13 @@ class Staged:
 
     @property
     def transaction(self) -> Transaction:
-        """The one Lance transaction of a write of rows or of an index."""
+        """The single Lance transaction of a write of rows or of an index."""
         assert isinstance(self.work, Transaction), f"a staged {self.kind} has no transaction of its own"
         return self.work
 
 
 def stage_create(tables: Tables, location: Location, schema: pa.Schema, data: Data | None = None) -> Staged:
-    """A new table with this schema and, if given, these rows."""
+    """Stage a new table with this schema and, if given, these rows."""
     if location.branch is not None:
         raise BadRequest(f"a table is created on its main line, not on branch {location.branch!r}")
     incoming = Incoming(data if data is not None else [], schema, str(location))
@@ -114,19 +114,19 @@ def stage_create(tables: Tables, location: Location, schema: pa.Schema, data: Da
 
 
 def stage_append(table: Table, data: Data) -> Staged:
-    """New rows, without looking for rows that have the same id."""
+    """Stage new rows, without looking for stored rows with the same ids."""
     incoming = Incoming(data, table.schema, str(table.location))
     return stage_fragments(table, _write(table, incoming))
 
 
 def staged_files(location: Location, fragments: Sequence[FragmentMetadata]) -> list[str]:
-    """The files and folders of fragments that were never committed, below the graph: what is to be removed with them."""
+    """The paths of files and folders of uncommitted fragments, below the graph root, to be removed with them."""
     names = [data_file_name(file) for fragment in fragments for file in fragment.files]
     return [f"{location.dataset_path}/data/{part}" for name in names for part in (name, name.removesuffix(".lance"))]
 
 
 def staged_marks(staged: Staged) -> list[str]:
-    """The files of the deletion marks that a staged write has made."""
+    """The paths of the deletion files that a staged write has made."""
     operation = staged.transaction.operation
     changed = operation.updated_fragments if isinstance(operation, LanceOperation.Update) else []
     marked = (fragment.deletion_file.path(fragment.id) for fragment in changed or [] if fragment.deletion_file)
@@ -139,7 +139,7 @@ def stage_replace(
     matched_row_addresses: RowPlaces | pa.Array | pa.ChunkedArray,
     requests: Executor = ONE_BY_ONE,
 ) -> Staged:
-    """New rows, and deletion marks on the rows they replace, in one transaction."""
+    """Stage new rows, and deletion marks on the rows they replace, as one transaction."""
     incoming = Incoming(data, table.schema, str(table.location))
     written = requests.submit(_write, table, incoming)
     marks = mark_deleted(table, matched_row_addresses, requests)
@@ -147,14 +147,14 @@ def stage_replace(
 
 
 def write_rows(table: Table, data: Data) -> list[FragmentMetadata]:
-    """New rows written as fragments that belong to no version yet; `stage_fragments` makes a write of them."""
+    """Write new rows as fragments that belong to no version yet, for `stage_fragments`."""
     return _write(table, Incoming(data, table.schema, str(table.location)))
 
 
 def stage_fragments(
     table: Table, fragments: Sequence[FragmentMetadata], removed: RowPlaces | pa.Array | pa.ChunkedArray | None = None
 ) -> Staged:
-    """Fragments written elsewhere against this table (mode "append"), and the rows they replace."""
+    """Stage fragments that were written against this table (mode "append"), and the removal of the rows they replace."""
     _require_fields_of(table, fragments)
     if removed is not None:
         return _replacement(table, fragments, mark_deleted(table, removed))
@@ -181,7 +181,7 @@ def stage_delete(
     ids: pa.Array | pa.ChunkedArray | None = None,
     row_addresses: RowPlaces | pa.Array | pa.ChunkedArray | None = None,
 ) -> Staged:
-    """Delete the rows that pass a filter, or have these ids, or lie at these addresses; give exactly one of the three."""
+    """Stage the deletion of rows given by a filter, by ids, or by addresses; exactly one of the three."""
     if filter is not None and ids is None and row_addresses is None:
         marks = mark_deleted(table, _addresses(table, filter))
     elif ids is not None and filter is None and row_addresses is None:
@@ -194,7 +194,7 @@ def stage_delete(
 
 
 def stage_overwrite(table: Table, data: Data, schema: pa.Schema | None = None) -> Staged:
-    """The whole content replaced by these rows, and the schema too if one is given. All indexes are lost."""
+    """Stage the replacement of all rows by these rows, and of the schema if one is given. All indexes are lost."""
     incoming = Incoming(data, schema if schema is not None else table.schema, str(table.location))
     with incoming.writing("overwrite"):
         transaction = write_fragments(
@@ -210,9 +210,9 @@ def stage_overwrite(table: Table, data: Data, schema: pa.Schema | None = None) -
 
 
 def stage_overwrite_fragments(table: Table, fragments: Sequence[FragmentMetadata]) -> Staged:
-    """The whole content replaced by fragments that were written against this table (`write_rows`). All indexes are lost."""
+    """Stage the replacement of all rows by fragments that `write_rows` has made for this table. All indexes are lost."""
     _require_fields_of(table, fragments)
-    # The schema as Lance numbers it: the fragments have its field ids, which an Arrow schema does not.
+    # Lance's own schema, because the fragments contain its field ids, which an Arrow schema lacks.
     operation = LanceOperation.Overwrite(table.dataset.lance_schema, list(fragments))
     stats = Stats(inserted=_row_count(fragments), deleted=table.count_rows())
     return Staged("overwrite", table.location, table.version, Transaction(table.version, operation), stats)
@@ -230,7 +230,7 @@ def build_index_segment(
     fragment_ids: Sequence[int] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Index:
-    """Write the files of an index over some fragments, or all; segments can be built in parallel processes."""
+    """Write the files of an index segment over some fragments, or all; segments can be built in parallel processes."""
     if column not in table.schema.names:
         raise BadRequest(f"{table.location} has no column {column!r} to index")
     with translated(str(table.location), f"build the {kind} index {name} of"):
@@ -241,7 +241,7 @@ def build_index_segment(
                 name=name,
                 replace=True,
                 fragment_ids=list(table.fragment_ids if fragment_ids is None else fragment_ids),
-                # Lance takes the options of each kind as keywords of one function.
+                # Lance takes the options of all index kinds as keywords of one function.
                 **(options or {}),
             )
         except TypeError as error:
@@ -249,14 +249,14 @@ def build_index_segment(
 
 
 def stage_index(table: Table, column: str, kind: str, name: str, *, options: Mapping[str, Any] | None = None) -> Staged:
-    """An index over the whole table, which takes the place of one with the same name."""
+    """Stage an index over the whole table, replacing an index of the same name."""
     return stage_index_segments(table, kind, name, [build_index_segment(table, column, kind, name, options=options)])
 
 
 def stage_index_segments(table: Table, kind: str, name: str, segments: Sequence[Index]) -> Staged:
-    """Built segments as one index, which takes the place of one with the same name."""
+    """Stage built segments as one index, replacing an index of the same name."""
     merged = segments[0]
-    # A full-text segment that was not merged can not be searched, not even a single one.
+    # A full-text segment can be searched only after merging, even a single one.
     if len(segments) > 1 or kind == "INVERTED":
         with translated(str(table.location), f"merge the segments of index {name} of"):
             merged = table.dataset.merge_existing_index_segments(list(segments))
@@ -265,7 +265,7 @@ def stage_index_segments(table: Table, kind: str, name: str, segments: Sequence[
 
 
 def stage_indexes(indexes: Sequence[Staged]) -> Staged:
-    """Indexes that were staged on one version of a table, as one transaction."""
+    """Combine indexes that were staged on one version of a table into one transaction."""
     new_indices, removed_indices = [], []
     for staged in indexes:
         operation = staged.transaction.operation
@@ -278,14 +278,14 @@ def stage_indexes(indexes: Sequence[Staged]) -> Staged:
 
 
 def stage_index_removal(table: Table, names: Collection[str]) -> Staged:
-    """Indexes of a table taken away, in one transaction."""
+    """Stage the removal of indexes of a table, as one transaction."""
     removed = [segment for name in names for segment in _segments_of(table, name)]
     operation = LanceOperation.CreateIndex(new_indices=[], removed_indices=removed)
     return Staged("index", table.location, table.version, Transaction(table.version, operation))
 
 
 def stage_index_fold(table: Table, names: Sequence[str]) -> Staged:
-    """Fragments that these indexes do not cover yet, folded in without training anything again."""
+    """Stage the folding of uncovered fragments into these indexes, without training anything again."""
     return Staged("index_fold", table.location, table.version, IndexFold(tuple(names)))
 
 
@@ -296,10 +296,10 @@ def compaction_tasks(
     left_alone: Collection[int] = (),
     target_rows_per_fragment: int = ROWS_PER_FRAGMENT,
 ) -> tuple[CompactionTask, ...]:
-    """The independent tasks of a compaction; none when there is nothing to gain. They can run in other processes.
+    """The independent tasks of a compaction, possibly none. They can run in other processes.
 
-    `folded`: indexes that will cover all fragments by the time the compaction is committed. `left_alone`: fragments that
-    stay as they are.
+    `folded`: indexes that will cover all fragments when the compaction is committed. `left_alone`: ids of fragments that
+    are not rewritten.
     """
     staying = [index for index in table.indices() if index.name not in folded]
     covers, pinned = segment_covers(staying), pinned_fragments(staying)
@@ -314,7 +314,7 @@ def compaction_tasks(
 
 
 def execute_compaction(table: Table, task: CompactionTask) -> RewriteResult:
-    """Write the fragments of one task."""
+    """Write the new fragments of one task."""
     with translated(str(table.location), "compact"):
         return task.execute(table.dataset)
 
@@ -322,13 +322,13 @@ def execute_compaction(table: Table, task: CompactionTask) -> RewriteResult:
 def stage_compaction(
     table: Table, *, left_alone: Collection[int] = (), target_rows_per_fragment: int = ROWS_PER_FRAGMENT
 ) -> Staged | None:
-    """Small fragments and deletion marks rewritten into full fragments; None when there is nothing to gain."""
+    """Stage the rewriting of small fragments and deletion marks into full fragments; None when nothing would improve."""
     tasks = compaction_tasks(table, left_alone=left_alone, target_rows_per_fragment=target_rows_per_fragment)
     return stage_rewrites(table, [execute_compaction(table, task) for task in tasks]) if tasks else None
 
 
 def stage_rewrites(table: Table, results: Sequence[RewriteResult]) -> Staged:
-    """Executed compaction tasks, ready to commit; those whose fragments have changed since are left out."""
+    """Stage executed compaction tasks; tasks whose fragments have changed since are left out."""
     return Staged("compaction", table.location, table.version, Rewrites(still_good(table, results)))
 
 
@@ -361,8 +361,8 @@ def _addresses(table: Table, filter: Filter) -> pa.ChunkedArray:
 
 
 def _require_fields_of(table: Table, fragments: Sequence[FragmentMetadata]) -> None:
-    # Fragments written with mode "create" or "overwrite" number the fields afresh; on a table whose schema has changed
-    # Lance would append them without an error and read other columns' data.
+    # Fragments written with mode "create" or "overwrite" number their fields from zero; Lance would append them without error
+    # to a table whose schema has changed, and read the data of other columns.
     known = set(_field_ids(table.dataset.lance_schema.fields()))
     for fragment in fragments:
         for file in fragment.files:

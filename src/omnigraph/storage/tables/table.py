@@ -1,4 +1,4 @@
-"""One opened table at one version: what it holds and how it is read."""
+"""One opened table at one version: its schema, rows and indexes, and how they are read."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ allow_unsigned_lists()
 copy_scanner_settings_once()
 
 Filter: TypeAlias = str | pc.Expression
-# What a scan gives for a blob column: Lance's descriptors, plain bytes (external values fetched too), or values that
-# can be written again (bytes, or the external reference).
+# What a scan returns for a blob column: Lance's descriptors, plain bytes (external values are fetched too), or writable values
+# (bytes, or the external reference).
 Blobs = Literal["descriptors", "bytes", "values"]
 
 ROW_ADDRESS = "_rowaddr"
 BATCH_ROWS = 8192
-# One IN list of this size costs about 20 ms through the BTREE, and per id no more than a smaller one.
+# An IN list of this size costs about 20 ms through the BTREE; longer lists do not cost less per id.
 IDS_PER_LOOKUP = 5000
 # A look-up of one value through an index costs about as much as reading this many values of the column.
 VALUES_PER_LOOKUP = 40
-# Rows of a pass over a column that are compared at once: the wanted values are hashed once for each batch.
+# How many rows a pass over a column compares at once: the wanted values are hashed once per batch.
 ROWS_PER_PASS = 1 << 20
 
 _INDEX_KINDS = {
@@ -50,14 +50,14 @@ _INDEX_KINDS = {
 
 @dataclass(frozen=True)
 class FragmentGroup:
-    """Some fragments of a table, by their ids, and how many rows they have."""
+    """Some fragments of a table, by id, and how many rows they have together."""
 
     ids: tuple[int, ...]
     rows: int
 
 
 def grouped_fragments(fragments: Iterable[LanceFragment], rows: int) -> Iterator[FragmentGroup]:
-    """Fragments in their order, as many together as have about so many rows."""
+    """Group fragments in order, so that each group has about `rows` rows."""
     ids: list[int] = []
     counted = 0
     for fragment in fragments:
@@ -72,7 +72,7 @@ def grouped_fragments(fragments: Iterable[LanceFragment], rows: int) -> Iterator
 
 @dataclass(frozen=True)
 class TableIndex:
-    """One index of a table; `fragments` are the fragment ids it covers."""
+    """One index of a table. `fragments`: the ids of the fragments it covers."""
 
     name: str
     kind: str
@@ -80,23 +80,23 @@ class TableIndex:
     fragments: frozenset[int]
     segments: int
     rows: int
-    #: The fragments that each of its segments covers.
+    #: The ids of the fragments that each of its segments covers.
     segment_fragments: tuple[frozenset[int], ...] = field(default=(), compare=False)
-    #: The fragments covered by segments whose files lie with the table that this one was forked from.
+    #: The ids of fragments covered by segments whose files lie with the table this one was forked from.
     inherited_fragments: frozenset[int] = field(default=frozenset(), compare=False)
-    #: The settings it was built with, as Lance tells them.
+    #: The settings it was built with, as Lance reports them.
     details: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 class Table:
-    """A table at one version. It never moves; open it again to see a newer one."""
+    """A table at one fixed version; open it again to read a newer one."""
 
     def __init__(self, location: Location, dataset: LanceDataset) -> None:
         self.location = location
         self.dataset = dataset
-        #: The version this handle reads.
+        #: The version that this handle reads.
         self.version: int = dataset.version
-        #: What it is, physically.
+        #: What identifies the table physically: path, Lance branch, version.
         self.identity = (location.path, location.branch, self.version)
 
     @property
@@ -115,7 +115,7 @@ class Table:
         return len(self.fragment_ids)
 
     def fragment_groups(self, rows: int) -> Iterator[FragmentGroup]:
-        """The fragments in scan order, as many together as have about so many rows."""
+        """The fragments in scan order, in groups of about `rows` rows."""
         return grouped_fragments(self.dataset.get_fragments(), rows)
 
     def indices(self) -> tuple[TableIndex, ...]:
@@ -140,7 +140,7 @@ class Table:
         )
 
     def dead_indexes(self) -> list[str]:
-        """The names of indexes on fields that the table does not have. Lance then fails whatever would use any index."""
+        """The names of indexes on fields that the table no longer has. With such an index, Lance fails any index use."""
         with translated(str(self.location), "list the indexes of"):
             known = set()
             waiting = list(self.dataset.lance_schema.fields())
@@ -174,10 +174,10 @@ class Table:
         fragments: Collection[int] | None = None,
         watched: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows as a stream of batches of at most so many rows and bytes; of some fragments only when they are named.
+        """The rows as a stream of batches, limited in rows and bytes. `fragments`: read only these, by id.
 
-        `watched`: each batch has a deadline, because Lance does not come back from some damaged files. It costs a thread
-        for each batch, which only shows where batches are small.
+        `watched`: each batch has a deadline, because Lance never returns from some damaged files. This costs one thread per
+        batch, which matters only for small batches.
         """
         carried = self._carried(columns, blobs)
         located = with_row_address or bool(carried)
@@ -199,7 +199,7 @@ class Table:
         with_row_address: bool = False,
         blobs: Blobs = "descriptors",
     ) -> pa.Table:
-        """The rows as one Arrow table; for what is known to be small."""
+        """The rows as one Arrow table; only for results that are known to be small."""
         if not self._carried(columns, blobs):
             scanner = self._scanner(columns, filter, BATCH_ROWS, with_row_id, with_row_address, blobs)
             with translated(str(self.location), "read"):
@@ -218,7 +218,7 @@ class Table:
         with_row_address: bool = False,
         blobs: Blobs = "descriptors",
     ) -> pa.Table:
-        """What `read` gives when no row is wanted; nothing is read."""
+        """The result of `read` without any rows; nothing is read."""
         schema = self._scanner(columns, None, BATCH_ROWS, with_row_id, with_row_address, blobs).projected_schema
         for name in self._carried(columns, blobs):
             schema = schema.set(schema.get_field_index(name), self.schema.field(name))
@@ -238,7 +238,7 @@ class Table:
         return self.take_by("id", ids, columns, blobs=blobs, **options)
 
     def take_row_ids(self, row_ids: npt.NDArray[np.uint64], columns: Sequence[str]) -> pa.Table:
-        """Columns of the rows with these row ids, in their order; all of them must be there."""
+        """Columns of the rows with these row ids, in the same order; all of them must exist."""
         if not columns or not len(row_ids):
             return self.empty(columns) if columns else pa.table({"": pa.nulls(len(row_ids))}).select([])
         with translated(str(self.location), "read"):
@@ -254,15 +254,15 @@ class Table:
         with_row_address: bool = False,
         blobs: Blobs = "descriptors",
     ) -> pa.Table:
-        """The rows that have one of these values in a column, in no particular order: the keyed look-up of every writer.
+        """The rows that have one of these values in a column, in no particular order: the keyed look-up of all writers.
 
-        Through the index of the column in batches, or in one pass over it, whichever costs less. −0 is 0 and every NaN is
-        NaN. A null finds nothing. A list can not be looked up: for a column of lists all rows are returned.
+        Uses the index of the column in batches, or one pass over the column, whichever costs less. −0 equals 0, and all NaNs
+        are equal. A null finds nothing. Lists can not be looked up: for a column of lists all rows are returned.
         """
         options = {"with_row_id": with_row_id, "with_row_address": with_row_address}
         if pa.types.is_nested(values.type):
             return self.read(columns, blobs=blobs, **options)
-        # The values take the column's type; the column itself is never cast, that would pass its index by.
+        # Cast the values to the column's type, never the column: a cast column would not use its index.
         wanted = _distinct(pc.drop_null(pc.unique(values)).cast(self.schema.field(column).type))
         names = self.schema.names if columns is None else list(columns)
         if not len(wanted):
@@ -276,9 +276,9 @@ class Table:
         return pa.concat_tables(found)
 
     def is_read_through(self, column: str, count: int, names: Sequence[str]) -> bool:
-        """Whether one pass over a column is cheaper than looking up this many of its values."""
+        """Whether one pass over a column costs less than looking up `count` of its values."""
         if count * VALUES_PER_LOOKUP > self.count_rows():
-            # A few values are one request, which reads other columns of the rows it finds only.
+            # Up to one batch of values is a single request, which reads the other columns only of the rows it finds.
             return count > IDS_PER_LOOKUP or all(name == column or self._is_narrow(name) for name in names)
         if count <= IDS_PER_LOOKUP:
             return False
@@ -326,7 +326,7 @@ class Table:
         batch_bytes: int | None = None,
     ) -> LanceScanner:
         with translated(str(self.location), "read"):
-            # Listing the fragments takes longer with each of them, also of a table whose index tells which few are read.
+            # Listing fragments takes time for each of them, even if an index already tells which few are read.
             parts = None if fragments is None else self._parts(fragments)
             if blobs == "bytes":
                 self._require_readable(columns, filter, parts)
@@ -347,7 +347,7 @@ class Table:
     def _require_readable(
         self, columns: Sequence[str] | None, filter: Filter | None, fragments: Sequence[LanceFragment] | None
     ) -> None:
-        """Look at the blob descriptors before Lance reads what they name."""
+        """Check the blob descriptors before Lance reads the blobs they name."""
         names = [name for name in blob_columns(self.schema) if columns is None or name in columns]
         if names:
             scanner = self.dataset.scanner(columns=names, filter=filter, fragments=fragments, with_row_address=True)
@@ -363,15 +363,15 @@ def _each_in_time(batches: Iterator[pa.RecordBatch], path: str) -> Iterator[pa.R
 
 
 def _among(column: str, values: pa.Array) -> Filter:
-    """The rows that have one of these values in a column of the same type."""
+    """A filter for the rows that have one of these values in a column of the same type."""
     if pa.types.is_unsigned_integer(values.type) and len(values):
-        # Lance reads expressions as Substrait, which has no unsigned integers. As text, digits need no quoting.
+        # Lance reads expressions as Substrait, which has no unsigned integers. In SQL text, digits need no quoting.
         return f"`{column}` in ({', '.join(map(str, values.to_pylist()))})"
     return pc.field(column).isin(values) if len(values) else pc.scalar(False)
 
 
 def _distinct(values: pa.Array) -> pa.Array:
-    """The distinct values; -0.0 and 0.0 are one value, and all NaNs are one value."""
+    """The distinct values, with −0.0 equal to 0.0 and all NaNs equal."""
     if not pa.types.is_floating(values.type):
         return values
     # Adding zero turns −0 into 0.
@@ -380,9 +380,9 @@ def _distinct(values: pa.Array) -> pa.Array:
 
 
 def _all_forms(values: pa.Array) -> pa.Array:
-    """Distinct values in every form they may be stored in: indexes and sets of values tell −0 from 0, and −NaN from NaN.
+    """Distinct values in all forms they may be stored in: indexes and sets distinguish −0 from 0, and −NaN from NaN.
 
-    The forms of one value belong into one request, because an index may find both zeros for either of them.
+    The forms of one value must be in the same request, because an index may find both zeros for either form.
     """
     if not pa.types.is_floating(values.type):
         return values

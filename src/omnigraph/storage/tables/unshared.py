@@ -1,8 +1,8 @@
-"""Which rows two versions of a table do not physically share: all that can differ, found without reading values.
+"""Which rows two versions of a table do not physically share: only these can differ. Found without reading values.
 
-A data file is never written twice, so a fragment that both versions have, with the same deletion marks, holds the same rows.
-Where only the marks differ, a row is shared that both versions still show. Compaction puts unchanged rows into new files;
-there the stable row id and the version that wrote the row last tell, if both versions have a history in common.
+A data file is never rewritten, so a fragment that both versions have, with the same deletion marks, holds the same rows. If
+only the marks differ, the rows that both versions show are shared. Compaction moves unchanged rows to new files; there the
+stable row id and the version that last wrote the row decide, if both versions have a common history.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from omnigraph.storage.tables.table import BATCH_ROWS, ROW_ADDRESS, Blobs, Table
 
 ROW_ID = "_rowid"
 _LAST_UPDATED = "_row_last_updated_at_version"
-#: Row ids and versions of at most this many rewritten rows are held to be matched (16 bytes each).
+#: The most rewritten rows whose ids and versions are held in memory for matching (16 bytes each).
 MATCHED_ROWS = 16_000_000
 
 _Numbers = npt.NDArray[np.uint64]
@@ -33,7 +33,7 @@ _NO_ROWS: _Numbers = np.zeros(0, np.uint64)
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a table: all live ones of some fragments, and single ones by row id."""
+    """Some rows of a table: all live rows of some fragments, and single rows by row id."""
 
     table: Table
     fragments: tuple[LanceFragment, ...] = ()
@@ -43,7 +43,7 @@ class Rows:
         return sum(fragment.count_rows() for fragment in self.fragments) + len(self.row_ids)
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """These columns of the rows with their row ids, in no particular order."""
+        """These columns of the rows, and their row ids, in no particular order."""
         if self.fragments:
             yield from _scan(self.table, self.fragments, [*columns, ROW_ID])
         for start in range(0, len(self.row_ids), BATCH_ROWS):
@@ -63,8 +63,8 @@ def take_rows(
     *,
     blobs: Blobs = "descriptors",
 ) -> pa.Table:
-    """The rows with these row ids, in no particular order, with their row ids."""
-    # Lance reads a list of row ids as a direct take; it is given as text because expressions know no unsigned integers.
+    """The rows with these row ids, in no particular order; the result includes the row ids."""
+    # Lance executes a list of row ids as a direct take; given as SQL text, because expressions have no unsigned integers.
     if not len(row_ids):
         return table.empty(columns, with_row_id=True, blobs=blobs)
     among = f"{ROW_ID} in ({', '.join(map(str, row_ids.to_pylist()))})"
@@ -79,10 +79,10 @@ def unshared(
     read: ReadFile,
     touched: frozenset[int] | None = None,
 ) -> tuple[Rows, Rows]:
-    """The rows of each version that the other does not have as they are.
+    """The rows of each version that the other version does not have unchanged.
 
-    `shared_until`: the last version of the history that both have in common; None when there is none. `read`: reads a
-    file below the graph root. `touched`: the ids of the fragments that can differ, where that is known; else all are compared.
+    `shared_until`: the last version that both have in common in their history; None when there is none. `read`: reads a
+    file below the graph root. `touched`: the ids of the fragments that can differ, if known; None: compare all.
     """
     old, new = _by_files(before, touched), _by_files(after, touched)
     single_before: list[_Numbers] = []
@@ -109,7 +109,7 @@ _Files = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 def _by_files(table: Table, only: frozenset[int] | None) -> dict[_Files, LanceFragment]:
-    """Fragments by the data files they are made of; the names of files are unique, whichever line they lie on."""
+    """The fragments by their data files; file names are unique across all lines."""
     if only is None:
         fragments = table.dataset.get_fragments()
     else:
@@ -122,20 +122,20 @@ def _by_files(table: Table, only: frozenset[int] | None) -> dict[_Files, LanceFr
 
 
 def touched_by(before: Table, after: Table, operation: object) -> frozenset[int] | None:
-    """The ids of the fragments that differ between a version and the next, by its transaction; None when it does not tell."""
+    """The ids of the fragments that differ between a version and the next, from its transaction; None if unknown."""
     if isinstance(operation, lance.LanceOperation.Update | lance.LanceOperation.Delete):
         marked = {fragment.id for fragment in operation.updated_fragments}
     elif isinstance(operation, lance.LanceOperation.Append):
         marked = set()
     else:
         return None
-    # New fragments get their ids when the transaction is committed.
+    # New fragments get their ids at the commit of the transaction.
     here, there = ({fragment.fragment_id for fragment in side.dataset.get_fragments()} for side in (before, after))
     return frozenset(marked | (here ^ there))
 
 
 def _marks(fragment: LanceFragment) -> tuple[object, ...] | None:
-    """The deletion file of a fragment, without the line it lies on."""
+    """What identifies the deletion marks of a fragment, without the line their file lies on; None when it has no marks."""
     marks = fragment.metadata.deletion_file
     return None if marks is None else (fragment.fragment_id, marks.read_version, marks.id, marks.num_deleted_rows)
 
@@ -143,7 +143,7 @@ def _marks(fragment: LanceFragment) -> tuple[object, ...] | None:
 def _marked_on_one_side(
     before: Table, old: LanceFragment, after: Table, new: LanceFragment, root: Root, read: ReadFile
 ) -> tuple[_Numbers, _Numbers]:
-    """The row ids of rows that only one side of the same files shows: by the marks themselves, else by what is shown."""
+    """The row ids of rows that only one side of the same files shows: from the marks, else from the shown rows."""
     gone_before, gone_after = marked_offsets(before, old, root, read), marked_offsets(after, new, root, read)
     if gone_before is not None and gone_after is not None:
         return (
@@ -159,7 +159,7 @@ def _marked_on_one_side(
 
 
 def _row_ids_at(table: Table, fragment: LanceFragment, offsets: _Numbers) -> _Numbers:
-    """The row ids at some places of a fragment that are shown."""
+    """The row ids of the shown rows at these offsets of a fragment."""
     if not len(offsets):
         return _NO_ROWS
     addresses = (offsets + np.uint64(fragment.fragment_id << 32)).tolist()
@@ -176,7 +176,7 @@ def _ids_and_places(table: Table, fragment: LanceFragment) -> tuple[_Numbers, _N
 
 
 def _can_match(fragments: Sequence[LanceFragment]) -> bool:
-    """Whether Lance knows row ids and versions of these rows, and there are not too many of them."""
+    """Whether Lance has row ids and last-updated versions of these rows, and there are not too many of them."""
     if sum(fragment.count_rows() for fragment in fragments) > MATCHED_ROWS:
         return False
     described = (fragment.metadata.to_json() for fragment in fragments)
@@ -186,7 +186,7 @@ def _can_match(fragments: Sequence[LanceFragment]) -> bool:
 def _rewritten(
     before: Table, gone: Sequence[LanceFragment], after: Table, come: Sequence[LanceFragment], shared_until: int
 ) -> tuple[_Numbers, _Numbers]:
-    """The row ids of rows in other files that are not the same row, last written by the same commit, on both sides."""
+    """The row ids of rewritten rows on each side that do not match a row with the same id and last writing version."""
     old_ids, old_versions = _ids_and_versions(before, gone)
     new_ids, new_versions = _ids_and_versions(after, come)
     places = np.searchsorted(old_ids, new_ids)
@@ -198,7 +198,7 @@ def _rewritten(
 
 
 def _ids_and_versions(table: Table, fragments: Sequence[LanceFragment]) -> tuple[_Numbers, _Numbers]:
-    """Row ids in ascending order, and the versions that wrote these rows last."""
+    """The row ids in ascending order, and the version that last wrote each of these rows."""
     read = pa.Table.from_batches(
         _scan(table, fragments, [ROW_ID, _LAST_UPDATED]),
         pa.schema([(ROW_ID, pa.uint64()), (_LAST_UPDATED, pa.uint64())]),

@@ -1,4 +1,4 @@
-"""The files of a dataset's versions, as Lance names them: counting down, so that the newest is the first of a listing."""
+"""The names of version files: Lance counts down, so that the newest version comes first in a listing."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ _BEYOND_THE_HINT = 5
 
 
 def versions_path(location: Location) -> str:
-    """The folder of a dataset's versions."""
+    """The folder of a dataset's version files."""
     return f"{location.dataset_path}/_versions"
 
 
 def version_file(location: Location, version: int) -> str:
-    """The file of one version."""
+    """The path of the file of one version."""
     return f"{versions_path(location)}/{version_name(version)}"
 
 
 def version_name(version: int) -> str:
-    """The name of the file of one version."""
+    """The file name of one version."""
     return f"{_COUNTS_DOWN_FROM - version:020}{_SUFFIX}"
 
 
 def version_of(path: str) -> int | None:
-    """The version that a file of this name is; None when it is something else."""
+    """The version whose file has this path; None when it is another file."""
     name = path.rpartition("/")[2]
     number = name.removesuffix(_SUFFIX)
     return _COUNTS_DOWN_FROM - int(number) if number != name and number.isdigit() else None
 
 
 def is_newest_on_disk(root: Root, location: Location, version: int) -> bool:
-    """On local disk, whether a version is there and the next one is not; False when that does not tell.
+    """On local disk, whether a version exists and the next does not; False when this does not prove that it is the newest.
 
     Lance reads the whole folder to find the newest version, which takes longer with every version. Versions are made
-    one after the other, so nothing above a missing successor is left, but where cleanup took some away.
+    consecutively, so no version exists above a missing one, except where cleanup has removed versions.
     """
     if not root.is_local:
         return False
@@ -48,13 +48,13 @@ def is_newest_on_disk(root: Root, location: Location, version: int) -> bool:
     return (
         _exists(f"{folder}/{version_name(version)}")
         and not _exists(f"{folder}/{version_name(version + 1)}")
-        # Last: it is written before the first of those versions goes.
+        # Checked last: the note is written before the first of those versions is removed.
         and version > reclaimed_up_to(root, location)
     )
 
 
 def _exists(place: str) -> bool:
-    """Whether there is a file; every query asks, and a `Path` takes twice as long to tell."""
+    """Whether there is a file. Called by every query; a `Path` would take twice as long."""
     try:
         os.stat(place)  # noqa: PTH116
     except (FileNotFoundError, NotADirectoryError):
@@ -63,7 +63,7 @@ def _exists(place: str) -> bool:
 
 
 def newest_on_disk(root: Root, location: Location) -> int | None:
-    """On local disk, the newest version, found from Lance's hint without reading the folder; None when it does not tell."""
+    """On local disk, the newest version, from Lance's hint without reading the folder; None when the hint does not tell."""
     if not root.is_local:
         return None
     try:
@@ -71,7 +71,7 @@ def newest_on_disk(root: Root, location: Location) -> int | None:
         version = int(json.loads(hint)["version"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    # The hint is written after the version, so a few may have come since.
+    # The hint is written after the version, so a few newer versions may exist.
     for likely in range(version, version + _BEYOND_THE_HINT):
         if is_newest_on_disk(root, location, likely):
             return likely
@@ -79,7 +79,7 @@ def newest_on_disk(root: Root, location: Location) -> int | None:
 
 
 def note_reclaimed(store: ObjectStore, root: Root, location: Location, up_to: int) -> None:
-    """Say, before versions are taken away, up to where some may be missing below one that is there."""
+    """Note, before versions are removed, up to which version some may be missing."""
     if root.is_local and up_to > reclaimed_up_to(root, location):
         store.put(_reclaimed_path(location), json.dumps({"up_to": up_to}).encode())
 
@@ -89,7 +89,7 @@ def _reclaimed_path(location: Location) -> str:
 
 
 def reclaimed_up_to(root: Root, location: Location) -> int:
-    """Up to which version some may be missing below one that is there; very high where that can not be told."""
+    """The version up to which some may be missing below an existing one; a very high number when it is not known."""
     path = _reclaimed_path(location)
     if not _exists(f"{root.uri}/{path}"):
         return 0
@@ -98,5 +98,5 @@ def reclaimed_up_to(root: Root, location: Location) -> int:
     except FileNotFoundError:
         return 0
     except (OSError, ValueError, KeyError, TypeError):
-        # It can not be told, so the folder is asked.
+        # Unreadable: the caller must read the folder.
         return _COUNTS_DOWN_FROM

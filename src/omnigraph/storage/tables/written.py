@@ -1,9 +1,9 @@
-"""Which files a write has made, how large each must be, and whether it is whole on disk.
+"""Which files a write has made, how large each must be, and whether each is complete on disk.
 
-Lance's local writer can lose the error of the last write to a file: on a disk that is full for a moment it reports success
-for a file that ends early. So before a staged write is committed, and before a table's new version is published, every new
-file is compared with what Lance says of it. An object store takes an object as a whole or not at all, so only graphs on
-local disk are looked at.
+Lance's local writer can lose the error of the last write to a file: on a disk that is briefly full it reports success for a
+file that ends early. So before a staged write is committed, and before a table's new version is published, every new file
+is compared with what Lance reports about it. Object stores store whole objects or nothing, so only local graphs are
+checked.
 
     data          the size is in the fragment's metadata
     blob          a file beside a data file; blob descriptors say up to which byte it is used
@@ -41,7 +41,7 @@ from omnigraph.storage.tables.version_files import version_file, version_name
 
 FileKind = Literal["data", "blob", "deletions", "index", "manifest", "transaction"]
 
-#: The kinds of blob descriptors whose bytes lie in a file beside the data file: packed with others, or alone.
+#: The kinds of blob descriptors whose bytes lie in a file beside the data file: 1 packed with others, 2 in its own file.
 _IN_BLOB_FILES = (1, 2)
 _FOOTER = struct.Struct("<QHH4s")
 _MAGIC = b"LANC"
@@ -49,7 +49,7 @@ _LENGTH = struct.Struct("<I")
 _TRANSACTION_FILE = re.compile(rb"[0-9]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.txn")
 _ARROW_MAGIC = b"ARROW1"
 _ARROW_END = struct.Struct("<i6s")
-#: How a Roaring bitmap without run containers begins. Other programs may write other forms, which are not judged.
+#: The first bytes of a Roaring bitmap without run containers. Other programs may write other forms, which are not checked.
 _BITMAP_COOKIE = struct.pack("<I", 12346)
 _ARRAY_CONTAINER_LIMIT = 4096
 _BITMAP_CONTAINER_BYTES = 8192
@@ -57,9 +57,9 @@ _BITMAP_CONTAINER_BYTES = 8192
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """One file (`index` of a version: one folder) that a write has made.
+    """One file (for `index` of a version: one folder) that a write has made.
 
-    `path` is below the graph root. `size` is in bytes, None when only the content tells; `marks` is the number of deleted
+    `path` is below the graph root. `size` is in bytes, None if only the content tells; `marks` is the number of deleted
     rows that a deletion file must hold.
     """
 
@@ -70,7 +70,7 @@ class WrittenFile:
 
 
 class ShortFile(StorageError):
-    """A file that Lance reported as written and that is not whole. `expected` and `found` are bytes, None if unknown."""
+    """Lance reported this file as written, but it is incomplete. `expected` and `found` are in bytes, None if unknown."""
 
     def __init__(self, message: str, *, path: str, expected: int | None, found: int | None) -> None:
         super().__init__(message, kind="permanent", path=path)
@@ -82,7 +82,7 @@ class ShortFile(StorageError):
 
 
 def files_of_staged(staged: Staged) -> Iterator[WrittenFile]:
-    """The files that a staged write has made. Blob files are only known once it is committed: see `files_of_version`."""
+    """The files that a staged write has made. Its blob files are known only after the commit: see `files_of_version`."""
     location, work = staged.location, staged.work
     if isinstance(work, Rewrites):
         for result in work.results:
@@ -113,10 +113,10 @@ def files_of_staged(staged: Staged) -> Iterator[WrittenFile]:
 def files_of_version(
     root: Root, location: Location, dataset: LanceDataset, since: LanceDataset | None = None
 ) -> Iterator[WrittenFile]:
-    """The files on this line that a version has and an older one has not; without an older one, all on this line.
+    """The files on this line that a version has and the older version `since` has not; without `since`, all of them.
 
-    The version's manifest and transaction file come first; they are given for local graphs only, and of a manifest that
-    is not whole nothing else is given: `size` of it is then None.
+    The version's manifest and transaction file come first, for local graphs only. If the manifest is incomplete, its `size`
+    is None and no other file follows.
     """
     with translated(str(location), f"read version {dataset.version} of"):
         if root.is_local:
@@ -142,7 +142,7 @@ def files_of_version(
 
 
 def version_files(root: Root, location: Location, version: int) -> list[WrittenFile]:
-    """The manifest of a version on local disk, and its transaction file. Of a manifest that is not whole: only it."""
+    """The manifest of a version on local disk, and its transaction file; only the manifest if it is incomplete."""
     path = version_file(location, version)
     found = _manifest_extent(f"{root.uri}/{path}")
     if found is None:
@@ -156,9 +156,9 @@ def version_files(root: Root, location: Location, version: int) -> list[WrittenF
 
 
 def _transaction_size(root: Root, path: str, section: bytes) -> int | None:
-    """The size a transaction file must have; None when there is no such file, or the section is not of the transaction.
+    """The required size of a transaction file; None when there is no such file, or the section is not its copy.
 
-    Other programs may write no section of the transaction: then the last one is of indexes.
+    Other programs may write no section for the transaction: then the last section is that of the indexes.
     """
     try:
         content = root.local_path(path).read_bytes()
@@ -218,7 +218,7 @@ def _blob_files(
     column: str,
     known: Collection[str],
 ) -> Iterator[WrittenFile]:
-    """The blob files beside new data files, each up to the last byte that a descriptor of one blob column names."""
+    """The blob files beside new data files, with the last byte that the descriptors of one blob column name as size."""
     field_id = next(field.id() for field in dataset.lance_schema.fields() if field.name() == column)
     for fragment in fragments:
         holder = next((file for file in fragment.metadata.files if field_id in file.fields), None)
@@ -242,7 +242,7 @@ def _blob_files(
 
 
 def require_whole(root: Root, files: Iterable[WrittenFile]) -> None:
-    """Raise `ShortFile` for the first file that is not whole. Nothing is looked at in an object store."""
+    """Raise `ShortFile` for the first incomplete file. Files in an object store are not checked."""
     if root.is_local:
         for file in files:
             _require(root, file)
@@ -250,9 +250,9 @@ def require_whole(root: Root, files: Iterable[WrittenFile]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VersionBytes:
-    """What a commit has written to say what a version is: the manifest as it was read back, and the transaction file.
+    """The files by which a commit defines a version: the manifest as read back, and the transaction file.
 
-    `transaction` is the copy inside the manifest; None when there is no file of that name.
+    `transaction` is the copy inside the manifest; None when there is no such file.
     """
 
     manifest: bytes
@@ -260,10 +260,10 @@ class VersionBytes:
 
 
 def require_whole_version(line: str, version: int, transaction: str | None = None) -> VersionBytes:
-    """Raise `ShortFile` when the manifest of a version that was just committed, or its transaction file, is not whole.
+    """Raise `ShortFile` when the manifest of a version just committed, or its transaction file, is incomplete.
 
     `line`: the local folder of the dataset or of its branch. `transaction`: the name of the transaction file, if known;
-    readers need only the copy inside the manifest, so its absence is no fault.
+    readers need only the copy in the manifest, so a missing file is no error.
     """
     place = f"{line}/_versions/{version_name(version)}"
     found = _manifest_extent(place)
@@ -281,7 +281,7 @@ def require_whole_version(line: str, version: int, transaction: str | None = Non
 
 
 def _require(root: Root, file: WrittenFile) -> None:
-    # Not `local_path`, which checks what people give: these names are Lance's, and each is asked for once.
+    # Not `local_path`, which validates user input: these are Lance's names, each used once.
     place = f"{root.uri}/{file.path}"
     found = _size(place)
     if file.kind == "manifest":
@@ -289,7 +289,7 @@ def _require(root: Root, file: WrittenFile) -> None:
     elif file.kind == "deletions":
         whole = bool(found) and _is_whole_deletion_file(place, file.marks)
     elif file.kind in ("blob", "index"):
-        # A blob file may have bytes that no descriptor names, the folder of an index files that Lance does not list.
+        # A blob file may have bytes that no descriptor names, and an index folder may have files that Lance does not list.
         whole = found is not None and found >= (file.size or 0)
     elif file.kind == "transaction":
         whole = file.size is None or found == file.size
@@ -312,7 +312,7 @@ def _short(path: str, expected: int | None, found: int | None) -> ShortFile:
 
 
 def _size(place: str) -> int | None:
-    """The size of a file, or of all files of a folder; None when there is neither."""
+    """The size of a file, or of all files in a folder, in bytes; None when it does not exist."""
     try:
         found = os.stat(place)  # noqa: PTH116 — on the way of every commit
     except (FileNotFoundError, NotADirectoryError):
@@ -323,7 +323,7 @@ def _size(place: str) -> int | None:
 
 
 def _content(place: str) -> bytes:
-    """The bytes of a file; a file object would take four times as long."""
+    """The bytes of a file; four times as fast as a file object."""
     descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(descriptor).st_size
@@ -337,9 +337,9 @@ def _content(place: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Extent:
-    """A whole manifest, and its last section before the manifest proper: the transaction.
+    """A complete manifest, and its last section before the manifest proper, which is the transaction.
 
-    `start` is where the manifest proper begins.
+    `start`: the offset of the manifest proper.
     """
 
     content: bytes
@@ -354,10 +354,10 @@ class _Extent:
 
 
 def _manifest_extent(place: str) -> _Extent | None:
-    """What a manifest says of its own size; None when the file is missing or ends early.
+    """A manifest checked against the sizes it contains; None when the file is missing or ends early.
 
-    Sections are a length and as many bytes: indexes and the transaction if there are any, then the manifest proper, where
-    the footer points to.
+    A section is a length and as many bytes: indexes and the transaction if there are any, then the manifest proper, to
+    which the footer points.
     """
     try:
         data = _content(place)
@@ -382,7 +382,7 @@ def _manifest_extent(place: str) -> _Extent | None:
 
 
 def _is_whole_deletion_file(place: str, marks: int | None) -> bool:
-    """Whether a deletion file has its end: the footer of an Arrow file, or as many marks as a bitmap announces."""
+    """Whether a deletion file is complete: it has the footer of an Arrow file, or the expected marks of a bitmap."""
     data = _content(place)
     if place.endswith(".bin"):
         other_form = len(data) > 8 and data[:4] != _BITMAP_COOKIE
@@ -394,7 +394,7 @@ def _is_whole_deletion_file(place: str, marks: int | None) -> bool:
 
 
 def _marks_in_bitmap(data: bytes) -> int | None:
-    """The cardinality of a serialised Roaring bitmap without run containers, which is what Lance writes; None if it is cut."""
+    """The number of marks in a Roaring bitmap without run containers, the form Lance writes; None if it is cut off."""
     if len(data) < 8:
         return None
     containers = _LENGTH.unpack_from(data, 4)[0]
