@@ -1,4 +1,4 @@
-"""How two commits are related: who is an ancestor of whom, and from which common ancestors a merge can start. Pure."""
+"""How two commits are related: whether one is an ancestor of the other, and where a merge of them can start. Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ REBASED = "rebased"
 
 @dataclass(frozen=True)
 class Relation:
-    """What a merge of `theirs` into `ours` amounts to.
+    """The relation of two heads for a merge of `theirs` into `ours`.
 
-    `best`: the common ancestors that no other one descends from, the latest by (generation, id) first. That one is the
-    base; there are others after criss-cross merges.
+    `best`: the common ancestors that are no ancestor of another common ancestor, the latest by (generation, id) first. The
+    first is the base; there are more only after criss-cross merges.
     """
 
     outcome: str
@@ -27,7 +27,7 @@ class Relation:
     commits: Mapping[str, Commit] = field(default_factory=dict, repr=False)
 
     def bases(self) -> Iterator[Commit]:
-        """All common ancestors, the base first, then ever older ones; most are never asked for."""
+        """All common ancestors, the base first, then from late to early; computed lazily, as most are never needed."""
         if not self.best:
             return
         yield self.best[0]
@@ -35,7 +35,7 @@ class Relation:
         yield from _latest_first(self.commits, list(common.values()))[1:]
 
     def crossed(self) -> Iterator[tuple[Commit, Commit]]:
-        """The other best ancestors, each with the best ancestor that it and the base have in common."""
+        """The other best ancestors, each with the best common ancestor of it and the base."""
         for other in self.best[1:]:
             root = next(relate(self.commits, self.best[0].id, other.id).bases(), None)
             if root is not None:
@@ -43,11 +43,11 @@ class Relation:
 
 
 def relate(commits: Mapping[str, Commit], ours: str, theirs: str) -> Relation:
-    """Compare two heads over the whole DAG, merged parents included; the base is the same in both directions."""
+    """Relate two heads over the whole DAG, including merged parents; swapping the heads gives the same base."""
     of_ours = {commit.id for commit in reachable(commits, ours)}
     if theirs in of_ours:
         return Relation(ALREADY_UP_TO_DATE)
-    # Whatever lies behind a common ancestor is common too, so the walk ends at the first one on each way.
+    # Ancestors of a common ancestor are common too, so each path of the walk ends at its first common ancestor.
     met = [commits[name] for name in dict.fromkeys(_met(commits, theirs, of_ours))]
     if any(commit.id == ours for commit in met):
         return Relation(FAST_FORWARD, (commits[ours],), commits)
@@ -55,7 +55,7 @@ def relate(commits: Mapping[str, Commit], ours: str, theirs: str) -> Relation:
 
 
 def _met(commits: Mapping[str, Commit], head: str, known: set[str]) -> Iterator[str]:
-    """The first known commits on all ways back from a head."""
+    """The first known commits on all paths back from a head."""
     waiting, seen = [head], {head}
     while waiting:
         commit = commits.get(waiting.pop())
@@ -68,13 +68,13 @@ def _met(commits: Mapping[str, Commit], head: str, known: set[str]) -> Iterator[
 
 
 def _best(commits: Mapping[str, Commit], common: list[Commit]) -> Iterator[Commit]:
-    """Those of some commits that are no ancestor of another one, the latest first."""
+    """The commits that are no ancestor of another commit in `common`, the latest first."""
     if len(common) <= 1:
         yield from common
         return
     covered: set[str] = set()
     for commit in _latest_first(commits, common):
-        # An ancestor has a lower generation, so what descends from it came before.
+        # An ancestor has a lower generation, so its descendants come earlier in this order.
         if commit.id not in covered:
             yield commit
             covered |= {ancestor.id for ancestor in reachable(commits, commit.id)}
@@ -86,7 +86,7 @@ def _latest_first(commits: Mapping[str, Commit], wanted: Sequence[Commit]) -> li
 
 
 def generations(commits: Mapping[str, Commit], wanted: Sequence[Commit]) -> dict[str, int]:
-    """The length of the longest way from each wanted commit back to a root. An ancestor is always lower."""
+    """The length of the longest path from each wanted commit to a root. An ancestor's is always lower."""
     depth: dict[str, int] = {}
     waiting = [commit.id for commit in wanted]
     while waiting:

@@ -1,4 +1,4 @@
-"""The table of a three-way merge: what theirs did to an entity and what ours has of it decide what happens. Pure, vectorised.
+"""The decision table of a three-way merge: from what theirs did to an entity, and its form in ours. Pure, vectorised.
 
 theirs  | ours: absent     as theirs   as base    different
 --------+----------------------------------------------------------
@@ -24,7 +24,7 @@ Verdicts = npt.NDArray[np.uint8]
 
 
 class Verdict(IntEnum):
-    """What happens to one entity of the target."""
+    """The decision about one entity of the target."""
 
     KEEP = 0
     INSERT = 1
@@ -45,7 +45,7 @@ FIRST_CONFLICT = Verdict.DIVERGENT_INSERT
 
 
 def classify(op: Op, present: Mask, as_theirs: Mask, as_base: Mask) -> Verdicts:
-    """The verdict on each entity that theirs inserted, updated or deleted; the masks say what ours has."""
+    """The verdict on each entity that theirs inserted, updated or deleted; the masks describe the entity in ours."""
     match op:
         case "insert":
             cases = [(~present, Verdict.INSERT), (as_theirs, Verdict.KEEP)]
@@ -67,13 +67,13 @@ def classify(op: Op, present: Mask, as_theirs: Mask, as_base: Mask) -> Verdicts:
 
 
 def unopposed(op: Op, count: int) -> Verdicts:
-    """The verdicts where ours is the base: theirs takes effect."""
+    """The verdicts if ours equals the base: all changes of theirs take effect."""
     verdict = {"insert": Verdict.INSERT, "update": Verdict.REPLACE, "delete": Verdict.DELETE}[op]
     return np.full(count, verdict, np.uint8)
 
 
 def decide(strategy: Strategy, op: Op, verdicts: Verdicts, present: Mask) -> Verdicts:
-    """The verdicts with every conflict decided for one side."""
+    """The verdicts with every conflict decided for the side that `strategy` names."""
     conflicting = verdicts >= FIRST_CONFLICT
     if strategy == "ours":
         decided = np.full(len(verdicts), Verdict.KEEP, np.uint8)

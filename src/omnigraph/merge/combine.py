@@ -1,4 +1,4 @@
-"""Rows side by side: aligned by id, and mixed column by column."""
+"""Aligns rows by id, and mixes the columns of two sides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Marks = Mapping[str, Mask]
 
 
 def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
+    """A column as one contiguous array."""
     if isinstance(column, pa.Array):
         return column
     combined = column.combine_chunks()
@@ -22,7 +22,7 @@ def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def align(rows: pa.Table, ids: pa.Array) -> tuple[pa.Table, Mask]:
-    """The rows with these ids in their order, and which of them there are; where there is none, the values mean nothing."""
+    """The rows with these ids, in the order of `ids`, and a mask of the ids found; other rows have arbitrary values."""
     places = pc.index_in(ids, value_set=flat(rows["id"]))
     present: Mask = places.is_valid().to_numpy(zero_copy_only=False)
     if not rows.num_rows:
@@ -32,7 +32,7 @@ def align(rows: pa.Table, ids: pa.Array) -> tuple[pa.Table, Mask]:
 
 
 def mix(ours: pa.Table, theirs: pa.Table, from_theirs: Marks) -> pa.Table:
-    """Ours, with the values of theirs in the columns and rows that are marked. Both have the same columns and order."""
+    """The rows of ours, with values of theirs where `from_theirs` marks them. Both sides have the same columns and order."""
     columns = []
     for field in ours.schema:
         mine, other = flat(ours[field.name]), flat(theirs[field.name])
@@ -52,7 +52,7 @@ def _chosen(mine: pa.Array, other: pa.Array, places: pa.Array) -> pa.Array:
 
 
 def _of_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Nulls without a type, which stand for a column that a side does not have, as nulls of a type."""
+    """Typed nulls for a column of untyped nulls, which stands for a column that a side lacks."""
     if not pa.types.is_null(column.type) or pa.types.is_null(kind):
         return column
     if isinstance(kind, pa.BaseExtensionType):

@@ -1,4 +1,4 @@
-"""Carrying out a caller's decisions: the chosen image of each entity becomes a row that is written, or a deletion."""
+"""Carries out a caller's decisions: the chosen image of each entity is written as a row, or the entity is deleted."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from omnigraph.storage.tables.table import ROW_ADDRESS
 
 @dataclass(frozen=True)
 class Decided:
-    """What the decisions about one table come to; the rows they write are in memory, there are few."""
+    """The result of the decisions about one table. `rows`: the rows to write, held in memory as they are few."""
 
     part: Part
     rows: pa.Table | None
 
 
 def carry_out(difference: Difference, resolutions: Mapping[str, Resolution]) -> Decided:
-    """The entities of one table that a caller has decided about."""
+    """Carry out the caller's decisions about entities of one table. `resolutions`: by entity id."""
     entity, columns = difference.spec.entity, difference.columns
     ids = pa.array(resolutions, pa.string())
     base, in_base = align(difference.base.rows(ids, columns, blobs="values"), ids)

@@ -24,11 +24,11 @@ from omnigraph.storage.tables.blobs import blob_columns
 from omnigraph.storage.tables.table import Blobs, Table
 from omnigraph.storage.tables.unshared import ROW_ID, all_rows
 
-#: How many changed entities are looked at together; blobs are compared and written a few at a time.
+#: How many changed entities are processed at once; with blobs only a few, because blobs are read and compared.
 BATCH_ROWS = 4096
 BATCH_ROWS_WITH_BLOBS = 64
 
-#: A delta of at most this many rows, without blobs, is kept while its table is merged, so that it is read once.
+#: A delta of up to this many rows, without blobs, is cached while its table is merged, so that it is read once.
 KEPT_ROWS = 20_000
 
 Version = Literal["base", "ours", "theirs"]
@@ -36,59 +36,59 @@ Version = Literal["base", "ours", "theirs"]
 
 @dataclass(frozen=True)
 class Change:
-    """What theirs did to some entities: their rows as the base has them (not of an insert) and as theirs (not of a delete)."""
+    """Changes of theirs of one kind. `before`: the rows in the base (no inserts); `after`: in theirs (no deletes)."""
 
     op: Op
     before: pa.Table | None
     after: pa.Table | None
-    #: The version that `before` is of.
+    #: The version that the rows `before` come from.
     base: View
 
 
 @dataclass(frozen=True)
 class TableSpec:
-    """One table of a merge, or a range of its ids; small, so that it can be sent to where the work is done."""
+    """One table of a merge, or a range of its ids; small enough to be sent to another process."""
 
-    #: The type in the merged schema, and the versions of its table; None: that side has none.
+    #: The type in the merged schema, and its table in each version; None: that version has no such table.
     entity: NodeType | EdgeType
     base: TableEntry | None
     ours: TableEntry | None
     theirs: TableEntry | None
-    #: What properties are called in the merged schema: by the number of the type in a version, then of the property.
+    #: The names of properties in the merged schema, by the type's number in a version, then by the property's number.
     names: Mapping[int, Mapping[int, str]]
     strategy: Strategy | None = None
     property_level: bool = False
-    #: The commit that is reverted or picked, for messages.
+    #: The id of the commit that is reverted or picked, for messages.
     commit: str = ""
-    #: Ids that the caller has decided about.
+    #: Ids of entities that the caller has decided about.
     decided: tuple[str, ...] = ()
-    #: Of an edge type: the nodes whose edges stay although theirs deleted them.
+    #: Of an edge type: nodes that theirs deleted but that stay, together with their edges.
     kept_ends: tuple[KeptEnd, ...] = ()
-    #: After criss-cross merges: the table at each other base, and where that and the base have it from.
+    #: After criss-cross merges: the table at each other base, and at the common ancestor of that base and the base.
     crossed: tuple[tuple[TableEntry, TableEntry], ...] = ()
-    #: Only ids after the first and up to the second.
+    #: A range of ids: greater than `after_id`, up to and including `until_id`; None: no limit.
     after_id: str | None = None
     until_id: str | None = None
-    #: Only rows of theirs in these fragments; of a table to which theirs has only added files. None: all.
+    #: Only rows of theirs in these fragments, if theirs has only added files to the table. None: all rows.
     fragments: tuple[int, ...] | None = None
 
     @property
     def unopposed(self) -> bool:
-        """Whether the target's table is the base: then nothing that theirs did can conflict with it."""
+        """Whether ours equals the base, so that no change of theirs can conflict."""
         return same_table(self.base, self.ours) and not self.crossed
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The versions of a table, opened, and the changes of theirs. All rows have the names ours uses."""
+    """The opened versions of a table, and the changes of theirs. All rows have the column names of the merged schema."""
 
     spec: TableSpec
     base: View
     ours: View
     theirs: View
-    #: Where theirs can differ from the base, and, after criss-cross merges, from each other base.
+    #: Where theirs can differ from the base and, after criss-cross merges, from each other base.
     deltas: tuple[Delta, ...]
-    #: After criss-cross merges: each other base, and where that and the base come from.
+    #: After criss-cross merges: each other base, with the common ancestor of it and the base.
     crossed: tuple[tuple[View, View], ...] = ()
 
     @cached_property
@@ -98,12 +98,12 @@ class Difference:
 
     @cached_property
     def lacking(self) -> tuple[str, ...]:
-        """The columns that theirs does not have: about them it says nothing."""
+        """The columns that theirs does not have, so that it can not have changed them."""
         return tuple(name for name, column in self.theirs.columns.items() if column.stored is None)
 
     @cached_property
     def _by_image(self) -> bool:
-        """Whether rows differ only once they are brought to the merged schema: columns came or went on one of the sides."""
+        """Whether rows must be converted to the merged schema to be compared, because columns differ between versions."""
         views = [self.base, self.theirs, *(view for pair in self.crossed for view in pair)]
         plain = all((view.is_plain or view.table is None) and not view.extra for view in views)
         other_type = (
@@ -115,15 +115,15 @@ class Difference:
 
     @cached_property
     def candidates(self) -> int:
-        """How many rows there are to look at; 0 means that theirs changed nothing."""
+        """How many rows may differ; 0 means that theirs changed nothing."""
         return sum(delta.candidates for delta in self.deltas)
 
     def candidate_ids(self) -> pa.Array:
-        """The ids of all rows there are to look at."""
+        """The distinct ids of all rows that may differ."""
         return pc.unique(pa.chunked_array(list(self.candidate_batches()), pa.string()))
 
     def candidate_batches(self) -> Iterator[pa.Array]:
-        """The ids of all rows there are to look at, some at a time; one that is on several sides comes as often."""
+        """The ids of all rows that may differ, in batches; an id can occur once per side."""
         low, high = self.spec.after_id, self.spec.until_id
         for delta in self.deltas:
             for ids in delta.candidate_ids():
@@ -131,7 +131,7 @@ class Difference:
 
     @cached_property
     def only_new(self) -> bool:
-        """Whether theirs has only rows in files of their own: then they are streamed, without looking for pairs."""
+        """Whether theirs only added rows in files of its own: then these are streamed without matching them."""
         delta, ranged = self.deltas[0], self.spec.after_id is not None or self.spec.until_id is not None
         if ranged or self._by_image or delta.after is None or (delta.before is not None and len(delta.before)):
             return False
@@ -139,7 +139,7 @@ class Difference:
 
     @cached_property
     def _kept(self) -> list[Change] | None:
-        """All changes, where they are few and without blobs."""
+        """All changes, if they are few and without blobs; else None."""
         if self.candidates > KEPT_ROWS or self._has_blobs:
             return None
         return list(self._read("descriptors"))
@@ -149,7 +149,7 @@ class Difference:
         return self.theirs.table is not None and bool(blob_columns(self.theirs.table.schema))
 
     def changes(self, *, blobs: Blobs = "descriptors") -> Iterator[Change]:
-        """What theirs changed, in batches; rows with blob values come a few at a time."""
+        """The changes of theirs, in batches; rows with blob values come a few at a time."""
         yield from self._kept if self._kept is not None else self._read(blobs)
 
     def _read(self, blobs: Blobs) -> Iterator[Change]:
@@ -179,11 +179,11 @@ class Difference:
             yield Change("delete", self._named_before(batch.deleted), None, self.base)
 
     def _named_before(self, rows: pa.Table) -> pa.Table:
-        """Rows of the base, which a delta gives the names of theirs where theirs has the table."""
+        """Rows of the base; a delta names their columns as theirs does, if theirs has the table."""
         return (self.base if self.theirs.table is None else self.theirs).named(rows)
 
     def _against_all_bases(self, batch_rows: int, blobs: Blobs) -> Iterator[Change]:
-        """What theirs changed against what the base has, or after criss-cross merges all bases together, in the merged schema."""
+        """The changes of theirs against the base, or against all bases after criss-cross merges, in the merged schema."""
         ids = self.candidate_ids()
         for start in range(0, len(ids), batch_rows):
             some = ids.slice(start, batch_rows)
@@ -202,7 +202,7 @@ class Difference:
 
 
 def open_difference(context: CommitContext, spec: TableSpec) -> Difference:
-    """Open the versions of a table and find where theirs can differ from the base."""
+    """Open the versions of a table, and find the rows in which theirs can differ from the base."""
 
     def opened(entry: TableEntry) -> Table:
         return context.tables.open(entry.location, entry.version)
@@ -216,7 +216,7 @@ def open_difference(context: CommitContext, spec: TableSpec) -> Difference:
     deltas = tuple(_delta(context, entry, spec.theirs) for entry in bases)
     kept = kept_columns(base, ours, theirs)
     if kept and base.table is not None and theirs.table is not None:
-        # What one side has dropped and the merged schema keeps: every value of it is new to the side that dropped it.
+        # The merged schema keeps columns that one side dropped: all their values are new to that side, so compare all rows.
         deltas = (Delta(deltas[0].columns, all_rows(base.table), all_rows(theirs.table)), *deltas[1:])
         base = base.without(kept)
     crossed = tuple((view(other), view(root)) for other, root in spec.crossed)
@@ -247,14 +247,14 @@ def _delta(context: CommitContext, base: TableEntry | None, theirs: TableEntry |
 
 
 # --- several bases ----------------------------------------------------------------------------------------------------
-# After criss-cross merges two sides have several bases. Of one entity, a base that has not touched it since their root gives
-# way to one that has. Where both have, each in its own way, an earlier merge has decided; then the best base counts.
+# After criss-cross merges two sides have several bases. For one entity, a base that has not touched it since their common
+# ancestor is replaced by a base that has. If both have touched it differently, an earlier merge decided; the best base counts.
 
 
 def merged_bases(
     base: View, crossed: Sequence[tuple[View, View]], ids: pa.Array, columns: Sequence[str]
 ) -> Iterator[Image]:
-    """Some entities as the bases have them together, each in the image of the base that counts for it."""
+    """The base images of some entities, each from the base that counts for it. Yields one image per base used."""
     values = [name for name in columns if name != "id"]
     best = base.image(ids, columns)
     images = [best]
@@ -262,7 +262,7 @@ def merged_bases(
     for number, (other, root) in enumerate(crossed, 1):
         there, before = other.image(ids, columns), root.image(ids, columns)
         images.append(there)
-        # Of several others, the first that has touched the entity counts.
+        # Of several other bases, the first that has touched the entity counts.
         counts[(counts == 0) & alike(best, before, values) & ~alike(there, before, values)] = number
     for number, image in enumerate(images):
         places = np.flatnonzero(counts == number)
@@ -271,7 +271,7 @@ def merged_bases(
 
 
 def changed(base: Image, theirs: Image, columns: Sequence[str]) -> Iterator[tuple[Op, Places]]:
-    """Which entities theirs inserted, updated and deleted since the base, by their places."""
+    """Which entities theirs inserted, updated and deleted since the base, as positions in the images."""
     values = [name for name in columns if name != "id"]
     differ = ~alike(base, theirs, values)
     cases: tuple[tuple[Op, Places], ...] = (

@@ -1,9 +1,9 @@
-"""A plan as effects on tables: one Lance transaction for the rows of each table, in three parts that only it makes visible.
+"""Turns a plan into effects on tables: one Lance transaction per table for its rows, made visible by the commit.
 
-Where the merged schema has other columns, a transaction before it gives the table its columns.
+If the merged schema changes a table's columns, an earlier transaction does that.
 
-New rows are streamed from theirs into files of the target's table, changed rows too (`writing`); the rows they replace and
-those that go are marked. Nothing is joined, no index is built, and rows are never all in memory.
+New and changed rows of theirs are streamed into files of the target's table (`writing`); deletion marks are set on replaced
+and deleted rows. No rows are joined, no index is built, and the rows are never all in memory.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from omnigraph.values.columns import table_path, table_schema
 
 @dataclass
 class Effects:
-    """What a merge does to the tables of the target, and what else its commit makes true."""
+    """The effects of a merge on the tables of the target, and the further updates of its commit."""
 
     tables: list[TableEffect] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
 
 
 def stage(context: CommitContext, target: ManifestState, plan: Plan) -> Effects:
-    """The effects of a plan: tables whose columns or rows change, new tables, and tables that go or get another name."""
+    """The effects of a plan: tables whose columns or rows change, new tables, and dropped or renamed tables."""
     effects = Effects()
     by_number = {table.entity.id: table for table in plan.tables}
     before = {entity.id: entity for entity in types_of(plan.schema.ours)}
@@ -59,7 +59,7 @@ def stage(context: CommitContext, target: ManifestState, plan: Plan) -> Effects:
 
 
 def _created(context: CommitContext, entity: Entity, plan: TablePlan | None) -> TableEffect:
-    """A table that the target does not have, with all rows of theirs."""
+    """The effect that creates a table which the target lacks, with all rows of theirs."""
     path = table_path(entity)
     entry = TableEntry(entity.type_key, path, (entity.id, entity.incarnation), 0, None, 0)
     schema, by_tasks = table_schema(entity), plan is not None and plan.pieces is not None
@@ -68,7 +68,7 @@ def _created(context: CommitContext, entity: Entity, plan: TablePlan | None) -> 
         rows = chain(rows_of(plan.difference, plan.judged, ["insert"]), changed_rows(plan))
     steps = [Step(stage_create(context.tables, Location(path), schema, rows))]
     if plan is not None and by_tasks:
-        # Tasks write for a table that is there.
+        # Tasks can only write for an existing table.
         steps.append(Step(partial(_transaction, context=context, plan=plan)))
     return TableEffect(entry, tuple(steps), creates=True)
 
@@ -80,9 +80,9 @@ def _changed_table(
     plan: TablePlan | None,
     effects: Effects,
 ) -> None:
-    """A table of the target: its columns change first, then its rows, each by one transaction.
+    """Add the effect on a table of the target: its columns change first, then its rows, each in one transaction.
 
-    One that the target still shares must be forked first, so everything is staged only then.
+    A table that the target still shares must be forked first, so everything is staged only after that.
     """
     was, entity = entities
     stored = target.tables[was.id, was.incarnation]
@@ -97,7 +97,7 @@ def _changed_table(
     if plan is not None and writes:
         stages.append(partial(_transaction, context=context, plan=plan))
     if late:
-        # The rows that have no value are replaced by rows that have one; only then the column can be required.
+        # Rows without a value are first replaced by rows that have one; only then can the column become required.
         stages.append(partial(stage_columns, columns=tuple(Column(c.field, c.field.name) for c in columns)))
     if not stages:
         if entry != stored:
@@ -106,14 +106,14 @@ def _changed_table(
     if context.forks.is_shared(target, stored):
         effects.tables.append(TableEffect(entry, tuple(map(Step, stages)), forks=True))
         return
-    # What comes first can be staged ahead; what follows needs the version that it leads to.
+    # The first step can be staged ahead; the later steps need the version it leads to.
     first, *rest = stages
     table = context.tables.open(stored.location, stored.version)
     effects.tables.append(TableEffect(entry, (Step(first(table)), *map(Step, rest))))
 
 
 def _becomes_required(column: Column, was: Entity) -> bool:
-    """Whether rows that are there may have no value in a column that needs one."""
+    """Whether stored rows may lack a value in a column that becomes required."""
     if column.field.nullable or column.fill is not None or column.stored in ("id", "src", "dst"):
         return False
     return column.stored is None or was.properties[column.stored].type.nullable

@@ -1,4 +1,4 @@
-"""From a request to its commit: plan and stage on the captured target. The loop is `commit.write_loop.carry_out`."""
+"""Carries out a merge request: plan and stage on the captured target. The loop is `commit.write_loop.carry_out`."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from omnigraph.storage.objects import at_once
 
 failpoints.declare("branch_merge.prepared")
 
-#: How many conflicts the message of the error names.
+#: How many conflicts are named in the message of the error.
 NAMED_CONFLICTS = 3
 _OPERATIONS = ("inserted", "updated", "deleted")
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What an attempt is going to publish; without a plan there is nothing to do."""
+    """The write of one attempt; `plan` is None when there is nothing to do."""
 
     outcome: str
     plan: Plan | None = None
@@ -60,16 +60,16 @@ class Planned:
 
 @dataclass(frozen=True)
 class Request:
-    """One call: how its commit is called, where it goes, and how an attempt at it is prepared from the target's state."""
+    """One request: the kind and branch of its commit, and how an attempt is prepared from the target's state."""
 
     kind: str
     branch: str
-    #: The request in words, for messages.
+    #: A description of the request for messages.
     words: str
     options: Options
     fingerprint: str
     prepare: Callable[[ManifestState], Planned]
-    #: What its commit says where the caller has given no message.
+    #: The message of its commit if the caller gives none.
     message: str | None = None
 
 
@@ -85,16 +85,16 @@ def merge(context: CommitContext, schemas: Schemas, source: str, into: str, opti
     try:
         return run(context, Request("merge", into, words, options, fingerprint, prepare, f"Merge {source} into {into}"))
     except (StorageError, HistoricalVersionReclaimed):
-        # Was the source deleted while it was read? Then that is the answer.
+        # If the source was deleted while it was read, this raises `BranchNotFound`.
         context.manifest.load(source)
         raise
 
 
 def rebase(context: CommitContext, schemas: Schemas, branch: str, onto: str, options: Options) -> MergeResult:
-    """Bring a branch up to the head of another one: what that has, with the branch's own net change on top, in one commit.
+    """Bring a branch up to the head of another branch: that head's state plus the branch's own net change, in one commit.
 
-    The commit is made on the branch, with the head of the other one as its merged parent. That head is then the base of a later
-    merge of the branch, so that such a merge brings the branch's own change and nothing else.
+    The commit is made on the branch, with the other head as merged parent. So that head is the base of a later merge of the
+    branch, which then brings only the branch's own changes.
     """
     refuse_itself(branch, onto, "rebase needs a branch and another one to bring it up to")
     for name in (branch, onto):
@@ -112,7 +112,7 @@ def rebase(context: CommitContext, schemas: Schemas, branch: str, onto: str, opt
 
 
 def refuse_itself(source: str, into: str, needed: str = "merge needs a distinct source and target") -> None:
-    """A branch is not merged into itself."""
+    """Raise if a branch would be merged with itself."""
     if source == into:
         raise BadRequest(f"a {needed}; both are '{source}'")
 
@@ -128,7 +128,7 @@ def _prepare(context: CommitContext, schemas: Schemas, source: str, options: Opt
     stats: dict[str, Any] = {"base": base.commit.id}
     if base.reclaimed:
         stats["reclaimed_bases"] = list(base.reclaimed)
-    # The other bases belong to the best one; where that is gone, the older one that took its place stands alone.
+    # The other bases belong to the best base; if its state is gone, the older base in its place is used alone.
     crossed = () if base.reclaimed else tuple(readable_pairs(context, relation.crossed()))
     plan = make_plan(context, schemas, Sides(base.state, ours, theirs, crossed=crossed), options)
     imported = ImportCommits(tuple(lacking(known, of_source, theirs.head)))
@@ -136,7 +136,7 @@ def _prepare(context: CommitContext, schemas: Schemas, source: str, options: Opt
 
 
 def run(context: CommitContext, request: Request) -> MergeResult:
-    """Carry a request out as one commit; none when there is nothing to do or it is a dry run."""
+    """Carry a request out as one commit; no commit if there is nothing to do, or in a dry run."""
     if request.options.dry_run:
         ours = context.manifest.load(request.branch)
         check([request.options.requires], ours)
@@ -148,7 +148,7 @@ def run(context: CommitContext, request: Request) -> MergeResult:
 
 
 def _contention(request: Request) -> Conflict:
-    """The caller has set no precondition: what was lost is a race."""
+    """The error of a merge that lost too many races; not a failed precondition, as the caller has set none."""
     return ReadSetChanged(
         f"the {request.words} was overtaken again and again by other writers; repeat it",
         table_key=f"graph_head:{request.branch}",
@@ -187,7 +187,7 @@ class _Merging(Writing[MergeResult]):
             effects=tuple(effects.tables),
             updates=(*planned.updates, *effects.updates, *_receipt(request, foreseen, self.lineage)),
             schema=schema.files,
-            # Whatever the target's head was when the sides were compared, the outcome holds for that head only.
+            # The outcome is valid only for the head that the target had when the sides were compared.
             if_commit=state.head,
             requires=request.options.requires,
         )
@@ -202,13 +202,13 @@ class _Merging(Writing[MergeResult]):
         return Prepared(write, told)
 
     def repeated(self, known: Receipt) -> MergeResult:
-        """The answer to the first call, for a repeat of it."""
+        """The answer of the first call, rebuilt from its receipt."""
         request, receipt = self.request, known.receipt
         refuse_other_request(known, request.fingerprint, self.branch, self.idempotency_key)
         commit = self.context.manifest.find_commit(self.branch, known.commit_id)
-        # A receipt that was written before decisions were listed has none.
+        # Old receipts, written before decisions were listed, have none.
         decided = tuple(Decision(**one) for one in receipt.get("decided", ()))
-        # One that was written before graphs had settings does not tell the level: it is the one that was asked for.
+        # Old receipts, written before graphs had settings, lack the level: it was the level of the request.
         asked = ENTITY_LEVEL if request.options.is_habit else request.options.level
         return MergeResult(receipt["outcome"], commit, (), receipt["stats"], decided, receipt.get("level", asked))
 
@@ -220,7 +220,7 @@ def _changed(plan: Plan) -> Changed:
 
 
 def _foreseen(request: Request, planned: Planned) -> MergeResult:
-    """The answer, but for the commit."""
+    """The answer of the request except for its commit."""
     level = request.options.level
     if planned.plan is None:
         return MergeResult(planned.outcome, None, (), dict(planned.stats), level=level)

@@ -1,4 +1,4 @@
-"""Judging the changes of theirs against what ours has, a batch at a time."""
+"""Judges the changes of theirs against ours, in batches."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MESSAGES = {
 
 
 def judge_table(difference: Difference) -> Part:
-    """Judge everything that theirs changed in a table, or in a range of its ids."""
+    """Judge all changes of theirs in a table, or in a range of its ids."""
     if not difference.candidates:
         return Part()
     judge = _Judge(difference)
@@ -47,7 +47,7 @@ def judge_table(difference: Difference) -> Part:
 
 @dataclass(frozen=True)
 class _Case:
-    """Some entities that theirs changed in one way: their images, and where ours has them."""
+    """Some entities that theirs changed in one way: their images, and their row addresses in ours."""
 
     op: Op
     base: Image
@@ -55,7 +55,7 @@ class _Case:
     addresses: Addresses
     in_ours: Mask
     ours: Image | None = None
-    #: Ids that the caller has decided about, which are not among these.
+    #: The ids among the changes that the caller has decided about; they are not in this case.
     decided: pa.Array = field(default_factory=lambda: NO_IDS)
 
     @property
@@ -65,15 +65,15 @@ class _Case:
 
 @dataclass(frozen=True)
 class _Settled:
-    """The verdicts on the entities of a case, and how they came about."""
+    """The verdicts on the entities of a case, and how each was reached."""
 
     verdicts: Verdicts
-    #: Of combined entities: which values come from theirs, by property.
+    #: Of combined entities, by property: which values come from theirs.
     marks: dict[str, Mask]
-    #: What the sides alone say.
+    #: The verdicts that follow from the sides alone.
     found: Verdicts
     by_strategy: Mask
-    #: Edges that theirs deleted with a node that is kept.
+    #: Marks edges that theirs deleted with a node that is kept.
     kept: Mask
 
 
@@ -88,13 +88,13 @@ class _Judge:
         self._known = self._look_ahead()
 
     def _look_ahead(self) -> pa.Table | None:
-        """Where ours has entities that theirs changed, when they are many: one scan instead of many look-ups."""
+        """Addresses in ours of the entities that theirs changed, read in one scan if they are many; else None."""
         if self._difference.candidates <= IDS_PER_LOOKUP or self._spec.unopposed:
             return None
         return self._difference.ours.rows(self._difference.candidate_ids(), ["id"], with_row_address=True)
 
     def judge(self, change: Change) -> Part:
-        """The judgement on one batch of changes of one kind."""
+        """Judge one batch of changes of one kind."""
         case = self._case(change)
         if not len(case.ids):
             return Part(skipped=case.decided)
@@ -105,7 +105,7 @@ class _Judge:
         return self._part(case, self._settled(case, classify(case.op, case.in_ours, as_theirs, as_base)))
 
     def _settled(self, case: _Case, found: Verdicts) -> _Settled:
-        """The verdicts after everything that decides: kept nodes, combined properties, the strategy."""
+        """The final verdicts, after kept nodes, combined properties and the strategy."""
         spec, verdicts = self._spec, found.copy()
         kept = np.zeros(len(found), np.bool_)
         if case.op == "delete" and spec.kept_ends and case.base.rows is not None:
@@ -144,7 +144,7 @@ class _Judge:
         return _Case(op, base, theirs, addresses, in_ours, ours, decided)
 
     def _stored(self, op: Op, ids: pa.Array) -> tuple[Addresses, Mask]:
-        """The addresses of these ids in ours, in their order, and which there are."""
+        """The addresses of these ids in ours, in order, and a mask of the ids found."""
         if self._spec.unopposed and op == "insert":
             return np.zeros(len(ids), np.uint64), np.zeros(len(ids), np.bool_)
         if self._known is None:
@@ -155,7 +155,7 @@ class _Judge:
         return pc.fill_null(flat(aligned[ROW_ADDRESS]), 0).to_numpy(), present
 
     def _ours(self, ids: pa.Array, present: Mask) -> Image:
-        """These entities as ours has them."""
+        """The image of these entities in ours."""
         if not present.any():
             return Image(ids, None, present, self._difference.ours)
         rows = self._difference.ours.rows(ids.filter(pa.array(present)), self._difference.columns)
@@ -166,7 +166,7 @@ class _Judge:
     def _combine(self, case: _Case, verdicts: Verdicts) -> tuple[dict[str, Mask], Mask]:
         """Turn divergent updates of different properties into combinations.
 
-        Returns which values come from theirs, by property, and which entities have a property that both sides changed.
+        Returns which values come from theirs, by property, and a mask of entities with a property that both sides changed.
         """
         clashes = np.zeros(len(verdicts), np.bool_)
         places = np.flatnonzero(verdicts == Verdict.DIVERGENT_UPDATE)
@@ -186,7 +186,7 @@ class _Judge:
         return marks, clashes
 
     def _keep_what_theirs_lacks(self, verdicts: Verdicts, marks: dict[str, Mask], decided: Mask) -> None:
-        """A row of theirs takes the place of one of ours, but for the columns that theirs does not have."""
+        """Turn replacements of ours by theirs into combinations that keep the columns theirs does not have."""
         places = np.flatnonzero((verdicts == Verdict.REPLACE) & decided)
         if not len(places) or not self._difference.lacking:
             return
@@ -232,7 +232,7 @@ class _Judge:
         )
 
     def _decisions(self, ids: pa.Array, settled: _Settled) -> Iterator[Decision]:
-        """The entities that the strategy or a kept node decided about."""
+        """The decisions that came from the strategy or from a kept node."""
         type_key, strategy = self._spec.entity.type_key, self._spec.strategy
         for place in np.flatnonzero(settled.by_strategy):
             kind = CONFLICTS[Verdict(settled.found[place])].value
@@ -260,7 +260,7 @@ def _mixed(case: _Case, mixed: Mask, marks: dict[str, Mask]) -> pa.Table:
 
 
 def _skipped(case: _Case, as_they_are: Mask) -> pa.Array:
-    """The ids of rows of theirs that are not written as they are."""
+    """The ids of rows of theirs that must not be written unchanged."""
     if case.op == "delete" or as_they_are.all():
         return case.decided
     return pa.concat_arrays([case.decided, case.ids.filter(pa.array(~as_they_are))])

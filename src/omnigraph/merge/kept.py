@@ -1,12 +1,12 @@
-"""Keeping a node keeps its edges: what a decision about a node means for the edges that the other side deleted with it.
+"""Keeping a node keeps its edges: how a decision about a node applies to the edges that the other side deleted with it.
 
-Deleting a node deletes its edges. When a node that one side deleted stays, because of a strategy or a resolution, the edges
-that went with it stay too, as long as both of their ends are in the merged graph:
+Deleting a node deletes its edges. If a node that one side deleted stays, because of a strategy or a resolution, its edges
+stay too, as long as both of their ends are in the merged graph:
 
     theirs deleted the node    its edges are in ours; the deletions of theirs are not carried out (`kept_ends`)
     ours deleted the node      its edges are in theirs, or in the base; they are written again (`restored_edges`)
 
-A decision about an edge itself comes before all of this.
+A decision about an edge itself takes precedence.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Parts = Mapping[str, Part]
 
 @dataclass(frozen=True)
 class KeptEnd:
-    """Nodes at one end (`column`: src or dst) of an edge type: ids that theirs deleted and that stay, and ids that go."""
+    """Nodes at one end of an edge type (`column`: src or dst): ids that theirs deleted but that stay, and removed ids."""
 
     column: str
     stay: pa.Array
@@ -37,7 +37,7 @@ class KeptEnd:
 
 
 def kept_ends(edge: EdgeType, nodes: Parts) -> tuple[KeptEnd, ...]:
-    """The ends by which edges of a type are kept against a deletion of theirs; empty when no node is. `nodes`: by type key."""
+    """The ends whose kept nodes keep edges of this type that theirs deleted, else empty. `nodes`: the parts by type key."""
     ends = [
         KeptEnd(column, part.kept, part.removed)
         for column, type_name in (("src", edge.from_type), ("dst", edge.to_type))
@@ -47,7 +47,7 @@ def kept_ends(edge: EdgeType, nodes: Parts) -> tuple[KeptEnd, ...]:
 
 
 def is_kept(ends: tuple[KeptEnd, ...], edges: pa.Table) -> pa.Array:
-    """Which of some edges touch a node that is kept and no node that goes."""
+    """Which edges touch a kept node and no removed node."""
     touching, whole = pa.scalar(False), pa.scalar(True)
     for end in ends:
         column = flat(edges[end.column])
@@ -58,7 +58,7 @@ def is_kept(ends: tuple[KeptEnd, ...], edges: pa.Table) -> pa.Array:
 
 @dataclass(frozen=True)
 class EdgeVersions:
-    """The table of one edge type as base, ours and theirs have it."""
+    """The table of one edge type in base, ours and theirs."""
 
     base: Table
     ours: Table
@@ -66,12 +66,12 @@ class EdgeVersions:
 
 
 def restored_edges(edge: EdgeType, nodes: Parts, target: Target, tables: EdgeVersions) -> dict[str, Resolution]:
-    """The edges, by id, that come back with their node, each as a decision for the side its node is taken from."""
+    """The edges, by id, that are restored with their node, each as a decision for the version its node is taken from."""
     found: dict[str, Resolution] = {}
     for version, table in (("base", tables.base), ("theirs", tables.theirs)):
         rows = _incident(edge, table, nodes, version)
         if rows.num_rows:
-            # What theirs inserted comes anyway, and what ours has is there.
+            # Edges that theirs inserted come anyway, and edges in ours are already there.
             rows = rows.filter(pc.is_in(rows["id"], value_set=_known(tables.base, rows)))
             rows = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=_known(tables.ours, rows))))
         for column, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
@@ -82,13 +82,13 @@ def restored_edges(edge: EdgeType, nodes: Parts, target: Target, tables: EdgeVer
 
 
 def restores(edge: EdgeType, nodes: Parts) -> bool:
-    """Whether a node comes back that edges of this type may touch."""
+    """Whether a node is restored that edges of this type may touch."""
     parts = [nodes.get(f"node:{name}", Part()) for name in (edge.from_type, edge.to_type)]
     return any(len(ids) for part in parts for ids in part.restored.values())
 
 
 def _incident(edge: EdgeType, table: Table, nodes: Parts, version: str) -> pa.Table:
-    """The edges of one version of a table that touch a node which comes back as that version has it."""
+    """The edges in one version of a table that touch a node restored from that version."""
     found = []
     for column, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
         ids = nodes.get(f"node:{type_name}", Part()).restored.get(version, NO_IDS)
@@ -101,7 +101,7 @@ def _known(table: Table, rows: pa.Table) -> pa.Array:
 
 
 def _in_merged_graph(node_key: str, ids: pa.Array, nodes: Parts, target: Target) -> pa.Array:
-    """Which of some nodes the merged graph has."""
+    """Which of these nodes are in the merged graph."""
     part = nodes.get(node_key, Part())
     stored = flat(target.stored(node_key, ids, ["id"])["id"])
     remains = pc.and_not(pc.is_in(ids, value_set=stored), pc.is_in(ids, value_set=part.removed))

@@ -1,4 +1,4 @@
-"""What a caller asks of a merge, a revert or a cherry-pick."""
+"""The options of a merge, a revert or a cherry-pick."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ from omnigraph.spark.options import SparkOptions
 
 @dataclass(frozen=True)
 class Options:
-    """How conflicts are met. `strategy` decides those between two sides for one of them, never a broken rule."""
+    """How conflicts are handled. `strategy`: the side that wins conflicts between the sides; it never overrides rules."""
 
     #: The schema that the merge is prepared under.
     requires: SchemaIs
     strategy: Strategy | None = None
-    #: What the caller has decided; not yet held against a schema.
+    #: The caller's decisions, not yet checked against a schema.
     resolutions: Resolutions = field(default_factory=dict)
-    #: The text of the schema that the merge is to lead to; it decides whatever the schemas of the sides disagree about.
+    #: The text of the schema for the merged graph; it overrides the schemas of both sides.
     schema: str | None = None
-    #: Changes of different properties of one entity are combined.
+    #: Whether changes of different properties of one entity are combined.
     property_level: bool = False
-    #: That is what the graph's setting says, and not what the caller asked for.
+    #: Whether `property_level` comes from the graph's setting and not from the caller.
     is_habit: bool = False
-    #: Conflicts carry the entity as base, ours and theirs have it.
+    #: Whether conflicts include the images of the entity in base, ours and theirs.
     images: bool = False
-    #: Everything but the writing; conflicts are part of the answer.
+    #: Do everything except writing; conflicts are returned, not raised.
     dry_run: bool = False
-    #: Where the changes of large tables are judged and written: "auto", "local" or "spark".
+    #: Where changes of large tables are judged and written: "auto", "local" or "spark".
     engine: str = "auto"
     spark: SparkOptions = field(default_factory=SparkOptions)
     actor: str | None = None
     message: str | None = None
     idempotency_key: str | None = None
-    #: Raises when who asks may not change the schema of the target. It is called when the result has another schema than that.
+    #: Called if the merge changes the target's schema; raises if the caller may not do that.
     allow_schema: Callable[[], None] | None = field(default=None, repr=False, compare=False)
 
     @property
     def level(self) -> str:
-        """What is compared, as results tell it: whole entities, or each property of them."""
+        """The unit of comparison, for results: whole entities, or each property of them."""
         return PROPERTY_LEVEL if self.property_level else ENTITY_LEVEL
 
     def fingerprint(self, *asked: str) -> str:
-        """What was asked, to tell a repeated request from another one under the same idempotency key."""
+        """The fingerprint of the request, to tell a repeat from a different request under one idempotency key."""
         decided = [resolution.to_dict() for by_id in self.resolutions.values() for resolution in by_id.values()]
         decided.sort(key=lambda item: (item["type_key"], item["id"]))
-        # A repeat is the same request, whatever the setting of the graph is by then.
+        # The setting of the graph is left out: a repeat is the same request even if the setting has changed.
         wanted = [*asked, self.strategy, decided, self.property_level and not self.is_habit]
-        # Only where there is one: requests of earlier releases stay what they were.
+        # Only if there is one, so that requests of earlier releases keep their fingerprints.
         wanted += [] if self.schema is None else [self.schema]
         text = orjson.dumps(wanted, option=orjson.OPT_SORT_KEYS)
         return hashlib.sha256(text).hexdigest()
 
 
 def read_strategy(given: str | None) -> Strategy | None:
-    """A strategy by its name."""
+    """A strategy by its name; None for None, raises for any other value."""
     for known in get_args(Strategy):
         if given == known:
             strategy: Strategy = known

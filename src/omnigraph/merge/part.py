@@ -1,4 +1,4 @@
-"""What a merge will do to one table, or to a range of its ids: small values, never the rows themselves."""
+"""What a merge will do to one table, or to a range of its ids; small values, never the rows themselves."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ NO_IDS = pa.array([], pa.string())
 
 @dataclass(frozen=True)
 class Part:
-    """The judgement on some changes of theirs."""
+    """The result of judging some changes of theirs."""
 
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
-    #: Changes of theirs that ours has too.
+    #: How many changes of theirs ours has made too.
     identical: int = 0
-    #: How many rows of theirs are written as they are: of those it inserted, of those it updated.
+    #: How many rows of theirs are written unchanged: inserted rows, and updated rows.
     new_rows: int = 0
     changed_rows: int = 0
-    #: Ids of rows of theirs that are not written as they are.
+    #: Ids of rows of theirs that must not be written unchanged.
     skipped: pa.Array = field(default_factory=lambda: NO_IDS)
-    #: Ids of rows that are mixed from both sides; a further column for each property says whether theirs counts.
+    #: Ids of rows mixed from both sides; one more column per property tells whether the value of theirs is used.
     combined: pa.Table | None = None
-    #: Where the rows of ours lie that are replaced or deleted.
+    #: Addresses of the rows of ours that are replaced or deleted.
     marked: RowPlaces = field(default_factory=RowPlaces)
     removed: pa.Array = field(default_factory=lambda: NO_IDS)
-    #: Of the rows that are written, the columns that rules look at.
+    #: The rows that are written, with only the columns that rules need.
     checked: pa.Table | None = None
     conflicts: tuple[Conflict, ...] = ()
     #: Ids of entities with a conflict between the sides.
     undecided: pa.Array = field(default_factory=lambda: NO_IDS)
-    #: Ids of entities that theirs deleted and that stay all the same.
+    #: Ids of entities that theirs deleted but that stay.
     kept: pa.Array = field(default_factory=lambda: NO_IDS)
-    #: Ids of entities that ours deleted and that come back, by the version they are taken from: theirs or base.
+    #: Ids of entities that ours deleted but that come back, by the version they are taken from: theirs or base.
     restored: Mapping[str, pa.Array] = field(default_factory=dict)
     decided: tuple[Decision, ...] = ()
 
     @property
     def writes(self) -> int:
-        """How many entities of the target it touches."""
+        """How many entities of the target are changed."""
         return self.inserted + self.updated + self.deleted
 
     @property
     def written_rows(self) -> int:
-        """How many rows it writes: unchanged rows of theirs, and rows that mix both sides."""
+        """How many rows are written: unchanged rows of theirs, and rows mixed from both sides."""
         return self.new_rows + self.changed_rows + (0 if self.combined is None else self.combined.num_rows)
 
 
 def together(parts: Iterable[Part]) -> Part:
-    """The parts of one table as one."""
+    """Combine several parts of one table."""
     listed = list(parts)
     if len(listed) == 1:
         return listed[0]

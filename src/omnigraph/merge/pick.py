@@ -1,4 +1,4 @@
-"""One commit taken back, or applied to another branch: a three-way merge with the commit and its parent as two of the sides."""
+"""Revert and cherry-pick: three-way merges with a commit and its parent as two of the sides."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def revert(context: CommitContext, schemas: Schemas, commit_id: str, branch: str
 
 
 def cherry_pick(context: CommitContext, schemas: Schemas, commit_id: str, onto: str, options: Options) -> MergeResult:
-    """Publish on a branch what a commit changed against its first parent."""
+    """Publish on a branch the changes of a commit against its first parent."""
     commit, parent = _with_parent(context, commit_id, onto)
     before, after = state_of(context.manifest, parent), state_of(context.manifest, commit)
     return _apply(context, schemas, "cherry_pick", commit, (before, after), onto, options)
@@ -52,7 +52,7 @@ def _apply(
 ) -> MergeResult:
     base, theirs = change
     if commit.kind == "schema":
-        # Such a commit changes whole columns and nothing else of an entity.
+        # Such a commit changes whole columns, so other properties of an entity must not conflict.
         options = replace(options, property_level=True, is_habit=False)
 
     def prepare(ours: ManifestState) -> Planned:

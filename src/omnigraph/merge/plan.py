@@ -1,4 +1,4 @@
-"""A merge as a plan: what happens to every table that theirs has moved, and every conflict that stands in the way."""
+"""The plan of a merge: what happens to every table that theirs has changed, and all conflicts."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from omnigraph.values.render import plain, stored_kind
 
 @dataclass(frozen=True)
 class TablePlan:
-    """What happens to one table: the judgement on theirs, the decisions, both together."""
+    """What happens to one table: the judgement on theirs, the caller's decisions, and both combined."""
 
     difference: Difference
-    #: The judgement on what theirs changed.
+    #: The judgement on the changes of theirs.
     judged: Part
-    #: Rows that the caller has decided on.
+    #: The rows to write because of the caller's decisions.
     decided_rows: pa.Table | None
-    #: All of it.
+    #: `judged` and the decisions combined.
     whole: Part
-    #: Its rows are read and written by tasks; None: in one piece, by this process.
+    #: The pieces that tasks read and write; None: this process writes the table in one piece.
     pieces: Pieces | None = None
 
     @property
@@ -54,11 +54,11 @@ class TablePlan:
 
     @property
     def entry(self) -> TableEntry | None:
-        """The table of the target; None: it is made by this merge."""
+        """The table in the target; None: this merge creates it."""
         return self.difference.spec.ours
 
     def change(self) -> TableChange:
-        """The change in the form the evaluator judges."""
+        """The change in the form that the rule checks take."""
         checked = self.whole.checked
         if checked is None:
             fields = [column.field for column in self.difference.ours.columns.values()]
@@ -69,7 +69,7 @@ class TablePlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a merge will write, or why it can not."""
+    """Everything a merge will write, and the conflicts that prevent it."""
 
     tables: tuple[TablePlan, ...]
     conflicts: tuple[Conflict, ...]
@@ -77,16 +77,16 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it changes nothing at all."""
+        """Whether it changes nothing."""
         return not self.writing and self.schema.files is None
 
     @property
     def writing(self) -> tuple[TablePlan, ...]:
-        """The tables that change. One whose changes cancel out, or are there already, keeps its version."""
+        """The tables that change. A table whose changes cancel out, or are already in ours, keeps its version."""
         return tuple(table for table in self.tables if table.whole.writes)
 
     def stats(self) -> dict[str, Any]:
-        """How many entities are inserted, updated and deleted, in all and by type."""
+        """The counts of inserted, updated and deleted entities, in total and by type, and of decisions; schema steps."""
         by_type = {table.entity.type_key: _counts(table.whole) for table in self.writing}
         sums = {name: sum(counts[name] for counts in by_type.values()) for name in _counts(Part())}
         identical = sum(table.whole.identical for table in self.tables)
@@ -97,7 +97,7 @@ class Plan:
 
     @cached_property
     def decided(self) -> tuple[Decision, ...]:
-        """What a strategy, a resolution or a kept node decided about: the schema, then nodes, then edges."""
+        """All decisions by a strategy, a resolution or a kept node: about the schema, then nodes, then edges."""
         return (*self.schema.decided, *(decision for table in self.tables for decision in table.whole.decided))
 
 
@@ -106,10 +106,10 @@ def _counts(part: Part) -> dict[str, int]:
 
 
 def make_plan(context: CommitContext, schemas: Schemas, sides: Sides, options: Options) -> Plan:
-    """Compare, classify and check; nothing is written."""
+    """Compare, judge and check; nothing is written."""
     schema = merge_states(context, schemas, sides, options)
     if schema.conflicts:
-        # Rows are judged by the merged schema, and there is none yet.
+        # Rows are judged under the merged schema, which does not exist yet.
         return Plan((), schema.conflicts, schema)
     catalog, resolutions = schema.ir.catalog, options.resolutions
     check_resolutions(resolutions, catalog)
@@ -117,13 +117,13 @@ def make_plan(context: CommitContext, schemas: Schemas, sides: Sides, options: O
     specs.refuse_undecidable()
     target = Target(partial(_target_view, context, specs))
     tables = [_plan_table(context, spec, resolutions, options) for spec in specs.to_look_at("node")]
-    # What was decided about nodes decides about their edges too.
+    # Decisions about nodes apply to their edges too.
     nodes = {table.entity.type_key: table.whole for table in tables}
     specs = replace(specs, nodes=nodes, implied=_implied(context, catalog, specs, nodes, target))
     tables += [_plan_table(context, spec, specs.decisions, options) for spec in specs.to_look_at("edge")]
     target.undecided = {table.entity.type_key: table.whole.undecided for table in tables}
     if not resolutions:
-        # A decision may bring what neither side had; then everything is looked up.
+        # A decision may add nodes or edges that neither side had, so with decisions everything is looked up.
         target.settled = specs.settled()
     changes = {table.entity.type_key: table.change() for table in tables if table.whole.writes}
     found = [conflict for table in tables for conflict in table.whole.conflicts]
@@ -138,7 +138,7 @@ def make_plan(context: CommitContext, schemas: Schemas, sides: Sides, options: O
 def _implied(
     context: CommitContext, catalog: Catalog, specs: _Specs, nodes: Mapping[str, Part], target: Target
 ) -> Resolutions:
-    """The edges that come back with a node, as decisions by type key and id."""
+    """The edges that are restored with a node, as decisions by type key and id."""
     implied: dict[str, Mapping[str, Resolution]] = {}
     for edge in catalog.edges.values():
         if restores(edge, nodes) and None not in specs.entries(edge):
@@ -152,7 +152,7 @@ def _implied(
 
 
 def _stored_conflicts(context: CommitContext, specs: _Specs, changes: Mapping[str, TableChange]) -> Iterator[Conflict]:
-    """The rows of the target that this merge leaves alone and that break a rule which the other side has added."""
+    """Conflicts of target rows that this merge does not change but that break a rule which the other side has added."""
     before = {entity.id: entity for entity in types_of(specs.schema.ours)}
     for entity in types_of(specs.schema.ir):
         was, ours = before.get(entity.id), specs.entries(entity)[1]
@@ -171,28 +171,28 @@ def _target_view(context: CommitContext, specs: _Specs, type_key: str) -> View:
 
 
 def _views(context: CommitContext, specs: _Specs, type_key: str) -> dict[Version, View]:
-    """The versions of a table beside each other."""
+    """The views of a table in base, ours and theirs."""
     found = open_difference(context, specs.of(specs.by_key[type_key]))
     return {"base": found.base, "ours": found.ours, "theirs": found.theirs}
 
 
 @dataclass(frozen=True)
 class _Specs:
-    """Which tables a merge looks at, and how."""
+    """Which tables a merge examines, and how."""
 
     schema: SchemaMerge
     sides: Sides
     options: Options
     #: The caller's decisions.
     given: Resolutions
-    #: What happens to the tables of nodes, by type key; known before the tables of edges are looked at.
+    #: What happens to the tables of nodes, by type key; known before edge tables are examined.
     nodes: Mapping[str, Part] = field(default_factory=dict)
     #: Decisions about edges that follow from decisions about nodes.
     implied: Resolutions = field(default_factory=dict)
 
     @cached_property
     def decisions(self) -> Resolutions:
-        """The caller's decisions, then the decisions that follow from them."""
+        """All decisions; the caller's override the implied ones."""
         return {key: {**self.implied.get(key, {}), **self.given.get(key, {})} for key in {**self.implied, **self.given}}
 
     @cached_property
@@ -201,19 +201,19 @@ class _Specs:
 
     @cached_property
     def _tables(self) -> tuple[dict[int, TableEntry], ...]:
-        """The tables of base, ours and theirs, by the number that the merged schema knows their type by."""
+        """The tables of base, ours and theirs, by the type's number in the merged schema."""
         states = (self.sides.base, self.sides.ours, self.sides.theirs)
         return tuple(
             {self.schema.same.type(identity[0]): entry for identity, entry in state.tables.items()} for state in states
         )
 
     def entries(self, entity: NodeType | EdgeType) -> tuple[TableEntry | None, TableEntry | None, TableEntry | None]:
-        """The tables of a type in base, ours and theirs."""
+        """The tables of a type in base, ours and theirs; None where there is none."""
         base, ours, theirs = (tables.get(entity.id) for tables in self._tables)
         return base, ours, theirs
 
     def to_look_at(self, kind: Literal["node", "edge"]) -> Iterator[TableSpec]:
-        """Tables that theirs has moved and ours has not moved to the same place, that a decision is about, or that ours lacks."""
+        """The tables that theirs has changed differently from ours, that a decision is about, or that ours lacks."""
         for key in sorted(self.by_key):
             if not key.startswith(f"{kind}:"):
                 continue
@@ -224,14 +224,14 @@ class _Specs:
                 yield spec
 
     def _keeps_dropped(self, spec: TableSpec) -> bool:
-        """Whether one side has dropped a property that the merged type has and the base had."""
+        """Whether one side has dropped a property that the base had and the merged type keeps."""
         if spec.base is None or spec.ours is None or spec.theirs is None:
             return False
         base, ours, theirs = (self._has(ir, spec) for ir in (self.schema.base, self.schema.ours, self.schema.theirs))
         return bool(base - (ours & theirs))
 
     def _has(self, ir: SchemaIR, spec: TableSpec) -> set[str]:
-        """The properties of the merged type that a schema has, by the name that the merged type gives them."""
+        """The properties of the merged type that a schema has, by their names in the merged type."""
         return {
             name
             for entity in types_of(ir)
@@ -241,11 +241,11 @@ class _Specs:
         }
 
     def of(self, entity: NodeType | EdgeType) -> TableSpec:
-        """One type of the merged schema with the versions of its table."""
+        """The spec of one type of the merged schema, with the versions of its table."""
         base, ours, theirs = self.entries(entity)
         crossed: tuple[tuple[TableEntry, TableEntry], ...] = ()
         if ours is None:
-            # All that theirs has is new to the target.
+            # Everything in theirs is new to the target.
             base = None
         elif base is not None:
             base, crossed = _bases(self.sides, base)
@@ -262,18 +262,18 @@ class _Specs:
             kept_ends=kept_ends(entity, self.nodes) if isinstance(entity, EdgeType) else (),
             crossed=crossed,
         )
-        # A property that one side does not have is in the way of nothing that this side has changed.
+        # A property that one side lacks must not conflict with other properties that this side has changed.
         return replace(spec, property_level=True) if self._keeps_dropped(spec) else spec
 
     def settled(self) -> frozenset[str]:
-        """The types whose table is the same on both sides: an edge of theirs finds its nodes there as it found them before."""
+        """The types whose table is equal in ours and theirs, so that ends of edges which were valid in theirs stay valid."""
         found = {key: self.entries(entity) for key, entity in self.by_key.items()}
         return frozenset(
             key for key, (_, ours, theirs) in found.items() if ours is not None and same_table(ours, theirs)
         )
 
     def refuse_undecidable(self) -> None:
-        """Between versions that there are not, nothing can be decided."""
+        """Raise for decisions about a type that only ours has, because there is no other version to choose."""
         for key, decisions in self.given.items():
             base, _, theirs = self.entries(self.by_key[key])
             if base is None and theirs is None and any(decision.take != "ours" for decision in decisions.values()):
@@ -283,14 +283,14 @@ class _Specs:
 
 
 def _bases(sides: Sides, base: TableEntry) -> tuple[TableEntry, tuple[tuple[TableEntry, TableEntry], ...]]:
-    """The base of one table, and the other bases that have touched it as well, each with where both come from."""
+    """The base of one table, and the other bases that have changed it too, each with its common ancestor with the base."""
     identity, crossed = base.identity, []
     for other_state, root_state in sides.crossed:
         other, root = other_state.tables.get(identity), root_state.tables.get(identity)
         if other is None or root is None or same_table(other, base) or same_table(other, root):
             continue
         if same_table(base, root):
-            # Only the other one has touched it since.
+            # Only the other base has changed it since the common ancestor.
             base = other
         else:
             crossed.append((other, root))
@@ -311,7 +311,7 @@ def _plan_table(context: CommitContext, spec: TableSpec, resolutions: Resolution
 
 
 def with_images(conflicts: Sequence[Conflict], views: Mapping[str, Mapping[Version, View]]) -> list[Conflict]:
-    """Conflicts with the entity as each version of its table has it, in values of JSON; blobs are left out."""
+    """The conflicts with the images of their entity in each version, as JSON values without blobs."""
     wanted: dict[str, list[str]] = {}
     for conflict in conflicts:
         if conflict.entity_id is not None and conflict.type_key in views:

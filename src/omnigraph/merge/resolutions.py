@@ -1,10 +1,10 @@
-"""A caller's decisions: which image of an entity is the merged one, whatever both sides say.
+"""Resolutions, a caller's decisions: which image of an entity is used in the merged graph, overriding both sides.
 
     [{"type_key": "node:Staff", "id": "ada", "take": "theirs"},
      {"type_key": "node:Staff", "id": "ben", "take": "value", "value": {"level": 33}}]
 
-`take` is ours, theirs, base, or value; a value is laid over what ours has (theirs, where ours has nothing), and may stand in
-the place of the word. They decide about rules too: the node that an edge lacks can be kept, or the edge can go.
+`take` is ours, theirs, base, or value; a value replaces properties of the image in ours (of theirs, if ours has none), and may
+stand in place of `take`. Resolutions can also settle broken rules: keep the node that an edge needs, or remove the edge.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from omnigraph.values.json_values import from_json
 
 TAKES = ("ours", "theirs", "base", "value")
 _FIELDS = {"type_key", "id", "take", "value"}
-#: What the ends of an edge are called, and the columns that hold them.
+#: The names of the ends of an edge in JSON, and their columns.
 _ENDS = {"from": "src", "to": "dst"}
 
 Given = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
@@ -43,19 +43,19 @@ class Resolution:
     id: str
     take: str
     value: Mapping[str, Any] | None = None
-    #: It follows from a decision about a node; the caller has not given it.
+    #: Whether it follows from a decision about a node and is not the caller's.
     implied: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         return {"type_key": self.type_key, "id": self.id, "take": self.take, "value": self.value}
 
 
-#: Decisions by type key, then by id.
+#: Decisions by type key, then by entity id.
 Resolutions = Mapping[str, Mapping[str, Resolution]]
 
 
 def read_resolutions(given: Given | None) -> Resolutions:
-    """Decisions from a JSON file, or a list of them; `check_resolutions` holds them against a schema."""
+    """Decisions from a list, or from a JSON file; `check_resolutions` checks them against a schema."""
     found: dict[str, dict[str, Resolution]] = {}
     for number, item in enumerate(listed_resolutions(given), 1):
         resolution = _resolution(item, f"resolution {number}")
@@ -68,7 +68,7 @@ def read_resolutions(given: Given | None) -> Resolutions:
 
 
 def check_resolutions(resolutions: Resolutions, catalog: Catalog) -> None:
-    """Raise when a schema does not have what some decisions are about."""
+    """Raise if a decision names a type or property that the schema lacks."""
     listed = [resolution for by_id in resolutions.values() for resolution in by_id.values()]
     for number, resolution in enumerate(listed, 1):
         where, type_key = f"resolution {number}", resolution.type_key
@@ -81,7 +81,7 @@ def check_resolutions(resolutions: Resolutions, catalog: Catalog) -> None:
 
 
 def listed_resolutions(given: Given | None) -> Sequence[Any]:
-    """Decisions from a JSON file, or a list of them, as they are written down."""
+    """The decisions of a list or a JSON file, not yet parsed."""
     if given is None:
         return []
     if not isinstance(given, Iterable | os.PathLike):
@@ -90,7 +90,7 @@ def listed_resolutions(given: Given | None) -> Sequence[Any]:
 
 
 def entity_of(catalog: Catalog, type_key: str) -> NodeType | EdgeType | None:
-    """A type by `node:Type` or `edge:Type`."""
+    """The type with the key `node:Type` or `edge:Type`; None when there is none."""
     kind, _, name = type_key.partition(":")
     return catalog.nodes.get(name) if kind == "node" else catalog.edges.get(name) if kind == "edge" else None
 
@@ -144,7 +144,7 @@ def _check_value(entity: NodeType | EdgeType, value: Mapping[str, Any], where: s
 
 
 def laid_over(entity: NodeType | EdgeType, row: pa.Table, value: Mapping[str, Any]) -> pa.Table:
-    """A row with the given properties in the place of its own."""
+    """A row with the given properties replaced."""
     for name, column in _typed(entity, value).items():
         place = row.schema.get_field_index(name)
         row = row.set_column(place, row.schema.field(place), [flat(column).cast(row.schema.field(place).type)])
@@ -152,7 +152,7 @@ def laid_over(entity: NodeType | EdgeType, row: pa.Table, value: Mapping[str, An
 
 
 def _typed(entity: NodeType | EdgeType, value: Mapping[str, Any]) -> dict[str, pa.Array]:
-    """Given properties as columns of one row, by the names of the columns; required ones are checked with the image."""
+    """Given properties as columns of one row, by column name; missing required values are found later, with the image."""
     columns = {}
     for name, given in value.items():
         declared = entity.properties.get(name)

@@ -1,4 +1,4 @@
-"""What a merge answers: how it went, the commit it made, and the conflicts it met."""
+"""The result of a merge: its outcome, its commit, and its conflicts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from omnigraph.commit.config import ENTITY_LEVEL, MERGE_LEVEL
 from omnigraph.commit.model import Commit
 from omnigraph.shown import Shown
 
-#: The outcome of a dry run that met conflicts: the merge itself would raise `MergeConflicts` and write nothing.
+#: The outcome of a dry run with conflicts: the real merge would raise `MergeConflicts` and write nothing.
 CONFLICTS = "conflicts"
 
 
 class ConflictKind(StrEnum):
-    """Why two sides can not be combined. The last four: the merged image breaks a rule of the schema."""
+    """The kinds of conflicts. The last four: the merged graph breaks a rule of the schema."""
 
     SCHEMA_CONFLICT = "SchemaConflict"
     DIVERGENT_INSERT = "DivergentInsert"
@@ -33,7 +33,7 @@ Image = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Conflict(Shown):
-    """One entity (or, without an id, one rule of a type) that needs a decision. The images are there when asked for."""
+    """One entity (or, without an id, one rule of a type) that needs a decision. Images are included on request."""
 
     kind: str
     type_key: str
@@ -55,7 +55,7 @@ class Conflict(Shown):
 
     @property
     def order(self) -> tuple[bool, str, bool, str, str, str]:
-        """Nodes before edges, then type, then id."""
+        """A sort key: nodes before edges, then by type, then by id."""
         return (
             self.entity_kind != "node",
             self.type_key,
@@ -80,20 +80,20 @@ class Conflict(Shown):
 
 
 class DecidedBy(StrEnum):
-    """What decided about an entity."""
+    """What made a decision about an entity."""
 
     STRATEGY = "strategy"
     RESOLUTION = "resolution"
-    #: An edge that one side deleted together with its node, and the node was kept.
+    #: An edge that one side deleted with its node is kept, because the node was kept.
     KEPT_NODE = "kept node"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An entity whose merged state does not follow from the sides alone: which image it has, and what decided.
+    """An entity whose merged state does not follow from the sides alone: the image it gets, and what decided.
 
-    `take`: ours, theirs, base or value. `conflict`: the kind of the conflict that was decided; None when there was none, or
-    when a resolution came before it.
+    `take`: ours, theirs, base or value. `conflict`: the kind of the decided conflict; None when there was none, or when a
+    resolution was given before it could arise.
     """
 
     type_key: str
@@ -104,7 +104,7 @@ class Decision:
 
     @property
     def line(self) -> str:
-        """The decision on one line of text."""
+        """The decision as one line of text."""
         met = "" if self.conflict is None else f"{self.conflict} "
         return f"{met}{self.type_key} {self.entity_id}: {self.take} ({self.by})"
 
@@ -134,7 +134,7 @@ class MergeResult(Shown):
     level: str = ENTITY_LEVEL
 
     def lines(self) -> Iterator[str]:
-        """The result as text: its level unless that is the default, schema steps, counts of each type that changes, decisions."""
+        """The result as text: the level if not the default, schema steps, counts per changed type, decisions."""
         if self.level != ENTITY_LEVEL:
             yield f"{MERGE_LEVEL}: {self.level}"
         for step in self.stats.get("schema", ()):

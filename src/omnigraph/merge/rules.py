@@ -1,4 +1,4 @@
-"""The merged image, judged by the one evaluator: what breaks a rule is a conflict like any other."""
+"""Checks the merged graph with the common rule checks; every violation becomes a conflict."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _KINDS = {
 
 
 def rule_columns(entity: NodeType | EdgeType) -> tuple[str, ...]:
-    """The columns that the rules about many rows look at; all that is kept of a row while a merge is checked."""
+    """The columns that rules about many rows need; nothing else of a row is kept while a merge is checked."""
     ends = ("src", "dst") if isinstance(entity, EdgeType) else ()
     return tuple(dict.fromkeys(["id", *ends, *(name for columns in entity.uniques for name in columns)]))
 
 
 def row_conflicts(entity: NodeType | EdgeType, rows: pa.Table) -> Iterator[Conflict]:
-    """The rows that break a rule about one row."""
+    """Conflicts of rows that break a rule about single rows."""
     return map(_conflict, check_rows(entity, rows))
 
 
 def image_conflicts(catalog: Catalog, changes: Changes, committed: Target) -> Iterator[Conflict]:
-    """What breaks a rule about many rows once these changes are made."""
+    """Conflicts of rows that would break a rule about many rows after these changes."""
     yield from _once(map(_conflict, check_sets(changes, committed)))
     yield from _once(_orphans(catalog, changes, committed))
 
 
 def stored_conflicts(violations: Iterable[Violation]) -> Iterator[Conflict]:
-    """Stored rows that break a rule."""
+    """Conflicts of stored rows that break a rule."""
     return _once(map(_conflict, violations))
 
 
@@ -48,7 +48,7 @@ def _conflict(violation: Violation) -> Conflict:
 
 
 def _once(conflicts: Iterable[Conflict]) -> Iterator[Conflict]:
-    """One conflict of a kind for each entity: an edge may lack both of its ends."""
+    """At most one conflict of a kind per entity: an edge may lack both of its ends."""
     seen = set()
     for conflict in conflicts:
         named = (conflict.kind, conflict.type_key, conflict.entity_id)
@@ -58,7 +58,7 @@ def _once(conflicts: Iterable[Conflict]) -> Iterator[Conflict]:
 
 
 def _orphans(catalog: Catalog, changes: Changes, committed: Target) -> Iterator[Conflict]:
-    """Edges of the target that these changes leave alone and whose node they delete. One in conflict may go itself."""
+    """Conflicts of unchanged target edges whose node is deleted. Edges with a conflict of their own are left out."""
     for edge in catalog.edges.values():
         if edge.type_key in committed.settled:
             continue

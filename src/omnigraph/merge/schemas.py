@@ -1,7 +1,7 @@
-"""The schema of a merge: three schemas become one, and what stands in the way of it in their declarations or in the data.
+"""Merges the schemas of three states into one, with the conflicts in their declarations or with the data.
 
-A type or property that one side dropped is gone from the merge only when the other side has written nothing to it since the base;
-that is the one question about schemas that needs to look at rows.
+A type or property that one side dropped is dropped by the merge only if the other side has written nothing to it since the
+base; this is the only question about schemas for which rows are read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from omnigraph.values.identity import derive_ids
 
 
 class Schemas(Protocol):
-    """Gives the schema that a state was written under, and makes the files of a new one."""
+    """Gives the schema of a state, and makes the files of a new schema."""
 
     def of(self, state: ManifestState) -> SchemaIR: ...
 
@@ -54,19 +54,19 @@ class Schemas(Protocol):
 
 @dataclass(frozen=True)
 class SchemaMerge:
-    """The schema that a merge leads to, with all that it means for the tables."""
+    """The schema that a merge leads to, and what it needs to map the tables."""
 
     ir: SchemaIR
-    #: The schemas of base, ours and theirs, and which of their numbers mean the same thing.
+    #: The schemas of base, ours and theirs, and which of their numbers mean the same type or property.
     base: SchemaIR
     ours: SchemaIR
     theirs: SchemaIR
     same: Sameness = field(default_factory=Sameness)
-    #: What changes in the schema of the target.
+    #: The changes to the target's schema.
     steps: tuple[Step, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     decided: tuple[Decision, ...] = ()
-    #: The files of the schema, and of the one it replaces; None: the target keeps its schema.
+    #: The files of the merged schema, and of the one it replaces; None: the target keeps its schema.
     files: SchemaFiles | None = None
     files_before: SchemaFiles | None = None
 
@@ -76,14 +76,14 @@ class SchemaMerge:
         return self.base, self.ours, self.theirs
 
     def entry(self, state: ManifestState, number: int) -> TableEntry | None:
-        """The table of a type in a state, by the number that the merged schema knows the type by."""
+        """The table of a type in a state, by the type's number in the merged schema; None when there is none."""
         return next(
             (entry for identity, entry in state.tables.items() if self.same.type(identity[0]) == number),
             None,
         )
 
     def names(self, entity: Entity) -> Mapping[int, Mapping[int, str]]:
-        """What the properties of a type are called in the merged schema: by the number of the type, then of the property."""
+        """The property names of a type in the merged schema, by the type's number in a version, then the property's."""
         merged = {declared.id: name for name, declared in entity.properties.items()}
         found: dict[int, dict[int, str]] = {}
         for ir in self.schemas:
@@ -91,7 +91,7 @@ class SchemaMerge:
                 if self.same.type(twin.id) != entity.id:
                     continue
                 for declared in twin.properties.values():
-                    # The column itself, before one that only means the same.
+                    # Prefer the same property to another one that only means the same.
                     number = (
                         declared.id if _is_own(declared.id, twin, entity) else self.same.property(twin.id, declared.id)
                     )
@@ -101,7 +101,7 @@ class SchemaMerge:
 
     @property
     def target(self) -> str | None:
-        """The hash of the schema that the target gets; None when it keeps its own."""
+        """The hash of the target's new schema; None when it keeps its schema."""
         return None if self.files is None else target_hash(self.files[COMPILED])
 
 
@@ -110,7 +110,7 @@ def _is_own(number: int, twin: Entity, entity: Entity) -> bool:
 
 
 def merge_states(context: CommitContext, schemas: Schemas, sides: Sides, options: Options) -> SchemaMerge:
-    """The schema that a merge of some states leads to."""
+    """Merge the schemas of the three states."""
     base, ours, theirs = (schemas.of(state) for state in (sides.base, sides.ours, sides.theirs))
     if options.schema is None and theirs.to_json() == ours.to_json():
         known = SchemaMerge(ours, base, ours, theirs, sameness([ours, theirs, base]))
@@ -122,7 +122,7 @@ def merge_states(context: CommitContext, schemas: Schemas, sides: Sides, options
     merged = merge_schemas(base, ours, theirs, incarnation=incarnation, prefer=prefer)
     conflicts, decided = list(merged.clashes), list(merged.decided)
     if options.schema is not None:
-        # The text decides: it may keep whatever either side has, and leave out anything.
+        # The given schema decides: it may keep what either side has, and leave out anything.
         keep = frozenset(drop.thing for drop in merged.drops)
         whole = merge_schemas(base, ours, theirs, incarnation=incarnation, keep=keep)
         ir = accept_schema(compile_schema(options.schema), whole.ir, incarnation, new_distance())
@@ -176,7 +176,7 @@ def _with_steps(
 
 
 def _source(schemas: Schemas, sides: Sides, ir: SchemaIR, options: Options) -> str:
-    """The text of the merged schema: as a side has written it where that says all of it."""
+    """The text of the merged schema: the text of a side whose schema is equal, else printed."""
     if options.schema is not None:
         return options.schema
     for state in (sides.ours, sides.theirs):
@@ -316,7 +316,7 @@ def _against_data(
     same: Sameness,
     drops: tuple[Drop, ...],
 ) -> Iterator[tuple[Drop, Clash]]:
-    """The drops of one side that would lose what the other has written since the base."""
+    """The drops of one side that would lose what the other side has written since the base, each with its conflict."""
     dropped_types = {drop.thing[0] for drop in drops if len(drop.thing) == 1}
     for drop in drops:
         other: SideName = "theirs" if drop.by == "ours" else "ours"
@@ -337,7 +337,7 @@ def _entry(state: ManifestState, same: Sameness, number: int) -> TableEntry | No
 
 
 def _wrote(context: CommitContext, before: TableEntry, after: TableEntry, same: Sameness, thing: Thing) -> bool:
-    """Whether rows were inserted or changed; of a property, whether they have other values in it."""
+    """Whether rows were inserted or changed; for a property, whether its values were."""
     delta = table_delta(context, Side(before), Side(after))
     if not delta.candidates:
         return False

@@ -1,8 +1,8 @@
-"""A table of a merge cut into pieces, each of which one task judges and later writes: in this process, or on Spark when large.
+"""Cuts a table of a merge into pieces; one task judges and later writes each piece: here, or on Spark for large tables.
 
-Tasks give the same wherever they run. A piece is a description: a range of ids, or some files where theirs has only added
-files. What a task returns is small next to the rows it has read: counts, conflicts, packed places of rows, and the columns
-that rules about many rows look at.
+Tasks give the same results wherever they run. A piece is a description: a range of ids, or some files if theirs has only added
+files. The result of a task is small compared to the rows it reads: counts, conflicts, packed row addresses, and the columns
+that rules about many rows need.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from omnigraph.storage.root import Root
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.table import grouped_fragments
 
-#: How many ids one task judges at most; there are at least as many tasks as run at once.
+#: The most ids that one task judges; there are at least as many tasks as can run concurrently.
 IDS_PER_TASK = 250_000
 
 
 @dataclass(frozen=True)
 class JudgeTask:
-    """One piece of a table of a merge, as it travels to where it is judged."""
+    """One piece of a table to judge, in a form that can be sent to another process."""
 
     root: Root
     number: int
@@ -41,20 +41,20 @@ class JudgeTask:
 
 @dataclass(frozen=True)
 class JudgedPiece:
-    """The judgement on one piece, without what only the writing of its rows needs."""
+    """The judgement on one piece, without the data that is needed only to write its rows."""
 
     number: int
     spec: TableSpec
     part: Part
     #: How many rows the piece will write.
     rows: int
-    #: Rows of theirs that are left out or mixed with ours; whoever writes the piece finds out again which.
+    #: Whether some rows of theirs are left out or mixed with ours; the write task judges again to find out which.
     alters: bool
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """A table whose rows are read and written by tasks: what runs them, and the pieces as they were judged."""
+    """A table whose rows are read and written by tasks: the runner of the tasks, and the judged pieces."""
 
     runner: Runner
     judged: tuple[JudgedPiece, ...]
@@ -71,7 +71,7 @@ def judge_piece(task: JudgeTask) -> JudgedPiece:
 def judge_spread(
     context: CommitContext, difference: Difference, engine: str, spark: SparkOptions
 ) -> tuple[Part, Pieces | None]:
-    """Judge everything that theirs changed in a table, where the engine says; None: in one piece, in this process."""
+    """Judge all changes of theirs in a table, where the engine decides. Pieces are None if this process judges it."""
     if not difference.candidates:
         return Part(), None
     most = -(-difference.candidates // IDS_PER_TASK)
@@ -86,13 +86,13 @@ def judge_spread(
 
 
 def require_each(asked: Sequence[int], came: Sequence[int], difference: Difference) -> None:
-    """Refuse to go on unless every piece has exactly one result."""
+    """Raise unless every piece has exactly one result, in order."""
     if list(asked) != list(came):
         raise not_whole(difference, f"{len(came)} results came for {len(asked)} pieces, or others than were asked for")
 
 
 def not_whole(difference: Difference, found: str) -> OmnigraphError:
-    """The error of a merge whose tasks have not done what they were asked."""
+    """The error of a merge whose tasks returned incomplete results."""
     name = difference.spec.entity.type_key
     return OmnigraphError(
         f"the merge of {name} is not whole: {found}; nothing was published, try again and report this"
@@ -100,7 +100,7 @@ def not_whole(difference: Difference, found: str) -> OmnigraphError:
 
 
 def pieces(difference: Difference, at_least: int) -> list[TableSpec]:
-    """A table of a merge in pieces of about the same number of rows."""
+    """Cut a table of a merge into pieces with about the same number of rows."""
     if difference.only_new:
         return [replace(difference.spec, fragments=numbers) for numbers in _files(difference, at_least)]
     wanted = max(at_least, -(-difference.candidates // IDS_PER_TASK))
@@ -109,7 +109,7 @@ def pieces(difference: Difference, at_least: int) -> list[TableSpec]:
 
 
 def _files(difference: Difference, at_least: int) -> Iterator[tuple[int, ...]]:
-    """The files that theirs has added, some together until they have as many rows as one task takes."""
+    """The ids of the fragments that theirs has added, grouped so that each group has rows for about one task."""
     after = difference.deltas[0].after
     assert after is not None, "a table that has only new rows has rows"
     rows = min(IDS_PER_TASK, -(-difference.candidates // max(at_least, 1)))
@@ -118,6 +118,6 @@ def _files(difference: Difference, at_least: int) -> Iterator[tuple[int, ...]]:
 
 
 def context_of(root: Root) -> CommitContext:
-    """A context of its own for a task, which may run in any process."""
+    """A commit context for a task, which may run in any process."""
     store, tables = open_store(root), Tables(root)
     return CommitContext(root, store, tables, Manifest(store, tables), BranchLocks(store, root))

@@ -1,4 +1,4 @@
-"""The states that a merge compares: what a commit led to, as far as cleanup and deleted branches have left it."""
+"""The states that a merge compares, read as far as cleanup and deleted branches have left them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from omnigraph.storage.tables.lance_errors import Missing
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The three states of a merge. `commit`: the one that is reverted or picked, for messages.
+    """The three states of a merge. `commit`: the id of the commit that is reverted or picked, for messages.
 
-    `crossed`: other bases, and where each and the base come from; what they have touched counts too.
+    `crossed`: the states of the other bases, each with the common ancestor of it and the base.
     """
 
     base: ManifestState
@@ -28,7 +28,7 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The state two sides are compared with. `reclaimed`: better ancestors whose state can not be read any more."""
+    """The state that both sides are compared with. `reclaimed`: ids of better ancestors that are not readable."""
 
     commit: Commit
     state: ManifestState
@@ -36,7 +36,7 @@ class Base:
 
 
 def readable_base(context: CommitContext, candidates: Iterable[Commit], theirs: ManifestState) -> Base:
-    """The first of some ancestors whose state is there, with every table that theirs has moved since."""
+    """The first candidate whose state is readable, with every table that theirs has changed since. Raises if none is."""
     reclaimed: list[str] = []
     for commit in candidates:
         try:
@@ -56,7 +56,7 @@ def readable_base(context: CommitContext, candidates: Iterable[Commit], theirs: 
 def readable_pairs(
     context: CommitContext, pairs: Iterable[tuple[Commit, Commit]]
 ) -> Iterator[tuple[ManifestState, ManifestState]]:
-    """The states of pairs of commits, those of them that are still there with every table in which they differ."""
+    """The states of pairs of commits; left out if a state, or a table that differs between them, is not readable."""
     for pair in pairs:
         try:
             one, other = (state_of(context.manifest, commit) for commit in pair)
@@ -68,7 +68,7 @@ def readable_pairs(
 
 
 def require_tables(context: CommitContext, state: ManifestState, identities: Iterable[Identity]) -> None:
-    """See that some tables of a state can be opened."""
+    """Raise unless these tables of a state can be opened."""
     for entry in (state.tables[identity] for identity in identities if identity in state.tables):
         try:
             context.tables.open(entry.location, entry.version)
@@ -80,7 +80,7 @@ def require_tables(context: CommitContext, state: ManifestState, identities: Ite
 
 
 def moved(before: ManifestState, after: ManifestState) -> Iterator[Identity]:
-    """The tables that are not the same in two states."""
+    """The identities of the tables that differ between two states."""
     for identity in before.tables.keys() | after.tables.keys():
         if not same_table(before.tables.get(identity), after.tables.get(identity)):
             yield identity

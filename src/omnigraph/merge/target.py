@@ -1,4 +1,4 @@
-"""The target of a merge as it was captured: looked up by id and by value, one table at a time."""
+"""The target of a merge as captured, for look-ups by id and by value, one table at a time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from omnigraph.merge.view import View
 
 
 class Target:
-    """Reads the captured versions of the target's tables; the look-ups of the set rules among them.
+    """Reads the captured versions of the target's tables; serves as the stored side for the rule checks.
 
-    `undecided`: ids, by type key, of entities whose own conflict is reported. Whether they stay is open, so no edge is an
-    orphan for want of such a node, nor is such an edge. `settled`: types whose table is the same on both sides. What
-    theirs leaves or brings was checked against just that table when it was written, so no end of an edge is looked for
+    `undecided`: by type key, ids of entities whose own conflict is reported. It is open whether they stay, so no edge is
+    reported as an orphan because of such a node, and no such edge is reported. `settled`: types whose table is equal in ours
+    and theirs. Edges of theirs were checked against this same table when they were written, so their ends are not looked up
     there again.
     """
 
@@ -25,7 +25,7 @@ class Target:
         self.settled: frozenset[str] = frozenset()
 
     def by_id(self, type_key: str, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
-        """The rows with these ids."""
+        """The rows with these ids; if only `id` is asked for, undecided ids and ids of settled types count as present."""
         if type_key in self.settled and list(columns) == ["id"]:
             return pa.table({"id": ids})
         found = self.stored(type_key, ids, columns)
@@ -35,9 +35,9 @@ class Target:
         return pa.table({"id": pa.concat_arrays([*found["id"].chunks, ids.filter(pc.is_in(ids, value_set=open_ids))])})
 
     def stored(self, type_key: str, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
-        """The rows with these ids, whatever is open or settled about them."""
+        """The rows with these ids, ignoring `undecided` and `settled`."""
         return self._view(type_key).rows(ids, columns)
 
     def by_value(self, type_key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
-        """The rows whose column has one of these values."""
+        """The rows whose `column` has one of these values."""
         return self._view(type_key).by_value(column, values, columns)

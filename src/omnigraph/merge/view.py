@@ -1,4 +1,4 @@
-"""One version of a table in a merge, and some of its entities as values that can be compared."""
+"""One version of a table in a merge, and images of its entities for comparison."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class View:
-    """A version of a table as the merged schema sees it: its columns and their names; None: that side has no such table."""
+    """A version of a table as seen through the merged schema. `table`: None if this version lacks the table."""
 
     table: Table | None
     columns: Mapping[str, Column]
 
     @property
     def is_plain(self) -> bool:
-        """Whether the version has every column of the merged schema, of its type."""
+        """Whether the version has every column of the merged schema."""
         return self.table is not None and all(column.stored is not None for column in self.columns.values())
 
     @property
     def extra(self) -> bool:
-        """Whether the version has columns that the merged schema has not."""
+        """Whether the version has columns that the merged schema lacks."""
         kept = {column.stored for column in self.columns.values()}
         return self.table is not None and any(name not in kept for name in self.table.schema.names)
 
     def without(self, names: Collection[str]) -> View:
-        """This version as if it did not have some columns."""
+        """The same version without some columns."""
         columns = {
             name: Column(column.field, None, column.fill) if name in names else column
             for name, column in self.columns.items()
@@ -50,7 +50,7 @@ class View:
         return View(self.table, columns)
 
     def named(self, rows: pa.Table) -> pa.Table:
-        """Rows under the names that this version stores them by, as the merged schema has them."""
+        """Rows with this version's column names, converted to the merged schema."""
         return self._brought(rows, list(self.columns))
 
     def rows(
@@ -71,7 +71,7 @@ class View:
         return self._brought(taken, columns)
 
     def by_value(self, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
-        """The rows whose column has one of these values. One that this version does not have is the same in all rows."""
+        """The rows whose column has one of these values. A column that this version lacks has the same value in all rows."""
         wanted = self.columns[column]
         if self.table is None or (wanted.stored is None and wanted.fill is None):
             return self.rows(values.slice(0, 0).cast(pa.string()), columns)
@@ -83,7 +83,7 @@ class View:
             all_rows = self.table.scan(stored) if same else ()
             return self._brought(pa.Table.from_batches(all_rows, schema=self.table.empty(stored).schema), columns)
         kind = self.table.schema.field(wanted.stored).type
-        # What a narrower column can not hold is in none of its rows.
+        # A value that the narrower column can not hold occurs in none of its rows.
         asked = values if pa.types.is_nested(values.type) else converted(values, kind)
         rows = self.table.take_by(wanted.stored, asked, stored)
         if same:
@@ -101,12 +101,12 @@ class View:
         return pa.Table.from_arrays(arrays, names=names)
 
     def image(self, ids: pa.Array, columns: Sequence[str]) -> Image:
-        """These entities as this version has them."""
+        """The image of these entities in this version."""
         return Image(ids, *align(self.rows(ids, columns), ids), self)
 
 
 def view_of(table: Table | None, entity: NodeType | EdgeType, names: Mapping[int, str]) -> View:
-    """A version of a table as the merged type sees it; `names`: what its properties, by number, are called there."""
+    """A version of a table seen through the merged type. `names`: the merged names of its properties, by number."""
     stored: dict[str, pa.Field] = {}
     for field in () if table is None else table.schema:
         number = (field.metadata or {}).get(PROPERTY_ID)
@@ -127,19 +127,19 @@ def _values(column: Column, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
     kind = column.field.type
     if column.stored is not None and column.stored in rows.column_names:
         found = rows[column.stored]
-        # Lance gives the descriptors of blobs, and lists with other names of their items; both are taken as they are.
+        # Lance returns descriptors for blobs, and other item names for lists; both are used unchanged.
         same = isinstance(kind, pa.BaseExtensionType) or str(found.type) == str(kind)
         found = found if same or not convertible(found.type, kind) else converted(found, kind)
         return found if column.fill is None else pc.fill_null(found, column.fill)
     if column.fill is not None:
         return pa.repeat(column.fill, rows.num_rows)
-    # Arrow makes no nulls of an extension type; what is compared or written takes plain ones for blobs.
+    # Arrow makes no nulls of an extension type; for blobs plain nulls can be compared and written.
     return pa.nulls(rows.num_rows) if isinstance(kind, pa.BaseExtensionType) else pa.nulls(rows.num_rows, kind)
 
 
 @dataclass(frozen=True)
 class Image:
-    """Some entities, in a given order, as one version has them; `present` says which it has."""
+    """Some entities, in a given order, as they are in one version. `present`: which of them the version has."""
 
     ids: pa.Array
     rows: pa.Table | None
@@ -147,23 +147,23 @@ class Image:
     view: View
 
     def take(self, places: Places) -> Image:
-        """The image of the entities at some places."""
+        """The image of the entities at these positions."""
         chosen = pa.array(places)
         rows = None if self.rows is None else self.rows.take(chosen)
         return Image(self.ids.take(chosen), rows, self.present[places], self.view)
 
     def at(self, ids: pa.Array) -> Image:
-        """The image of some of its entities, by id."""
+        """The image of these entities; all ids must be in this image."""
         return self.take(pc.index_in(ids, value_set=self.ids).to_numpy())
 
     def blobs(self, name: str, places: Places) -> pa.Array:
-        """The bytes of one blob column at some places."""
+        """The bytes of one blob column for the entities at these positions."""
         wanted = self.ids.take(pa.array(places))
         return flat(align(self.view.rows(wanted, ["id", name], blobs="bytes"), wanted)[0][name])
 
 
 def alike(one: Image, other: Image, names: Sequence[str]) -> Mask:
-    """Where two images are the same: absent in both, or equal in these columns by typed value."""
+    """Where two images are equal: absent in both, or with equal typed values in these columns."""
     same: Mask = ~one.present & ~other.present
     places = np.flatnonzero(one.present & other.present)
     if len(places):

@@ -1,8 +1,8 @@
-"""The rows that a merge writes: read from both sides, combined, and written to files that belong to no version yet.
+"""Writes the rows of a merge: reads them from both sides, combines them, and writes files that belong to no version yet.
 
-A table that was judged in one piece is written in one piece, streaming. One that was judged by tasks is written by tasks: each
-reads its own piece, and what comes back are descriptions of files. A task that is repeated writes other files, and only those
-in its result count; before anything is committed, the rows in them are compared with the rows that were judged.
+A table judged in one piece is streamed in one piece. A table judged by tasks is written by tasks: each reads its own piece
+and returns descriptions of the files. A task that is repeated writes other files, and only the files in its result count;
+before the commit, their numbers of rows are compared with the judgement.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ALL: Collection[Op] = ("insert", "update")
 
 
 def written(context: CommitContext, table: Table, plan: TablePlan) -> list[FragmentMetadata]:
-    """Write all rows of a plan for the table that they go to."""
+    """Write all rows of a plan for their table; returns the new fragments."""
     if plan.pieces is not None:
         fragments = _by_tasks(context.root, table, plan.difference, plan.pieces)
         failpoints.hit("branch_merge.after_append")
@@ -56,7 +56,7 @@ def written(context: CommitContext, table: Table, plan: TablePlan) -> list[Fragm
 
 
 def changed_rows(plan: TablePlan) -> Iterator[pa.RecordBatch]:
-    """Rows that replace others, and rows that a decision of the caller gives."""
+    """Rows that replace others, and rows that come from the caller's decisions."""
     yield from rows_of(plan.difference, plan.judged, ["update"])
     yield from _mixed(plan.difference, plan.judged)
     if plan.decided_rows is not None:
@@ -64,7 +64,7 @@ def changed_rows(plan: TablePlan) -> Iterator[pa.RecordBatch]:
 
 
 def rows_of(difference: Difference, judged: Part, wanted: Collection[Op]) -> Iterator[pa.RecordBatch]:
-    """The rows of theirs that are written as they are."""
+    """The rows of theirs that are written unchanged, of the kinds of change in `wanted`."""
     for change in difference.changes(blobs="values"):
         after = change.after
         if change.op not in wanted or after is None:
@@ -92,20 +92,20 @@ def _mixed(difference: Difference, judged: Part) -> Iterator[pa.RecordBatch]:
 
 @dataclass(frozen=True)
 class WriteTask:
-    """One piece of a table of a merge, and the version of the target's table that its rows are written for."""
+    """One piece of a table to write, and the version of the target's table it is written for."""
 
     root: Root
     number: int
     spec: TableSpec
     location: Location
     version: int
-    #: Some rows of theirs are left out or mixed with ours.
+    #: Whether some rows of theirs are left out or mixed with ours.
     alters: bool
 
 
 @dataclass(frozen=True)
 class WrittenPiece:
-    """The files that the rows of one piece were written to."""
+    """The fragments that the rows of one piece were written to."""
 
     number: int
     fragments: tuple[FragmentMetadata, ...]
@@ -116,7 +116,7 @@ class WrittenPiece:
 
 
 def write_piece(task: WriteTask) -> WrittenPiece:
-    """Write the rows of one piece, in any process. Of pinned versions the judgement is the same whoever makes it."""
+    """Write the rows of one piece, in any process. For pinned versions, judging again gives the same result."""
     context = context_of(task.root)
     difference = open_difference(context, task.spec)
     judged = judge_table(difference) if task.alters else Part()
@@ -132,7 +132,7 @@ def _all_rows(difference: Difference, judged: Part) -> Iterator[pa.RecordBatch]:
 
 
 def _by_tasks(root: Root, table: Table, difference: Difference, found: Pieces) -> list[FragmentMetadata]:
-    """Have every piece written that has rows; all of it is there, or nothing is left of it."""
+    """Write every piece that has rows, by tasks; on failure all written files are removed."""
     wanted = [piece for piece in found.judged if piece.rows]
     tasks = [WriteTask(root, piece.number, piece.spec, table.location, table.version, piece.alters) for piece in wanted]
     remove = partial(_remove, root, table.location)
@@ -151,5 +151,5 @@ def _by_tasks(root: Root, table: Table, difference: Difference, found: Pieces) -
 
 
 def _remove(root: Root, location: Location, piece: WrittenPiece) -> None:
-    """Remove the files of a piece that will not be committed, best effort; cleanup removes what stays."""
+    """Remove the files of a piece that will not be committed, best effort; cleanup removes the rest."""
     remove_files(open_store(root), staged_files(location, piece.fragments))
