@@ -1,11 +1,11 @@
 """`backup`: one point of a graph, with all branches, history and tags, as an openable graph at another place.
 
-1. Under the locks of all branches, with everything settled, the files are listed, and files that may be replaced are read. From
-   then on everybody goes on writing: what is listed is never changed, and a record in `__staging` keeps cleanup away.
-2. Files whose names are never used again go to their place in the backup, all others below `__backup/next`. An earlier backup at
-   that place is as it was, and can be read.
-3. `__backup/next.json` lists the whole new backup. It is the turning point: before it the earlier backup counts, after it the new
-   one does, and what is left to do needs the backup alone: files take their names, files that the graph no longer has go.
+1. Under the locks of all branches, with everything settled, the files are listed, and files that may be replaced are read.
+   After that all writers go on: listed files are never changed, and a record in `__staging` keeps cleanup from removing them.
+2. Files whose names are never reused go to their place in the backup, all others below `__backup/next`. An earlier backup at
+   that place is unchanged and readable.
+3. `__backup/next.json` lists the whole new backup. It is the turning point: before it the earlier backup counts, after it the
+   new one. The remaining work needs only the backup: files get their names, and files that the graph no longer has are removed.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ from omnigraph.storage.object_store import ObjectInfo, ObjectStore
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.root import Root
 
-#: The lock of a place that a backup is written to, or restored to.
+#: The name of the lock of a place that a backup is written to, or restored to.
 LOCK = "__backup__"
-#: How often the point is taken anew because files went while they were copied.
+#: How often the point is captured again because files vanished while they were copied.
 ATTEMPTS = 20
-#: About what one row takes, so that work on bytes is weighed like work on rows.
+#: The assumed bytes per row, to weigh work on bytes like work on rows.
 _BYTES_PER_ROW = 100
 _AT_ONCE = 8
 
@@ -68,9 +68,9 @@ failpoints.declare(
 
 @dataclass(frozen=True, slots=True)
 class BackupReport(Shown):
-    """What a backup holds, and what this run has copied, or with `dry_run` would copy.
+    """The contents of a backup, and the files this run has copied, or with `dry_run` would copy.
 
-    `heads`: the newest commit of each branch. `taken_at`: µs since the epoch.
+    `heads`: the head commit of each branch. `taken_at`: microseconds since the epoch.
     """
 
     target: str
@@ -145,7 +145,7 @@ def refuse_overlap(source: Root, target: Root, what: str) -> None:
 
 @contextmanager
 def alone(store: ObjectStore, target: Root) -> Iterator[None]:
-    """The only process that writes a backup, or restores a graph, at a place."""
+    """Hold the lock of a place that a backup is written to, or restored to; `AlreadyExists` if another process holds it."""
     with BranchLocks(store, target).try_hold(LOCK) as lock:
         if lock is None:
             raise AlreadyExists(
@@ -175,7 +175,7 @@ def _known(store: ObjectStore, target: Root, identities: tuple[str, ...]) -> dic
 
 
 def _captured(context: CommitContext, known: Mapping[str, KnownFile]) -> _Point:
-    """Called inside the locks of all branches: the list of all files, and the content of the files that others may replace."""
+    """Capture the graph under the locks of all branches: the list of its files, and the content of replaceable files."""
     store = context.store
     record = read_record(store) or PlaceRecord(context.root.uri)
     files = {info.path: info for info in store.list() if is_copied(info.path)}
@@ -205,9 +205,9 @@ def _copy(
     wanted: list[ObjectInfo],
     workplace: Workplace,
 ) -> dict[str, Digest] | None:
-    """Copy what the backup lacks; None when a file was not there any more, or had another size.
+    """Copy the files that the backup lacks; returns their digests, or None when a file vanished or changed its size.
 
-    What an interrupted run has copied under names that are never used again is read, not copied.
+    Files of an interrupted run whose names are never reused are read and checked instead of copied.
     """
     there = {info.path: info.size for info in store.list()}
     copied: dict[str, Digest] = {}
@@ -238,7 +238,7 @@ def _copy(
 
 
 def _replaced(store: ObjectStore, wanted: list[ObjectInfo], copied: Mapping[str, Digest]) -> bool:
-    """Whether a version was made anew under its name while it was copied: its branch was deleted and created again."""
+    """Whether a version file was replaced while it was copied, because its branch was deleted and created again."""
     read = {info.path: mark_of(info) for info in wanted if not is_named_once(info.path) and info.path not in copied}
     now = {info.path: mark_of(info) for info in store.list()} if read else {}
     return any(now.get(path) != mark for path, mark in read.items())
@@ -273,14 +273,14 @@ def _plan(
 
 
 def finish(store: ObjectStore) -> None:
-    """Put in place what `__backup/next.json` lists, if there is one. It can be repeated, and needs nothing but the backup."""
+    """Complete the backup that `__backup/next.json` lists, if there is one. Repeatable; needs only the backup's files."""
     data = store.get_or_none(PLAN)
     if data is None:
         store.delete_prefix(NEXT)
         return
     plan = orjson.loads(data)
     files, record = decoded(plan["files"]), plan["record"]
-    # From the first file that takes its name until the last one has, the backup can not be opened.
+    # While files get their names, the backup is marked incomplete and can not be opened.
     store.put(ROOT_RECORD, orjson.dumps(record | {"backup": record["backup"] | {"complete": False}}))
 
     def install(path: str) -> None:

@@ -1,7 +1,7 @@
-"""Copying the files of a graph to another place, and what is known of them there.
+"""Copies files of a graph to another place, and keeps the inventory of a backup.
 
-A task copies some files, digests them on the way, compares that with what was recorded when they were written, and reads back
-what has arrived. It may be repeated: a file appears under its name when it is whole.
+A task copies some files, digests them, compares the digests with those recorded when the files were written, and reads the
+copies back. It may be repeated: a file gets its name only when it is complete.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from omnigraph.storage.objects import open_store
 from omnigraph.storage.outputs import Output
 from omnigraph.storage.root import Root
 
-#: Where a backup keeps what is about it.
+#: The folder of a backup's own files.
 FOLDER = "__backup"
 INVENTORY = f"{FOLDER}/files.json"
-#: Files that are there and not yet under their names, and the list that says so.
+#: Copied files that do not have their final names yet, and the list of them.
 NEXT = f"{FOLDER}/next"
 PLAN = f"{FOLDER}/next.json"
 
-#: Of the process, of the place, or made anew by whoever needs them.
+#: Folders that belong to processes or to the place, or are made again when needed.
 _LEFT_OUT = ("__locks/", "__recovery/", "__staging/", "__reclaim/", "__receipts/", "__forked/", f"{FOLDER}/")
 _NOT_COPIED = frozenset({"__init_claim.json", "__root.json", "__digests.log"})
-#: Names of files in these folders hold a number that is never used twice.
+#: File names in these folders contain a number that is never reused.
 _NAMED_ONCE = ("/data/", "/_deletions/", "/_indices/", "/_transactions/")
 
-#: How many files of a task are copied at once.
+#: How many files a task copies concurrently.
 _AT_ONCE = 8
-#: Of a file between two places on S3; what is more lies in a nameless file meanwhile.
+#: Between two places on S3, up to this many bytes of a file are buffered in memory, the rest in a nameless file.
 _IN_MEMORY = 8 << 20
 _CHUNK = 8 << 20
 
@@ -47,7 +47,7 @@ failpoints.declare("backup.file_copied")
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A file of a backup: what it is, and `mark`: what the store of the graph said of the one it was copied from."""
+    """A file of a backup: its digest, and `mark`, the state of the original in the graph's store when it was copied."""
 
     digest: Digest
     mark: str
@@ -63,17 +63,17 @@ def is_copied(path: str) -> bool:
 
 
 def is_named_once(path: str) -> bool:
-    """Whether a file of this name can never be another one: it is put in place before it counts."""
+    """Whether a file of this name never changes: it is written before anything refers to it."""
     return any(folder in path for folder in _NAMED_ONCE)
 
 
 def mark_of(info: ObjectInfo) -> str:
-    """What changes whenever a file is written anew."""
+    """A text that changes whenever the file is written again."""
     return info.tag or f"{info.size}-{info.modified.timestamp():.6f}"
 
 
 def is_unchanged(info: ObjectInfo, known: KnownFile | None) -> bool:
-    """Whether a backup has this very file."""
+    """Whether a backup has this file unchanged."""
     if known is None or known.digest.size != info.size:
         return False
     return is_named_once(info.path) or known.mark == mark_of(info)
@@ -88,14 +88,14 @@ def decoded(value: Mapping[str, list[Any]]) -> dict[str, KnownFile]:
 
 
 def read_inventory(store: ObjectStore) -> dict[str, KnownFile]:
-    """What a backup holds; nothing when none was completed."""
+    """The files of a backup by path; empty when no backup was completed."""
     data = store.get_or_none(INVENTORY)
     return {} if data is None else decoded(orjson.loads(data)["files"])
 
 
 @dataclass(frozen=True, slots=True)
 class CopySpec:
-    """Files to copy: path, where it goes below the target, size, and what was recorded (nothing: any content is accepted)."""
+    """Files to copy: path, path below the target, size, and recorded digests (none: any content is accepted)."""
 
     source: Root
     target: Root
@@ -104,7 +104,7 @@ class CopySpec:
 
 @dataclass(frozen=True, slots=True)
 class CopyResult:
-    """By path what was copied; the files that were not there any more, or were another size."""
+    """The digests of the copied files by path, and the files that vanished or have another size."""
 
     copied: dict[str, Digest]
     gone: tuple[str, ...]
@@ -117,7 +117,7 @@ class CopyResult:
 def copy_specs(
     source: Root, target: Root, files: Iterable[tuple[str, str, int, tuple[Digest, ...]]]
 ) -> Iterator[CopySpec]:
-    """The files in tasks of bounded size, in the order of their paths."""
+    """Group the files into tasks of bounded size, in the order of their paths."""
     group: list[tuple[str, str, int, tuple[Digest, ...]]] = []
     size = 0
     for file in sorted(files, key=lambda file: file[0]):
@@ -131,7 +131,7 @@ def copy_specs(
 
 
 def copy_files(spec: CopySpec) -> CopyResult:
-    """Copy some files. A task: it runs in any process that sees both places."""
+    """Copy some files. A task, which runs in any process that can reach both places."""
 
     def one(file: tuple[str, str, int, tuple[Digest, ...]]) -> tuple[str, Digest | None]:
         path, there, size, recorded = file
@@ -147,7 +147,7 @@ def copy_files(spec: CopySpec) -> CopyResult:
             return path, None
         if recorded and found not in recorded:
             if read_log(open_store(spec.source)).matches(path, found):
-                # It was written anew under its name since the point was captured.
+                # It was written again under its name after the point was captured.
                 return path, None
             raise OmnigraphError(
                 f"{path} of {spec.source.uri} is damaged: its bytes differ from what was written; "
@@ -163,14 +163,14 @@ def copy_files(spec: CopySpec) -> CopyResult:
 
 
 def _copied(spec: CopySpec, path: str, there: str, size: int) -> Digest:
-    """Copy one file and read it back; the digest of what was read."""
+    """Copy one file and read the copy back; returns the digest."""
     read = _Digesting(chunks_of(spec.source, path, size))
     uri = f"{spec.target.uri}/{there}"
     output = Output(uri, Root(uri, spec.target.options))
     if spec.source.is_local or spec.target.is_local:
         output.write(read, parents=True)
     else:
-        # The client that sends chunks to S3 can not wait for another one that receives them.
+        # The client that uploads chunks to S3 can not wait for another client that downloads them.
         with SpooledTemporaryFile(_IN_MEMORY) as spool:
             spool.writelines(read)
             spool.seek(0)
@@ -185,7 +185,7 @@ def _copied(spec: CopySpec, path: str, there: str, size: int) -> Digest:
 
 
 class _Digesting:
-    """Chunks that are digested on their way."""
+    """Digests chunks while they are iterated."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         import xxhash

@@ -1,8 +1,8 @@
-"""`cleanup`: take away what no kept commit needs. Nothing that a live branch, a tag, the feed or a running job reads goes.
+"""`cleanup`: removes what no kept commit needs, and nothing that a live branch, a tag, the feed or a running job reads.
 
-It looks at the store while everybody works. Then, for a moment, it takes the locks of all branches: nothing is pending, nothing
-moves, and what must stay is worked out once more; records of what goes are written and the version files removed. The files
-follow without any lock, because nothing can name them any more.
+It examines the store while others write. Then it briefly takes the locks of all branches: nothing is pending or moving, and
+what must stay is computed again; records of the removals are written and the version files removed. The other files are
+removed afterwards without locks, because nothing can name them any more.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ from omnigraph.storage.tables.location import Location
 
 _log = logging.getLogger(__name__)
 
-#: How often the locks are taken anew because a branch was made meanwhile.
+#: How often the locks are taken again because a branch was made meanwhile.
 LOCK_ATTEMPTS = 5
 
-#: How often it looks while everybody works, before it looks while nobody does.
+#: How often the store is examined without locks before it is examined under locks.
 LOOKS_WITHOUT_LOCKS = 3
 
 _DOING = "cleanup takes something away"
@@ -64,7 +64,7 @@ _DOING = "cleanup takes something away"
 
 @dataclass(frozen=True, slots=True)
 class CleanedDataset:
-    """What went, or would go, of the datasets of one type. `type_key` is the path for what is no type's."""
+    """What was removed, or would be, from the datasets of one type. `type_key`: the path for other datasets."""
 
     type_key: str
     bytes_removed: int
@@ -77,7 +77,7 @@ class CleanedDataset:
 
 @dataclass(frozen=True, slots=True)
 class CleanupReport(Shown):
-    """What `cleanup` removed, or with `dry_run` would remove; `kept`: why commits stay that the policy lets go."""
+    """What `cleanup` removed, or with `dry_run` would remove. `kept`: why commits stay although the policy lets them go."""
 
     keep: int | None
     older_than: timedelta | None
@@ -87,7 +87,7 @@ class CleanupReport(Shown):
 
     @property
     def bytes_removed(self) -> int:
-        """The sizes of all removed files together, in bytes."""
+        """The total size of all removed files, in bytes."""
         return sum(dataset.bytes_removed for dataset in self.datasets)
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,9 +101,9 @@ class CleanupReport(Shown):
 
 
 def cleanup(context: CommitContext, policy: Policy, *, dry_run: bool = False) -> CleanupReport:
-    """Remove what the policy, and every live thing of the graph, does not need."""
+    """Remove everything that neither the policy nor any live part of the graph needs."""
     with all_locks(context, _DOING):
-        pass  # what a dead writer left is settled now; what can not be settled is in the way
+        pass  # settles what a dead writer left; raises if it can not be settled
     run = _Cleanup(context, policy)
     found = _look_while_branches_go(context, run)
     errors: dict[str, str] = {}
@@ -114,10 +114,10 @@ def cleanup(context: CommitContext, policy: Policy, *, dry_run: bool = False) ->
 
 
 def _look_while_branches_go(context: CommitContext, run: _Cleanup) -> Survey:
-    """A look without locks; a branch, or a fork of it, may be deleted under it, and then it is taken again.
+    """Examine the store without locks; repeat if a branch, or a fork of it, is deleted meanwhile.
 
-    The last look keeps everybody still: cleanup gets on where branches live shorter than a look takes, and what it can
-    not read then is really not there.
+    The last attempt holds all locks, so that cleanup succeeds even if branches live shorter than an examination; whatever it
+    can not read then is really missing.
     """
     for _ in range(LOOKS_WITHOUT_LOCKS):
         try:
@@ -130,7 +130,7 @@ def _look_while_branches_go(context: CommitContext, run: _Cleanup) -> Survey:
 
 @dataclass(frozen=True)
 class Survey:
-    """What can go: of every dataset its versions and files, whole lines, whole tables."""
+    """What can be removed: versions and files of each dataset, whole lines, whole tables."""
 
     reclaims: tuple[Reclaim, ...]
     lines: tuple[tuple[Location, int, int], ...]
@@ -138,7 +138,7 @@ class Survey:
 
 
 class _Cleanup:
-    """One call."""
+    """One call of `cleanup`."""
 
     def __init__(self, context: CommitContext, policy: Policy) -> None:
         self._context = context
@@ -152,7 +152,7 @@ class _Cleanup:
         self._records: dict[str, list[str]] = {}
 
     def survey(self) -> Survey:
-        """Look at every dataset, without a lock."""
+        """Examine every dataset, without a lock."""
         context = self._context
         self._look_at_branches()
         staging = {location.path for location in self._claimed()}
@@ -174,7 +174,7 @@ class _Cleanup:
             if path == AUDIT_PATH:
                 self._keep_newest(files)
             orphans = leftovers.orphaned_lines(files, self.kept, self._branches, self._states)
-            # A job forks a table before it stages for it. Its record is older than the fork, so it is looked for now.
+            # A job forks a table before it stages files for it. Its record is older than the fork, so it is read only now.
             claimed = self._claimed() if orphans else set()
             for location in orphans:
                 if location in claimed:
@@ -190,7 +190,7 @@ class _Cleanup:
         return Survey(tuple(reclaims), tuple(lines), tuple(tables))
 
     def carry_out(self, found: Survey) -> tuple[Survey, dict[str, str]]:
-        """Do it; returns what was done, and by dataset what went wrong."""
+        """Remove what was found; returns what was removed, and errors by the path of the dataset."""
         context = self._context
         errors: dict[str, str] = {}
         done: list[Reclaim] = []
@@ -198,7 +198,7 @@ class _Cleanup:
             self._refuse_backup()
             again = found if self._nothing_new(found) else self.survey()
             forget_others(context, self._retired)
-            # Before the files: a file without a digest is no damage, a digest without its file is.
+            # Before the files: a file without a digest is no damage, but a digest without its file is.
             fold_log(context.store, without={path for reclaim in again.reclaims for path in reclaim.paths()})
             for reclaim in again.reclaims:
                 with _collected(errors, reclaim.path):
@@ -217,7 +217,7 @@ class _Cleanup:
                     leftovers.remove_table(context, table)
                     removed.append(table)
             if dropped or removed:
-                # Their digests were taken back by lines of their own.
+                # Their digests were cancelled by lines of their own.
                 fold_log(context.store)
         for reclaim in done:
             with _collected(errors, reclaim.path):
@@ -226,7 +226,7 @@ class _Cleanup:
         return Survey(tuple(done), tuple(dropped), tuple(removed)), errors
 
     def _refuse_backup(self) -> None:
-        """What a backup copies now was listed before; it must not go meanwhile."""
+        """Raise while a backup is running: the files it has listed must not be removed."""
         for job in list_jobs(self._context.store):
             if job.kind == BACKUP and not job.is_expired():
                 raise Conflict(
@@ -234,16 +234,16 @@ class _Cleanup:
                 )
 
     def _claimed(self) -> set[Location]:
-        """The lines for which some job is staging now."""
+        """The lines for which a running job is staging files."""
         jobs = list_jobs(self._context.store)
         return {location for job in jobs if not job.is_expired() for location in job.tables}
 
     def type_keys(self) -> dict[str, str]:
-        """The types by the paths of their tables."""
+        """The type keys by the paths of their tables."""
         return {entry.path: entry.key for branch in self._branches for entry in branch.head.tables.values()}
 
     def reasons(self) -> tuple[KeptFor, ...]:
-        """Why commits stay that the policy lets go, branch by branch."""
+        """Why commits stay although the policy lets them go, branch by branch."""
         return tuple(reason for branch in self._branches for reason in branch.reasons)
 
     def _look_at_branches(self) -> None:
@@ -257,7 +257,7 @@ class _Cleanup:
         keep_their_tables(self.kept, self._retired)
 
     def _nothing_new(self, found: Survey) -> bool:
-        """Whether everything that was to go is unneeded still; called inside the locks."""
+        """Whether everything found for removal is still unneeded; called under the locks."""
         self._look_at_what_stays()
         needed = {*self.kept, *(self._claimed() if found.lines else ())}
         if any(location in needed for location, _, _ in found.lines):
@@ -270,12 +270,12 @@ class _Cleanup:
         )
 
     def _keep_newest(self, files: DatasetFiles) -> None:
-        """Of the audit log only the newest version is ever read."""
+        """Keep only the newest version of the audit log: no other is ever read."""
         versions = files.lines[None].versions if None in files.lines else {}
         self.kept[Location(AUDIT_PATH)] = KeptVersions(floor=max(versions, default=0))
 
     def _drop_dead_records(self) -> None:
-        """Records of dead jobs and of their scratch, of cleanups of datasets that are gone, and receipts that are too old."""
+        """Remove records of dead jobs with their scratch, records of finished reclaims, and expired receipts."""
         store = self._context.store
         store.delete_all(path for paths in self._records.values() for path in paths)
         for job in list_jobs(store):
@@ -288,10 +288,10 @@ class _Cleanup:
 
 @contextmanager
 def all_locks(context: CommitContext, doing: str) -> Iterator[None]:
-    """The locks of all branches, with everything settled that waited: nobody writes, and nothing is half done."""
+    """Hold the locks of all branches, with all pending writes settled: nobody writes, and nothing is half done."""
     for _ in range(LOCK_ATTEMPTS):
         names = branch_names(context)
-        # The last one keeps branches from being made.
+        # `SCHEMA_APPLY_LOCK` keeps branches from being made.
         with context.locks.hold_all([*names, SCHEMA_APPLY_LOCK]):
             if branch_names(context) != names:
                 continue
@@ -310,7 +310,7 @@ def all_locks(context: CommitContext, doing: str) -> Iterator[None]:
 
 @contextmanager
 def _collected(errors: dict[str, str], path: str) -> Iterator[None]:
-    """A dataset that can not be cleaned does not keep the others from it."""
+    """Collect the error of one dataset, so that the other datasets are still cleaned."""
     try:
         yield
     except OmnigraphError as error:
@@ -319,7 +319,7 @@ def _collected(errors: dict[str, str], path: str) -> Iterator[None]:
 
 
 def _report(keys: dict[str, str], found: Survey, errors: dict[str, str]) -> Iterator[CleanedDataset]:
-    """What went, by type; datasets of which nothing went are not listed."""
+    """What was removed, by type; datasets with nothing removed are left out."""
     keys |= {table.path: table.key for table in found.tables if table.key is not None}
     sizes: dict[str, list[int]] = {path: [0, 0] for path in errors}
 

@@ -1,4 +1,4 @@
-"""A table whose head is not what the graph publishes: what happened to it, and whether its rows are still the same."""
+"""Examines a table whose head is not its pin: what happened to it, and whether its rows are still the same."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _MAINTENANCE = frozenset({"Rewrite", "CreateIndex", "ReserveFragments"})
 
 
 class Classification(StrEnum):
-    """What a drift is. Maintenance leaves every row as it was."""
+    """The kind of a drift. Maintenance leaves every row unchanged."""
 
     NO_DRIFT = "no_drift"
     VERIFIED_MAINTENANCE = "verified_maintenance"
     SUSPICIOUS = "suspicious"
     UNVERIFIABLE = "unverifiable"
-    #: The table is where it should be, but has an index on a column that is gone: reads and writes by key fail.
+    #: The head is the pin, but the table has an index on a dropped column: reads and writes by key fail.
     DEAD_INDEX = "dead_index"
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One table: its pin in `entry`, its head (None when it can not be read), and what lies between.
+    """One table: its pin in `entry`, its head (None if it can not be read), and what lies between.
 
-    `operations`: what Lance calls the operations between the two, or the names of dead indexes.
+    `operations`: Lance's names of the operations between pin and head, or the names of dead indexes.
     """
 
     entry: TableEntry
@@ -44,7 +44,7 @@ class Drift:
 
 
 def look_for_drift(context: CommitContext, entry: TableEntry) -> Drift:
-    """Compare the head of a table with what is published; reads only what may differ."""
+    """Compare the head of a table with its pin; reads only what may differ."""
     try:
         head = context.tables.head_version(entry.location)
         if head == entry.version:
@@ -67,7 +67,7 @@ def look_for_drift(context: CommitContext, entry: TableEntry) -> Drift:
 
 
 def _operation(newest: Table, version: int) -> str:
-    """What Lance calls the operation that made a version."""
+    """Lance's name of the operation that made a version."""
     with translated(str(newest.location), f"read the transaction of version {version} of"):
         try:
             transaction = transaction_of(newest.dataset, version)
@@ -77,7 +77,7 @@ def _operation(newest: Table, version: int) -> str:
     if transaction is None:
         return "Unknown"
     name = type(transaction.operation).__name__
-    # It has no class for the first of the two versions that a compaction makes.
+    # Lance has no class for the first of the two versions that a compaction makes.
     return "ReserveFragments" if name == "BaseOperation" else name
 
 
@@ -90,6 +90,6 @@ def _same_rows(
     if set(operations) <= _MAINTENANCE:
         delta = table_delta(context, Side(entry), Side(replace(entry, version=newest.version)))
     else:
-        # Version stamps of a program that we do not know prove nothing: every value is compared.
+        # The version stamps of an unknown program prove nothing, so every value is compared.
         delta = Delta(match_columns(pinned, newest), all_rows(pinned), all_rows(newest))
     return next(delta.batches(["id"]), None) is None

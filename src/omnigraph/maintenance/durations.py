@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: `7d`, `24h`, `90m`, `30s`, `2w`."""
+"""Durations as users write them: `7d`, `24h`, `90m`, `30s`, `2w`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 FEED_RETENTION = "OMNIGRAPH_FEED_RETENTION"
 STAGING_GRACE = "OMNIGRAPH_STAGING_GRACE"
-#: As long as this the change feed can be read from any commit, and a writer may stage files without a record.
+#: The default of both settings: how long the feed needs all commits, and how old unnamed staged files may be.
 _DEFAULT = "7d"
 
 
 def parse_duration(text: str) -> timedelta:
-    """A number and a unit: seconds, minutes, hours, days or weeks."""
+    """Parse a number and a unit: seconds, minutes, hours, days or weeks."""
     found = _TEXT.fullmatch(text.strip())
     if found is None:
         raise BadRequest(f"'{text}' is no length of time; write a number and a unit, such as 30s, 90m, 24h, 7d or 2w")
@@ -30,17 +30,17 @@ def parse_duration(text: str) -> timedelta:
 
 
 def feed_retention(environ: Mapping[str, str] = os.environ) -> timedelta:
-    """For how long the change feed needs every commit."""
+    """How long the change feed needs every commit."""
     return _from_environment(environ, FEED_RETENTION)
 
 
 def staging_grace(environ: Mapping[str, str] = os.environ) -> timedelta:
-    """How old a file must be that no version names before it counts as left behind."""
+    """The age from which a file that no version names counts as garbage."""
     return _from_environment(environ, STAGING_GRACE)
 
 
 def so_long_ago(age: timedelta) -> datetime:
-    """When that was; an age beyond all dates is as long ago as can be."""
+    """The time that long ago; the earliest possible time if the age is beyond all dates."""
     try:
         return datetime.now(UTC) - age
     except OverflowError:

@@ -1,8 +1,8 @@
-"""Indexes that a table lacks, built here or per group of fragments as tasks of Spark, and staged as one transaction.
+"""Builds indexes that a table lacks, here or as Spark tasks per group of fragments, and stages them as one transaction.
 
-What is built for some fragments is a segment; the segments of an index are merged into one, which answers as one that was
-built at once. Vector indexes are the exception, they are built at once: each segment of an index that holds a byte for each
-number would have a scale of its own, which the merged one does not keep (measured: neighbours get lost).
+An index over some fragments is a segment; the segments are merged into one index, which answers like one that was built as a
+whole. Vector indexes are always built as a whole: in an index with one byte per number each segment would have its own
+scale, which merging loses (measured: neighbours are missed).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from omnigraph.storage.tables.staged import (
 )
 from omnigraph.storage.tables.table import Table
 
-#: A task covers so many rows at most, unless a single fragment has more.
+#: The most rows that one task covers, unless a single fragment has more.
 ROWS_PER_TASK = 4_000_000
 
 failpoints.declare("index_build.segments_built")
 
 
 def stage_builds(workplace: Workplace, table: Table, builds: Sequence[Build]) -> Staged:
-    """Build the indexes and stage them as one transaction; each takes the place of one with the same name."""
+    """Build the indexes and stage them as one transaction; each replaces an index of the same name."""
     rows = table.count_rows()
     count = workplace.counter("index", rows * len(builds))
     runner = workplace.runner(rows, table.fragment_count)
@@ -62,14 +62,14 @@ def stage_builds(workplace: Workplace, table: Table, builds: Sequence[Build]) ->
 
 @dataclass(frozen=True)
 class Group:
-    """Neighbouring fragments of a table that one task covers."""
+    """Adjacent fragments of a table that one task covers."""
 
     fragments: tuple[int, ...]
     rows: int
 
 
 def groups_of(sizes: Sequence[tuple[int, int]], at_least: int) -> list[Group]:
-    """Fragments with their rows in groups of about the same number of rows, as many as run at once or more."""
+    """Group fragments so that groups have about the same number of rows, with at least `at_least` groups if possible."""
     total = sum(rows for _, rows in sizes)
     wanted = min(len(sizes), max(at_least, -(-total // ROWS_PER_TASK)))
     before = accumulate((rows for _, rows in sizes), initial=0)
@@ -83,7 +83,7 @@ def groups_of(sizes: Sequence[tuple[int, int]], at_least: int) -> list[Group]:
 
 @dataclass(frozen=True)
 class SegmentSpec:
-    """One segment of one index, as it travels to where it is built."""
+    """One segment of one index to build, in a form that can be sent to another process."""
 
     root: Root
     location: Location
@@ -97,7 +97,7 @@ class SegmentSpec:
 
 @dataclass(frozen=True)
 class Segment:
-    """What Lance needs to commit a segment, and how many rows it is of."""
+    """The data that Lance needs to commit a segment, and the number of rows it covers."""
 
     index: Index
     rows: int
@@ -122,7 +122,7 @@ def _specs(root: Root, table: Table, build: Build, groups: Sequence[Group]) -> l
 
 
 def rows_of_segment(segment: Segment) -> int:
-    """How many rows a segment covers, to tell how far the building is."""
+    """How many rows a segment covers, to report progress."""
     return segment.rows
 
 

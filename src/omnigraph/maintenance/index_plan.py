@@ -1,4 +1,4 @@
-"""Which indexes a schema declares, what a table lacks of them, what can be built now, and what has to wait."""
+"""Which indexes a schema declares, which of them a table lacks, and which can be built now or must wait."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EDGE_COLUMNS = ("id", "src", "dst")
 
 
 class IndexKind(StrEnum):
-    """What an index is. Lance has several kinds of vector index; which one it is depends on the number of vectors."""
+    """The kind of an index. Lance has several kinds of vector index; the number of vectors decides which one is used."""
 
     BTREE = "BTREE"
     INVERTED = "INVERTED"
@@ -31,7 +31,7 @@ class IndexKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredIndex:
-    """One index that a type should have: on a property, or on `id`, `src` or `dst`, which are not declared."""
+    """One index that a type should have: on a property, or on `id`, `src` or `dst`, for which `declared` is None."""
 
     column: str
     declared: Property | None
@@ -39,19 +39,19 @@ class DeclaredIndex:
 
     @property
     def name(self) -> str:
-        """The index's name in its table. Properties appear by their stable id, so a rename changes nothing."""
+        """The index's name in its table. It contains a property's stable id, so a rename does not change it."""
         owner = self.column if self.declared is None else f"p{self.declared.id}"
         return f"{owner}_{self.kind.lower()}"
 
     @property
     def metric(self) -> str:
-        """The distance that a vector index is for."""
+        """The distance measure of a vector index."""
         assert self.declared is not None, "only properties hold vectors"
         return self.declared.metric
 
 
 def index_kinds(kind: PropType, *, is_key: bool) -> tuple[IndexKind, ...]:
-    """The indexes of a property of this type that is declared with `@key` or with `@index`."""
+    """The indexes of a property of this type that is declared with `@key` or `@index`."""
     if kind.is_blob:
         return ()
     if kind.is_vector:
@@ -65,7 +65,7 @@ def index_kinds(kind: PropType, *, is_key: bool) -> tuple[IndexKind, ...]:
 
 
 def declared_indexes(entity: NodeType | EdgeType) -> tuple[DeclaredIndex, ...]:
-    """Every index that the table of a type should have; a constraint on several columns is one index for each."""
+    """All indexes that the table of a type should have; a constraint on several columns gives one index per column."""
     fixed = _EDGE_COLUMNS if isinstance(entity, EdgeType) else _NODE_COLUMNS
     found = [DeclaredIndex(column, None, IndexKind.BTREE) for column in fixed]
     key = entity.key or ()
@@ -77,7 +77,7 @@ def declared_indexes(entity: NodeType | EdgeType) -> tuple[DeclaredIndex, ...]:
     return tuple(found)
 
 
-# What one table lacks of the declared indexes.
+# The declared indexes that one table lacks.
 
 
 Entity = NodeType | EdgeType
@@ -85,7 +85,7 @@ Entity = NodeType | EdgeType
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """An index to build: the column as the table calls it, and Lance's kind and options."""
+    """An index to build: its column in the table, and Lance's kind and options."""
 
     index: DeclaredIndex
     column: str
@@ -95,7 +95,7 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An index that can not be built yet, and why."""
+    """An index that can not be built yet, and the reason."""
 
     index: DeclaredIndex
     reason: str
@@ -103,14 +103,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """What is missing of the indexes of one table."""
+    """The indexes that one table lacks."""
 
     builds: tuple[Build, ...]
     waiting: tuple[Waiting, ...]
 
 
 def plan_indexes(entity: Entity, table: Table) -> TablePlan:
-    """Compare what a type declares with what its table has. An index with other settings is as good as none."""
+    """Compare the declared indexes of a type with those of its table. An index with other settings counts as missing."""
     existing = table.indices()
     stored = stored_columns(entity, table)
     steps = [_step(index, table, stored[index.column], existing) for index in declared_indexes(entity)]
@@ -127,7 +127,7 @@ def _step(
         return Waiting(index, "the table has no column for it yet")
     if any(_serves(there, index, table, column) for there in existing):
         return None
-    # An index of an empty table would cover none of the rows that come, so it waits for them.
+    # An index of an empty table would cover none of the rows added later, so it waits for rows.
     if not table.count_rows():
         return Waiting(index, "the table is empty")
     if index.kind is not IndexKind.VECTOR:
@@ -140,7 +140,7 @@ def _step(
 
 
 def _serves(there: TableIndex, index: DeclaredIndex, table: Table, column: str) -> bool:
-    """Whether an index is what is declared, whatever its name is."""
+    """Whether an existing index is the declared one, whatever its name."""
     if there.columns != (column,):
         return False
     if index.kind is IndexKind.VECTOR:
@@ -154,7 +154,7 @@ def serves_texts(index: TableIndex, table: Table) -> bool:
     """Whether a full-text index was built with the options of our analyser."""
     if index.kind != "INVERTED":
         return False
-    # `index.details` will not do: Lance leaves the stop words out there.
+    # Not from `index.details`, because Lance leaves out the stop words there.
     with translated(str(table.location), f"read the settings of index {index.name} of"):
         segments = table.dataset.stats.index_stats(index.name)["indices"]
     return all(
@@ -162,34 +162,34 @@ def serves_texts(index: TableIndex, table: Table) -> bool:
     )
 
 
-# Vector indexes: what there is to train one on, how large it should be, and when a table has enough rows.
+# Vector indexes: how many vectors can train one, how many partitions it needs, and when a table has enough rows.
 
 
-#: Small enough that a query reads few vectors, large enough that there are few partitions to choose from.
+#: Small enough that a query reads few vectors, large enough that few partitions must be compared.
 VECTORS_PER_PARTITION = 4096
 MAX_PARTITIONS = 4096
-#: Up to here the index holds the vectors as they are; above it holds one byte for each number, a quarter of the space.
+#: Up to this number the index stores the vectors unchanged; above it one byte per number, a quarter of the space.
 MAX_PLAIN_VECTORS = 262_144
-#: Partitions that hold so many times what they should are trained anew; fewer would make every load a training.
+#: An index is trained again when its partitions hold this many times their size; a lower factor would train at every load.
 OUTGROWN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class VectorShape:
-    """The Lance kind of a vector index and into how many partitions it is divided."""
+    """The Lance kind of a vector index and its number of partitions."""
 
     kind: str
     partitions: int
 
 
 def shape_for(vectors: int) -> VectorShape:
-    """The index for so many vectors."""
+    """The shape of an index for this many vectors."""
     partitions = min(max(1, vectors // VECTORS_PER_PARTITION), MAX_PARTITIONS)
     return VectorShape("IVF_FLAT" if vectors <= MAX_PLAIN_VECTORS else "IVF_SQ", partitions)
 
 
 def trainable_vectors(table: Table, column: str, metric: str) -> int:
-    """How many vectors an index can be trained on. For cosine only those count that have a direction."""
+    """How many vectors an index can be trained on. For cosine, zero vectors do not count."""
     there = f"`{column}` is not null"
     if metric != "cosine":
         return table.count_rows(there)
@@ -202,14 +202,14 @@ def trainable_vectors(table: Table, column: str, metric: str) -> int:
 
 
 def serves_vectors(index: TableIndex, table: Table, column: str, metric: str) -> bool:
-    """Whether an index of a column answers for this metric and is not outgrown."""
+    """Whether a vector index has this metric and is not outgrown."""
     if not index.kind.startswith("IVF_") or str(index.details.get("metric_type")).lower() != metric:
         return False
     return not _is_outgrown(index, table, column, metric)
 
 
 def _is_outgrown(index: TableIndex, table: Table, column: str, metric: str) -> bool:
-    # Only some rows may have a vector, but rows are counted for nothing.
+    # Counting rows is free; only some of them may have a vector.
     most = shape_for(table.count_rows()).partitions
     if most < OUTGROWN:
         return False

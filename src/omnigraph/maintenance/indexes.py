@@ -1,8 +1,8 @@
-"""`ensure_indices`: bring the indexes of a branch to what its schema declares, in one commit.
+"""`ensure_indices`: build the indexes that a branch's schema declares, in one commit.
 
-Indexes are built before the effect window of the branch; only tables that the branch still shares are forked, and then
-built, inside it. A table that moved meanwhile is built again, the others keep what was staged. A branch that never
-stands still is held for the last attempt.
+Indexes are built before the effect window of the branch; tables that the branch still shares are forked and indexed inside
+it. If a table moves meanwhile, its indexes are built again; for the others the staged ones are kept. If the branch never
+stands still, the last attempt holds its lock.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from omnigraph.storage.tables.staged import Staged
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """One declared index of one type; `reason` says why it could not be built yet."""
+    """One declared index of one type. `reason`: why it could not be built yet; None if it was built."""
 
     type_key: str
     column: str
@@ -44,12 +44,12 @@ class IndexStatus:
 
 @dataclass(frozen=True, slots=True)
 class IndexReport(Shown):
-    """What was built and what has to wait. `commit` is None when there was nothing to build."""
+    """What was built and what has to wait. `commit`: None when nothing was built."""
 
     built: tuple[IndexStatus, ...]
     pending: tuple[IndexStatus, ...]
     commit: str | None
-    #: Nothing was built; `built` is what would be.
+    #: Whether nothing was built and `built` lists what would be.
     dry_run: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,16 +69,16 @@ def ensure_indices(
     message: str | None = None,
     commit_id: str | None = None,
 ) -> IndexReport:
-    """Build every index that is declared and missing, of all types or of some (`node:Person`, `edge:Knows`).
+    """Build all declared indexes that are missing, for all types or for some (`node:Person`, `edge:Knows`).
 
-    `requires`: the schema that declares them; `SchemaChanged` when another one has been accepted before the commit.
-    `commit_id`: the id of the commit; a new one unless given.
+    `requires`: the schema that declares them; `SchemaChanged` if another schema is accepted before the commit.
+    `commit_id`: the id of the commit; None: a new id.
     """
     lineage = new_lineage(ENSURE_INDICES.commit_kind, actor, message, commit_id)
     place = workplace or Workplace(context.root)
     reconciliation = _Reconciliation(context, _chosen(catalog, types), branch, lineage, requires, place)
     settle_pending(context, branch)
-    # An index takes long to build, and until it is committed its files look like garbage.
+    # Building takes long, and until the commit the index files look like garbage.
     locations = reconciliation.locations()
     with (
         staging_job(context.store, new_ulid(), ENSURE_INDICES.kind.value, branch, locations)
@@ -89,7 +89,7 @@ def ensure_indices(
 
 
 def preview(context: CommitContext, catalog: Catalog, branch: str, types: Collection[str] | None = None) -> IndexReport:
-    """What `ensure_indices` would build now. Nothing changes."""
+    """What `ensure_indices` would build now; changes nothing."""
     plans = _plans(context, _chosen(catalog, types), context.manifest.load(branch))
     return replace(_report(plans, None), dry_run=True)
 
@@ -120,7 +120,7 @@ def _plans(
 
 
 class _Reconciliation(Writing[IndexReport]):
-    """One call: what is wanted, and the indexes that were staged for it so far."""
+    """One call: the wanted indexes, and those staged so far."""
 
     writer = ENSURE_INDICES
 

@@ -1,4 +1,4 @@
-"""Whole lines and tables that nobody names: forks of deleted branches or dead writers, tables that were dropped."""
+"""Whole lines and tables that nothing names: forks of deleted branches or dead writers, dropped tables."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from omnigraph.storage.tables.dataset_files import DatasetFiles
 from omnigraph.storage.tables.lance_errors import Missing, translated
 from omnigraph.storage.tables.location import Location
 
-#: The folders of tables.
+#: The folders that hold tables.
 TABLE_FOLDERS = ("nodes", "edges")
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedTable:
-    """A table that no kept state names. `key` is the type it was; a folder that was never a table's has none."""
+    """A table that no kept state names. `key`: its type; None for a folder that was never a published table."""
 
     path: str
     key: str | None
@@ -38,20 +38,20 @@ class DroppedTable:
 def orphaned_lines(
     files: DatasetFiles, kept: Kept, branches: Sequence[KeptBranch], states: NamedLines
 ) -> list[Location]:
-    """The lines of a dataset that no kept state names, and those without a ref, which a crash left."""
+    """The lines of a dataset that no kept state names, including lines without a ref, which a crash left."""
     names = {branch for branch in files.lines if branch is not None} | files.refs
     unnamed = [Location(files.path, name) for name in sorted(names) if Location(files.path, name) not in kept]
     if not unnamed:
         return []
     if files.path == MANIFEST_PATH:
-        # The ref is the authority for a branch, and every branch with a ref is kept.
+        # The ref decides whether a branch exists, and every branch with a ref is kept.
         return [location for location in unnamed if location.branch not in files.refs]
     named = states.by_any_state(branches)
     return [location for location in unnamed if location not in named]
 
 
 def drop_line(context: CommitContext, location: Location) -> bool:
-    """Remove a line; False when other lines were made from it and are still there, or somebody is at it."""
+    """Remove a line; False if other lines were made from it and still exist, or its lock is held."""
     assert location.branch is not None
     if location.path == MANIFEST_PATH:
         with context.locks.try_hold(location.branch) as lock:
@@ -80,7 +80,7 @@ def dropped_tables(
     abandoned_before: datetime,
     staging: Iterable[str],
 ) -> list[DroppedTable]:
-    """The folders of tables that no kept state names: dropped from the graph, or never made part of it and old."""
+    """Tables that no kept state names: dropped from the graph, or never published and old."""
     needed = {location.path for location in kept} | set(staging)
     unnamed = {path: infos for path, infos in listed.items() if path not in needed}
     if not unnamed:
@@ -103,7 +103,7 @@ def remove_table(context: CommitContext, table: DroppedTable) -> None:
 
 
 def table_folders(context: CommitContext) -> dict[str, list[ObjectInfo]]:
-    """Every folder of a table with its files."""
+    """Every table folder with its files."""
     found: dict[str, list[ObjectInfo]] = {}
     for folder in TABLE_FOLDERS:
         for info in context.store.list(folder):
@@ -112,7 +112,7 @@ def table_folders(context: CommitContext) -> dict[str, list[ObjectInfo]]:
 
 
 def _tombstones(context: CommitContext) -> dict[str, str]:
-    """The tables that were dropped on main, by the name of their folder, with the type each was."""
+    """The type keys of the tables that were dropped on main, by folder name."""
     with translated(MANIFEST_PATH, "read"):
         table = context.manifest.warm(MAIN).dataset.to_table(
             columns=["table_key", "stable_table_id", "table_incarnation_id"],

@@ -1,8 +1,8 @@
 """`optimize`: compact the tables of a branch and bring their indexes up to date, in one commit.
 
-Building indexes and rewriting fragments takes long, so it is done while others write, under a staging record. Only the
-commits, and folding the newest rows into existing indexes, happen inside the effect window. What a writer changed meanwhile
-drops out and is left for the next run: nobody has to wait or start over because of maintenance.
+Building indexes and rewriting fragments takes long, so it happens while others write, under a staging record. Only the
+commits, and folding the newest rows into existing indexes, happen inside the effect window. Work on anything that a writer
+changed meanwhile is dropped and left for the next run: no writer waits or restarts because of maintenance.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PendingIndex:
-    """A declared index that can not be built yet, and why."""
+    """A declared index that can not be built yet, and the reason."""
 
     property: str
     reason: str
 
 
 def pending_indexes(plan: TablePlan | None) -> tuple[PendingIndex, ...]:
-    """What a table waits for; a property that waits for two indexes is named once."""
+    """The pending indexes of a table; a property with two pending indexes is listed once."""
     waiting = () if plan is None else plan.waiting
     return tuple(dict.fromkeys(PendingIndex(one.index.column, one.reason) for one in waiting))
 
 
 @dataclass(frozen=True, slots=True)
 class OptimizedTable:
-    """What happened to one table. `skipped` says why nothing could be done about it."""
+    """What happened to one table. `skipped`: why it was left alone; None if it was not."""
 
     type_key: str
     fragments_before: int
@@ -66,7 +66,7 @@ class OptimizedTable:
     published_dataset_version: int
     lance_head_version: int | None
     pending_indexes: tuple[PendingIndex, ...]
-    #: The names of the indexes that are built, and of the indexes that new rows are folded into.
+    #: The names of the indexes that were built, and of the indexes into which new rows were folded.
     built_indexes: tuple[str, ...] = ()
     folded_indexes: tuple[str, ...] = ()
 
@@ -87,14 +87,14 @@ class OptimizedTable:
         }
 
     def to_plan(self) -> dict[str, Any]:
-        """The same for what would happen, with the indexes it is about."""
+        """The same for a dry run, with the names of the indexes."""
         indexes = {"built_indexes": list(self.built_indexes), "folded_indexes": list(self.folded_indexes)}
         return self.to_dict() | indexes
 
 
 @dataclass(frozen=True, slots=True)
 class OptimizeReport(Shown):
-    """What `optimize` did to each table, or with `dry_run` would do. `commit` is None when no table needed anything."""
+    """What `optimize` did to each table, or with `dry_run` would do. `commit`: None when no table needed anything."""
 
     datasets: tuple[OptimizedTable, ...]
     commit: str | None
@@ -119,10 +119,10 @@ def optimize(
 ) -> OptimizeReport:
     """Compact every table that a branch owns and complete its indexes; a second run does nothing.
 
-    `requires`: the schema of the catalog; `SchemaChanged` when another one has been accepted before the commit.
-    `commit_id`: the id of the commit; a new one unless given.
+    `requires`: the schema of the catalog; `SchemaChanged` if another schema is accepted before the commit.
+    `commit_id`: the id of the commit; None: a new id.
     """
-    # A branch that is not there has no lock either.
+    # Raises if the branch does not exist, before a lock is taken for it.
     context.manifest.load(branch)
     with context.locks.hold(branch):
         heal(context, holding={branch})
@@ -139,7 +139,7 @@ def optimize(
             committed = run.commit(prepared, requires)
     else:
         committed = {}
-    # A commit that was made is reported as made: what fails behind it is done by the next run.
+    # A commit that was made is reported even if the compaction after it fails; the next run does that.
     _compact_own_datasets(context, branch, postponed=(Conflict, StorageError) if committed else (Conflict,))
     return OptimizeReport(
         tuple(_report(context, table, committed.get(table.entry.path)) for table in tables),
@@ -148,7 +148,7 @@ def optimize(
 
 
 def preview(context: CommitContext, catalog: Catalog, branch: str) -> OptimizeReport:
-    """What `optimize` would do now. Nothing changes, not even what waits for recovery: that would be settled first."""
+    """What `optimize` would do now. Changes nothing; pending writes, which `optimize` would settle first, stay pending."""
     state = context.manifest.load(branch)
     run = _Run(context, catalog, branch, new_lineage("maintenance"))
     waiting = next((sidecar for sidecar in pending(context) if sidecar.branch == branch), None)
@@ -181,7 +181,7 @@ class _Run:
         self._entities = {(entity.id, entity.incarnation): entity for entity in entities}
 
     def look(self, entry: TableEntry) -> _Looked:
-        """What a table needs; drifted tables and those the branch shares with its parent are left alone."""
+        """What a table needs; drifted tables and tables shared with the parent branch are left alone."""
         context = self._context
         state = context.manifest.load(self._branch)
         table = context.tables.open(entry.location, entry.version)
@@ -203,7 +203,7 @@ class _Run:
         return prepare(entry, table, looked.found, workplace)
 
     def commit(self, done: Sequence[Upkeep], requires: SchemaIs) -> dict[str, TableEntry]:
-        """Commit what still fits; returns, by path, the tables as they are published then."""
+        """Commit the work that still fits; returns the published table entries by path."""
         try:
             return carry_out(_Fitting(self._context, self._branch, self.lineage, done, requires))
         except ExpectedVersionMismatch as moved:
@@ -212,7 +212,7 @@ class _Run:
 
 
 class _Fitting(Writing[dict[str, TableEntry]]):
-    """The commit of what was done before, as far as it fits the tables as they are then."""
+    """The commit of the prepared work, as far as it fits the tables at that time."""
 
     writer = OPTIMIZE
 
@@ -235,7 +235,7 @@ class _Fitting(Writing[dict[str, TableEntry]]):
         return Prepared(write, published)
 
     def _effect(self, state: ManifestState, work: Upkeep) -> TableEffect | None:
-        """The effect on a table as it is now; None when it was dropped, drifted, or nothing that was done fits."""
+        """The effect on a table as it is now; None when it was dropped or drifted, or no work fits."""
         tables = self.context.tables
         entry = state.tables.get(work.entry.identity)
         if entry is None or entry.location != work.entry.location:
@@ -274,7 +274,7 @@ def _planned(looked: _Looked) -> OptimizedTable:
     return replace(
         _untouched(looked),
         fragments_removed=sum(len(task.fragments) for task in found.tasks),
-        # A task makes one full fragment, and a rest that is less than another.
+        # A task makes one full fragment and at most one smaller rest.
         fragments_added=len(found.tasks),
         built_indexes=tuple(build.index.name for build in found.indexes.builds),
         folded_indexes=found.stale,
@@ -309,9 +309,9 @@ def _report(context: CommitContext, looked: _Looked, after: TableEntry | None) -
 
 
 def _compact_own_datasets(context: CommitContext, branch: str, *, postponed: tuple[type[OmnigraphError], ...]) -> None:
-    """Compact `__manifest` on this branch and the audit log. An error of the `postponed` kinds is logged, others are raised.
+    """Compact this branch's `__manifest` and the audit log. Errors of the `postponed` kinds are logged, others raised.
 
-    A conflict means that somebody writes the dataset at the same time, and goes first.
+    A conflict means that another process writes the dataset at the same time; it goes first.
     """
     with context.locks.hold(branch), _another_time("__manifest", postponed):
         settle_layout(context, branch)

@@ -1,4 +1,4 @@
-"""From kept branches to kept versions: which versions of which line of a dataset some kept state names."""
+"""From kept branches to kept versions: which versions of which line of a dataset are named by a kept state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from omnigraph.storage.tables.location import Location
 
 @dataclass
 class KeptVersions:
-    """The versions of one line that stay: all from `floor` on (None: of these there are none), and single ones."""
+    """The kept versions of one line: all from `floor` on (None: no such range), and single ones below."""
 
     floor: int | None = None
     singles: set[int] = field(default_factory=set)
@@ -52,11 +52,11 @@ def kept_versions(context: CommitContext, branches: Iterable[KeptBranch]) -> Kep
             for identity, entry in state.tables.items():
                 line = kept.setdefault(entry.location, KeptVersions())
                 if entry.location in inherited:
-                    # A branch forks a table before it writes it, so on a shared line it never moves.
+                    # A branch forks a table before it writes it, so the table never moves on a shared line.
                     line.singles.add(entry.version)
                     continue
                 then = first.tables.get(identity)
-                # A line that came up after the floor is needed from its beginning.
+                # If the line was made after the floor, all of its versions are kept.
                 line.keep_from(then.version if then is not None and then.location == entry.location else 0)
         for version in sorted(branch.singles):
             for entry in _tables(context, branch.name, version):
@@ -65,15 +65,15 @@ def kept_versions(context: CommitContext, branches: Iterable[KeptBranch]) -> Kep
 
 
 class NamedLines:
-    """The lines that states name. A cleanup asks for every table, and again under the locks; each state is read once."""
+    """The lines that states name. Cleanup asks for every table, and again under the locks; each state is read only once."""
 
     def __init__(self, context: CommitContext) -> None:
         self._context = context
-        #: By branch, incarnation and manifest version, none of which ever names another state.
+        #: Cache by branch, incarnation and manifest version; such a key always names the same state.
         self._read: dict[tuple[str, str, int], frozenset[Location]] = {}
 
     def by_any_state(self, branches: Iterable[KeptBranch]) -> set[Location]:
-        """Every line that any state from the floors on names; asked only when something is about to be taken away."""
+        """Every line that any state from the floors on names; computed only when something would otherwise be removed."""
         named: set[Location] = set()
         for branch in branches:
             for commit in self._context.manifest.commits(branch.name).values():
@@ -89,7 +89,7 @@ class NamedLines:
 
 
 def _tables(context: CommitContext, branch: str, version: int) -> list[TableEntry]:
-    """The tables of a state; none when it has been reclaimed before anything asked for it."""
+    """The tables of a state; none if the state has already been reclaimed."""
     try:
         return list(context.manifest.load_at(branch, version).tables.values())
     except HistoricalVersionReclaimed:
@@ -101,18 +101,18 @@ failpoints.declare("cleanup.before_retired")
 
 @dataclass(frozen=True)
 class KeptLine:
-    """The history of a deleted branch as it was found, and what stays of it; None: nothing."""
+    """The history of a deleted branch as it was found, and the part of it that is kept; None: nothing is kept."""
 
     found: RetiredLine
     kept: RetiredLine | None
 
 
 def kept_lines(context: CommitContext, policy: Policy, feed: timedelta) -> list[KeptLine]:
-    """What stays of every deleted branch.
+    """The part of every deleted branch's history that is kept.
 
-    A commit stays while a live branch reaches it and it is among the newest that the policy keeps of that branch's history, or
-    young enough for the policy, the change feed or a running job; and while a tag names it or two live branches are
-    merged from it. Of an incarnation that is live after all, whose deletion died, nothing is needed.
+    A commit is kept while a live branch reaches it, and it is among the newest that the policy keeps of that branch's history,
+    or recent enough for the policy, the change feed or a running job. It is also kept while a tag names it or two live branches
+    have it as a merge base. Nothing is kept of an incarnation that is still live because its deletion died.
     """
     lines = list(retired_lines(context.store))
     if not lines:
@@ -123,7 +123,7 @@ def kept_lines(context: CommitContext, policy: Policy, feed: timedelta) -> list[
 
 
 def _wanted(context: CommitContext, policy: Policy, feed: timedelta) -> set[str]:
-    """The commits whose states are to stay, wherever they were made."""
+    """The ids of the commits whose states must be kept, wherever they were made."""
     manifest, now = context.manifest, now_micros()
     names = [MAIN, *(ref.name for ref in list_refs(context.store))]
     histories = {name: manifest.commits(name) for name in names}
@@ -141,7 +141,7 @@ def _wanted(context: CommitContext, policy: Policy, feed: timedelta) -> set[str]
 
 
 def _with_parents(commits: Iterable[Commit], since: int) -> set[str]:
-    """The commits since a moment, and what each of them is compared with."""
+    """The ids of the commits since a moment, and of their first parents, with which they are compared."""
     young = [commit for commit in commits if commit.created_at >= since]
     return {id_ for commit in young for id_ in (commit.id, commit.parent) if id_ is not None}
 
@@ -156,12 +156,12 @@ def _kept(line: RetiredLine, wanted: set[str]) -> RetiredLine | None:
 
 
 def _is_between(line: RetiredLine, place: int, wanted: set[str]) -> bool:
-    """Whether a wanted state lies between two commits of a publish: it is put together from those before and after."""
+    """Whether a wanted state lies between two commits of this publish; it is built from the states before and after."""
     return not wanted.isdisjoint(line.publishes[place].commits[:-1])
 
 
 def keep_their_tables(kept: Kept, lines: Iterable[KeptLine]) -> None:
-    """The table versions that the kept states of deleted branches name stay too."""
+    """Keep the table versions that the kept states of deleted branches name."""
     for line in lines:
         for publish in () if line.kept is None else line.kept.publishes:
             for entry in publish.state.tables.values():
@@ -169,7 +169,7 @@ def keep_their_tables(kept: Kept, lines: Iterable[KeptLine]) -> None:
 
 
 def forget_others(context: CommitContext, lines: Iterable[KeptLine]) -> None:
-    """Write down only what stays. It comes before anything goes: what is written down must be there."""
+    """Remove the histories, or parts of them, that are not kept. Called first: a history must not name removed versions."""
     for line in lines:
         failpoints.hit("cleanup.before_retired")
         if line.kept is None:

@@ -1,7 +1,7 @@
-"""What can be taken away of one dataset: versions that nobody keeps, and the files that only those versions named.
+"""What can be removed from one dataset: versions that nothing keeps, and files that only these versions named.
 
-Also files that no version ever named, left by writers that died, once they are old enough. A record of the names that are
-about to go lets a later cleanup finish what one that died had begun; it looks again whether anybody needs them.
+Also files that no version ever named, left by dead writers, once they are old enough. A record of the file names to remove lets
+a later cleanup finish what a dead one has begun; it checks again whether the files are needed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ failpoints.declare("cleanup.after_record", "cleanup.mid_versions", "cleanup.afte
 
 @dataclass(frozen=True)
 class Reclaim:
-    """What goes of one dataset. `names`: of the files that go; `seen`: the newest version of each line then."""
+    """What is removed from one dataset. `names`: of the removed files; `seen`: the newest version of each line then."""
 
     path: str
     versions: dict[Location, dict[int, ObjectInfo]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Reclaim:
         return sum(info.size for info in self._infos())
 
     def paths(self) -> Iterator[str]:
-        """Every file that goes."""
+        """The paths of all removed files."""
         return (info.path for info in self._infos())
 
     def _infos(self) -> Iterator[ObjectInfo]:
@@ -65,10 +65,10 @@ def plan_reclaim(
     known: Iterable[str] = (),
     abandoned_before: datetime | None = None,
 ) -> Reclaim:
-    """Decide what goes of a dataset.
+    """Decide what is removed from a dataset.
 
-    `known`: names that an unfinished cleanup had found to be unneeded. `abandoned_before`: how old a file must be that
-    no version names; None: such files stay, because somebody is staging.
+    `known`: names that an unfinished cleanup has found unneeded. `abandoned_before`: files that no version names are removed
+    if they are older; None: such files stay, because a job is staging files.
     """
     lines = {Location(files.path, branch): line for branch, line in files.lines.items() if _lives(files, branch)}
     doomed: dict[Location, dict[int, ObjectInfo]] = {}
@@ -86,7 +86,7 @@ def plan_reclaim(
     names -= staying_names
     going = [info for line in lines.values() for name, infos in line.named.items() if name in names for info in infos]
     for location, gone in doomed.items():
-        # A transaction is asked for only by those who commit on top of it.
+        # A transaction file is read only by writers that commit on top of its version.
         going += [info for made, infos in lines[location].transactions.items() if made in gone for info in infos]
     seen = {location: max(line.versions) for location, line in lines.items() if line.versions}
     return Reclaim(files.path, doomed, frozenset(names), tuple(going), seen)
@@ -97,7 +97,7 @@ def _lives(files: DatasetFiles, branch: str | None) -> bool:
 
 
 def _abandoned(lines: Iterable[LineFiles], before: datetime) -> set[str]:
-    """The names of which every file is old."""
+    """The names whose files are all older than `before`."""
     found: dict[str, bool] = {}
     for line in lines:
         for name, infos in line.named.items():
@@ -111,7 +111,7 @@ def _needed(
     doomed: dict[Location, dict[int, ObjectInfo]],
     names: set[str],
 ) -> set[str]:
-    """Those of the names that a version refers to that stays; the newest are asked first, until nothing is left to ask."""
+    """The names that a remaining version refers to; reads the newest versions first, and stops when no name is left."""
     asked, needed = set(names), set()
     staying = [
         (version, location)
@@ -129,9 +129,9 @@ def _needed(
 
 
 def _names_of_all(context: CommitContext, location: Location, versions: Sequence[int]) -> set[str]:
-    """What some versions refer to. Of one that follows another only what it added is asked for, so it costs what changed.
+    """The names that some versions refer to. For consecutive versions only the added names are read, which saves time.
 
-    A version that can not be read any more adds nothing: what it named is left to age.
+    An unreadable version adds nothing: its files are removed later, when they are old enough.
     """
     names: set[str] = set()
     before = None
@@ -150,7 +150,7 @@ def _names_of_all(context: CommitContext, location: Location, versions: Sequence
 
 
 def still_unneeded(context: CommitContext, plan: Reclaim, kept: Kept) -> Reclaim | None:
-    """The plan again, inside the locks; None when a version that was to go is needed by now."""
+    """Check the plan again under the locks; None if a version or file in it is needed now."""
     for location, versions in plan.versions.items():
         staying = kept.get(location, KeptVersions())
         if any(version in staying for version in versions):
@@ -166,7 +166,7 @@ def still_unneeded(context: CommitContext, plan: Reclaim, kept: Kept) -> Reclaim
 
 
 def take_versions(context: CommitContext, plan: Reclaim) -> str:
-    """Write the record, then remove the version files: from here on nobody can open them. Returns the record's path."""
+    """Write the record, then remove the version files, so that the versions can not be opened. Returns the record's path."""
     store = context.store
     record = f"{FOLDER}/{new_ulid()}.json"
     store.put(record, orjson.dumps({"format": 1, "dataset": plan.path, "names": sorted(plan.names)}))
@@ -185,7 +185,7 @@ def take_versions(context: CommitContext, plan: Reclaim) -> str:
 
 
 def take_files(store: ObjectStore, plan: Reclaim, records: Iterable[str]) -> None:
-    """Remove the files that only removed versions named, then the records that say so."""
+    """Remove the files that only removed versions named, then the records of the removal."""
     paths = [info.path for info in plan.files]
     half = len(paths) // 2
     store.delete_all(paths[:half])
@@ -196,7 +196,7 @@ def take_files(store: ObjectStore, plan: Reclaim, records: Iterable[str]) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What a cleanup that died left to do."""
+    """What a dead cleanup has left to do."""
 
     record: str
     dataset: str
@@ -204,7 +204,7 @@ class Unfinished:
 
 
 def unfinished(store: ObjectStore) -> Iterator[Unfinished]:
-    """The records of cleanups that did not come to their end; one that can not be read is only a list of names lost."""
+    """The records of unfinished cleanups; an unreadable record yields no names."""
     for info in store.list(FOLDER):
         data = store.get_or_none(info.path)
         try:

@@ -1,10 +1,10 @@
-"""`repair`: what to do about tables that moved without a commit of the graph.
+"""`repair`: handles tables that moved without a commit of the graph.
 
-Without `confirm` it only looks. With it, a head whose rows are those of the pin is published; with `force` any head is. A
-publish is one compare-and-swap and moves no table, so there is nothing to recover when it fails.
+Without `confirm` it only reports. With `confirm`, a head with the same rows as the pin is published; with `force`, any head. A
+publish is a single compare-and-swap and moves no table, so a failure needs no recovery.
 
-A table with an index on a column that is gone can not be read or written by key; such an index is dropped, by a commit like
-another.
+A table with an index on a dropped column can not be read or written by key; such an index is dropped, by an ordinary
+commit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from omnigraph.storage.tables.torn import set_torn_versions_aside
 
 
 class Action(StrEnum):
-    """What repair did, or would do when confirmed."""
+    """What repair did, or would do with `confirm`."""
 
     NO_OP = "no_op"
     PREVIEW = "preview"
@@ -44,7 +44,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RepairedTable:
-    """One table of one branch: where it is, where the graph says it is, and what was done about the difference."""
+    """One table of one branch: its head, its pin, and what was done about the difference."""
 
     type_key: str
     branch: str
@@ -61,7 +61,7 @@ class RepairedTable:
 
 @dataclass(frozen=True, slots=True)
 class RepairReport(Shown):
-    """What `repair` found and did. `refused`: something drifted and was left as it is although this was confirmed."""
+    """What `repair` found and did."""
 
     confirm: bool
     force: bool
@@ -70,7 +70,7 @@ class RepairReport(Shown):
 
     @property
     def refused(self) -> bool:
-        """Whether a drifted table was left as it is although `confirm` was given."""
+        """Whether a drifted table was left alone although `confirm` was given."""
         return any(table.action == Action.REFUSED for table in self.datasets)
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def repair(
     force: bool = False,
     actor: str | None = None,
 ) -> RepairReport:
-    """Look at every table that a branch owns, or all branches do; publish what may be published."""
+    """Examine every table that a branch owns (None: all branches), and publish what may be published."""
     if force and not confirm:
         raise BadRequest("force publishes rows that nobody committed; confirm it too (--force --confirm)")
     waiting = {sidecar.branch: sidecar for sidecar in pending(context)}
@@ -115,7 +115,7 @@ def _drifts(context: CommitContext, state: ManifestState) -> Iterator[Drift]:
 
 
 def _owned(context: CommitContext, state: ManifestState) -> list[TableEntry]:
-    """The tables of a branch that are its own: one that it shares may well be ahead of it."""
+    """The tables that a branch owns; the head of a shared table may well be beyond this branch's pin."""
     return [entry for entry in sorted_entries(state.tables.values()) if not context.forks.is_shared(state, entry)]
 
 
@@ -148,12 +148,12 @@ def _decide(drift: Drift, force: bool) -> Action:
         case Classification.SUSPICIOUS:
             return Action.FORCED if force else Action.REFUSED
         case Classification.UNVERIFIABLE:
-            # A head before the pin can not be published; one that can not be read can be set aside.
+            # A head before the pin can not be published; an unreadable head can be set aside.
             return Action.FORCED if force and drift.head is None else Action.REFUSED
 
 
 def _readable_again(context: CommitContext, drift: Drift, action: Action) -> Drift:
-    """A table whose newest versions can not be read: those are set aside, not destroyed, and the pin is its head again."""
+    """Set unreadable newest versions of a table aside, without destroying them, so that the pin is its head again."""
     if action is not Action.FORCED or drift.head is not None:
         return drift
     entry = drift.entry
@@ -170,7 +170,7 @@ def _publish(context: CommitContext, branch: str, chosen: Sequence[tuple[Drift, 
             updates.append(SetTable(replace(entry, version=head, row_count=rows)))
     if not updates:
         return
-    # Rows that came from outside are no maintenance: whoever follows the changes has to see them.
+    # Rows from outside are no maintenance: readers of the change feed must see them.
     changes_rows = any(action is Action.FORCED for _, action in chosen)
     kind = "recovery" if changes_rows else "maintenance"
     lineage = Lineage(new_ulid(), now_micros(), kind, actor)
@@ -179,7 +179,7 @@ def _publish(context: CommitContext, branch: str, chosen: Sequence[tuple[Drift, 
 
 
 def _drop_dead(context: CommitContext, branch: str, drifts: Sequence[Drift], actor: str | None, lock: HeldLock) -> None:
-    """Drop the indexes that are on no column, in one commit."""
+    """Drop the indexes on dropped columns, in one commit."""
     if not drifts:
         return
     effects = []
@@ -192,7 +192,7 @@ def _drop_dead(context: CommitContext, branch: str, drifts: Sequence[Drift], act
 
 
 def _left_alone(context: CommitContext, branch: str, sidecar: Sidecar) -> list[RepairedTable]:
-    """The tables of a branch that waits for recovery: nothing can be said of them before."""
+    """The tables of a branch with pending writes, all refused: their state is unknown until recovery."""
     state = context.manifest.load(branch)
     return [
         RepairedTable(

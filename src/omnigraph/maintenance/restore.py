@@ -1,8 +1,8 @@
-"""`restore`: a graph made of a backup, as it was when that was taken, or at an earlier moment.
+"""`restore`: makes a graph from a backup, as of the backup or of an earlier moment.
 
-An earlier moment is the backup without the versions that came later: of every branch those of its manifest that a later commit of
-it made, of every table those that no branch had published by then, and branches that were made later. So a restored graph is what
-lay on disk at that moment. The files of the schema come last; until they are there, nothing can be opened.
+For an earlier moment, later versions are left out: of every branch the manifest versions from its first later commit on, of
+every table the versions that no branch had published then, and branches that were made later. So a restored graph equals
+what was on disk at that moment. The schema files come last; until they exist, the graph can not be opened.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BYTES_PER_ROW = 100
 
 failpoints.declare("restore.claimed", "restore.copied", "restore.before_schema", "restore.before_state")
 
-#: The files of main's schema as they are to be, by name.
+#: The files of main's schema for the new graph, by name.
 SchemaFiles = Mapping[str, bytes]
 
 
@@ -62,7 +62,7 @@ class RestoreReport(Shown):
 
 @dataclass(frozen=True)
 class Moment:
-    """A backup at a moment: by line of the manifest the newest version that stays, and the states there. None: all of it."""
+    """A backup at a moment: by branch its state, and the newest manifest version that is copied (None: all versions)."""
 
     states: dict[str, ManifestState]
     newest: dict[str, int | None]
@@ -73,7 +73,7 @@ class Moment:
 
 
 def moment_of(context: CommitContext, at: Commit | int | None) -> Moment:
-    """What a backup was at a commit, at a time (µs since the epoch), or as it is."""
+    """The backup as of a commit, of a time (microseconds since the epoch), or (None) as it is."""
     refs = {ref.name: ref for ref in list_refs(context.store)}
     manifest = context.manifest
     if at is None:
@@ -100,13 +100,13 @@ def moment_of(context: CommitContext, at: Commit | int | None) -> Moment:
 
 
 def _was_made(ref: BranchRef, newest_of_parent: int | None, time: int) -> bool:
-    """Whether a branch was there at a moment. Its ref tells the second it was made in, its parent's version the order."""
+    """Whether a branch existed at a moment. Its ref has the second of its creation; its parent's version gives the order."""
     in_time = ref.created_at * 1_000_000 <= time
     return in_time and (newest_of_parent is None or ref.parent_version <= newest_of_parent)
 
 
 def _newest_before(context: CommitContext, name: str, ref: BranchRef | None, time: int) -> int | None:
-    """The newest version of a branch's manifest before its first later commit; None when there is no later commit."""
+    """The newest manifest version of a branch before its first commit after the time; None when there is no later commit."""
     first = 0 if ref is None else ref.parent_version
     own = made_on(context.manifest.commits(name), context.manifest.load(name), ref)
     later = [commit.manifest_version for commit in own if commit.created_at > time and commit.manifest_version > first]
@@ -125,7 +125,7 @@ def _newest_before(context: CommitContext, name: str, ref: BranchRef | None, tim
 
 
 def kept_files(files: Mapping[str, KnownFile], moment: Moment) -> dict[str, KnownFile]:
-    """The files of a backup, except files that were made after the moment."""
+    """The files of a backup except those made after the moment."""
     limits: dict[str, int] = {}
     for name, version in moment.newest.items():
         if version is not None:
@@ -195,7 +195,7 @@ def restore(
 
 
 def backup_record(context: CommitContext) -> PlaceRecord:
-    """What a backup says about itself; what an interrupted `backup` left to do is done first."""
+    """The place record of a backup; the rest of an interrupted `backup` is finished first."""
     record = read_record(context.store)
     if record is not None and record.backup is not None and not record.backup.get("complete"):
         with alone(context.store, context.root):
@@ -207,7 +207,7 @@ def backup_record(context: CommitContext) -> PlaceRecord:
 
 
 def _refuse_occupied(store: ObjectStore, target: Root) -> None:
-    """Only an empty place is taken, or one where a `restore` died."""
+    """Raise unless the place is empty, or holds the rest of a dead `restore`."""
     claim = store.get_or_none(CLAIM)
     if claim is not None and b'"restore"' in claim:
         return
@@ -219,7 +219,7 @@ def _refuse_occupied(store: ObjectStore, target: Root) -> None:
 
 
 def _copy(source: Root, target: Root, store: ObjectStore, files: Mapping[str, KnownFile], workplace: Workplace) -> None:
-    """Copy all files; what a dead `restore` left that does not belong here goes first."""
+    """Copy all files; leftovers of a dead `restore` that do not belong here are removed first."""
     there = {
         info.path: info.size for info in store.list() if info.path != CLAIM and not info.path.startswith("__locks/")
     }

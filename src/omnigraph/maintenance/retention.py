@@ -1,4 +1,4 @@
-"""Which commits cleanup keeps: a policy, and what every live thing of the graph still needs whatever the policy says."""
+"""Which commits cleanup keeps: those of a policy, and those that live parts of the graph need in any case."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from omnigraph.storage.tables.dataset_files import LineFiles, list_dataset
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What an operator wants kept: the newest commits of each branch, those younger than this, or both."""
+    """The commits an operator wants kept: the newest `keep` of each branch, those younger than `older_than`, or both."""
 
     keep: int | None = None
     older_than: timedelta | None = None
@@ -30,7 +30,7 @@ class Policy:
         if self.keep is None and self.older_than is None:
             raise BadRequest("cleanup needs to know what to keep: give keep (a number of commits), older_than, or both")
         if self.keep is not None and type(self.keep) is not int:
-            # True is a number to Python, and would keep one commit.
+            # In Python True is an int, and would keep one commit.
             raise BadRequest(f"keep is a whole number of commits, not {self.keep!r}")
         if self.older_than is not None and not isinstance(self.older_than, timedelta):
             raise BadRequest(f"older_than is a length of time such as '7d', or a timedelta, not {self.older_than!r}")
@@ -40,17 +40,17 @@ class Policy:
             raise BadRequest("older_than is a length of time; it can not be negative")
 
 
-#: Why a commit stays that the policy lets go: it is the newest of its branch, the change feed may be asked for it, a running job
-#: may read it, a tag names it, two live branches are merged from it, a live branch began at it.
+#: Why a commit stays although the policy lets it go: it is its branch's head, the change feed may need it, a running job
+#: may read it, a tag names it, it is the merge base of two live branches, or a live branch was made at it.
 Reason = Literal["head", "feed", "job", "tag", "merge_base", "fork_point"]
 _REASONS: tuple[Reason, ...] = get_args(Reason)
 
 
 @dataclass(frozen=True, slots=True)
 class KeptFor:
-    """How many commits of a branch keep their state for one reason, without the commits that the policy keeps.
+    """How many commits of a branch keep their state for one reason, not counting commits that the policy keeps.
 
-    A commit that is needed for two reasons counts for both.
+    A commit kept for two reasons counts for both.
     """
 
     reason: Reason
@@ -63,9 +63,9 @@ class KeptFor:
 
 @dataclass(frozen=True, slots=True)
 class KeptBranch:
-    """A branch and the versions of its manifest that stay: all from `floor` on, and some single ones before it.
+    """A branch and its kept manifest versions: all from `floor` on, and single ones below.
 
-    `reasons`: why commits stay that the policy lets go.
+    `reasons`: why commits stay although the policy lets them go.
     """
 
     name: str
@@ -76,7 +76,7 @@ class KeptBranch:
 
 
 def kept_branches(context: CommitContext, policy: Policy, feed: timedelta) -> list[KeptBranch]:
-    """What stays of every live branch."""
+    """The kept versions of every live branch."""
     manifest = context.manifest
     refs = {ref.name: ref for ref in list_refs(context.store)}
     jobs = [job.started_at for job in list_jobs(context.store) if not job.is_expired()]
@@ -95,7 +95,7 @@ def kept_branches(context: CommitContext, policy: Policy, feed: timedelta) -> li
     )
     for reason, commits in wanted:
         for commit in commits:
-            # A commit whose branch is gone, or is another one of the same name by now, has no state to keep.
+            # If the branch of a commit is deleted, or was created again, there is no state to keep here.
             if commit.branch in states and _has_state(context, commit):
                 singles[commit.branch].setdefault(reason, set()).update(_versions_of(commit, histories[commit.branch]))
     return [
@@ -113,9 +113,9 @@ def kept_branches(context: CommitContext, policy: Policy, feed: timedelta) -> li
 
 
 def _versions_of(commit: Commit, known: Mapping[str, Commit]) -> Iterator[int]:
-    """The versions of its branch's manifest that the state of a commit is read from.
+    """The versions of its branch's manifest from which the state of a commit is read.
 
-    One that others were published with and follow is put together from what was before and after all of them.
+    The state of a commit within a group, except the last, is built from the states before and after the group.
     """
     yield commit.manifest_version
     before: Commit | None = commit
@@ -135,10 +135,10 @@ def _kept_branch(
     singles: Mapping[Reason, Collection[int]],
     existing: Collection[int],
 ) -> KeptBranch:
-    """What stays of one branch, and why.
+    """The kept versions of one branch, and the reasons.
 
-    `chain`: the commits made on it, newest first. `since`: moments, in microseconds, from which all commits stay. `singles`:
-    single versions of its manifest that stay. `existing`: the versions of its manifest that are still there.
+    `chain`: the commits made on it, newest first. `since`: by reason, the time in microseconds from which all commits stay.
+    `singles`: by reason, single manifest versions to keep. `existing`: the manifest versions that still exist.
     """
     asked_for = _policy_floor(chain, policy, existing)
     floors: dict[Reason, int] = {"head": state.commit_version} if asked_for is None else {}
@@ -165,7 +165,7 @@ def _kept_branch(
 
 
 def _policy_floor(chain: Sequence[Commit], policy: Policy, existing: Collection[int]) -> int | None:
-    """The manifest version from which the policy keeps everything on a branch that is still there; None: it keeps nothing."""
+    """The existing manifest version from which the policy keeps all versions of a branch; None: it keeps none."""
     young_since = None if policy.older_than is None else now_micros() - micros_of(policy.older_than)
     wanted = (
         commit.manifest_version
@@ -177,9 +177,9 @@ def _policy_floor(chain: Sequence[Commit], policy: Policy, existing: Collection[
 
 
 def _floor_since(chain: Sequence[Commit], ref: BranchRef | None, moment: int, existing: Collection[int]) -> int | None:
-    """The manifest version from which everything stays so that all commits since a moment can be compared with what was before.
+    """The version from which all versions stay, so that all commits since a moment can be compared with their parents.
 
-    None when there is no such commit, or nothing of them is there any more.
+    None when there is no such commit, or none of these versions exists.
     """
     wanted = []
     for place, commit in enumerate(chain):
@@ -190,7 +190,7 @@ def _floor_since(chain: Sequence[Commit], ref: BranchRef | None, moment: int, ex
 
 
 def _versions(lines: Mapping[str | None, LineFiles], branch: str) -> Collection[int]:
-    """The versions of a branch's manifest that are there."""
+    """The existing versions of a branch's manifest."""
     line = lines.get(None if branch == MAIN else branch)
     return () if line is None else line.versions.keys()
 
@@ -208,7 +208,7 @@ def _tagged(context: CommitContext) -> Iterable[Commit]:
 
 
 def merge_bases(histories: Mapping[str, Mapping[str, Commit]], states: Mapping[str, ManifestState]) -> Iterable[Commit]:
-    """From where two live branches can be merged: their common ancestors that are no ancestors of another one."""
+    """The merge bases of all pairs of live branches: common ancestors that are no ancestor of another common ancestor."""
     ancestors = {
         name: {commit.id: commit for commit in reachable(histories[name], state.head)} for name, state in states.items()
     }
@@ -220,12 +220,12 @@ def merge_bases(histories: Mapping[str, Mapping[str, Commit]], states: Mapping[s
 
 def _has_state(context: CommitContext, commit: Commit) -> bool:
     try:
-        # What is known of a deleted branch is no state of a live one.
+        # The retired state of a deleted branch is not one to keep on a live branch.
         return not state_of(context.manifest, commit).retired
     except HistoricalVersionReclaimed:
         return False
 
 
 def micros_of(length: timedelta) -> int:
-    """A length of time in microseconds."""
+    """A duration in microseconds."""
     return int(length.total_seconds() * 1_000_000)

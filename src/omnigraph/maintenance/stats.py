@@ -1,4 +1,4 @@
-"""Statistics: how large each type is, how its storage looks, and what maintenance would gain. Reads no rows."""
+"""Statistics: the size of each type, the layout of its storage, and what maintenance would gain. Reads no rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from omnigraph.storage.tables.table import Table
 
 @dataclass(frozen=True, slots=True)
 class IndexStats:
-    """One index of a table: how many rows it covers, and how many it does not cover yet."""
+    """One index of a table, with the number of rows it covers and does not cover yet."""
 
     name: str
     column: str
@@ -37,10 +37,10 @@ class IndexStats:
 
 @dataclass(frozen=True, slots=True)
 class TableStats:
-    """One type. `bytes` is the data of its published version, `stored_bytes` all files of its table on all branches.
+    """One type. `bytes`: the data of its published version; `stored_bytes`: all files of its table on all branches.
 
-    `fragments_to_compact` would become few with optimize; `reclaimable_bytes` belong to no branch as it is now, so
-    cleanup may take them once their commits need not be kept.
+    `fragments_to_compact`: how many fragments optimize would merge; `reclaimable_bytes`: the size of files that no branch
+    needs now, which cleanup can remove once their commits need not be kept.
     """
 
     type_key: str
@@ -59,7 +59,7 @@ class TableStats:
 
 @dataclass(frozen=True, slots=True)
 class GraphStats(Shown):
-    """The statistics of a branch. `config`: the settings of the graph, as `Graph.config` tells them."""
+    """The statistics of a branch. `config`: the settings of the graph, as in `Graph.config`."""
 
     branch: str
     commit: str
@@ -95,7 +95,7 @@ def graph_stats(context: CommitContext, catalog: Catalog, branch: str) -> GraphS
 
 
 def _published(context: CommitContext) -> dict[str, list[tuple[Location, int]]]:
-    """By path, every version of a table that some branch publishes now."""
+    """By path, every version of a table that a branch publishes now."""
     found: dict[str, set[tuple[Location, int]]] = {}
     for name in branch_names(context):
         for entry in context.manifest.load(name).tables.values():
@@ -134,7 +134,7 @@ def _fragments_in(tasks: Iterable[CompactionTask]) -> int:
 
 
 def _needed_bytes(context: CommitContext, files: DatasetFiles, published: list[tuple[Location, int]]) -> int:
-    """What the published versions of all branches are made of."""
+    """The size in bytes of the files that the published versions of all branches need."""
     names: set[str] = set()
     needed = 0
     for location, version in published:

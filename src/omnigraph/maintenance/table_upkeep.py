@@ -1,8 +1,8 @@
 """What one table needs: indexes to build, indexes to fold new fragments into, fragments to rewrite.
 
-The work is prepared on the published version while others write. When its turn to commit comes the table may have moved
-on: `adapted` keeps what still fits. The order is build, fold, compact: Lance compacts together only what the same indexes
-cover, and compaction carries the indexes along.
+The work is prepared on the published version while others write. Before its commit the table may have moved; `adapted`
+keeps the work that still fits. The order is build, fold, compact: Lance compacts together only fragments that the same
+indexes cover, and compaction updates the indexes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BETWEEN = "optimize.between_compact_and_index"
 
 @dataclass(frozen=True)
 class Survey:
-    """What a table lacks, without having done anything about it."""
+    """What a table needs; nothing has been done yet."""
 
     indexes: TablePlan
     stale: tuple[str, ...]
@@ -50,18 +50,18 @@ class Survey:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Work on one table that is done but for its commit."""
+    """Work on one table that is done except for its commit."""
 
     entry: TableEntry
     builds: Staged | None
-    #: The fragments and the names of the indexes that there were when it was done.
+    #: The fragment ids and index names of the table when the work was done.
     fragments: frozenset[int]
     indexes: frozenset[str]
     results: tuple[RewriteResult, ...]
 
 
 def survey(entity: Entity, table: Table) -> Survey:
-    """Look at what a table needs."""
+    """Find out what a table needs."""
     indexes = plan_indexes(entity, table)
     replaced = {build.index.name for build in indexes.builds}
     stale = tuple(index.name for index in table.indices() if index.name not in replaced and _is_stale(table, index))
@@ -76,7 +76,7 @@ def prepare(entry: TableEntry, table: Table, found: Survey, workplace: Workplace
 
 
 def adapted(work: Prepared, table: Table) -> tuple[Step, ...]:
-    """The steps that bring prepared work into a table as it is published now."""
+    """The steps that commit prepared work on a table as it is published now."""
     steps: list[Step] = []
     built: frozenset[str] = frozenset()
     builds = _fitting_builds(work, table)
@@ -85,7 +85,7 @@ def adapted(work: Prepared, table: Table) -> tuple[Step, ...]:
         steps.append(Step(builds))
     behind = {index.name for index in table.indices() if index.name not in built and _is_stale(table, index)}
     if built and not work.fragments.issuperset(table.fragment_ids):
-        # Rows came after the indexes were built.
+        # Rows were added after the indexes were built.
         behind |= built
     if behind:
         names = tuple(sorted(behind))
@@ -96,7 +96,7 @@ def adapted(work: Prepared, table: Table) -> tuple[Step, ...]:
 
 
 def _fitting_builds(work: Prepared, table: Table) -> Staged | None:
-    """The indexes that were built, for a table that may have moved on; None when somebody else built or replaced some."""
+    """The built indexes, for a table that may have moved; None when its indexes, or the fragments they cover, changed."""
     builds = work.builds
     if builds is None or builds.read_version == table.version:
         return builds
@@ -118,17 +118,17 @@ def _names(table: Table) -> frozenset[str]:
 
 
 def _is_stale(table: Table, index: TableIndex) -> bool:
-    """Whether there are fragments with something to index that an index does not cover."""
+    """Whether fragments with anything to index are not covered by the index."""
     missing = set(table.fragment_ids) - index.fragments
     if not missing or not index.kind.startswith("IVF_"):
         return bool(missing)
-    # Lance can not fold fragments without a single vector in them.
+    # Lance can not fold fragments that contain no vector.
     (column,) = index.columns
     return table.count_rows_in(missing, f"`{column}` is not null") > 0
 
 
 def missing_rows(table: Table, index: TableIndex) -> int:
-    """How many rows lie in fragments that an index does not cover."""
+    """How many rows lie in fragments that the index does not cover."""
     return sum(
         fragment.metadata.num_rows
         for fragment in table.dataset.get_fragments()
@@ -137,7 +137,7 @@ def missing_rows(table: Table, index: TableIndex) -> int:
 
 
 def rewrite(workplace: Workplace, table: Table, tasks: Sequence[CompactionTask]) -> list[RewriteResult]:
-    """Write the fragments of every task; nothing becomes visible."""
+    """Write the new fragments of every task; nothing becomes visible."""
     described = [task.json() for task in tasks]  # type: ignore[attr-defined]
     rows = [sum(part["physical_rows"] for part in json.loads(text)["task"]["fragments"]) for text in described]
     count = workplace.counter("compact", sum(rows))
@@ -159,7 +159,7 @@ def rewrite(workplace: Workplace, table: Table, tasks: Sequence[CompactionTask])
 
 @dataclass(frozen=True)
 class RewriteSpec:
-    """One task of a compaction, as it travels to where it runs."""
+    """One task of a compaction, in a form that can be sent to another process."""
 
     root: Root
     location: Location
@@ -170,14 +170,14 @@ class RewriteSpec:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """What Lance needs to commit the fragments of one task, and how many rows it has read."""
+    """The data that Lance needs to commit the fragments of one task, and the number of rows read."""
 
     written: str
     rows: int
 
 
 def rows_of_task(result: Rewritten) -> int:
-    """How many rows a task has read, to tell how far a compaction is."""
+    """How many rows a task has read, to report progress."""
     return result.rows
 
 

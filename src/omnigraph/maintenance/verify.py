@@ -1,12 +1,12 @@
-"""`verify`: is everything there that branches, tags and retained commits need, is it what was written, does it agree?
+"""`verify`: checks that all data that branches, tags and retained commits need exists, is unchanged, and is consistent.
 
-Nothing is written and no lock is taken, so writers go on meanwhile. The digest log is read first, then the states, then the
-listing: what is recorded or named was there before it was listed. Where something seems to be missing and the graph has
-moved in between, all is looked at once more.
+It writes nothing and takes no lock, so writers go on meanwhile. The digest log is read first, then the states, then the
+listing: so recorded and named files existed before they were listed. If something seems to be missing and the graph has
+moved meanwhile, everything is examined again.
 
-1. Files: present, with the size that a version names or that was recorded; `deep`: read whole, with the recorded digest.
-2. Agreement: states, history, refs, forks, indexes, recovery records, schema files.
-3. Rows of every branch and tag: the rules of their schema. Tables with damaged files are not read: garbage can do anything.
+1. Files: they exist with the size that a version names or that was recorded; `deep`: read whole, with the recorded digest.
+2. Consistency: states, history, refs, forks, indexes, sidecars, schema files.
+3. Rows of every branch and tag: the rules of their schema. Tables with damaged files are not read: decoding them is unsafe.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.version_files import version_file
 from omnigraph.validation.rows import Violation
 
-#: How often all is looked at again because the graph moved while something seemed to be missing.
+#: How often everything is examined because the graph moved while something seemed to be missing.
 LOOKS = 3
-#: A row counts as so many bytes where it is decided whether reading is worth a job of Spark.
+#: The assumed bytes per row, to decide whether reading is worth a Spark job.
 _BYTES_PER_ROW = 256
 
 REWRITE = "restore the file from a backup, or let `omnigraph verify --repair` go back to the newest undamaged version"
@@ -56,22 +56,22 @@ CHANGE_ROWS = "change or delete these rows"
 HARMLESS = "nothing needs it; `omnigraph cleanup` removes it when it is old"
 LOST_REF = "restore the file from a backup; without it cleanup would take the branch for one that was given up"
 
-#: What is no drift; indexes on no column are told of every state, not only of heads.
+#: Classifications that are not reported as drift; dead indexes are reported for every state, not only for heads.
 _NO_DRIFT = (Classification.NO_DRIFT, Classification.DEAD_INDEX)
 
-#: The schema that a state is to be judged by; raises what `attempted` turns into a text.
+#: Returns the schema that a state is checked against; raises errors that `attempted` turns into text.
 CatalogOf = Callable[[ManifestState], Catalog]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One whole look: the report, and what a repair starts from."""
+    """The result of one examination: the report, and the data that a repair starts from."""
 
     report: VerifyReport
     needed: Needed
     damaged: dict[str, Damage]
     unrecorded: dict[str, Digest]
-    #: The versions that are needed, as they were walked, and those of them whose rows can not be trusted.
+    #: The needed versions with their files, and those among them whose rows can not be trusted.
     walked: dict[Version, Walked]
     spoilt: set[Version]
     files: dict[str, ObjectInfo]
@@ -86,7 +86,7 @@ def verify(
     workplace: Workplace | None = None,
     schema_damages: Callable[[], list[Damage]] = list,
 ) -> Found:
-    """Look at everything. `schema_damages`: what the schema files say of themselves."""
+    """Examine everything. `schema_damages`: checks the schema files."""
     place = workplace or Workplace(context.root)
     for _ in range(LOOKS - 1):
         run = _Verification(context, catalog_of, deep, place)
@@ -98,7 +98,7 @@ def verify(
 
 
 def record(context: CommitContext, found: Found) -> VerifyReport:
-    """Write the digests of files into the log that had none and were read whole; only where nothing is damaged."""
+    """Write the digests of files that had none and were read whole into the log, except damaged files."""
     added = {path: digest for path, digest in found.unrecorded.items() if path not in found.damaged}
     if added:
         fold_log(context.store, added=added)
@@ -106,7 +106,7 @@ def record(context: CommitContext, found: Found) -> VerifyReport:
 
 
 class _Verification:
-    """One look at a graph."""
+    """One examination of a graph."""
 
     def __init__(self, context: CommitContext, catalog_of: CatalogOf, deep: bool, workplace: Workplace) -> None:
         self._context = context
@@ -124,7 +124,7 @@ class _Verification:
         self._digests: dict[str, Digest] = {}
 
     def _moment(self) -> object:
-        """Another value after any commit, new branch, removed branch or cleanup."""
+        """A value that changes with any commit, new branch, removed branch or cleanup."""
         infos = self._context.store.list(MANIFEST_PATH)
         return {info.path for info in infos if "/_versions/" in info.path or "/_refs/" in info.path}
 
@@ -134,7 +134,7 @@ class _Verification:
     def look(self, schema_damages: list[Damage]) -> Found:
         context = self._context
         recorded = self._there.recorded
-        # The states first: what they name was there before it is listed.
+        # Read the states first, so that what they name existed before it is listed.
         first = {info.path: info for info in context.store.list("")}
         self._needed = find_needed(context, Inventory(recorded, first))
         self._there = Inventory(recorded, {info.path: info for info in context.store.list("")})
@@ -165,7 +165,7 @@ class _Verification:
         return files
 
     def _check_recorded(self, needed: dict[str, NeededFile]) -> None:
-        """Every recorded file is there, with its size. One that nothing needs may be gone, but for versions and refs."""
+        """Check that every recorded file exists with its size. Unneeded files may be missing, except `_is_evidence`."""
         for path in self._there.recorded.digests:
             info = self._there.files.get(path)
             if info is None:
@@ -176,7 +176,7 @@ class _Verification:
                 self._damage(path, DamageKind.SIZE, f"has {info.size} bytes; {sizes} were written")
 
     def _is_evidence(self, path: str) -> bool:
-        """Whether a recorded file says by its absence that something was lost, although no state names it (any more)."""
+        """Whether a recorded file proves a loss if it is missing, even if no state names it."""
         place = place_of(path)
         if place.kind == "transaction":
             line, made = place.line, int(place.rest.partition("-")[0]) + 1
@@ -187,7 +187,7 @@ class _Verification:
         return place.line is None
 
     def _check_present(self, needed: dict[str, NeededFile]) -> None:
-        """Every file that a version names is there, with the size the version says."""
+        """Check that every file that a version names exists, with the size that the version gives."""
         folders: dict[str, int] = {}
         for path, info in self._there.files.items():
             group = group_of(path)
@@ -205,7 +205,7 @@ class _Verification:
                 self._damage(path, DamageKind.SIZE, f"has {found} bytes; {file.size} were written")
 
     def _read(self, needed: dict[str, NeededFile]) -> None:
-        """Read every recorded file, and those needed that are not recorded."""
+        """Read every recorded file, and needed files that are not recorded."""
         recorded, files = self._there.recorded.digests, self._there.files
         wanted = [
             (path, info.size, recorded.get(path, ()))
@@ -252,7 +252,7 @@ class _Verification:
                 self._damages[key] = merged.on(damage)
 
     def _affected(self, walked: Iterable[Walked]) -> None:
-        """Say of each damaged file whose states name it."""
+        """Set for each damaged file which branches, tags and commits it affects."""
         users: dict[str, Users] = {}
         rows: dict[str, int | None] = {}
         groups = {group_of(path) or path: path for path in self._damages}
@@ -278,7 +278,7 @@ class _Verification:
         return replace(damage, remedy=HARMLESS)
 
     def _check_drift(self, spoilt: set[Version]) -> None:
-        """Heads of tables are what their branches publish, unless a recovery record explains it."""
+        """Check that the heads of tables are their pins, unless a sidecar is pending."""
         if self._notes:
             return
         for state in self._needed.states_of_branches():
@@ -300,7 +300,7 @@ class _Verification:
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def _spoilt(self, walked: Iterable[Walked]) -> set[Version]:
-        """The versions whose rows can not be trusted: something they are made of is damaged. Indexes are no part of rows."""
+        """The versions whose rows can not be trusted because one of their files is damaged. Indexes do not affect rows."""
         bad = {group_of(path) or path for path in self._damages if place_of(path).kind != "index"}
         return {
             (version.location, version.version)
@@ -309,7 +309,7 @@ class _Verification:
         }
 
     def _check_rules(self, walked: Sequence[Walked], spoilt: set[Version]) -> None:
-        """Judge the rows of every branch and tag, each version of a table once."""
+        """Check the rows of every branch and tag, each version of a table once."""
         unknown = self._unknown_versions(walked)
         specs: dict[object, tuple[JudgeSpec, Users]] = {}
         for label, state in self._needed.states.items():
@@ -335,13 +335,13 @@ class _Verification:
             self._judged(spec, users, result)
 
     def _unknown_versions(self, walked: Sequence[Walked]) -> set[Version]:
-        """With `deep`: the versions that need a file of which no digest is known; those are decoded instead."""
+        """With `deep`: versions that need a file without a recorded digest; these are decoded instead."""
         if not self._deep:
             return set()
         new = {group_of(path) or path for path in self._digests}
         found: set[Version] = set()
         seen: set[str] = set()
-        # The newest first: it has most of the files that older ones need.
+        # Newest first: it has most of the files that older versions need.
         for version in sorted(walked, key=lambda version: -version.version):
             files = {file.path for file in version.files if file.path in new} - seen
             if files:

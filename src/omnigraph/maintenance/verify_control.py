@@ -1,4 +1,4 @@
-"""The small files beside the tables: recovery records, notes about versions that are gone, hints, the digest log itself."""
+"""Checks the small files beside the tables: sidecars, notes about reclaimed versions, hints, the digest log itself."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _HINT = "/_versions/latest_version_hint.json"
 
 @dataclass
 class Looked:
-    """What is wrong with control files, and what is only worth knowing: operations that wait for recovery."""
+    """Damages of control files, and notes: operations that wait for recovery."""
 
     damages: list[Damage] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 def check_control_files(context: CommitContext, there: Inventory) -> Looked:
-    """Look at every control file that no digest is recorded of."""
+    """Check every control file that has no recorded digest."""
     looked = Looked()
     lines = there.recorded.damaged_lines
     if lines:
@@ -71,7 +71,7 @@ def _check_config(context: CommitContext, looked: Looked) -> None:
 
 
 def _check_reclaimed(context: CommitContext, there: Inventory, looked: Looked, path: str) -> None:
-    """Versions are missing below others only up to where cleanup says."""
+    """Check that versions are missing only up to the version that cleanup has noted."""
     if not _check_number(context, looked, path, "up_to", RESTORE):
         return
     line = path.removesuffix(_RECLAIMED)
@@ -86,7 +86,7 @@ def _check_reclaimed(context: CommitContext, there: Inventory, looked: Looked, p
 
 
 def _check_number(context: CommitContext, looked: Looked, path: str, name: str, remedy: str) -> bool:
-    """A small file that holds one number."""
+    """Check that a small file holds a positive number; returns whether it does."""
     value = attempted(lambda: orjson.loads(context.store.get(path))[name])
     if isinstance(value, int) and value > 0:
         return True

@@ -1,6 +1,6 @@
-"""The files of a graph, compared with what is known of them: their presence, their sizes and, read whole, their digests.
+"""Compares the files of a graph with what is recorded of them: existence, size and, read whole, digest.
 
-Reading is cut into tasks of about 256 MiB each, which run here or on Spark.
+Reading is split into tasks of about 256 MiB, which run here or on Spark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a path is: the line of a dataset it belongs to (its folder; None for a control file), and the kind of file."""
+    """The role of a path: the folder of its dataset line (None for a control file), and the kind of file."""
 
     line: str | None
     kind: str
@@ -41,7 +41,7 @@ class Place:
 
 
 def place_of(path: str) -> Place:
-    """What a file of a graph is, by its path."""
+    """The role of a file of a graph, from its path."""
     found = _LINE.fullmatch(path)
     if found is None:
         return Place(None, "schema file" if path.startswith(("_schema", "__schema")) else "control file", path)
@@ -67,7 +67,7 @@ def group_of(path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ReadSpec:
-    """Files to read whole: path, size as listed, and what was recorded (nothing: any content is accepted)."""
+    """Files to read whole: path, listed size, and recorded digests (none: any content is accepted)."""
 
     root: Root
     files: tuple[tuple[str, int, tuple[Digest, ...]], ...]
@@ -75,7 +75,7 @@ class ReadSpec:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """By path why a file is wrong, the digests of files that had none, and how many bytes were read."""
+    """By path the problem of a file, or its digest if none was recorded; and how many bytes were read."""
 
     wrong: dict[str, str]
     digests: dict[str, Digest]
@@ -83,7 +83,7 @@ class ReadResult:
 
 
 def read_specs(root: Root, files: Iterable[tuple[str, int, tuple[Digest, ...]]]) -> list[ReadSpec]:
-    """The files in tasks of bounded size, in the order of their paths."""
+    """Group the files into tasks of bounded size, in the order of their paths."""
     specs: list[ReadSpec] = []
     group: list[tuple[str, int, tuple[Digest, ...]]] = []
     size = 0
@@ -97,7 +97,7 @@ def read_specs(root: Root, files: Iterable[tuple[str, int, tuple[Digest, ...]]])
 
 
 def read_files(spec: ReadSpec) -> ReadResult:
-    """Read files whole and compare their digests. A task: it runs in any process that sees the graph's storage."""
+    """Read files whole and compare their digests. A task, which runs in any process that can reach the graph's storage."""
     wrong: dict[str, str] = {}
     digests: dict[str, Digest] = {}
     total = 0

@@ -1,11 +1,11 @@
-"""`verify --repair`: tables go back to their newest undamaged version, damaged indexes go, each branch in one commit.
+"""`verify --repair`: restores tables to their newest undamaged version and drops damaged indexes; one commit per branch.
 
-The rows that later versions brought are lost; `Restored` says how many, and by which commits. An edge whose node is lost with
-them would dangle, so it is removed in the same commit. A table that a branch still shares is only pinned to another version;
-one of its own gets a Lance restore through the commit protocol. Where the file of the newest version itself can not be read,
-nothing can be committed on top of it: it is set aside (`__recovery/torn/`), and the version below is published.
+The rows that later versions added are lost; `Restored` says how many, and by which commits. Edges that lose their node are
+removed in the same commit. A table that a branch still shares is only pinned to another version; its own table gets a Lance
+restore through the commit protocol. If the newest version file itself is unreadable, nothing can be committed on top of it: it
+is set aside (`__recovery/torn/`), and the version below it is published.
 
-What has no older version to go back to (`__manifest`, schema files, refs) is left to a backup.
+Files without older versions (`__manifest`, schema files, refs) can only be restored from a backup.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ INDEX_DROPPED = "index_dropped"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is done to one table of a branch: the version to go back to (None: it stays), and the indexes that go."""
+    """What is done to one table of a branch: the version to restore (None: none), and the indexes to drop."""
 
     state: ManifestState
     entry: TableEntry
     target: int | None
     indexes: tuple[str, ...]
-    #: The file of the published version can not be read.
+    #: Whether the file of the published version is unreadable.
     unreadable: bool
-    #: The branch has not written the table yet: it uses a version of its parent's.
+    #: Whether the branch has not written the table yet, and uses a version of its parent.
     shared: bool
     lost_commits: tuple[str, ...] = ()
 
@@ -67,13 +67,13 @@ class Plan:
 
 
 def plan_repair(context: CommitContext, found: Found) -> list[Plan]:
-    """What `restore` would do: one plan for each damaged table that can be repaired, per branch."""
+    """The plans that `restore` would carry out: one for each damaged table that can be repaired, per branch."""
     planned = (
         attempted(partial(_plan_table, context, found, state, entry))
         for state in found.needed.states_of_branches()
         for entry in state.tables.values()
     )
-    # Where the damage keeps from finding out what to do, there is nothing to be done.
+    # If the damage prevents planning, nothing can be done.
     return [plan for plan in planned if isinstance(plan, Plan)]
 
 
@@ -93,7 +93,7 @@ def _plan_table(context: CommitContext, found: Found, state: ManifestState, entr
 
 
 def shown(context: CommitContext, plans: Iterable[Plan]) -> tuple[Restored, ...]:
-    """What the plans would lead to, for whoever is to decide; edges that would dangle are not looked for."""
+    """The result that the plans would have, as a preview; dangling edges are not counted."""
     return tuple(
         plan.told(None if plan.target is None else _open(context, plan, plan.target).count_rows(), 0, "")
         for plan in plans
@@ -101,14 +101,14 @@ def shown(context: CommitContext, plans: Iterable[Plan]) -> tuple[Restored, ...]
 
 
 def _commits_after(found: Found, entry: TableEntry, target: int) -> tuple[str, ...]:
-    """The commits whose changes of a table are lost, newest first; the oldest commit that names a version has made it."""
+    """The commits whose changes to a table are lost, newest first; the oldest commit that names a version has made it."""
     versions = range(target + 1, entry.version + 1)
     users = (found.needed.versions.get((entry.location, version)) for version in versions)
     return tuple(sorted({min(user.commits) for user in users if user is not None and user.commits}, reverse=True))
 
 
 def _newest_whole(context: CommitContext, found: Found, entry: TableEntry) -> int | None:
-    """The newest version before the published one of which every file is whole."""
+    """The newest version before the published one whose files are all undamaged; None when there is none."""
     listed = (version_of(info.path) for info in context.store.list(versions_path(entry.location)))
     older = sorted((v for v in listed if v is not None and v < entry.version), reverse=True)
     return next((v for v in older if _is_whole(context, found, walk(context, (entry.location, v)))), None)
@@ -129,7 +129,7 @@ def _is_whole(context: CommitContext, found: Found, version: Walked) -> bool:
 
 
 def _damaged_indexes(context: CommitContext, found: Found, entry: TableEntry, here: Walked) -> Iterator[str]:
-    """The indexes of a table of which a file is damaged, or that are on no column."""
+    """The names of a table's indexes that have a damaged file, or that are on a dropped column."""
     yield from here.dead_indexes
     bad = {group_of(path) or path for path in found.damaged if place_of(path).kind == "index"}
     named = {file.path.rpartition("/")[2] for file in here.files if file.is_folder and file.path in bad}
@@ -143,7 +143,7 @@ def _damaged_indexes(context: CommitContext, found: Found, entry: TableEntry, he
 
 
 def restore(context: CommitContext, found: Found, catalog_of: CatalogOf, actor: str | None) -> tuple[Restored, ...]:
-    """Carry the plans out, one commit per branch; a branch that has moved since it was verified is a conflict."""
+    """Carry the plans out, one commit per branch; raises a conflict if a branch has moved since it was verified."""
     done: list[Restored] = []
     plans = plan_repair(context, found)
     for branch in dict.fromkeys(plan.state.branch for plan in plans):
@@ -165,7 +165,7 @@ def _restore_branch(
     made = _publish_older(context, pinned, lineage) if pinned else {}
     rest = [plan for plan in plans if plan not in pinned]
     if pinned:
-        # The others, and the edges that dangle now, follow in a commit of their own on top of that.
+        # The other plans, and the removal of dangling edges, follow in a second commit on top of this.
         state = context.manifest.load(state.branch)
         lineage = Lineage(new_ulid(), now_micros(), kind, actor)
     final = {entry.identity: entry for entry in state.tables.values()}
@@ -178,7 +178,7 @@ def _restore_branch(
     effects = _effects(context, state, rest, dangling)
     if effects:
         requires = SchemaIs(state.schema_hash)
-        # Several steps of one table are confirmed before they are published, as those of a merge are.
+        # Several steps on one table must be confirmed before they are published, as in a merge.
         write = Write(Kind.BRANCH_MERGE, state.branch, lineage, effects, requires=requires, if_commit=state.head)
         execute(context, write)
     told = []
@@ -200,7 +200,7 @@ def _open(context: CommitContext, plan: Plan, version: int) -> Table:
 
 
 def _publish_older(context: CommitContext, plans: list[Plan], lineage: Lineage) -> dict[str, str]:
-    """Publish older versions as they are, with versions that can not be read set aside. Returns the commit by path."""
+    """Publish older versions unchanged, and set unreadable newer ones aside. Returns the id of the commit by table path."""
     branch = plans[0].state.branch
     updates = []
     with context.locks.hold(branch):
@@ -228,7 +228,7 @@ def _set_aside(context: CommitContext, plan: Plan, target: int) -> None:
 def _effects(
     context: CommitContext, state: ManifestState, plans: list[Plan], dangling: Mapping[Identity, pa.Array]
 ) -> tuple[TableEffect, ...]:
-    """What is done to the tables that are not only pinned to another version."""
+    """The effects on the tables that are not just pinned to another version."""
     effects = []
     by_identity = {plan.entry.identity: plan for plan in plans}
     for identity in {**by_identity, **dangling}:
@@ -254,7 +254,7 @@ def _deleting(ids: pa.Array) -> Callable[[Table], Staged]:
 
 
 def _addresses(table: Table, ids: pa.Array) -> pa.ChunkedArray:
-    """The rows with these ids, found by reading: an index may be what is damaged."""
+    """The addresses of the rows with these ids, found by a scan, because an index may be damaged."""
     found = [
         batch.column("_rowaddr").filter(pc.is_in(batch.column("id"), value_set=ids))
         for batch in table.scan(["id"], with_row_address=True)
@@ -265,7 +265,7 @@ def _addresses(table: Table, ids: pa.Array) -> pa.ChunkedArray:
 def _dangling(
     context: CommitContext, catalog: Catalog, final: Mapping[Identity, TableEntry], changed: set[Identity]
 ) -> Iterator[tuple[Identity, pa.Array]]:
-    """The ids of edges that would have lost a node, by the identity of their table; only where something changes."""
+    """The ids of edges that would lose a node, by the identity of their table; only for tables that something changes."""
     for edge in catalog.edges.values():
         identity = (edge.id, edge.incarnation)
         nodes = {end: catalog.nodes[name] for end, name in (("src", edge.from_type), ("dst", edge.to_type))}

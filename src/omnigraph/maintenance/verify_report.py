@@ -1,4 +1,4 @@
-"""What `verify` says: damages, what they affect, and what can be done about each."""
+"""The report of `verify`: damages, what they affect, and what can be done about each."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ LISTED = 20
 
 
 class DamageKind(StrEnum):
-    """What is wrong."""
+    """The kind of a damage."""
 
-    #: A file that is needed, or was recorded, is not there.
+    #: A file that is needed, or was recorded, does not exist.
     MISSING = "missing"
-    #: A file has another size than it was written with.
+    #: A file has another size than was written.
     SIZE = "size"
     #: The bytes of a file differ from what was written.
     CONTENT = "content"
-    #: A file has the right name and size, as far as known, and can not be read.
+    #: A file has the right name and size, as far as known, but can not be read.
     UNREADABLE = "unreadable"
-    #: Two things that are each readable contradict each other.
+    #: Two readable pieces of data contradict each other.
     DISAGREES = "disagrees"
     #: An index refers to a column that its table does not have.
     DEAD_INDEX = "dead_index"
     #: Rows break a rule of the schema.
     RULE = "rule"
-    #: A table is ahead of what the graph publishes, and no recovery record says why.
+    #: The head of a table is not its pin, and no sidecar explains it.
     DRIFT = "drift"
-    #: Lines of the digest log are damaged; the files they were about are not known to be.
+    #: Lines of the digest log are damaged; the files they described may be undamaged.
     DIGEST_LOG = "digest_log"
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One damage. `path` is the file, or the table where no single file is meant, below the graph.
+    """One damage. `path`: the file, or the table if no single file is meant, below the graph root.
 
-    `branches` and `tags`: whose present state it affects. `commits`: retained commits whose state it affects, at most 20 of
-    `commit_count`. `rows`: how many rows of a state are affected, None where that can not be told; `entities`: ids of some.
+    `branches` and `tags`: those whose current state is affected. `commits`: retained commits whose state is affected, at most
+    20 of `commit_count`. `rows`: how many rows of a state are affected, None if unknown; `entities`: some of their ids.
     """
 
     path: str
@@ -66,10 +66,10 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What `repair` did about a table of a branch: the version whose content it has again, or the index that was dropped.
+    """What `repair` did to a table of a branch: the version whose content was restored, or the index that was dropped.
 
-    `lost_rows`: by how many rows the table is smaller now; None when the damaged state could not be counted. `lost_commits`:
-    the commits whose changes of this table are gone. `removed_edges`: edges that were removed because a node is gone.
+    `lost_rows`: how many rows fewer the table has; None when the damaged state could not be counted. `lost_commits`: the
+    commits whose changes to this table are lost. `removed_edges`: how many edges were removed because a node is gone.
     """
 
     type_key: str
@@ -88,10 +88,10 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport(Shown):
-    """What `verify` looked at and found. `ok`: nothing is damaged.
+    """What `verify` examined and found. `ok`: nothing is damaged.
 
-    `unrecorded`: files that are needed and whose digests are not in the log, so that only their structure was checked.
-    `recorded`: how many of them were written into the log now. `repaired`: what `repair` did; `repairable`: what it would do
+    `unrecorded`: how many needed files have no recorded digest, so that only their structure was checked.
+    `recorded`: how many of them were added to the log now. `repaired`: what `repair` did; `repairable`: what it would do
     (with an empty `commit`).
     """
 
@@ -133,9 +133,9 @@ class VerifyReport(Shown):
 
 
 def attempted(action: Callable[[], _Result]) -> _Result | str:
-    """The result of reading something that may be damaged, or in one line why it can not be read.
+    """The result of reading data that may be damaged, or a line of text that says why it can not be read.
 
-    Garbage makes decoders raise anything: Lance also panics, which is no `Exception`. Nothing of it may end a verification.
+    Damaged data makes decoders raise anything; Lance also panics, which is not an `Exception`. None of it may end the check.
     """
     try:
         return action()

@@ -1,6 +1,6 @@
-"""The rows of a table judged by the rules of their type, as a whole: what `validation` says, over all rows that are stored.
+"""Checks all stored rows of a table against the rules of their type, like `validation` does for new rows.
 
-A table is one task. It is read in batches; what concerns many rows is asked of Lance in passes of bounded memory
+A table is one task. It is read in batches; rules about many rows are checked by Lance's SQL in passes of bounded memory
 (`storage/tables/groups.py`), and the ids of nodes are held in slabs of at most ten million.
 """
 
@@ -29,7 +29,7 @@ from omnigraph.validation.sets import cardinality_breaks, missing_end, unique_cl
 from omnigraph.values.columns import arrow_type, whole
 from omnigraph.values.identity import derive_ids
 
-#: How many broken rows of one table are told; the rest would say the same.
+#: How many violations of one table are listed.
 EXAMPLES = 20
 
 Entity = NodeType | EdgeType
@@ -38,9 +38,9 @@ Ends = Mapping[str, tuple[Location, int]]
 
 @dataclass(frozen=True)
 class JudgeSpec:
-    """One version of a table, its type, and for an edge the versions of the node tables at `src` and `dst`.
+    """One version of a table, its type, and for an edge type the versions of the node tables at `src` and `dst`.
 
-    Without a type (`__manifest`, an old version of a table) it is only decoded.
+    Without a type (`__manifest`, an old version of a table) the table is only decoded.
     """
 
     root: Root
@@ -49,13 +49,13 @@ class JudgeSpec:
     version: int
     expected_rows: int | None
     ends: tuple[tuple[str, tuple[Location, int]], ...] = ()
-    #: Read every column, also columns without a rule, because no digest says that they are whole.
+    #: Read every column, also columns without a rule, because no recorded digest covers all files.
     decode: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is wrong with the rows, or why they can not be read."""
+    """The violations of the rows, or why they can not be read."""
 
     violations: tuple[Violation, ...] = ()
     problem: str | None = None
@@ -63,7 +63,7 @@ class Judgement:
 
 
 def judge_table(spec: JudgeSpec) -> Judgement:
-    """Judge a table. A task: it runs in any process that sees the graph's storage."""
+    """Check one table. A task, which runs in any process that can reach the graph's storage."""
 
     def judge() -> Judgement:
         tables = Tables(spec.root)
@@ -83,7 +83,7 @@ def judge_table(spec: JudgeSpec) -> Judgement:
 
 
 def _decode(table: Table) -> None:
-    """Read every value and every index; what can not be decoded raises."""
+    """Read every value and every index; raises if anything can not be decoded."""
     for _ in table.scan(blobs="values"):
         pass
     for index in table.indices():
@@ -115,7 +115,7 @@ def _violations(entity: Entity, table: Table, tables: Tables, ends: Ends) -> Ite
 
 
 def _columns(entity: Entity, table: Table, stored: Mapping[str, str | None]) -> Iterator[Violation]:
-    """Every property has its column, with its type. One that may be null need not have a column yet."""
+    """Check that every property has a column of its type. A nullable property may have no column yet."""
     for name, declared in entity.properties.items():
         column = stored[name]
         if column is None:
@@ -130,7 +130,7 @@ def _columns(entity: Entity, table: Table, stored: Mapping[str, str | None]) -> 
 
 
 def _rows(entity: Entity, table: Table, stored: Mapping[str, str | None]) -> Iterator[Violation]:
-    """Rules about one row, and that the id of a row is that of its key."""
+    """Check the rules about single rows, and that every id is the one its key makes."""
     fixed = ["id", "src", "dst"] if isinstance(entity, EdgeType) else ["id"]
     here = [name for name in entity.properties if stored[name] is not None]
     judged = replace(
@@ -164,7 +164,7 @@ def _keys(entity: Entity, rows: pa.Table) -> Iterator[Violation]:
 
 
 def _ends(edge: EdgeType, table: Table, tables: Tables, ends: Ends) -> Iterator[Violation]:
-    """Both ends of every edge are nodes. The ids of nodes are gone through in slabs; an edge is dangling when no slab has it."""
+    """Check that both ends of every edge exist. Node ids are read in slabs; an end is missing when it is in no slab."""
     for end, (location, version) in ends.items():
         lost: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None
         for slab in node_slabs(tables.open(location, version)):
@@ -182,7 +182,7 @@ def _ends(edge: EdgeType, table: Table, tables: Tables, ends: Ends) -> Iterator[
 
 
 def node_slabs(nodes: Table) -> Iterator[pa.Array]:
-    """The ids of a node table, at most ten million at a time; one empty slab where there are none."""
+    """The ids of a node table in slabs of at most about ten million; one empty slab if there are no nodes."""
     held: list[pa.Array] = []
     size = 0
     for batch in nodes.scan(["id"]):
@@ -197,7 +197,7 @@ def node_slabs(nodes: Table) -> Iterator[pa.Array]:
 def _at(
     table: Table, end: str, places: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int_]]
 ) -> Iterator[tuple[str, str]]:
-    """The id and the end of the edges at some places of a scan."""
+    """The id and the end of the edges at these positions of a scan."""
     start, wanted = 0, set(map(int, places))
     for batch in table.scan(["id", end]):
         here = [place - start for place in sorted(wanted) if start <= place < start + batch.num_rows]

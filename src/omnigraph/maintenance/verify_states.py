@@ -1,7 +1,7 @@
-"""Which versions of which tables the branches, tags and retained commits of a graph need, and which files those name.
+"""Which versions of which tables the branches, tags and retained commits of a graph need, and which files they name.
 
-Everything is read with care: a manifest that can not be read is a damage like another, and what it would have named is simply
-not known. Versions are walked one at a time; of each file only its path and what is known of it is kept.
+Any read may fail: an unreadable manifest is reported as a damage, and what it would have named is unknown. Versions are
+walked one at a time; of each file only its path and its expected size are kept.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Version = tuple[Location, int]
 
 @dataclass
 class Users:
-    """Whose state a version belongs to."""
+    """The branches, tags and commits whose state needs a version."""
 
     branches: set[str] = field(default_factory=set)
     tags: set[str] = field(default_factory=set)
@@ -48,7 +48,7 @@ class Users:
         self.commits |= other.commits
 
     def on(self, damage: Damage) -> Damage:
-        """A damage with those it affects."""
+        """The damage, with the branches, tags and commits it affects."""
         return replace(
             damage,
             branches=tuple(sorted(self.branches)),
@@ -60,18 +60,18 @@ class Users:
 
 @dataclass(frozen=True, slots=True)
 class NeededFile:
-    """A file that a version names: its size in bytes where the version says it, and how many rows it is about."""
+    """A file that a version names, with its size in bytes if the version gives it, and the number of rows it holds."""
 
     path: str
     size: int | None
     rows: int | None = None
-    #: A folder of an index: `size` is that of all its files.
+    #: Whether it is a folder of an index; then `size` is the total of its files.
     is_folder: bool = False
 
 
 @dataclass(frozen=True)
 class Inventory:
-    """What is there: the digest log as it was read first, then the listing of all files."""
+    """What exists: the digest log, which is read first, and the listing of all files."""
 
     recorded: Recorded
     files: dict[str, ObjectInfo]
@@ -79,7 +79,7 @@ class Inventory:
 
 @dataclass
 class Needed:
-    """What must be there. `states`: the present state of each branch, and of each tag, by `branch x` or `tag y`."""
+    """What must exist. `states`: the current state of each branch and tag, under `branch x` or `tag y`."""
 
     versions: dict[Version, Users] = field(default_factory=dict)
     states: dict[str, ManifestState] = field(default_factory=dict)
@@ -93,19 +93,19 @@ class Needed:
         return [state for label, state in self.states.items() if label.startswith("branch ")]
 
     def need(self, state: ManifestState, users: Users) -> None:
-        """A state with its manifest version and its tables."""
+        """Need a state's manifest version and its tables."""
         self.versions.setdefault((manifest_location(state.branch), state.version), Users()).add(users)
         self.need_tables(state, users)
 
     def need_tables(self, state: ManifestState, users: Users) -> None:
-        """The tables of a state; of a deleted branch they are all that is left of it."""
+        """Need the tables of a state; a deleted branch has no manifest version any more."""
         for entry in state.tables.values():
             self.versions.setdefault((entry.location, entry.version), Users()).add(users)
             self.keys[entry.path] = entry.key
 
 
 def find_needed(context: CommitContext, there: Inventory) -> Needed:
-    """The states of all branches, tags and retained commits."""
+    """Collect the states of all branches, tags and retained commits."""
     needed = Needed()
     refs: dict[str, BranchRef | None] = {MAIN: None}
     for path in there.files:
@@ -143,7 +143,7 @@ def _read_ref(context: CommitContext, needed: Needed, refs: dict[str, BranchRef 
 def _branch(
     context: CommitContext, there: Inventory, needed: Needed, name: str, ref: BranchRef | None
 ) -> dict[str, Commit]:
-    """The head and the retained commits of a branch; returns all commits its manifest knows."""
+    """Collect the head and the retained commits of a branch; returns all commits that its manifest knows."""
     location, users = manifest_location(name), Users(branches={name})
     state = attempted(lambda: context.manifest.load(name))
     if isinstance(state, str):
@@ -167,7 +167,7 @@ def _branch(
 
 
 def _check_history(needed: Needed, name: str, state: ManifestState, commits: dict[str, Commit]) -> None:
-    """The head is a commit, and every parent of a commit is one."""
+    """Check that the head and all parents of commits are known commits."""
     parents = {parent for commit in commits.values() for parent in (commit.parent, commit.merged_parent) if parent}
     lost = sorted(({state.head} | parents) - set(commits))
     if lost:
@@ -177,7 +177,7 @@ def _check_history(needed: Needed, name: str, state: ManifestState, commits: dic
 
 
 def _commit(context: CommitContext, there: Inventory, needed: Needed, commit: Commit) -> None:
-    """The state of a retained commit; one that cleanup took is not retained."""
+    """Collect the state of a retained commit; a commit whose state cleanup removed is not retained."""
     location, version = manifest_location(commit.branch), commit.manifest_version
     path = version_file(location, version)
     if path not in there.files:
@@ -196,7 +196,7 @@ def _commit(context: CommitContext, there: Inventory, needed: Needed, commit: Co
 
 
 def _retired(context: CommitContext, needed: Needed, path: str) -> None:
-    """The states that are kept of a deleted branch."""
+    """Collect the states that are kept of a deleted branch."""
     line = attempted(lambda: read_line(context.store, path))
     if isinstance(line, str):
         needed.damages.append(Damage(path, DamageKind.UNREADABLE, line, RESTORE))
@@ -207,7 +207,7 @@ def _retired(context: CommitContext, needed: Needed, path: str) -> None:
 
 
 def _tags(context: CommitContext, needed: Needed, commits: dict[str, Commit]) -> None:
-    """The state of every tag: what is tagged is never taken away."""
+    """Collect the state of every tag, which cleanup always keeps."""
     main = needed.states.get(f"branch {MAIN}")
     for tag, commit_id in sorted((main.tags if main is not None else {}).items()):
         needed.tags[tag] = commit_id
@@ -225,13 +225,13 @@ def _tags(context: CommitContext, needed: Needed, commits: dict[str, Commit]) ->
 
 
 def _tagged_state(context: CommitContext, commit: Commit) -> ManifestState:
-    """The state that a tag needs: that of the publish which made the commit, alone or with others."""
+    """The state that a tag needs: the state after the publish of its commit, alone or in a group."""
     state = published_state(context.manifest, commit)
     return context.manifest.load_at(commit.branch, commit.manifest_version) if state is None else state
 
 
 def _last_of_group(commit: Commit | None, commits: dict[str, Commit]) -> str | None:
-    """The last of the commits that one was published with; None for one that was published alone."""
+    """The id of the last commit in the group of a commit; None for a commit that was published alone."""
     if commit is None or commit.group is None:
         return None
     mates = (other for other in commits.values() if other.group is not None and other.group.id == commit.group.id)
@@ -239,9 +239,9 @@ def _last_of_group(commit: Commit | None, commits: dict[str, Commit]) -> str | N
 
 
 def without_purged(there: Inventory, needed: Needed) -> list[Version]:
-    """The versions that are needed, except versions that a hard drop of a property or a type has taken from old commits.
+    """The needed versions, except those of old commits that a hard drop of a property or a type has removed.
 
-    Such a version is not there, its digest is forgotten, and on its line nothing as old is left.
+    Such a version does not exist, its digest is cancelled, and all existing versions of its line are newer.
     """
     oldest: dict[str, int] = {}
     for path in there.files:
@@ -270,7 +270,7 @@ def _newest_file(there: Inventory, location: Location) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """One version: the files it names, or why it can not be read."""
+    """One version with the files it names, or the reason why it can not be read."""
 
     location: Location
     version: int
@@ -280,7 +280,7 @@ class Walked:
 
 
 def walk(context: CommitContext, version: Version) -> Walked:
-    """Open a version and list what it names; nothing of a file but its name is looked at."""
+    """Open a version and list the files it names; the files themselves are not read."""
     location, number = version
     own = [NeededFile(version_file(location, number), None)]
     if location.branch is not None:

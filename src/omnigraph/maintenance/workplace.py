@@ -1,4 +1,4 @@
-"""Where the long work on a table is done: in this process, or as tasks of Spark; and who is told how far it is."""
+"""Where the long work on a table is done: in this process, or in Spark tasks; and how its progress is reported."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from omnigraph.spark.options import SparkOptions, refuse_unknown_engine
 from omnigraph.spark.runner import Inline, Runner, choose_runner
 from omnigraph.storage.root import Root
 
-#: Below this many rows a job of Spark takes longer than the work, even where a session runs.
+#: Below this number of rows a Spark job takes longer than the work, even in a running session.
 ROWS_FOR_A_JOB = 1_000_000
-#: From so many rows on it is worth while to start Spark.
+#: From this number of rows on it pays to start Spark.
 ROWS_FOR_SPARK = 5_000_000
 
-#: Is told the stage, how many rows of it are done, and how many there are.
+#: Called with the stage, the rows that are done, and the total number of rows.
 UpkeepProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class Workplace:
-    """Of one graph. `engine`: "local", "spark", or "auto" for Spark where a table is large, or a session runs anyway."""
+    """The settings for one graph. `engine`: "local", "spark", or "auto": Spark for a large table or in a running session."""
 
     root: Root
     engine: str = "local"
@@ -31,13 +31,13 @@ class Workplace:
         refuse_unknown_engine(self.engine)
 
     def runner(self, rows: int, most_tasks: int) -> Runner:
-        """What carries out work on so many rows that can be cut into so many tasks at most."""
+        """The runner for work on this many rows that can be cut into at most `most_tasks` tasks."""
         if self.engine == "auto" and (most_tasks < 2 or rows < ROWS_FOR_A_JOB):
             return Inline()
         return choose_runner(self.engine, self.options, is_large=lambda: rows >= ROWS_FOR_SPARK)
 
     def counter(self, stage: str, total: int) -> Callable[[int], None]:
-        """What is told of rows that are done, one piece after the other."""
+        """A function to be called with the number of rows of each finished piece; reports the progress of the stage."""
         done = 0
 
         def count(rows: int) -> None:
