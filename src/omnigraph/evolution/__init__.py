@@ -1,1 +1,1 @@
-"""Schema changes: what a wanted schema means for the accepted one, and how a graph gets there in one commit."""
+"""Schema changes: compare a wanted schema with the accepted one, and bring a graph to it in one commit."""

@@ -1,14 +1,14 @@
-"""A schema change as one commit: judge the rows that are there, stage one transaction per table, publish, promote.
+"""A schema change as one commit: check the stored rows, stage one transaction per table, publish, promote.
 
     prepare     compare, refuse, validate, stage           no lock; nothing moves
     window      the lock of the branch                     no writer on it; for a hard drop no new branch either
     execute     sidecar, tables, manifest, schema files    `commit.protocol`
 
-What was prepared without the lock and lost to a writer is prepared again inside the window. One that lost to another
-schema change is not: it was meant for the schema that was accepted when it was asked for.
+If another writer moves a table while the change is prepared without the lock, it is prepared again inside the window. If
+another schema change comes first, it is not: the change was meant for the schema that was accepted when it was requested.
 
-A schema belongs to a branch. A table that the branch still shares is forked when the change moves it, and no other branch
-notices; a hard drop takes older versions away, so it is refused while another branch names the table.
+A schema belongs to a branch. A table that the branch still shares is forked when the change moves it, so no other branch
+is affected; a hard drop removes older versions, so it is refused while another branch or a tag names the table.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ failpoints.declare("schema_apply.prepared")
 
 @dataclass(frozen=True, slots=True)
 class Applied(Shown):
-    """What an apply did; `commit` is None when there was nothing to change."""
+    """The result of applying a schema. `commit`: None when there was nothing to change."""
 
     plan: Plan
     commit: Commit | None
@@ -61,7 +61,7 @@ class Applied(Shown):
 
     @property
     def applied(self) -> bool:
-        """Whether a commit was made; False when the schema was the wanted one already."""
+        """Whether a commit was made; False when the accepted schema equals the wanted one."""
         return self.commit is not None
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,24 +72,24 @@ class Applied(Shown):
 
 @dataclass(frozen=True)
 class Change:
-    """A wanted schema next to the one of a branch: both with stable ids, and the files that say so."""
+    """The accepted and the wanted schema of a branch, both with stable ids, and their files."""
 
     branch: str
     before: SchemaIR
     after: SchemaIR
     files_before: SchemaFiles
     files: SchemaFiles
-    #: Which schema the manifest named when `before` was read.
+    #: The schema hash in the manifest when `before` was read.
     base: str | None
     allow_data_loss: bool = False
-    #: What gives rows values that they do not have.
+    #: The backfills: how rows get values that they lack.
     backfilled: Backfilled = field(default_factory=Backfilled)
-    #: What writes the columns of tables, where they are large elsewhere than here.
+    #: Writes the columns of large tables elsewhere, such as on Spark; None: this process writes them.
     beside: Beside | None = None
 
 
 def plan(context: CommitContext, change: Change) -> Plan:
-    """What applying a schema would do, and which rows stand in the way of it."""
+    """What applying a schema would do, including refusals because of rows that break it."""
     state = context.manifest.load(change.branch)
     planned = _planned(context, change, state)
     if not planned.supported:
@@ -108,7 +108,7 @@ def _planned(context: CommitContext, change: Change, state: ManifestState) -> Pl
 
 
 def _judged(context: CommitContext, change: Change, state: ManifestState) -> Iterator[tuple[Entity, Entity, Table]]:
-    """The types whose rows may break what the change says, as they were and as they will be, with their tables."""
+    """Types whose rows may break the change: each before and after the change, with its table."""
     old = entities(change.before.catalog)
     for id_, entity in entities(change.after.catalog).items():
         if id_ in old and must_be_judged(old[id_], entity, change.backfilled.values(entity)):
@@ -125,10 +125,10 @@ def apply(
     drops_data: bool = False,
     asked: Once | None = None,
 ) -> Applied:
-    """Carry a schema change out as one commit; none when there is nothing to change.
+    """Carry a schema change out as one commit, or none if there is nothing to change.
 
-    `change`: called once, when what dead writers left on the branch is settled; it compares the wanted schema with the accepted
-    one. `drops_data`: it may be a hard drop. `asked`: a repeat of the call returns the first answer, from the receipt that is
+    `change`: called once, after pending writes of the branch are settled; compares the wanted schema with the accepted
+    one. `drops_data`: it may be a hard drop. `asked`: a repeated call returns the first answer, from the receipt that is
     published with the commit.
     """
     return carry_out(_Applying(context, branch, change, lineage, drops_data, asked))
@@ -154,11 +154,11 @@ class _Applying(Writing[Applied]):
         self._change: Change | None = None
 
     def locks(self) -> tuple[str, ...]:
-        """For a hard drop no branch may be made meanwhile."""
+        """The branch's lock; for a hard drop also the lock that keeps new branches from being made."""
         return (self.branch, SCHEMA_APPLY_LOCK) if self._drops_data else (self.branch,)
 
     def capture(self) -> ManifestState:
-        """A second attempt keeps the change of the first: it was meant for the schema that was accepted then, and no other."""
+        """The state to prepare on. A second attempt keeps the change of the first, made for the schema accepted then."""
         if self._change is None:
             self._change = self._make_change()
             self.requires = SchemaIs(self._change.base)
@@ -176,7 +176,7 @@ class _Applying(Writing[Applied]):
         assert change is not None, "the change is made when the state is captured"
         planned, write = _prepare(self.context, state, change, lineage, self._asked)
         if write is None:
-            # An earlier sending of this request may have made the schema what it is.
+            # An earlier sending of this request may have made the change.
             known = self.earlier()
             if known is not None:
                 return Prepared(None, lambda _: self.repeated(known))
@@ -189,7 +189,7 @@ class _Applying(Writing[Applied]):
             commit = commit_made(self.context, after, self.branch, lineage.id)
             return Applied(planned, commit, after.commit_version)
 
-        # A tag or a branch may have come since; neither is a commit, so nothing else would notice it.
+        # A tag or a branch may have been added since; neither is a commit, so no requirement would notice it.
         return Prepared(write, told, lambda: refuse_named_elsewhere(self.context, self.branch, write.purges))
 
 
@@ -198,7 +198,7 @@ def _receipt(asked: Once | None, planned: Plan) -> tuple[RecordReceipt, ...]:
 
 
 def keep_replaced(context: CommitContext, accepted: SchemaFiles) -> None:
-    """Keep the schema that is replaced, with its text: other branches may still have it, and older snapshots do."""
+    """Archive the replaced schema with its text: other branches and older snapshots may still have it."""
     if not context.store.exists(archived_source_path(target_hash(accepted[COMPILED]))):
         archive(context.store, context.root, accepted)
 
@@ -208,7 +208,7 @@ def keep_replaced(context: CommitContext, accepted: SchemaFiles) -> None:
 
 @dataclass
 class _Parts:
-    """What a write is put together from, type by type."""
+    """The parts of a write, collected type by type."""
 
     effects: list[TableEffect] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
@@ -218,14 +218,14 @@ class _Parts:
 def _prepare(
     context: CommitContext, state: ManifestState, change: Change, lineage: Lineage, asked: Once | None
 ) -> tuple[Plan, Write | None]:
-    """What is to be done on a captured state, and the write that does it; None when there is nothing to change."""
+    """The plan on a captured state, and the write that carries it out; None when there is nothing to change."""
     planned = _planned(context, change, state)
     planned.refuse_unsupported()
     if not planned.steps:
         return planned, None
     old, new = entities(change.before.catalog), entities(change.after.catalog)
     refuse_named_elsewhere(context, change.branch, _purged(change))
-    # Every rule is judged before the first file is staged.
+    # Check every rule before the first file is staged.
     for was, entity, table in _judged(context, change, state):
         refuse_broken(was, entity, table, change.backfilled.values(entity))
     parts = _Parts()
@@ -271,7 +271,7 @@ def _change(
             return stage_columns(table, columns, beside)
 
         if context.forks.is_shared(state, entry):
-            # Others read this line of the table; it can only be staged on a fork of its own.
+            # Other branches read this line of the table, so the change can only be staged on a new fork.
             parts.effects.append(TableEffect(renamed, (Step(stage),), forks=True))
         else:
             staged = stage(context.tables.open(entry.location, entry.version))
@@ -296,7 +296,7 @@ def _drop(entry: TableEntry, parts: _Parts) -> None:
 
 
 def _purged(change: Change) -> tuple[str, ...]:
-    """The tables of which older versions go: types, and those of properties, that are dropped for good."""
+    """The paths of tables whose older versions are removed: dropped types, and types with a dropped property."""
     if not change.allow_data_loss:
         return ()
     old, new = entities(change.before.catalog), entities(change.after.catalog)
@@ -311,7 +311,7 @@ def _purged(change: Change) -> tuple[str, ...]:
 
 
 def refuse_named_elsewhere(context: CommitContext, branch: str, purged: Collection[str]) -> None:
-    """Raise when a tag or another branch names a table whose older versions would go, saying which names and tables."""
+    """Raise if a tag or another branch names a table whose older versions would be removed, with their names."""
     if not purged:
         return
     tags: list[str] = []
@@ -342,7 +342,7 @@ def _tagged(context: CommitContext, found: list[str]) -> Iterator[_Named]:
         try:
             yield found, name, state_of(context.manifest, context.manifest.commit_near(commit_id))
         except (BranchNotFound, CommitNotFound, HistoricalVersionReclaimed):
-            # What it names can not be read any more, so there is nothing to keep.
+            # The tagged state is no longer readable, so there is nothing to keep.
             continue
 
 

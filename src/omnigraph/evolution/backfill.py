@@ -1,8 +1,8 @@
-"""Backfills: expressions of the query language that give the rows of a type what they do not have in a property.
+"""Backfills: expressions of the query language that compute values which rows lack in a property.
 
-A backfill gives a value to rows that have none: every row for a new property, the rows with null for an existing one.
-What a row has is kept. It reads the row as the wanted schema has it, before any backfill: new names, wider types, defaults; what
-the change drops is read by its old name. A row that gets null from it gets the default, if there is one.
+A backfill gives a value to rows without one: every row for a new property, rows with null for an existing one. Existing
+values are kept. It reads the row in the form of the wanted schema, before any backfill: new names, wider types, defaults;
+dropped properties are read by their old names. If it yields null, the row gets the default, if there is one.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from omnigraph.storage.tables.table import Table
 from omnigraph.values.columns import whole
 from omnigraph.values.fitting import Unfit, fitted_column
 
-#: How a caller gives backfills: `{"Person.slug": "lower(name)"}`, or texts like `Person.slug = lower(name)`, or one text.
+#: The forms of backfills: `{"Person.slug": "lower(name)"}`, texts like `Person.slug = lower(name)`, or one such text.
 GivenBackfill: TypeAlias = str | Mapping[str, str] | Iterable[str] | None
 
-#: How many backfills one change may have.
+#: The most backfills of one change.
 MOST = 1000
 
 
 def texts_of(given: GivenBackfill) -> tuple[str, ...]:
-    """The texts of backfills, however they were given."""
+    """The texts of backfills in any of their forms."""
     if given is None:
         return ()
     if isinstance(given, str):
@@ -59,14 +59,14 @@ def texts_of(given: GivenBackfill) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Computed:
-    """The values of one expression for every row."""
+    """Computes one expression for every row."""
 
     owner: str
     expr: Expr
     type: PropType
-    #: What the expression reads, as the row is before any backfill, by the names in it.
+    #: The columns that the expression reads, as they are before any backfill, under the names used in it.
     columns: tuple[Column, ...]
-    #: The instant of `now()`, in milliseconds since the epoch.
+    #: The time that `now()` returns, in milliseconds since the epoch.
     now: int
 
     @cached_property
@@ -87,12 +87,12 @@ class Computed:
         return self
 
     def _run(self) -> Run:
-        # An expression over one row looks nothing up, so there is no state to read.
+        # An expression over one row looks nothing up, so it needs no state.
         return Run(_NoView(), _NO_TYPES, {}, self.now, Caches(), _no_search, Budget(Limits()))
 
 
 class _NoView:
-    """Where nothing is looked up."""
+    """A view in which nothing may be looked up."""
 
     commit = ""
 
@@ -111,7 +111,7 @@ def _no_search(text: str, dimension: int, model: str | None) -> tuple[float, ...
 
 
 def compile_backfills(texts: Sequence[str], before: SchemaIR, after: SchemaIR, now: int) -> Backfilled:
-    """Check backfills against the schemas that a change leads from and to; what makes the values, by type and property."""
+    """Check backfills against the schemas before and after a change; returns them by type and property."""
     old = entities(before.catalog)
 
     def dropped(entity: Entity) -> Mapping[str, Property]:
@@ -135,7 +135,7 @@ def _computed(backfill: Backfill, was: Entity, now: int) -> Computed:
     entity, assign = backfill.entity, backfill.assign
     columns = {column.field.name: column for column in wanted_columns(was, entity)}
     for column in wanted_columns(was, was):
-        # What is dropped; a name that the wanted schema has means what it has there.
+        # Dropped properties too; a name in the wanted schema means the wanted property.
         columns.setdefault(column.field.name, column)
     names = sorted({column.property for column in columns_of(assign.value)})
     return Computed(

@@ -1,7 +1,7 @@
-"""The accepted schema and the wanted one, compared: the ordered steps from one to the other. Pure.
+"""Compares the accepted schema with the wanted one: the ordered steps from one to the other. Pure.
 
-Both have stable ids, so what belongs together is known, whatever it is called. Order: renamed and new types first, then
-what changes within a type, then what goes, edges before the nodes they join.
+Both have stable ids, so types and properties are matched whatever their names. Order: renamed and new types, then changes
+within types, then dropped types, edges before the nodes they join.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from omnigraph.language.types import PropType, Scalar, widens, widens_in_steps
 
 
 def compare(before: SchemaIR, after: SchemaIR, look: Look, mode: DropMode) -> Iterator[Step]:
-    """The steps that lead from the accepted schema to the wanted one. `look`: tells what the rows are like."""
+    """The steps from the accepted schema to the wanted one. `look`: answers questions about the stored rows."""
     old, new = entities(before.catalog), entities(after.catalog)
     kept = [(old[id_], entity) for id_, entity in new.items() if id_ in old]
     for was, entity in kept:
@@ -65,7 +65,7 @@ def compare(before: SchemaIR, after: SchemaIR, look: Look, mode: DropMode) -> It
 
 
 def entities(catalog: Catalog) -> dict[int, Entity]:
-    """The types of an accepted schema by their stable id, nodes first."""
+    """The types of an accepted schema by stable id, nodes first."""
     listed: list[Entity] = [*catalog.nodes.values(), *catalog.edges.values()]
     return {entity.id: entity for entity in listed}
 
@@ -75,7 +75,7 @@ def kind_of(entity: Entity) -> TypeKind:
 
 
 def kept_names(was: Entity, entity: Entity) -> dict[str, str]:
-    """What the properties that stay were called, and what they are called now."""
+    """The new names of kept properties, by their old names."""
     now = {declared.id: name for name, declared in entity.properties.items()}
     return {name: now[declared.id] for name, declared in was.properties.items() if declared.id in now}
 
@@ -140,7 +140,7 @@ def _retyped(was: Entity, entity: Entity, before: PropType, declared: Property, 
 
 
 def _required(was: Entity, entity: Entity, declared: Property, look: Look) -> Iterator[Step]:
-    """A property that may be null becomes required: rows without a value get the default, or there are none."""
+    """A nullable property becomes required: rows without a value get the default; without a default there must be none."""
     missing, kind = look.nulls(was, entity, declared), kind_of(entity)
     if declared.default is not None:
         if missing is None or missing.count:
@@ -187,7 +187,7 @@ def _is_text(old: PropType, new: PropType) -> bool:
 def _other_values(
     was: Entity, entity: Entity, declared: Property, old: PropType, new: PropType, look: Look
 ) -> Iterator[Step]:
-    """A text becomes an enum, or an enum has other values: allowed when every row has one of the new ones."""
+    """A text becomes an enum, or the values of an enum change: allowed if every row has one of the new values."""
     assert new.enum is not None
     place = kind_of(entity), entity.name, declared.name
     lost = [value for value in old.enum or () if value not in new.enum]
@@ -259,7 +259,7 @@ def _rules(was: Entity, entity: Entity, names: Mapping[str, str]) -> Iterator[St
     kind, gone = kind_of(entity), set(was.properties) - set(names)
     old, new = rules_of(was, names), rules_of(entity)
     for text, rule in old.items():
-        # What names a dropped property goes with it.
+        # Rules that name a dropped property are dropped with it.
         if text not in new and not gone & set(rule.columns):
             yield RemoveConstraint(kind, entity.name, text)
     yield from (AddConstraint(kind, entity.name, text) for text in new if text not in old)
@@ -304,12 +304,12 @@ def _about_property(declared: Property) -> tuple[str, ...]:
 
 
 def _lasting(annotations: Iterator[str]) -> Iterator[str]:
-    """`@rename_from` says how to get somewhere, not what is there."""
+    """The annotations without `@rename_from`, which describes a change and not the schema."""
     return (text for text in annotations if not text.startswith("@rename_from"))
 
 
 def _interfaces(before: Catalog, after: Catalog) -> Iterator[Step]:
-    """Interfaces have no rows; what they mean for the nodes that implement them shows there."""
+    """The steps for interfaces. They have no rows; effects on implementing nodes are separate steps."""
     for name, interface in after.interfaces.items():
         if name not in before.interfaces:
             yield AddType("interface", name)

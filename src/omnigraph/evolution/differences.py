@@ -1,7 +1,7 @@
-"""What differs between the schemas of two states, as steps that lead from one to the other. Pure: no rows are looked at.
+"""The differences between the schemas of two states, as steps from one to the other. Pure: no rows are read.
 
-A type or property is known by its number. What two branches have added apart has two numbers: where a merge has made them one,
-the schema says so; else what has the same name on both sides is compared as one.
+Types and properties are matched by number. If two branches added the same thing separately, it has two numbers: a merge has
+recorded that they are the same, or else equal names are matched.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Entity = TypeVar("_Entity", NodeType, EdgeType)
 
 
 def schema_differences(before: SchemaIR, after: SchemaIR, wanted: Filter) -> tuple[Step, ...]:
-    """The steps from one schema to the other, of the wanted types."""
+    """The steps from one schema to the other, for the types in the filter."""
     if before is after:
         return ()
     steps = compare(before, _aligned(before, after), Counts({}, takes_back=True), "soft")
@@ -31,7 +31,7 @@ def schema_differences(before: SchemaIR, after: SchemaIR, wanted: Filter) -> tup
 
 
 def _aligned(before: SchemaIR, after: SchemaIR) -> SchemaIR:
-    """The later schema with the numbers of the earlier one."""
+    """The later schema, renumbered with the numbers of the earlier one."""
     same = sameness([before, after])
 
     def entities(old: Mapping[str, _Entity], new: Mapping[str, _Entity]) -> dict[str, _Entity]:
@@ -43,7 +43,7 @@ def _aligned(before: SchemaIR, after: SchemaIR) -> SchemaIR:
         if was is None:
             return entity
         if same.type(number) != was.id:
-            # Added apart under one name: each has counted its properties by itself, so that only their names tell.
+            # Added separately under one name, so their property numbers do not correspond; match by name.
             return replace(entity, properties=_named(was.properties, entity.properties))
         found = _numbered(was.properties, entity.properties, lambda declared: same.property(number, declared.id))
         return replace(entity, properties=found)
@@ -56,7 +56,7 @@ def _aligned(before: SchemaIR, after: SchemaIR) -> SchemaIR:
 def _numbered(
     old: Mapping[str, _Numbered], new: Mapping[str, _Numbered], number_of: Callable[[_Numbered], int]
 ) -> dict[str, _Numbered]:
-    """The later ones by the numbers of the earlier ones: those they are known by, else those of the same name."""
+    """The later items with the numbers of the earlier ones: matched by known number, else by name."""
     numbers = {name: number_of(each) for name, each in new.items()}
     left = {each.id for each in old.values()} - set(numbers.values())
     for name, each in old.items():
@@ -66,7 +66,7 @@ def _numbered(
 
 
 def _named(old: Mapping[str, Property], new: Mapping[str, Property]) -> dict[str, Property]:
-    """The later properties with the numbers that the earlier ones of the same name have; the others get numbers of their own."""
+    """The later properties with the numbers of earlier ones of the same name; the others get new numbers."""
     beyond = max((declared.id for declared in old.values()), default=0) + 1
     return {
         name: replace(declared, id=old[name].id if name in old else beyond + place)
@@ -84,5 +84,5 @@ def _is_wanted(step: Step, wanted: Filter) -> bool:
 
 
 def _type_name(step: Step) -> str:
-    """The type that a step is about; steps about a whole type call it `name`."""
+    """The name of the type that a step is about; steps about a whole type call it `name`."""
     return str(getattr(step, "type_name", None) or getattr(step, "name", ""))

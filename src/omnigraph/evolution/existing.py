@@ -1,7 +1,7 @@
-"""The rows that are there, judged by the rules a schema change adds, before anything of it is visible.
+"""Checks stored rows against the rules that a schema change adds, before the change is visible.
 
-The rules are those of `validation`. What only concerns one row is asked of every row, batch by batch. What concerns many
-rows is asked of those that could break it: Lance finds values that rows share, and sources with too many edges.
+The rules are those of `validation`. Rules about single rows are checked for every row, in batches. Rules about many rows are
+checked for rows that could break them: Lance finds values that rows share, and sources with too many edges.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from omnigraph.values.identity import derive_ids
 
 
 def refuse_broken(was: Entity, entity: Entity, table: Table, made: Mapping[str, Values] = NO_VALUES) -> None:
-    """Raise when a row of the table breaks a rule that the type does not have yet, with examples."""
+    """Raise if a stored row breaks a rule that the type does not have yet; the message has examples."""
     found = broken(was, entity, table, made)
     if not found:
         return
@@ -47,17 +47,17 @@ def refuse_broken(was: Entity, entity: Entity, table: Table, made: Mapping[str, 
 
 
 def broken(was: Entity, entity: Entity, table: Table, made: Mapping[str, Values] = NO_VALUES) -> list[Violation]:
-    """The first rows that are in the way of a change of their type."""
+    """The first violations that prevent a change of the type."""
     return list(islice(violations(was, entity, table, made=made), EXAMPLES))
 
 
 def shown_violations(found: Sequence[Violation]) -> str:
-    """Violations in one line, each with its row."""
+    """Violations in one line, each with the id of its row."""
     return "; ".join(map(_with_row, found))
 
 
 def _with_row(violation: Violation) -> str:
-    """A violation with the row it is about, where it does not name it."""
+    """A violation's message, with the id of its row if the message does not contain it."""
     row = violation.entity_id
     named = row is None or f"'{row}'" in violation.message
     return violation.message if named else f"{violation.message} (row '{row}')"
@@ -70,10 +70,10 @@ def violations(
     change: TableChange | None = None,
     made: Mapping[str, Values] = NO_VALUES,
 ) -> Iterator[Violation]:
-    """The rows of a table that break a rule that the type does not have yet; of rules about many rows only some examples.
+    """Violations of new rules by the stored rows of a table; of rules about many rows only some examples.
 
-    `change`: what is written to the table at the same time. It is judged by who makes it; here only the rows that it leaves.
-    `made`: what makes the values of some properties. Rules of properties whose values are made or filled are judged too.
+    `change`: what is written to the table at the same time; its rows are checked elsewhere, so they are left out here.
+    `made`: the computed values of some properties. Rules on properties with computed or filled values are checked too.
     """
     if not table.count_rows():
         return
@@ -95,20 +95,20 @@ def violations(
 
 
 def must_be_judged(was: Entity, entity: Entity, made: Mapping[str, Values] = NO_VALUES) -> bool:
-    """Whether rows that are there may break what the type will say."""
+    """Whether stored rows may break the rules of the changed type."""
     new_key = bool(entity.key and not was.key)
     return new_key or bool(judged_rules(was, entity, made) or stricter(was, entity, made))
 
 
 def judged_rules(was: Entity, entity: Entity, made: Mapping[str, Values] = NO_VALUES) -> list[Rule]:
-    """The rules of a type that it did not have, and those of properties that get new values."""
+    """The rules that are new for a type, and the rules on properties that get new values."""
     old = rules_of(was, kept_names(was, entity))
     new_values = {*made, *(column.field.name for column in wanted_columns(was, entity) if column.fill is not None)}
     return [rule for text, rule in rules_of(entity).items() if text not in old or new_values & set(rule.columns)]
 
 
 def stricter(was: Entity, entity: Entity, made: Mapping[str, Values] = NO_VALUES) -> frozenset[str]:
-    """The properties that take fewer values than before, that are new and required, or whose values are made."""
+    """The properties that accept fewer values than before, are new and required, or have computed values."""
     known = {declared.id for declared in was.properties.values()}
     found = {name for name in made if name in entity.properties} | {
         name
@@ -142,7 +142,7 @@ def _of_rows(
 
 
 def _image(batch: pa.RecordBatch, wanted: Sequence[Column]) -> pa.RecordBatch:
-    """A batch of stored rows as they will be."""
+    """A batch of stored rows in the form after the change."""
     arrays = [values_of(column, batch) for column in wanted]
     return pa.RecordBatch.from_arrays(arrays, names=[column.field.name for column in wanted])
 
@@ -151,7 +151,7 @@ def _image(batch: pa.RecordBatch, wanted: Sequence[Column]) -> pa.RecordBatch:
 
 
 class _Settled:
-    """What the judged rows refer to was there when they were written; no other row is looked at."""
+    """Stands in for committed rows: the entities that the checked rows refer to exist, and no other row is read."""
 
     def __init__(self, entity: Entity, rows: pa.Table) -> None:
         self._type_key = entity.type_key
@@ -172,12 +172,12 @@ def _judge(entity: Entity, rows: pa.Table) -> Iterator[Violation]:
 
 def _of_shared_values(entity: Entity, table: Table, columns: Sequence[Column], left: pa.Array) -> Iterator[Violation]:
     if any(column.stored is None and not column.made for column in columns):
-        # A null is equal to nothing.
+        # A null equals nothing, so all rows without a value are fine.
         return
     if not any(column.made for column in columns):
         yield from _repeated(entity, table, columns, left)
         return
-    # Values that are not stored yet are put where they can be asked about as stored ones are, outside of memory.
+    # Computed values are written to a scratch table on disk, so that they can be queried like stored ones.
     scratch = make_scratch("schema")
     try:
         id_ = Column(pa.field("id", pa.string(), nullable=False), "id")
@@ -191,7 +191,7 @@ def _of_shared_values(entity: Entity, table: Table, columns: Sequence[Column], l
 
 
 def _of_key(entity: Entity, table: Table, key: Sequence[Column], left: pa.Array) -> Iterator[Violation]:
-    """Rows that would share an id, and rows whose number makes no id."""
+    """Violations of a new key: rows that would share an id, and floats that make no id."""
     if any(pa.types.is_floating(column.field.type) for column in key):
         for batch in table.scan(reads_of(key)):
             derive_ids(entity, {column.field.name: values_of(column, batch) for column in key})
@@ -203,7 +203,7 @@ def _repeated(entity: Entity, table: Table, columns: Sequence[Column], left: pa.
     names = [column.stored for column in columns if column.stored is not None]
     rows = repeated_rows(table, names, EXAMPLES + len(left))
     if len(left):
-        # More than two rows may share a value, and some of them are about to have another one.
+        # More than two rows may share a value, and some of them may be changed by this write.
         probe = probe_of(tuple(names), table.schema)
         rows = table.take_by(probe, pc.unique(whole(rows[probe])), ["id", *names])
         rows = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=left)))
@@ -222,7 +222,7 @@ def _of_sources(
 ) -> Iterator[Violation]:
     touched = pa.array([], pa.string()) if change is None else _sources(table, change)
     sources = counts_outside(table, "src", cardinality.minimum, cardinality.maximum, EXAMPLES + len(touched))
-    # Sources whose edges change are judged with the change.
+    # Sources whose edges are changed by this write are checked with the write.
     sources = sources.filter(pc.invert(pc.is_in(sources, value_set=touched)))[:EXAMPLES]
     if len(sources):
         rows = table.take_by("src", sources, ["id", "src", "dst"])
@@ -230,6 +230,6 @@ def _of_sources(
 
 
 def _sources(table: Table, change: TableChange) -> pa.Array:
-    """The nodes that edges start from which a change brings or takes away."""
+    """The source nodes of the edges that a change adds or removes."""
     stored = table.take_ids(change.touched(), ["id", "src"])
     return pc.unique(pa.concat_arrays([whole(change.upserts["src"]), whole(stored["src"])]))

@@ -1,4 +1,4 @@
-"""The table of a type as a schema change leaves it: which columns, under which names, with what in the rows there are."""
+"""The table of a type after a schema change: its columns, their names, and the values of existing rows."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ NO_VALUES: Mapping[str, Values] = {}
 
 
 def wanted_columns(was: Entity, entity: Entity, made: Mapping[str, Values] = NO_VALUES) -> tuple[Column, ...]:
-    """The columns of the table: kept columns by their present name, and new columns with what existing rows get.
+    """The columns of the table: kept columns under their current names, and new columns with the values of existing rows.
 
-    `made`: what makes the values of some columns, by their new names.
+    `made`: the computed values of some columns, by their new names.
     """
     stored = {declared.id: name for name, declared in was.properties.items()}
     columns = []
     for field in table_schema(entity):
         declared, values = entity.properties.get(field.name), made.get(field.name)
         if declared is None:
-            # What makes an id or an end of an edge makes it for every row.
+            # Computed ids and ends of edges are made for every row.
             columns.append(Column(field, field.name if values is None else None, None, values))
         elif declared.id in stored:
             before = was.properties[stored[declared.id]]
@@ -39,34 +39,34 @@ def wanted_columns(was: Entity, entity: Entity, made: Mapping[str, Values] = NO_
 
 
 def _alike(was: Property, declared: Property) -> bool:
-    """Whether two properties are stored in the same type."""
+    """Whether two properties have the same storage type."""
     old, new = was.type, declared.type
     return (old.scalar, old.is_list, old.dimension) == (new.scalar, new.is_list, new.dimension)
 
 
 def null_fill(declared: Property | None, was_nullable: bool) -> pa.Scalar | None:
-    """What rows without a value get in a property that is no longer nullable; None: there may be no such row."""
+    """The value for rows with null in a property that becomes required; None: no such row is allowed."""
     if declared is None or declared.type.nullable or not was_nullable:
         return None
     return fill_of(declared)
 
 
 def fill_of(declared: Property) -> pa.Scalar | None:
-    """What existing rows get in a new column; None: null."""
+    """The value of existing rows in a new column; None: null."""
     if declared.default is None:
         return None
     return column_of([default_value(declared.type, declared.default)], declared.type)[0]
 
 
 def changes_table(was: Entity, entity: Entity) -> bool:
-    """Whether the table itself has to change, not only what is said about it."""
+    """Whether the table must change, and not only the schema's metadata."""
     return not table_schema(was).equals(table_schema(entity), check_metadata=True)
 
 
 def in_steps(columns: tuple[Column, ...]) -> tuple[tuple[Column, ...], ...]:
-    """The columns of a table reached by one or two transactions, so that no row is written again.
+    """The columns to reach in one or two transactions, so that no row is rewritten.
 
-    Lance does not fill a new column in the transaction that renames another one or allows null in it.
+    Lance can not fill a new column in the same transaction that renames another one or allows null in it.
     """
     filled = [column for column in columns if column.stored is None and column.fill is not None]
     renamed = any(column.stored not in (None, column.field.name) for column in columns)

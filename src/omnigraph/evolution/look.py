@@ -1,4 +1,4 @@
-"""What a comparison of two schemas asks about the rows that are there. `Counts` knows only how many there are."""
+"""The questions of a schema comparison about stored rows. `Counts` knows only the number of rows."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from omnigraph.storage.tables.columns import Values
 
 Entity = NodeType | EdgeType
 
-#: How many of the rows or values in the way a message shows.
+#: How many of the offending rows or values a message shows.
 EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Some rows: how many there are, of how many, and the ids of the first."""
+    """Offending rows: their number, the number of all rows, and the ids of the first."""
 
     count: int = 0
     of: int = 0
@@ -30,12 +30,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Rows whose value is not among those of an enum: how many, of how many, and the values with the rows that have them."""
+    """Rows whose value is not in an enum: their number, the number of all rows, and their values with row counts."""
 
     rows: int = 0
     of: int = 0
     values: Mapping[str, int] = field(default_factory=dict)
-    #: Whether there are more values than these.
+    #: Whether there are more values than listed.
     more: bool = False
 
     def __str__(self) -> str:
@@ -46,23 +46,23 @@ class Outside:
 
 @dataclass(frozen=True)
 class Backfilled:
-    """What makes the values that rows do not have, and the text of each expression: by type, then by property."""
+    """The backfills with the text of each expression, by the type's id, then by property."""
 
     by_type: Mapping[int, Mapping[str, tuple[Values, str]]] = field(default_factory=dict)
 
     def values(self, entity: Entity) -> dict[str, Values]:
-        """What makes the values of properties of a type."""
+        """The backfills of a type, by property."""
         return {name: values for name, (values, _) in self.by_type.get(entity.id, {}).items()}
 
     def text(self, entity: Entity, name: str) -> str | None:
-        """The expression of a property; None: it has none."""
+        """The text of a property's backfill; None when it has none."""
         found = self.by_type.get(entity.id, {}).get(name)
         return None if found is None else found[1]
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many rows each type has, by its stable id; about their values nothing is said."""
+    """How many rows each type has, by stable id; answers nothing about values."""
 
     rows: Mapping[int, int]
     #: Whether a change may lead back from a wider type to the one it was widened from, and to or from a key: whoever asks
@@ -75,7 +75,7 @@ class Counts:
         return self.rows.get(entity.id, 0)
 
     def nulls(self, was: Entity, entity: Entity, declared: Property) -> Found | None:
-        """The rows that will have no value in a property, apart from its default; None: nobody has looked."""
+        """The rows that will have no value in a property, apart from its default; None: unknown."""
         return None
 
     def lacking(self, was: Entity, entity: Entity, declared: Property) -> int:
@@ -83,7 +83,7 @@ class Counts:
         return 0
 
     def outside(self, was: Entity, entity: Entity, declared: Property) -> Outside:
-        """The rows whose text in a property is no value of its enum."""
+        """The rows whose text in a property is not in its enum."""
         return Outside()
 
     def unfit(self, was: Entity, entity: Entity, declared: Property) -> Found:
@@ -91,5 +91,5 @@ class Counts:
         return Found()
 
 
-#: What a comparison is given; `stored.StoredRows` looks at the tables.
+#: The type of `look` in comparisons; `stored.StoredRows` reads the tables.
 Look = Counts

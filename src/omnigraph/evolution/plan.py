@@ -1,4 +1,4 @@
-"""A plan: the steps from the accepted schema to a wanted one, and what stands in the way."""
+"""A plan: the steps from the accepted schema to a wanted one, and the reasons against it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from omnigraph.shown import Shown
 
 @dataclass(frozen=True, slots=True)
 class Plan(Shown):
-    """Ordered steps. A plan without steps changes nothing; one with refusals can not be applied."""
+    """Ordered steps. A plan without steps changes nothing; a plan with refusals can not be applied."""
 
     steps: tuple[Step, ...]
-    #: What looks like a rename, with the line that says so.
+    #: Drops and additions that look like renames.
     hints: tuple[RenameHint, ...] = ()
 
     @property
@@ -47,7 +47,7 @@ class Plan(Shown):
         }
 
     def refuse_unsupported(self) -> None:
-        """Raise when a step is refused; every reason is in the message."""
+        """Raise if a step is refused; the message has every reason."""
         if self.refusals:
             reasons = "; ".join(f"{step.entity}: {step.reason} [{step.code}]" for step in self.refusals)
             raise SchemaChangeRefused(
@@ -65,13 +65,13 @@ _STEPS: dict[str, type[Step]] = {step.kind: step for step in _below(Step) if has
 
 
 def plan_of(told: Mapping[str, Any]) -> Plan:
-    """A plan from what `to_dict` made of it."""
-    # Hints are told where there are some.
+    """A plan from the result of `to_dict`."""
+    # `hints` is missing when there are none.
     return Plan(tuple(_step_of(step) for step in told["steps"]), tuple(map(hint_of, told.get("hints", ()))))
 
 
 def steps_of(told: Iterable[Mapping[str, Any]]) -> tuple[Step, ...]:
-    """Steps from what `to_dict` made of them; the text for people beside each is left aside."""
+    """Steps from the results of `to_dict`; their texts for people are ignored."""
     return tuple(_step_of({name: value for name, value in step.items() if name != "text"}) for step in told)
 
 
@@ -86,7 +86,7 @@ def _tuple(value: Any) -> Any:
 
 
 def plan_change(before: SchemaIR, after: SchemaIR, look: Look, *, allow_data_loss: bool = False) -> Plan:
-    """Compare two accepted schemas; `look` tells what the rows of the types are like."""
+    """Compare two accepted schemas. `look`: answers questions about the stored rows."""
     steps = tuple(compare(before, after, look, "hard" if allow_data_loss else "soft"))
     return Plan(steps, tuple(rename_hints(before, after)))
 
@@ -96,12 +96,12 @@ def plan_change(before: SchemaIR, after: SchemaIR, look: Look, *, allow_data_los
 
 @dataclass(frozen=True, slots=True)
 class RenameHint:
-    """Something that is dropped and added again under another name, as it seems. `line`: what to write to keep its data."""
+    """A drop and an addition that look like a rename. `line`: the schema line that keeps the data."""
 
     #: `rename_type` or `rename_property`.
     kind: str
     type_kind: str
-    #: The type of a property; of a type itself its new name.
+    #: The type of the property; for a renamed type, its new name.
     type_name: str
     old: str
     new: str
@@ -121,7 +121,7 @@ class RenameHint:
 
 
 def hint_of(told: Mapping[str, Any]) -> RenameHint:
-    """A hint from what `to_dict` made of it."""
+    """A hint from the result of `to_dict`."""
     return RenameHint(*(told[name] for name in ("kind", "type_kind", "type_name", "from", "to", "line")))
 
 
@@ -150,7 +150,7 @@ def _of_properties(was: Entity, entity: Entity) -> Iterator[RenameHint]:
         alike = [old for old, dropped in gone.items() if _same_kind(dropped, declared)]
         rivals = [other for other, added in come.items() if any(_same_kind(gone[old], added) for old in alike)]
         close = nearest_name(name, alike)
-        # Of several that it could be, only one with a similar name.
+        # Of several candidates, only one with a similar name.
         found = close or (alike[0] if len(alike) == len(rivals) == 1 else None)
         if found is not None:
             del gone[found]
@@ -159,14 +159,14 @@ def _of_properties(was: Entity, entity: Entity) -> Iterator[RenameHint]:
 
 
 def _same_kind(dropped: Property, added: Property) -> bool:
-    """Whether the values of one property could be those of another."""
+    """Whether the values of a dropped property could be those of an added one."""
     old, new = dropped.type, added.type
     same = (old.scalar, old.is_list, old.dimension, old.enum) == (new.scalar, new.is_list, new.dimension, new.enum)
     return same or widens(old, new)
 
 
 def _like(entity: Entity, gone: Mapping[str, Entity]) -> Entity | None:
-    """A dropped type of the same kind with most of the properties of a new one, or with a name like its own."""
+    """A dropped type of the same kind that shares most properties with a new one, or has a similar name; else None."""
     names = set(entity.properties)
     alike = [
         was

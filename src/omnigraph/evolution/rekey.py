@@ -1,9 +1,9 @@
-"""Ids that are made from a key which a type gets: those of its rows, of the ends of edges, and of keyed edges that name an end.
+"""New ids for a type that gets a key: of its rows, of the ends of edges, and of keyed edges that name an end.
 
-The id of a keyed entity is the text of its key, and everything finds it by that: look-ups, inserts that replace, edges. So when
-a type that has rows gets a key, the ids of its rows are made from it, and the edges that start or end there follow in the same
-commit. The same is needed when an F32 of a key becomes an F64, which takes other digits; the text of every other wider type is
-the same.
+The id of a keyed entity is the text of its key; look-ups, replacing inserts and edges rely on that. So when a type with rows
+gets a key, the ids of its rows are made from it, and the edges that start or end there are changed in the same commit. The
+same is needed when an F32 in a key becomes an F64, which is written with other digits; all other widened types keep their
+text.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from omnigraph.storage.tables.table import Table
 from omnigraph.values.identity import derive_ids
 
 ENDS = ("src", "dst")
-#: How many nodes are looked up at a time.
+#: How many nodes are looked up at once.
 NODES_PER_LOOK_UP = 65_536
 
 
 @dataclass(frozen=True)
 class KeyIds:
-    """The ids of rows, from the columns of their key as they will be."""
+    """Computes the ids of rows from the new columns of their key."""
 
     entity: Entity
     columns: tuple[Column, ...]
@@ -55,7 +55,7 @@ class KeyIds:
 
 @dataclass(frozen=True)
 class EndIds:
-    """The new ids of the nodes at one end of edges: the nodes are looked up by the ids they have, batch by batch."""
+    """Computes the new ids of the nodes at one end of edges; the nodes are looked up by their old ids, in batches."""
 
     end: str
     ids: KeyIds
@@ -75,7 +75,7 @@ class EndIds:
         return self._of([pc.unique(batch.column(self.end)) for batch in scanned])
 
     def _of(self, ends: Sequence[pa.Array]) -> Renamed:
-        """The new ids of some nodes."""
+        """The new ids of these nodes."""
         old = pc.unique(pa.chunked_array(ends, pa.string()))
         wanted = list(dict.fromkeys(("id", *self.ids.reads)))
         nodes, found = _opened(self.root, self.location, self.version), [pa.array([], pa.string())]
@@ -90,7 +90,7 @@ class EndIds:
 
 @dataclass(frozen=True)
 class Renamed:
-    """Ids and the new ones in their place."""
+    """Replaces old ids in a column by new ones."""
 
     column: str
     old: pa.Array
@@ -120,7 +120,7 @@ def _opened(root: Root, location: Location, version: int) -> Table:
 def other_ids(
     context: CommitContext, state: ManifestState, before: SchemaIR, after: SchemaIR, backfilled: Backfilled
 ) -> Mapping[int, Mapping[str, Values]]:
-    """What makes the ids and ends that change with a schema, by type and column; nothing where no key comes or changes."""
+    """The computed ids and ends that a schema change needs, by type and column; empty if no key is new or changed."""
     old, new = entities(before.catalog), entities(after.catalog)
     nodes: dict[str, EndIds] = {}
     made: dict[int, dict[str, Values]] = {}

@@ -1,4 +1,4 @@
-"""Columns of large tables written by tasks: some fragments each, in this process or on Spark."""
+"""Writes columns of large tables in tasks of some fragments each, in this process or on Spark."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.location import Location
 from omnigraph.storage.tables.table import Table
 
-#: Below this many rows a job of Spark takes longer than the work, even where a session runs.
+#: Below this number of rows a Spark job takes longer than the work, even in a running session.
 ROWS_FOR_A_JOB = 1_000_000
-#: From so many rows on it is worth while to start Spark.
+#: From this number of rows on it pays to start Spark.
 ROWS_FOR_SPARK = 5_000_000
 
 
 def writer(root: Root, engine: str, options: SparkOptions) -> Beside:
-    """What writes columns beside the others of a table: here, or on Spark where the table is large."""
+    """A function that writes columns to new files: here, or on Spark for large tables."""
     return partial(_write, root, engine, options)
 
 
@@ -58,7 +58,7 @@ def _runner(engine: str, options: SparkOptions, table: Table) -> Runner:
 
 @dataclass(frozen=True)
 class ColumnsSpec:
-    """Columns to be written for some fragments of a table, as they travel to where it is done."""
+    """Columns to write for some fragments of a table, in a form that can be sent to another process."""
 
     root: Root
     location: Location
@@ -70,7 +70,7 @@ class ColumnsSpec:
 
 @dataclass(frozen=True)
 class ColumnsWritten:
-    """What Lance needs to commit the columns of one task."""
+    """The data that Lance needs to commit the columns of one task."""
 
     fragments: tuple[str, ...]
     schema: LanceSchema

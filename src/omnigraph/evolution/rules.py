@@ -1,4 +1,4 @@
-"""The rules of a type as values that two schemas can be compared by, whatever its properties are called in each."""
+"""The rules of a type in a form in which two schemas can be compared, even if property names differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RuleKind = Literal["unique", "index", "range", "check", "card"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. Two are the same when their texts are; `columns` are in name order."""
+    """One rule. Two rules are the same when their texts are equal; `columns` are sorted by name."""
 
     kind: RuleKind
     text: str
@@ -24,7 +24,7 @@ class Rule:
 
 
 def rules_of(entity: NodeType | EdgeType, names: Mapping[str, str] | None = None) -> dict[str, Rule]:
-    """The rules of a type by their text. `names`: what its properties are called in the schema it is compared with."""
+    """The rules of a type by text. `names`: the names of its properties in the schema to compare with."""
     renamed = names or {}
     found = [*_column_rules(entity, renamed), *_value_rules((*entity.ranges, *entity.checks), renamed)]
     if isinstance(entity, EdgeType) and entity.cardinality != Cardinality():
@@ -36,7 +36,7 @@ def _column_rules(entity: NodeType | EdgeType, names: Mapping[str, str]) -> Iter
     key = set(entity.key or ())
     kinds: tuple[tuple[RuleKind, tuple[tuple[str, ...], ...]], ...] = (
         ("unique", entity.uniques),
-        # A key is an index by itself.
+        # A key implies an index.
         ("index", tuple(columns for columns in entity.indexes if set(columns) != key)),
     )
     for kind, sets in kinds:

@@ -1,4 +1,4 @@
-"""The steps a schema change is made of, as values. Kinds and codes are stable: scripts rely on them."""
+"""The steps of a schema change, as values. Kinds and codes are stable: scripts rely on them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
 TypeKind = Literal["node", "edge", "interface"]
-#: `soft`: older snapshots still show what was dropped. `hard`: it is gone for them too.
+#: `soft`: older snapshots still show the dropped data. `hard`: it is removed for them too.
 DropMode = Literal["soft", "hard"]
 
 DROPPED_TYPE = {"node": "OG-DS-102", "edge": "OG-DS-103"}
@@ -27,7 +27,7 @@ class Step:
     kind: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """The step as plain data; what is not known is left out."""
+        """The step as plain data; unknown fields are left out."""
         return {"kind": self.kind} | {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -41,13 +41,13 @@ class OfProperty(Step):
 
     @property
     def place(self) -> str:
-        """The property as texts name it."""
+        """The property as it is named in texts."""
         return f"'{self.type_name}.{self.property_name}'"
 
 
 @dataclass(frozen=True, slots=True)
 class _OtherType(OfProperty):
-    """A property gets another type; its column is rewritten, every value stays exactly what it is."""
+    """A property gets another type; its column is rewritten, and every value stays exactly equal."""
 
     old: str
     new: str
@@ -62,7 +62,7 @@ class _OtherType(OfProperty):
 
 @dataclass(frozen=True, slots=True)
 class _OtherValues(OfProperty):
-    """An enum gets or loses values."""
+    """An enum gains or loses values."""
 
     values: tuple[str, ...]
 
@@ -73,7 +73,7 @@ class _OtherValues(OfProperty):
 
 @dataclass(frozen=True, slots=True)
 class _Constraint(Step):
-    """A constraint of a type, as it is declared."""
+    """A constraint of a type, in its declared form."""
 
     type_kind: TypeKind
     type_name: str
@@ -123,7 +123,7 @@ class DropType(Step):
 class AddProperty(OfProperty):
     kind: ClassVar[str] = "add_property"
     property_type: str
-    #: What the rows that are there get; nothing: null.
+    #: The value that existing rows get; None: null.
     default: str | int | float | bool | None = None
 
     def __str__(self) -> str:
@@ -167,7 +167,7 @@ class ExtendEnum(_OtherValues):
 
 @dataclass(frozen=True, slots=True)
 class NarrowEnum(_OtherValues):
-    """Values that no row has go from an enum."""
+    """An enum loses values that no row has."""
 
     kind: ClassVar[str] = "narrow_enum"
 
@@ -204,7 +204,7 @@ class FillNulls(OfProperty):
 
 @dataclass(frozen=True, slots=True)
 class Backfill(OfProperty):
-    """Rows without a value get what an expression makes of them."""
+    """Rows without a value get the value of an expression."""
 
     kind: ClassVar[str] = "backfill"
     expression: str
@@ -259,7 +259,7 @@ class UpdatePropertyMetadata(OfProperty):
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedChange(Step):
-    """A change that is refused; the whole schema with it."""
+    """A change that is refused, and the whole schema with it."""
 
     kind: ClassVar[str] = "unsupported_change"
     entity: str

@@ -1,4 +1,4 @@
-"""Questions of a schema change about stored rows, answered by one pass over one column, in batches."""
+"""Answers a schema comparison's questions about stored rows, with one pass over one column, in batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from omnigraph.storage.tables.table import Table
 from omnigraph.values.columns import whole
 from omnigraph.values.widening import unfit
 
-#: How many different values in the way are counted at most.
+#: The most distinct offending values that are counted.
 MOST_VALUES = 1000
 
 
@@ -63,7 +63,7 @@ class StoredRows(Counts):
         return self._counted(entity, self._table(entity), stored, lambda found: unfit(found, column.field.type))
 
     def _counted(self, entity: Entity, table: Table, column: Column, is_wrong: Callable[[pa.Array], pa.Array]) -> Found:
-        """The rows for which something is said of the value of a column."""
+        """The rows whose value in a column is wrong, by `is_wrong`."""
         count, ids = 0, list[str]()
         for batch in table.scan(list(dict.fromkeys(("id", *column.reads)))):
             wrong = is_wrong(values_of(column, batch))
@@ -87,13 +87,13 @@ class StoredRows(Counts):
 
 
 def stored_rows(context: CommitContext, state: ManifestState, backfilled: Backfilled) -> StoredRows:
-    """What a comparison asks about the rows of a state; `backfilled`: what gives them values that they do not have."""
+    """The answers about the rows of a state. `backfilled`: how rows get values that they lack."""
     return StoredRows(row_counts(state), False, backfilled, context, state)
 
 
 @dataclass(frozen=True)
 class MergingRows(StoredRows):
-    """The rows of the target of a merge. Those without a value, or with another one, are judged one by one with the others."""
+    """The rows of a merge's target. Rows without a value, or with a changed one, are judged row by row in the merge."""
 
     def nulls(self, was: Entity, entity: Entity, declared: Property) -> Found | None:
         return None
@@ -108,7 +108,7 @@ def merging_rows(context: CommitContext, state: ManifestState) -> MergingRows:
 
 
 def row_counts(state: ManifestState) -> dict[int, int]:
-    """How many rows each type has, by its stable id."""
+    """How many rows each type has, by stable id."""
     return {identity[0]: entry.row_count for identity, entry in state.tables.items()}
 
 
