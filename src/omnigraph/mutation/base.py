@@ -1,5 +1,5 @@
-"""The base of one attempt at a write: a branch as it was captured once, what earlier queries of the attempt do to it, and
-which tables were looked at.
+"""The base of one attempt at a write: a branch as it was captured once, the settled changes of earlier queries, and the
+tables that were read.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from omnigraph.mutation.settled import Settled, SettledRows
 from omnigraph.storage.tables.table import ROW_ADDRESS, Table
 from omnigraph.values.columns import whole
 
-#: Up to so many ids it is remembered whether they exist.
+#: Up to this many ids, the results of existence checks are cached.
 _FEW_IDS = 1000
 
 
 class Base:
-    """Reads the captured versions; every table touched becomes a requirement of the write. Thrown away after a commit."""
+    """Reads the captured versions; every table touched becomes a requirement of the write. Not reused after a commit."""
 
     def __init__(self, context: CommitContext, state: ManifestState) -> None:
         self.context = context
         self.state = state
-        #: What the queries before the current one do; the look-ups below see it.
+        #: The settled changes of earlier queries; the look-ups below include them.
         self.settled = Settled()
         self._touched: dict[str, TableEntry] = {}
-        #: Which ids were looked for among the committed nodes of a type, and whether they are there.
+        #: By type: whether a looked-up id exists among the committed nodes.
         self._known_ids: dict[str, dict[str, bool]] = {}
 
     def entry(self, type_key: str) -> TableEntry:
@@ -54,23 +54,23 @@ class Base:
         return self.table(type_key)
 
     def touched(self) -> list[str]:
-        """The keys of the tables that were looked at or written."""
+        """The keys of the tables that were read or written."""
         return list(self._touched)
 
     def read_only(self, written: set[str]) -> tuple[TableEntry, ...]:
-        """The tables that were looked at and are not written."""
+        """The entries of tables that were read and are not written."""
         return tuple(entry for key, entry in self._touched.items() if key not in written)
 
     # --- the look-ups of the set rules ------------------------------------------------------------------------------
 
     def by_id(self, type_key: str, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
-        """The rows with these ids, as earlier queries have left them."""
+        """The rows with these ids, including the changes of earlier queries."""
         if list(columns) == ["id"] and len(ids) <= _FEW_IDS:
             return self._existing(type_key, ids)
         return self.by_value(type_key, "id", ids, columns)
 
     def _existing(self, type_key: str, ids: pa.Array) -> pa.Table:
-        """Those of a few ids that exist. Each is looked for once: the edges of a transaction often share their ends."""
+        """The ids that exist, of a few. Each is looked up only once: edges of a transaction often share their ends."""
         known = self._known_ids.setdefault(type_key, {})
         wanted, earlier = ids.to_pylist(), self.settled.of(type_key)
         fresh = [id_ for id_ in wanted if id_ not in known and (earlier is None or not earlier.touches(id_))]
@@ -81,7 +81,7 @@ class Base:
         return pa.table({"id": pa.array(exist, pa.string())})
 
     def rows(self, type_key: str, ids: pa.Array) -> pa.Table:
-        """The whole rows with these ids, as earlier queries have left them, with row addresses and blob values."""
+        """The full rows with these ids, including earlier queries' changes, with row addresses and blob values."""
         found = self.table(type_key).take_ids(ids, with_row_address=True, blobs="values")
         earlier = self.settled.of(type_key)
         return found if earlier is None else layered(earlier, found, earlier.with_ids(ids))
@@ -95,7 +95,7 @@ class Base:
         *,
         with_row_address: bool = False,
     ) -> pa.Table:
-        """The rows whose column has one of these values; rows that are not committed yet have no row address."""
+        """The rows whose column has one of these values; rows that are not committed yet have a null row address."""
         earlier = self.settled.of(type_key)
         if earlier is None:
             return self.table(type_key).take_by(column, values, columns, with_row_address=with_row_address)
@@ -111,7 +111,7 @@ class Base:
 
 
 def layered(earlier: SettledRows, committed: pa.Table, put: pa.Table) -> pa.Table:
-    """Committed rows that earlier queries left alone, and rows that they put; the latter have no row address."""
+    """The committed rows that earlier queries left alone, and the rows they put, which have a null row address."""
     kept = earlier.untouched(committed)
     if not put.num_rows:
         return kept

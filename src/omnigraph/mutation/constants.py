@@ -1,4 +1,4 @@
-"""What the constants of a mutation are worth in this run: literals, parameters, the one `now()`."""
+"""Evaluates the constants of a mutation in this run: literals, parameters, the one `now()`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.values.fitting import fitted_value
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The parameters of one call and its instant, in milliseconds since the epoch."""
+    """The parameters of one call, and its time in milliseconds since the epoch."""
 
     params: Mapping[str, TypedValue]
     now: int
@@ -31,7 +31,7 @@ class Constants:
                 return value
 
     def fitted(self, constant: Constant, target: PropType) -> PlainValue:
-        """The value of a constant as a value of exactly the target type; what does not fit is `Unfit`."""
+        """The value of a constant in exactly the target type; `Unfit` if the type can not hold it."""
         value = self.value(constant)
         if value is None or isinstance(constant, Now) or constant.type.as_nullable() == target.as_nullable():
             return value
@@ -39,5 +39,5 @@ class Constants:
 
 
 def default_of(declared: Property) -> PlainValue:
-    """What a property holds when nothing is given for it."""
+    """The value of a property for which nothing is given: its default, else None."""
     return None if declared.default is None else default_value(declared.type, declared.default)

@@ -1,9 +1,9 @@
-"""Private copies of tables: what a query inside a transaction reads where the transaction has changed something.
+"""Private copies of tables: what a query inside a transaction reads when the transaction has changed a table.
 
-A changed table is cloned without its data (Lance's shallow clone: a manifest that refers to the files of the table) and the
-settled changes are committed there. So a query finds a real table, with its indexes, and every form of reading is the same as
-outside. Making a copy costs the manifest and the changed rows. Nothing is written below the graph's tables. On a local disk
-copies lie in a scratch folder that goes with the process; on S3 in the `__staging` folder of a job whose record cleanup respects.
+A changed table is cloned without its data (Lance's shallow clone: a manifest that refers to the table's files), and the
+settled changes are committed on the clone. So a query finds an ordinary table with its indexes, and all ways of reading work
+as outside. A copy costs a manifest and the changed rows. Nothing is written below the graph's tables. On a local disk copies
+lie in a scratch folder that is removed with the process; on S3 in the `__staging` folder of a job that cleanup respects.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Copies:
         self._folder: str | None = None
         self._count = 0
         self._held = ExitStack()
-        #: By the identity of the copied version and by type: the settled rows it shows, up to which query, and the copy.
+        #: By captured state and type: the settled rows, their version, and the copy made from them.
         self._made: dict[tuple[str, str], tuple[SettledRows, int, Table | None]] = {}
 
     def of(self, settled: SettledRows, base: Base) -> Table | None:
-        """The table of a type with its settled changes; None when nothing of them is left."""
+        """The table of a type with its settled changes; None when these cancel out."""
         key = (base.state.snapshot_id, settled.entity.type_key)
         known = self._made.get(key)
         if known is not None and known[0] is settled and known[1] == settled.version:
@@ -63,14 +63,14 @@ class Copies:
         return root.lance_uri(scratch_folder(job_id))
 
     def close(self) -> None:
-        """Remove them. A second time does nothing."""
+        """Remove all copies. Repeatable."""
         self._made.clear()
         self._folder = None
         self._held.close()
 
 
 class Overlay:
-    """The captured state with what is settled on it: what a query reads from."""
+    """The captured state with settled changes on top: the view of a query."""
 
     def __init__(self, base: Base, copies: Copies, settled: Settled) -> None:
         self._base = base
@@ -83,7 +83,7 @@ class Overlay:
         return self._base.commit
 
     def entry(self, type_key: str) -> TableEntry:
-        """The captured table of a type, with the number of rows that it has with the changes."""
+        """The captured entry of a type's table, with the row count after the changes."""
         entry, changed = self._base.entry(type_key), self._changed(type_key)
         return entry if changed is None else replace(entry, row_count=changed.count_rows())
 

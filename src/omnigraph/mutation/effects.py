@@ -1,4 +1,4 @@
-"""Settled changes as effects on tables: one staged Lance transaction for each type that a write touches."""
+"""Turns settled changes into effects on tables: one staged Lance transaction per type that a write touches."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def stage(context: CommitContext, settled: SettledRows, base: Base) -> TableEffe
 
 @dataclass(frozen=True)
 class Change:
-    """What settled changes do to their table: rows that come, and the ids and addresses of committed rows that go."""
+    """The effect of settled changes on their table: rows to add, and ids and addresses of committed rows to remove."""
 
     type_key: str
     image: pa.Table
     outdated: pa.Table
 
     def __call__(self, table: Table) -> Staged:
-        """Stage it on the captured table or on a copy of that."""
+        """Stage the change on the captured table or on a copy of it."""
         addresses = self.outdated[ROW_ADDRESS]
         if not self.image.num_rows:
             return stage_delete(table, row_addresses=addresses)
@@ -51,19 +51,19 @@ def effect_of(context: CommitContext, change: Change, base: Base) -> TableEffect
 
 
 def change_of(settled: SettledRows, base: Base) -> Change | None:
-    """What settled changes do to their table, which may be a copy of the captured one; None when they do nothing."""
+    """The effect of settled changes on their table, or on a copy of it; None when they change nothing."""
     image, outdated = settled.image(), _outdated_rows(settled, base)
     return Change(settled.entity.type_key, image, outdated) if image.num_rows or outdated.num_rows else None
 
 
 def _outdated_rows(settled: SettledRows, base: Base) -> pa.Table:
-    """The ids and addresses of the committed rows that settled rows take the place of, or that are removed."""
+    """The ids and addresses of the committed rows that settled rows replace or remove."""
     known = settled.known_addresses()
     if settled.version > 1:
-        # Several queries may have met one row.
+        # Several queries may have touched the same row.
         known = known.group_by(["id", ROW_ADDRESS]).aggregate([]).select(["id", ROW_ADDRESS])
     if settled.entity.key is None:
-        # Generated ids are new: only rows that a query has met are committed.
+        # Generated ids are new, so only rows that a query has touched are committed.
         return known
     ids = pa.concat_arrays([whole(settled.image()["id"]), settled.gone()])
     unknown = ids.filter(pc.invert(pc.is_in(ids, value_set=whole(known["id"]))))

@@ -1,4 +1,4 @@
-"""Vectors that are computed from a text: inserted rows that give the text and not the vector."""
+"""Vectors computed from texts, for inserted rows that give the source text but not the vector."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from omnigraph.values.columns import arrow_type
 
 
 class TextVectors:
-    """The vectors of one mutation's texts. A text is embedded once, also when the mutation starts over."""
+    """The vectors of one mutation's texts. Each text is embedded once, even if the mutation is restarted."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._known: dict[tuple[str, int, str | None], Matrix] = {}
 
     def of(self, texts: Sequence[str], dimension: int, model: str | None) -> Matrix:
-        """One vector for each text; the provider is asked once, for all that are new."""
+        """One vector per text; the provider is asked once, for all new texts."""
         fresh = [text for text in dict.fromkeys(texts) if (text, dimension, model) not in self._known]
         if fresh:
             made = self._embedder.embed_documents(fresh, dimension, model)
@@ -31,7 +31,7 @@ class TextVectors:
 
 
 def embed_missing(staging: Staging, vectors: TextVectors) -> None:
-    """Fill in the `@embed` vectors that inserts left out although their source is given."""
+    """Compute the `@embed` vectors that inserts left out although their source is given."""
     for pending in staging:
         for declared in pending.entity.properties.values():
             if declared.embed is not None:
@@ -41,7 +41,7 @@ def embed_missing(staging: Staging, vectors: TextVectors) -> None:
 def _embed_property(pending: Pending, declared: Property, embed: Embed, vectors: TextVectors) -> None:
     image = pending.image()
     left_out = pc.is_in(image["id"], value_set=pending.left_out(declared.name))
-    # A later statement may have given the vector, or taken the source away.
+    # A later statement may have given the vector, or removed the source.
     unmade = pc.and_(pc.is_null(image[declared.name]), pc.is_valid(image[embed.source]))
     rows = pc.indices_nonzero(pc.and_(left_out, unmade))
     if not len(rows):

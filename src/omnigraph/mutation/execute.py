@@ -1,11 +1,11 @@
-"""Mutations from their compiled queries to one commit: capture a base, run the statements, validate, stage, commit.
+"""Carries mutations out, from compiled queries to one commit: capture a base, run the statements, validate, stage, commit.
 
-A write is one mutation, or the mutations of a transaction in order; each is judged on the graph as the ones before left it.
+A write is one mutation, or the mutations of a transaction in order; each sees the changes of the ones before it.
 
-An attempt whose base moved before its first effect has done nothing. Inserts then start over. So does an update whose rows
-are still what they were when it was first prepared: the same rows match, with the same values. The queries that a transaction has
-asked in between must give the same answers too. Otherwise the conflict is reported, because the caller may have meant the
-graph as it was. A delete always reports it.
+An attempt whose base moved before its first effect has changed nothing. Inserts are then restarted. Updates too, if their rows
+are as they were when first prepared: the same rows match, with the same values; and the read queries of a transaction must
+give the same answers. Otherwise the conflict is reported, because the caller may have relied on the previous state. A delete
+always reports it.
 
 The loop itself is `commit.write_loop.carry_out`.
 """
@@ -56,13 +56,13 @@ from omnigraph.validation.sets import check_sets
 
 failpoints.declare("mutation.prepared")
 
-#: How many ids a receipt holds at most.
+#: The most ids that a receipt holds.
 MOST_IDS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class MutationResult(Shown):
-    """What a mutation did; `commit` is None when it changed nothing, and for a mutation inside a transaction.
+    """What a mutation did. `commit`: None when it changed nothing, and for a mutation inside a transaction.
 
     `ids`: the ids of the nodes and edges that were written or deleted, the first 1,000 of them. `counts`: how many
     nodes and edges were affected, by type.
@@ -86,26 +86,26 @@ class Request:
     catalog: Catalog
     branch: str
     embedder: Embedder
-    #: The schema that the queries were compiled under.
+    #: The schema under which the queries were compiled.
     requires: SchemaIs
     actor: str | None = None
     message: str | None = None
     if_commit: str | None = None
     idempotency_key: str | None = None
-    #: The state that the caller has read: what the write changes or its updates match must not have changed since.
+    #: The state that the caller has read: rows that the write changes, or its updates match, must not have changed since.
     since: ManifestState | None = None
-    #: URI prefixes that external blob values may have.
+    #: The allowed URI prefixes of external blob values.
     external_blobs: tuple[str, ...] = ()
 
 
 class FreshIds:
-    """The ids made for rows without a key; an attempt that starts over gives the same rows the same ids."""
+    """Ids generated for rows without a key; a restarted attempt gives the same rows the same ids."""
 
     def __init__(self) -> None:
         self._made: list[str] = []
 
     def maker(self) -> Callable[[], str]:
-        """A function that returns the ids in order, from the first."""
+        """A function that returns these ids in order, from the first."""
         given = iter(range(len(self._made)))
 
         def make() -> str:
@@ -120,7 +120,7 @@ class FreshIds:
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One mutation of a write, at its instant (milliseconds since the epoch)."""
+    """One mutation of a write, with its time in milliseconds since the epoch."""
 
     compiled: CompiledQuery
     params: Mapping[str, TypedValue]
@@ -136,7 +136,7 @@ class Mutation:
 
     @property
     def deletes(self) -> bool:
-        """Whether it deletes; a mutation either deletes or inserts and updates."""
+        """Whether it deletes; a mutation either deletes, or inserts and updates."""
         return any(
             isinstance(statement, DeleteNodes | DeleteEdges | DeleteMatched) for statement in self.plan.statements
         )
@@ -144,7 +144,7 @@ class Mutation:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A read query of a transaction and what it has answered."""
+    """A read query of a transaction, with its answer."""
 
     ask: Callable[[View], pa.Table]
     found: pa.Table
@@ -167,20 +167,20 @@ class Work(Writing[MutationResult]):
         self.lineage = new_lineage(self.writer.commit_kind, request.actor, request.message)
         self.vectors = TextVectors(request.embedder)
         self.copies = Copies(context, request.branch)
-        #: A first attempt that has carried the steps out already, as that of a transaction has.
+        #: A first attempt that has carried the steps out already, as in a transaction; else None.
         self._first: Attempt | None = None
-        #: The rows that updates matched (after a read by the caller also those written), for each step of the first attempt.
+        #: By step, from the first attempt: the rows that updates matched, and with `since` also the rows that were written.
         self._expected: list[Rows] = []
-        #: The conflict of the attempt before, which is what the caller is told when those rows have changed.
+        #: The conflict of the previous attempt, which is raised if those rows have changed.
         self._lost: Conflict | None = None
 
     def write(self, first: Attempt | None = None) -> MutationResult:
-        """Make the commit. `first`: an attempt that has carried the steps out; others carry them out here."""
+        """Make the commit. `first`: an attempt that has carried the steps out; None: carry them out here."""
         self._first = first
         return carry_out(self)
 
     def met(self, place: int, found: Rows) -> None:
-        """Take the rows of a step as expected; raise the conflict when those of a later attempt differ from them."""
+        """Record the rows of a step in the first attempt; raise the conflict if a later attempt finds different rows."""
         if place == len(self._expected):
             self._expected.append(found)
             return
@@ -224,7 +224,7 @@ class Work(Writing[MutationResult]):
         return Prepared(write, lambda after: replace(result, commit=self._commit_in(after)))
 
     def carry_out_on(self, attempt: Attempt) -> Attempt:
-        """Carry the steps out; the conflict when an update meets other rows, or a query has another answer, than before."""
+        """Carry the steps out; raises the conflict if updates match different rows, or queries answer differently."""
         for step in self.steps:
             if isinstance(step, Mutation):
                 attempt.carry_out(step)
@@ -244,7 +244,7 @@ class Work(Writing[MutationResult]):
         self._first, self._lost = None, conflict
 
     def check(self, state: ManifestState) -> None:
-        """Raise unless the branch still has the schema, and the head, that were asked for."""
+        """Raise unless the branch has the required schema and head."""
         check([self.request.requires], state)
         if self.if_commit is not None:
             check([HeadIs(self.if_commit)], state)
@@ -252,22 +252,22 @@ class Work(Writing[MutationResult]):
     # --- exactly once -----------------------------------------------------------------------------------------------
 
     def fingerprint(self) -> str:
-        """What was asked, to tell a repeated request from another one under the same idempotency key."""
+        """The fingerprint of the request, to tell a repeat from a different request under one idempotency key."""
         mutations = [(step.plan, step.params) for step in self.steps if isinstance(step, Mutation)]
         return fingerprint_of_all(mutations, self.request.branch, self.request.if_commit)
 
     def receipt(self, key: str, result: MutationResult, commit_id: str) -> RecordReceipt:
-        """What is remembered under an idempotency key: the request, and the answer without what the commit itself says."""
+        """The receipt to store under an idempotency key: the request, and the answer without the commit's own fields."""
         answer = {name: value for name, value in result.to_dict().items() if name != "commit"}
         answer["commit"] = commit_id
         return RecordReceipt(key, self.fingerprint(), answer)
 
     def repeated(self, known: Receipt) -> MutationResult:
-        """The answer to the first call, for a repeat of it."""
+        """The answer of the first call, rebuilt from its receipt."""
         request, receipt = self.request, known.receipt
         refuse_other_request(known, self.fingerprint(), request.branch, request.idempotency_key)
         commit = self.context.manifest.find_commit(request.branch, known.commit_id)
-        # Receipts of earlier releases hold neither ids nor counts.
+        # Receipts of earlier releases have neither ids nor counts.
         ids, counts = tuple(receipt.get("ids", ())), receipt.get("counts", {})
         return MutationResult(receipt["affected_nodes"], receipt["affected_edges"], commit, ids, counts)
 
@@ -275,7 +275,7 @@ class Work(Writing[MutationResult]):
 class Attempt:
     """The mutations of a write carried out on one captured state of the branch; nothing of it is durable.
 
-    `judges`: whether what they leave must keep the rules; not where only the rows they meet are asked for.
+    `judges`: whether the result must satisfy the rules; False when only the matched rows are needed.
     """
 
     def __init__(self, work: Work, state: ManifestState, *, judges: bool = True, base: Base | None = None) -> None:
@@ -285,11 +285,11 @@ class Attempt:
         self._steps = 0
         self._affected = Affected()
         self._ids: dict[str, None] = {}
-        #: What the mutations put and remove, in order.
+        #: The pending changes of all mutations, in order.
         self.pending: list[Pending] = []
 
     def carry_out(self, mutation: Mutation) -> MutationResult:
-        """Carry out one more mutation; an error of it leaves the attempt unusable."""
+        """Carry out one more mutation; after an error the attempt is unusable."""
         run = self.run(mutation)
         self._work.met(self._steps, run.rows(written=self._work.request.since is not None))
         self._steps += 1
@@ -298,7 +298,7 @@ class Attempt:
         return self.settle(run)
 
     def run(self, mutation: Mutation) -> Run:
-        """Carry out the statements of one more mutation; later ones do not see it before it is settled."""
+        """Carry out the statements of one more mutation; later mutations do not see it before it is settled."""
         request, constants = self._work.request, Constants(mutation.params, mutation.now)
         budget = Budget(Limits())
         reading = Reading(self.base, request.catalog, mutation.params, constants.now, Caches(), _no_search, budget)
@@ -315,12 +315,12 @@ class Attempt:
         return run
 
     def judge(self, run: Run) -> None:
-        """Complete what a mutation has staged, and raise the first rule that the graph would break with it."""
+        """Complete what a mutation has staged, and raise for the first rule that it breaks."""
         embed_missing(run.staging, self._work.vectors)
         _validate(run)
 
     def settle(self, run: Run) -> MutationResult:
-        """Let later mutations see what one has staged."""
+        """Make the staged changes of a mutation visible to later mutations."""
         for pending in run.staging:
             self.base.settled.add(pending)
             self.pending.append(pending)
@@ -331,11 +331,11 @@ class Attempt:
         return result
 
     def view(self) -> View:
-        """The state as the mutations so far have left it, for a query."""
+        """The state after all mutations so far, for a query."""
         return Overlay(self.base, self._work.copies, self.base.settled)
 
     def result(self) -> MutationResult:
-        """What all of them did."""
+        """The combined result of all mutations."""
         affected = self._affected
         ids = tuple(self._ids)[:MOST_IDS]
         return MutationResult(affected.nodes, affected.edges, None, ids, dict(affected.counts))
@@ -346,7 +346,7 @@ def _no_search(text: str, dimension: int, model: str | None) -> tuple[float, ...
 
 
 def result_of(run: Run) -> MutationResult:
-    """What one mutation does."""
+    """The result of one mutation."""
     return MutationResult(run.affected.nodes, run.affected.edges, None, _ids_of(run.staging), dict(run.affected.counts))
 
 
@@ -360,7 +360,7 @@ def _ids_of(staging: Staging) -> tuple[str, ...]:
 
 
 def _validate(run: Run) -> None:
-    """Judge the image that a query leaves; the first broken rule is the error."""
+    """Check the final image after a query; raises for the first broken rule."""
     changes = run.staging.changes()
     for change in changes.values():
         for violation in check_rows(change.entity, change.upserts):

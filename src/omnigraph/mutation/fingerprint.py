@@ -1,9 +1,9 @@
-"""A mutation's request as a text that never changes, to tell a repeated request from another one.
+"""The fingerprint of a mutation request, made from a text that never changes, to recognise a repeated request.
 
-The fingerprint of a request is stored in the graph beside its receipt, so a later release must compute the same one for the
-same request. The text below is written out here, class by class: renaming a class or a field of the plan does not change
-it. A field that a class gains later is part of the text only where it differs from its default, so requests that do not
-use it keep their fingerprint. `tests/mutation/golden/fingerprints.json` pins it.
+The fingerprint is stored in the graph with the receipt, so a later release must compute the same one for the same request.
+The text is defined here, class by class: renaming a class or a field of the plan does not change it. A field that a class
+gains later is part of the text only if it differs from its default, so requests that do not use it keep their
+fingerprint. `tests/mutation/golden/fingerprints.json` pins it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from omnigraph.language.literals import TypedValue
 from omnigraph.language.query import ir
 from omnigraph.language.types import PropType, Scalar
 
-#: What each class is called in the text, and the fields that are always part of it.
+#: The name of each class in the text, and the fields that are always part of it.
 _WRITTEN: Mapping[type, tuple[str, tuple[str, ...]]] = {
     ir.MutationPlan: ("MutationPlan", ("statements",)),
     ir.InsertNode: ("InsertNode", ("node_type", "assignments")),
@@ -28,7 +28,7 @@ _WRITTEN: Mapping[type, tuple[str, tuple[str, ...]]] = {
     ir.DeleteEdges: ("DeleteEdges", ("edge_type", "predicate")),
     ir.UpsertNode: ("UpsertNode", ("node_type", "assignments")),
     ir.UpdateEdges: ("UpdateEdges", ("edge_type", "assignments", "predicate")),
-    # What is matched is told by its text: plans change with the rules that make them.
+    # A pattern is represented by its source text, because plans change with the planner.
     ir.Matches: ("Matches", ("text",)),
     ir.InsertMatched: ("InsertMatched", ("matches",)),
     ir.UpdateMatched: ("UpdateMatched", ("matches",)),
@@ -54,14 +54,14 @@ _WRITTEN: Mapping[type, tuple[str, tuple[str, ...]]] = {
 
 
 def fingerprint(plan: ir.MutationPlan, params: Mapping[str, TypedValue], branch: str, if_commit: str | None) -> str:
-    """The SHA-256 of what a mutation asks for."""
+    """The SHA-256 of a mutation request."""
     return _digest([*_asked(plan, params), branch, if_commit])
 
 
 def fingerprint_of_all(
     mutations: Sequence[tuple[ir.MutationPlan, Mapping[str, TypedValue]]], branch: str, if_commit: str | None
 ) -> str:
-    """The SHA-256 of what the mutations of a transaction ask for, in order; of a single one it is that of the mutation."""
+    """The SHA-256 of the mutations of a transaction, in order; for a single mutation the same as `fingerprint`."""
     if len(mutations) == 1:
         return fingerprint(*mutations[0], branch, if_commit)
     return _digest([[_asked(plan, params) for plan, params in mutations], branch, if_commit])
@@ -76,7 +76,7 @@ def _digest(parts: list[object]) -> str:
 
 
 def stable_text(part: object) -> str:
-    """A part of a plan as text; AssertionError for a class that has no written form here yet."""
+    """A part of a plan as text; AssertionError for a class without a written form."""
     if isinstance(part, Scalar):
         return f"<Scalar.{part.name}: {part.value!r}>"
     if isinstance(part, tuple):
@@ -87,7 +87,7 @@ def stable_text(part: object) -> str:
     name, written = _WRITTEN[type(part)]
     if isinstance(part, ir.Matches | ir.InsertMatched | ir.UpdateMatched | ir.DeleteMatched):
         return f"{name}({written[0]}={stable_text(getattr(part, written[0]))})"
-    # A field that is not compared, such as a place in the text, says nothing about what is asked for.
+    # Fields that are not compared, such as a position in the text, do not belong to the request.
     others = [one for one in fields(part) if one.compare and one.name not in written]
     later = [one.name for one in others if getattr(part, one.name) != one.default]
     return f"{name}({', '.join(f'{one}={stable_text(getattr(part, one))}' for one in (*written, *later))})"

@@ -1,4 +1,4 @@
-"""A value that a statement computes and its property can not hold: an error at its place in the text."""
+"""The error for a computed value that its property can not hold, with its position in the query text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from omnigraph.values.fitting import Unfit
 
 
 class NotHeld(Exception):
-    """What a property can not hold, before it is known where that is written. `entity_id`: the first row it is for."""
+    """A value that its property can not hold, not yet located in the text. `entity_id`: the first row with the value."""
 
     def __init__(self, entity: NodeType | EdgeType, assign: ir.Assign, unfit: Unfit, entity_id: str | None) -> None:
         super().__init__(str(unfit))
@@ -19,7 +19,7 @@ class NotHeld(Exception):
         self.message = f"{entity.name}.{assign.property} ({assign.type}): {unfit}{row}"
 
     def at(self, statement: ast.Statement, source: Source) -> EvaluationError:
-        """The error; `statement` is what was carried out, as it is written."""
+        """The error for the user. `statement`: the statement that was carried out, in its source form."""
         written = next(each.value for each in _assignments(statement) if each.property == self.property)
         place = Place(source, written.span)
         return evaluation_error(f"{self.message} in `{place.written}`", place)

@@ -1,8 +1,8 @@
-"""What the earlier queries of one transaction do to the graph. A later query reads the base and this on top of it.
+"""The settled changes of earlier queries in one transaction. A later query reads the base with these on top.
 
-A query leaves one `Pending` per type: rows that are put, or rows that are removed. They are kept in order. Look-ups by id or by
-value go through dictionaries that take in each row once, so a transaction of many small queries costs as much as one of the same
-rows. A transaction of one query never builds them.
+Each query leaves one `Pending` per type: rows that are put, or rows that are removed, kept in order. Look-ups by id or by value
+use dictionaries that index each row once, so many small queries cost as much as one query with the same rows. A transaction
+of one query never builds them.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.validation.sets import TableChange
 from omnigraph.values.columns import table_schema, whole
 
-#: Up to so many ids are looked up one by one; more of them as an Arrow set.
+#: Up to this many ids are looked up one by one; more of them as an Arrow set.
 _FEW_IDS = 1000
 _NOWHERE = pa.schema([(ROW_ADDRESS, pa.uint64())])
 
 
 class SettledRows:
-    """What earlier queries do to the rows of one type: the last row that was put for an id, and ids that are gone."""
+    """The settled changes to the rows of one type: the last row that was put for each id, and the removed ids."""
 
     def __init__(self, entity: Entity, layers: Sequence[Pending] = ()) -> None:
         self.entity = entity
-        #: What each query does, in order.
+        #: The pending changes of each query, in order.
         self.layers: list[Pending] = list(layers)
         self._image: pa.Table | None = None
-        # Made from the first `_indexed` layers; a row is known by its number over all tables.
+        # The index of the first `_indexed` layers; a row is identified by its number across all tables.
         self._indexed = 0
         self._tables: list[pa.Table] = []
         self._starts: list[int] = []
         self._count = 0
         self._row_of: dict[str, int] = {}
         self._gone: dict[str, None] = {}
-        #: For each column that was asked for: how many tables it was read from, and the rows by value.
+        #: By column: how many tables are indexed, and the row numbers by value.
         self._by_value: dict[str, tuple[int, dict[object, list[int]]]] = {}
 
     def add(self, pending: Pending) -> None:
-        """Take in what one more query does."""
+        """Add the changes of one more query."""
         self.layers.append(pending)
         self._image = None
 
     @property
     def version(self) -> int:
-        """How many queries have changed the type; it says whether something made from these rows is still current."""
+        """How many queries have changed the type; tells whether something derived from these rows is current."""
         return len(self.layers)
 
     # --- the whole --------------------------------------------------------------------------------------------------
@@ -60,36 +60,36 @@ class SettledRows:
         return self._image
 
     def gone(self) -> pa.Array:
-        """The ids that have no row any more. Some of them may never have been committed."""
+        """The removed ids. Some of them may never have been committed."""
         if len(self.layers) == 1:
             return whole(self.layers[0].removed()["id"])
         self._index()
         return pa.array(self._gone, pa.string())
 
     def known_addresses(self) -> pa.Table:
-        """The ids and row addresses of the committed rows that queries have met, changed or removed."""
+        """The ids and row addresses of the committed rows that queries have replaced or removed."""
         met = [table for layer in self.layers for table in (layer.replaced(), layer.removed())]
         together = pa.concat_tables(met)
         return together.filter(pc.is_valid(together[ROW_ADDRESS]))
 
     def change(self) -> TableChange:
-        """The same in the form that the evaluator judges."""
+        """The changes in the form that the rule checks take."""
         return TableChange(self.entity, self.image(), self.gone())
 
     # --- look-ups ---------------------------------------------------------------------------------------------------
 
     def touches(self, id_: str) -> bool:
-        """Whether a row was put or removed under this id."""
+        """Whether a row with this id was put or removed."""
         self._index()
         return id_ in self._row_of or id_ in self._gone
 
     def has(self, id_: str) -> bool:
-        """Whether there is a row that was put under this id."""
+        """Whether a row is put for this id."""
         self._index()
         return id_ in self._row_of
 
     def untouched(self, committed: pa.Table) -> pa.Table:
-        """Those of some committed rows whose ids no earlier query has put or removed."""
+        """The committed rows whose ids no earlier query has put or removed."""
         ids = committed["id"]
         if len(ids) <= _FEW_IDS:
             kept = [not self.touches(id_) for id_ in ids.to_pylist()]
@@ -104,7 +104,7 @@ class SettledRows:
         return self._take([row for row in found if row is not None])
 
     def with_values(self, column: str, values: pa.Array) -> pa.Table:
-        """The rows that have one of these values in a column; of a column of floats or lists, all rows."""
+        """The rows that have one of these values in a column; for a column of floats or lists, all rows."""
         if column == "id":
             return self.with_ids(values)
         kind = table_schema(self.entity).field(column).type
@@ -119,7 +119,7 @@ class SettledRows:
         return self._take(sorted(found))
 
     def with_addresses(self, rows: pa.Table) -> pa.Table:
-        """Rows of this as rows of a table that has addresses: they lie nowhere."""
+        """The rows with a null row address, because they are not stored anywhere."""
         return rows.append_column(_NOWHERE.field(0), pa.nulls(rows.num_rows, pa.uint64()))
 
     # --- the dictionaries -------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ class SettledRows:
         return self._take(sorted(self._row_of.values()))
 
     def _take(self, rows: list[int]) -> pa.Table:
-        """Rows by number, which are given in ascending order or are few."""
+        """The rows with these numbers, which are in ascending order or few."""
         if not rows:
             return table_schema(self.entity).empty_table()
         if len(rows) == self._count:
@@ -179,20 +179,20 @@ class SettledRows:
 
 
 class Settled:
-    """The same for all types of a graph."""
+    """The settled changes of all types of a graph."""
 
     def __init__(self) -> None:
         self._types: dict[str, SettledRows] = {}
 
     def of(self, type_key: str) -> SettledRows | None:
-        """What was done to a type; None when it was left alone."""
+        """The changes of a type; None when it has none."""
         return self._types.get(type_key)
 
     def __iter__(self) -> Iterator[SettledRows]:
         return iter(self._types.values())
 
     def with_staged(self, staging: Staging) -> Settled:
-        """This, and what a query has staged so far; this itself stays as it is."""
+        """These changes and those that a query has staged so far, as a new object."""
         staged = list(staging)
         if not staged:
             return self
@@ -208,11 +208,11 @@ class Settled:
         return [] if known is None else known.layers
 
     def add(self, pending: Pending) -> None:
-        """Take in what one more query does to a type."""
+        """Add the changes of one more query to a type."""
         self._types.setdefault(pending.entity.type_key, SettledRows(pending.entity)).add(pending)
 
     def copy(self) -> Settled:
-        """The same, to be added to without changing this."""
+        """A copy to which changes can be added without affecting this object."""
         made = Settled()
         made._types = {key: SettledRows(rows.entity, rows.layers) for key, rows in self._types.items()}
         return made

@@ -1,4 +1,4 @@
-"""What the statements of one mutation accumulate. Nothing here is durable; later statements see earlier ones."""
+"""Collects the changes of one mutation's statements. Nothing is durable; later statements see earlier ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Entity = NodeType | EdgeType
 
 
 class Pending:
-    """The pending rows and removals of one type. Of several rows with one id the last one counts."""
+    """The pending rows and removals of one type. Of several rows with one id, the last counts."""
 
     def __init__(self, entity: Entity, new_id: Callable[[], str]) -> None:
         self.entity = entity
@@ -29,7 +29,7 @@ class Pending:
         self._image: pa.Table | None = None
         self._replaced: list[pa.Table] = []
         self._removed: list[pa.Table] = []
-        #: The ids of inserted rows that left an `@embed` vector out, by property.
+        #: By `@embed` property: the ids of inserted rows that left the vector out.
         self._left_out: dict[str, set[str]] = {
             name: set() for name, declared in entity.properties.items() if declared.embed is not None
         }
@@ -37,12 +37,12 @@ class Pending:
     # --- rows that are put ------------------------------------------------------------------------------------------
 
     def put(self, row: Row) -> None:
-        """Add one row, without its id: that is derived from its key, or made anew. It may leave `@embed` vectors out."""
+        """Add one row without an id, which is derived from its key or generated. It may leave `@embed` vectors out."""
         self._rows.append(row)
         self._image = None
 
     def put_changed(self, rows: pa.Table, replaced: pa.Table) -> None:
-        """Add rows that take the place of others; `replaced` are the ids and addresses of the committed ones."""
+        """Add rows that replace others. `replaced`: the ids and addresses of the replaced committed rows."""
         self._flush()
         self._tables.append(rows)
         self._replaced.append(replaced)
@@ -57,7 +57,7 @@ class Pending:
         return self._image
 
     def replaced(self) -> pa.Table:
-        """The ids and row addresses of committed rows that pending rows are known to take the place of."""
+        """The ids and row addresses of the committed rows that pending rows are known to replace."""
         return _together(self._replaced)
 
     def _flush(self) -> None:
@@ -66,7 +66,7 @@ class Pending:
             self._tables.append(table)
             for name, ids in self._left_out.items():
                 for row, entity_id in zip(self._rows, table["id"].to_pylist(), strict=True):
-                    # The later of two rows with one id is the whole row.
+                    # The later of two rows with one id replaces the whole earlier row.
                     (ids.discard if name in row else ids.add)(entity_id)
             self._rows = []
 
@@ -78,7 +78,7 @@ class Pending:
         return pa.array(self._left_out[name], pa.string())
 
     def fill(self, name: str, rows: pa.Array, values: pa.Array) -> None:
-        """Give these rows of the image, by place, their values of a column."""
+        """Set a column's values in these rows of the image, given by position."""
         image = self.image()
         column = image[name].combine_chunks()
         places = np.arange(len(column))
@@ -91,13 +91,13 @@ class Pending:
     # --- rows that go -----------------------------------------------------------------------------------------------
 
     def remove(self, found: pa.Table) -> pa.Array:
-        """Mark committed rows (their ids and addresses) as removed; returns the ids that were not marked before."""
+        """Mark committed rows, given by id and address, as removed; returns the ids that were not marked before."""
         fresh = found.filter(pc.invert(pc.is_in(found["id"], value_set=self.removed()["id"].combine_chunks())))
         self._removed.append(fresh.select(["id", ROW_ADDRESS]))
         return fresh["id"].combine_chunks()
 
     def removed(self) -> pa.Table:
-        """The ids and row addresses of the committed rows that go."""
+        """The ids and row addresses of the committed rows that are removed."""
         return _together(self._removed)
 
     @property
@@ -106,7 +106,7 @@ class Pending:
 
 
 class Staging:
-    """The pending changes of all types. `new_id` makes the ids of rows without a key."""
+    """The pending changes of all types. `new_id` generates the ids of rows without a key."""
 
     def __init__(self, catalog: Catalog, new_id: Callable[[], str] = new_ulid) -> None:
         self.catalog = catalog
@@ -123,7 +123,7 @@ class Staging:
         return (pending for pending in self._pending.values() if not pending.is_empty)
 
     def changes(self) -> dict[str, TableChange]:
-        """The changes in the form the evaluator judges."""
+        """The changes in the form that the rule checks take."""
         return {
             pending.entity.type_key: TableChange(
                 pending.entity, pending.image(), pending.removed()["id"].combine_chunks()
@@ -150,7 +150,7 @@ def _with_ids(entity: Entity, rows: list[Row], new_id: Callable[[], str]) -> pa.
 def _last_of_each(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
     if not tables:
         return schema.empty_table()
-    # Not cast: a required value may be missing here until it is embedded or the evaluator refuses it.
+    # Not cast: a required value may be missing here, until it is embedded or the rule checks refuse it.
     whole = pa.concat_tables(tables)
     if pc.count_distinct(whole["id"]).as_py() == whole.num_rows:
         return whole

@@ -1,4 +1,4 @@
-"""Carrying out the statements of a mutation on the base and on what earlier statements left pending."""
+"""Carries out the statements of a mutation on the base and on the pending changes of earlier statements."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Insert = ir.InsertNode | ir.InsertEdge | ir.UpsertNode
 
 
 def inserts_of(statement: Insert, found: pa.Table) -> Iterator[Insert]:
-    """The statement once for each row, with the values of that row."""
+    """The statement once per row, with the values of that row."""
     read = [assign.value for assign in statement.assignments]
     if isinstance(statement, ir.InsertEdge):
         read += [statement.source, statement.target]
@@ -69,10 +69,10 @@ def _value(expr: ir.Expr, columns: dict[str, list[PlainValue]], row: int) -> ir.
 
 
 def one_row_each(entity: Entity, found: pa.Table) -> pa.Table:
-    """One row for each entity that was matched. It may be matched several times, but not with different values."""
+    """One row per matched entity. An entity may be matched several times, but not with different values."""
     ids = whole(found[MATCHED_ID])
     if ids.null_count:
-        # A variable of an optional block that stands for nothing.
+        # The variable of an optional block that matched nothing.
         found, ids = found.filter(ids.is_valid()), ids.drop_null()
     distinct = pc.unique(ids)
     if len(distinct) == len(ids):
@@ -92,7 +92,7 @@ def one_row_each(entity: Entity, found: pa.Table) -> pa.Table:
 
 @dataclass
 class Affected:
-    """How many nodes and edges the statements have inserted, updated or deleted, each time they did."""
+    """How many nodes and edges the statements have inserted, updated or deleted; repeated changes count each time."""
 
     nodes: int = 0
     edges: int = 0
@@ -100,7 +100,7 @@ class Affected:
     counts: dict[str, int] = field(default_factory=dict)
 
     def count(self, entity: Entity, number: int) -> None:
-        """So many nodes or edges of a type more."""
+        """Add to the count of a type's nodes or edges."""
         if isinstance(entity, NodeType):
             self.nodes += number
         else:
@@ -109,32 +109,32 @@ class Affected:
             self.counts[entity.name] = self.counts.get(entity.name, 0) + number
 
     def add(self, other: Affected) -> None:
-        """Those of another query, too."""
+        """Add the counts of another query."""
         self.nodes += other.nodes
         self.edges += other.edges
         for name, number in other.counts.items():
             self.counts[name] = self.counts.get(name, 0) + number
 
 
-#: Committed rows of types, one table for each statement or type that read them.
+#: Committed rows by type key, one table for each statement or type that read them.
 Rows = list[tuple[str, pa.Table]]
 
 
 @dataclass(frozen=True)
 class Run:
-    """One attempt at a mutation: where it reads, what its constants are worth, what it has staged so far."""
+    """One attempt at a mutation: what it reads, its constants, and what it has staged so far."""
 
     catalog: Catalog
     base: Base
     constants: Constants
     staging: Staging
     affected: Affected
-    #: Reads the base and evaluates expressions as a query does.
+    #: Reads the base and evaluates expressions like a query.
     reading: Reading
-    #: What a query reads where earlier statements or queries have changed something.
+    #: Private copies of tables, for queries that must see changes of earlier statements or queries.
     copies: Copies
     external_blobs: tuple[str, ...] = ()
-    #: The committed rows that updates matched, in the order of the statements.
+    #: The committed rows that updates matched, by statement, in order.
     matched: Rows = field(default_factory=list)
 
     def rows(self, *, written: bool) -> Rows:
@@ -149,11 +149,11 @@ class Run:
         return found
 
     def view(self) -> View:
-        """The state before the next statement, for a query that runs at once: all that was done so far is in it."""
+        """The state before the next statement, including everything done so far, for a query that runs at once."""
         return Overlay(self.base, self.copies, self.base.settled.with_staged(self.staging))
 
     def carry_out(self, statement: ir.Statement) -> None:
-        """Carry out one statement; `NotHeld` when it makes a value that its property can not hold."""
+        """Carry out one statement; `NotHeld` if it computes a value that its property can not hold."""
         count = self.affected.count
         match statement:
             case ir.InsertNode(node_type, assignments):
@@ -192,7 +192,7 @@ class Run:
     # --- what a pattern matches -------------------------------------------------------------------------------------
 
     def _found(self, matches: ir.Matches) -> pa.Table:
-        """The rows of a pattern on the state before the statement."""
+        """The result rows of a pattern on the state before the statement."""
         return execute(matches.rows, self.reading.on(self.view()))
 
     def _entity(self, type_key: str) -> Entity:
@@ -200,7 +200,7 @@ class Run:
         return self.catalog.nodes[name] if kind == "node" else self.catalog.edges[name]
 
     def _update_matched(self, entity: Entity, assignments: tuple[ir.Assign, ...], found: pa.Table) -> int:
-        """Give each matched entity its values; returns how many there are."""
+        """Set the values of each matched entity; returns how many entities there are."""
         found = one_row_each(entity, found)
         ids = whole(found[MATCHED_ID])
         image = self.staging.of(entity).image()
@@ -226,19 +226,19 @@ class Run:
     # --- insert -----------------------------------------------------------------------------------------------------
 
     def _insert(self, entity: Entity, assignments: tuple[ir.Assign, ...], ends: Mapping[str, object]) -> None:
-        """A whole row: what is not given is the default, or null. A keyed entity replaces the one with its key."""
-        # A vector that is not given stays out of the row, which tells it from one that is given as null.
+        """Insert a full row: values that are not given are the default, or null. A keyed entity replaces an existing one."""
+        # A vector that is not given is left out of the row, to distinguish it from a null vector.
         row: dict[str, object] = {
             name: default_of(declared) for name, declared in entity.properties.items() if declared.embed is None
         }
         row.update(ends)
         row.update({assign.property: self._assigned(entity, assign) for assign in assignments})
-        # The base is captured even when nothing is looked up: this write is prepared against it.
+        # Touch the base even if nothing is looked up, because this write is prepared against it.
         self.base.entry(entity.type_key)
         self.staging.of(entity).put(row)
 
     def _assigned(self, entity: Entity, assign: ir.Assign) -> object:
-        """The value of an assignment that is the same for every row."""
+        """The value of a constant assignment."""
         if assign.type.is_blob:
             return blob_value(entity, assign.property, self._value(assign.value), self.external_blobs)
         value = TypedValue(self._value(assign.value), assign.value.type)
@@ -253,7 +253,7 @@ class Run:
     # --- upsert -----------------------------------------------------------------------------------------------------
 
     def _upsert(self, entity: NodeType, assignments: tuple[ir.Assign, ...]) -> None:
-        """The node with the assigned key, pending or committed, keeps what is not assigned; else it is inserted."""
+        """Update the node with the assigned key, pending or committed, and keep its other values; insert it if it is new."""
         given = {assign.property: self._assigned(entity, assign) for assign in assignments}
         assert entity.key is not None, "the checker refuses an upsert without a key"
         kinds = table_schema(entity)
@@ -276,7 +276,7 @@ class Run:
     def _update(self, entity: Entity, assignments: tuple[ir.Assign, ...], predicate: ir.Expr) -> int:
         image = self.staging.of(entity).image()
         stored = self._committed(entity, predicate, None)
-        # A row that an earlier statement changed is judged by what it is now.
+        # Rows that an earlier statement changed are matched in their changed form.
         stored = stored.filter(pc.invert(pc.is_in(stored["id"], value_set=image["id"].combine_chunks())))
         self.matched.append((entity.type_key, stored))
         staged = image.filter(pa.array(holds(predicate, _as_rows(image), self.reading)))
@@ -291,9 +291,9 @@ class Run:
         staged: pa.Table,
         values: Callable[[ir.Assign, pa.Table], pa.Array] | None = None,
     ) -> None:
-        """Assign to committed rows, given with their addresses, and to pending ones.
+        """Assign to committed rows, given with their addresses, and to pending rows.
 
-        `values` gives what an assignment makes of rows; else it is computed from the rows themselves.
+        `values`: gives the new values of an assignment; None: they are computed from the rows themselves.
         """
         pending = self.staging.of(entity)
         image = pending.image()
@@ -305,14 +305,14 @@ class Run:
             rows = rows.set_column(place, image.schema.field(place), new)
         differ = _differ(stored, rows.slice(0, stored.num_rows), assignments)
         if not differ.all():
-            # What stays as it is is not written: an update that changes nothing makes no commit.
+            # Unchanged rows are not written: an update that changes nothing makes no commit.
             kept = np.concatenate([differ, np.ones(staged.num_rows, np.bool_)])
             rows, stored = rows.filter(pa.array(kept)), stored.filter(pa.array(differ))
         if rows.num_rows:
             pending.put_changed(rows, stored)
 
     def _new_values(self, entity: Entity, assign: ir.Assign, before: pa.Table) -> pa.Array:
-        """What an assignment makes of these rows."""
+        """The new values of an assignment for these rows."""
         if is_constant(assign.value):
             return self._repeated(entity, assign, before.num_rows)
         return _fitting(entity, assign, evaluate(assign.value, _as_rows(before), self.reading), before["id"])
@@ -327,7 +327,7 @@ class Run:
     # --- delete -----------------------------------------------------------------------------------------------------
 
     def _delete_nodes(self, node: NodeType, found: pa.Table) -> None:
-        """Delete nodes, given by id and address; deleting a node deletes every edge that touches it."""
+        """Delete nodes, given by id and address, and every edge that touches them."""
         ids = self.staging.of(node).remove(found)
         if not len(ids):
             return
@@ -344,7 +344,7 @@ class Run:
     # --- predicates -------------------------------------------------------------------------------------------------
 
     def _committed(self, entity: Entity, predicate: ir.Expr, columns: list[str] | None) -> pa.Table:
-        """The rows before this query that satisfy a predicate, with their addresses; `columns` None means all of them."""
+        """The committed rows that satisfy a predicate, with their addresses. `columns` None: all columns."""
         conditions = tuple(ir.conjuncts(simplified(predicate)))
         entities = self.reading.nodes(entity.name) if isinstance(entity, NodeType) else self.reading.edges(entity.name)
         all_conditions = conditions
@@ -371,7 +371,7 @@ class Run:
         return rows
 
     def _by_key(self, entity: Entity, conditions: tuple[ir.Expr, ...]) -> tuple[str | None, tuple[ir.Expr, ...]]:
-        """The id that a condition on the whole key asks for, which an index finds; and the other conditions."""
+        """The id that a condition on the whole key asks for, for an index look-up, else None; and the other conditions."""
         for condition in conditions:
             match condition:
                 case ir.Compare(left=ir.Column(property=name) as column, operator="=", right=value) if entity.key == (
@@ -380,7 +380,7 @@ class Run:
                     given = self._value(value)
                     assert not isinstance(given, tuple), "the checker refuses to compare with a list"
                     asked = coerce(column.type, "=", given)
-                    # Some floats that can be asked for are no key: infinity.
+                    # Some floats in conditions, such as infinity, are no valid keys.
                     if isinstance(asked, Comparison) and not pa.types.is_floating(asked.value.type):
                         key = pa.table({name: pa.repeat(asked.value, 1)})
                         rest = tuple(other for other in conditions if other is not condition)
@@ -396,12 +396,12 @@ def _fitting(entity: Entity, assign: ir.Assign, values: pa.Array, ids: pa.Chunke
 
 
 def _as_rows(table: pa.Table) -> RowSet:
-    """Rows of a table as expressions of a statement read them."""
+    """The rows of a table in the form that expressions of a statement read."""
     return RowSet(table.num_rows, {column_name(ir.ROW, name): table[name] for name in table.column_names})
 
 
 def first_difference(before: Rows, after: Rows) -> str | None:
-    """The key of the first type whose rows are not the same in two attempts at one mutation; None when all are."""
+    """The key of the first type whose rows differ between two attempts at one mutation; None when all are equal."""
     if [type_key for type_key, _ in before] != [type_key for type_key, _ in after]:
         return next((type_key for type_key, _ in (*before, *after)), "")
     for (type_key, one), (_, other) in zip(before, after, strict=True):
@@ -411,7 +411,7 @@ def first_difference(before: Rows, after: Rows) -> str | None:
 
 
 def _same_rows(one: pa.Table, other: pa.Table) -> bool:
-    """Whether two reads found the same entities with the same values, wherever they lie."""
+    """Whether two reads found the same entities with the same values, at any addresses."""
     one, other = one.sort_by("id"), other.sort_by("id")
     if one["id"] != other["id"]:
         return False
@@ -423,7 +423,7 @@ def _same_rows(one: pa.Table, other: pa.Table) -> bool:
 
 
 def _differ(before: pa.Table, after: pa.Table, assignments: tuple[ir.Assign, ...]) -> Mask:
-    """Which of some aligned rows an update changes; a blob that is given counts as another one."""
+    """Which of these aligned rows an update changes; an assigned blob always counts as changed."""
     if any(assign.type.is_blob for assign in assignments):
         return np.ones(before.num_rows, np.bool_)
     names = [assign.property for assign in assignments]

@@ -1,11 +1,11 @@
-"""Writes that are published together: each is judged on the graph as the ones before it leave it, and is a commit of its own.
+"""Groups of writes that are published together: each sees the changes of earlier ones, and makes its own commit.
 
-They share one captured state, one staged transaction per table and one commit of the manifest. One that is refused has settled
-nothing that others see. No two of them write the same row, so that what each of them did can be told from the one publish; a
-write that would is left for the next publish, and those behind it too: the order is that of arrival.
+They share one captured state, one staged transaction per table and one commit of the manifest. A refused write settles nothing
+that others see. No two of them write the same row, so that the change of each can be told from the single publish; a write that
+would is left for the next publish, with all writes behind it, so the order is that of arrival.
 
-A `Member` is a write that can be judged this way: a plain mutation (here), a transaction of such (`mutation.transaction`), a
-small load (`load.member`).
+A `Member` is a write that can be judged this way: a plain mutation (here), a transaction of such (`mutation.transaction`), or
+a small load (`load.member`).
 """
 
 from __future__ import annotations
@@ -44,39 +44,39 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Judged(Generic[Result]):
-    """What a member of a group does to the graph that the members before it leave. Nothing of it is settled yet."""
+    """The changes of a group's member to the state that earlier members leave; not settled yet."""
 
     #: The rows that it puts and removes, in order.
     pending: Sequence[Pending]
-    #: Its commit, which is given an id when the member is admitted.
+    #: Its lineage; its commit gets an id when the member is admitted.
     lineage: Lineage
-    #: Its answer, given the commit that was made; None when it changes nothing.
+    #: Makes its answer from its commit; called with None when it changes nothing.
     answer: Callable[[Commit | None], Result]
-    #: What is remembered under its idempotency key, given the id of its commit.
+    #: Makes the receipt for an idempotency key and the id of its commit.
     receipt: Callable[[str, str], RecordReceipt]
 
 
 class Member(ABC, Generic[Result]):
-    """One write that waits for its branch. `writing`: the same write, for the case that it goes alone."""
+    """One write in the queue of its branch. `writing`: the same write, in case it goes alone."""
 
     writing: Writing[Result]
-    #: The commit that a group was last about to publish for it, and the answer that goes with it.
+    #: The id of the commit that a group was last about to publish for it, and its answer; None before that.
     _planned: tuple[str, Callable[[Commit | None], Result]] | None = None
 
     @abstractmethod
     def judge(self, base: Base) -> Judged[Result]:
-        """Carry it out on a state and what is settled on it, or raise its refusal. `base` is left as it was."""
+        """Carry it out on a state with its settled changes, or raise the refusal. `base` is not changed."""
 
     @abstractmethod
     def alone(self) -> Result:
-        """Carry it out as the only one."""
+        """Carry it out as the only write of its publish."""
 
     def plan(self, commit_id: str, answer: Callable[[Commit | None], Result]) -> None:
-        """Take note of the commit that a group is about to publish for it."""
+        """Record the commit that a group is about to publish for it."""
         self._planned = commit_id, answer
 
     def go_on_alone(self) -> Result:
-        """After a group has failed: its commit may have been published, or be finished by recovery, and then counts."""
+        """Go on after a failed group: if its commit was published, or recovery publishes it, return that; else go alone."""
         context, branch = self.writing.context, self.writing.branch
         if self._planned is not None:
             commit_id, answer = self._planned
@@ -88,7 +88,7 @@ class Member(ABC, Generic[Result]):
 
 
 def join(member: Member[Result]) -> Result:
-    """Carry a write out, alone or with others that wait for its branch."""
+    """Carry a write out, alone or in a group with others that wait for its branch."""
     queue = member.writing.context.queues.of(member.writing.branch, _write_together)
     result: Result = queue.write(member)
     return result
@@ -98,7 +98,7 @@ def join(member: Member[Result]) -> Result:
 
 
 def mutate(context: CommitContext, request: Request, mutation: Mutation) -> MutationResult:
-    """Carry one mutation out as one commit; none when it changes nothing. Mutations that wait for one branch share a publish."""
+    """Carry one mutation out as one commit, or none if it changes nothing. Waiting mutations share a publish."""
     work = Work(context, request, [mutation])
     try:
         if request.since is not None:
@@ -126,12 +126,12 @@ def can_join(plan: ir.MutationPlan, catalog: Catalog) -> bool:
 
 
 def is_slow(entity: Entity) -> bool:
-    """Whether rows of a type may take long to make: texts are embedded, or blobs are read."""
+    """Whether rows of a type may take long to make, because texts are embedded or blobs are read."""
     return any(declared.embed is not None or declared.type.is_blob for declared in entity.properties.values())
 
 
 class _MutationMember(Member[MutationResult]):
-    """One mutation that waits for its branch."""
+    """One mutation in the queue of its branch."""
 
     def __init__(self, work: Work, mutation: Mutation) -> None:
         self.writing: Work = work
@@ -148,7 +148,7 @@ class _MutationMember(Member[MutationResult]):
 
 
 def judged(work: Work, pending: Sequence[Pending], result: MutationResult) -> Judged[MutationResult]:
-    """A mutation, or a transaction, that was judged."""
+    """The judgement of a mutation or a transaction."""
     return Judged(
         pending,
         replace(work.lineage, changed=Changed(result.affected_nodes, result.affected_edges)),
@@ -161,20 +161,20 @@ def judged(work: Work, pending: Sequence[Pending], result: MutationResult) -> Ju
 
 
 def _write_together(writers: Sequence[Joinable[Any]]) -> Sequence[Outcome[Any]]:
-    """Carry out the first of some writes that wait for one branch; see `commit.groups.Queue`."""
+    """Carry out the first of the writes that wait for one branch; see `commit.groups.Queue`."""
     members = [writer for writer in writers if isinstance(writer, Member)]
     if len(members) == 1:
         return [Outcome(members[0].alone())]
     try:
         return carry_out(_Together(members))
     except ManifestContention as busy:
-        # The branch was locked for too long; nothing was written, and alone each would only wait as long again.
+        # The branch was locked for too long; nothing was written, and going alone would only wait again.
         return [Outcome(error=ManifestContention(str(busy))) for _ in members]
 
 
 @dataclass(frozen=True, slots=True)
 class _Admitted:
-    """A write that is going to be a commit, and the ids it writes or removes and how many of them are rows, by type."""
+    """A write that will become a commit. `touched`: by type, the ids it writes or removes, and how many it writes."""
 
     member: Member[Any]
     place: int
@@ -183,7 +183,7 @@ class _Admitted:
 
 
 class _Together(Writing[Sequence[Outcome[Any]]]):
-    """Some writes as one; an attempt judges all of them anew."""
+    """Several writes as one; each attempt judges all of them again."""
 
     writer = MUTATION
 
@@ -199,7 +199,7 @@ class _Together(Writing[Sequence[Outcome[Any]]]):
         return self._warm.state
 
     def prepare(self, state: ManifestState) -> Prepared[Sequence[Outcome[Any]]]:
-        """Judge the writes in order and stage what they change; an outcome for each write that was not left for later."""
+        """Judge the writes in order and stage their changes; gives an outcome for each write that is not left for later."""
         outcomes = self._judged()
         changes = [change_of(settled, self._base) for settled in self._base.settled]
         present = [change for change in changes if change is not None]
@@ -214,7 +214,7 @@ class _Together(Writing[Sequence[Outcome[Any]]]):
         assert first.requires is not None, "a member says which schema it was made for"
         effects = tuple(effect_of(self.context, change, self._base) for change in present)
         write = Write(
-            # Both kinds of records are judged in the same way; this one is what `recovery list` shows.
+            # Both kinds of sidecars are judged in the same way; this kind is what `recovery list` shows.
             kind=(LOAD if all(lineage.kind == LOAD.commit_kind for lineage in lineages) else MUTATION).kind,
             branch=self.branch,
             lineage=lineages[-1],
@@ -238,19 +238,19 @@ class _Together(Writing[Sequence[Outcome[Any]]]):
     # --- in the order of arrival --------------------------------------------------------------------------------------
 
     def _judged(self) -> list[Outcome[Any]]:
-        """An outcome for each write up to the first that must wait; of one that is admitted it is not the last word."""
+        """An outcome for each write before the first that must wait; outcomes of admitted writes are provisional."""
         outcomes: list[Outcome[Any]] = []
         known = self._receipts()
         keys: set[str] = set()
         for place, member in enumerate(self._members):
             key = member.writing.idempotency_key
             if key is not None and key in keys:
-                # A repeat of one that is about to be published: the next publish finds the receipt.
+                # A repeat of a write that is about to be published: the next publish will find its receipt.
                 break
             try:
                 outcome = self._outcome(place, member, known)
             except Exception as error:
-                # Whatever it is, it is about this one: the others, and the one that leads, go on.
+                # The error concerns only this write; the others, and the leader, go on.
                 outcome = Outcome(error=error)
             if outcome is None:
                 break
@@ -260,7 +260,7 @@ class _Together(Writing[Sequence[Outcome[Any]]]):
         return outcomes
 
     def _receipts(self) -> dict[str, Receipt]:
-        """What the branch knows under the idempotency keys of all."""
+        """The receipts that the branch has under the idempotency keys of all writes."""
         keys = {member.writing.idempotency_key for member in self._members}
         return receipts_in(self._warm, {key for key in keys if isinstance(key, str)})
 
@@ -282,7 +282,7 @@ class _Together(Writing[Sequence[Outcome[Any]]]):
         if self._admitted and self._must_wait(touched):
             return None
         if touched:
-            # A commit of each attempt: one that was planned and not made is looked for by its id.
+            # Each attempt uses a new commit id, because a planned commit that may not have been made is looked up by its id.
             lineage = replace(found.lineage, id=new_ulid(), created_at=now_micros(), group=None, touched={})
             self._admitted.append(_Admitted(member, place, replace(found, lineage=lineage), touched))
             for pending in found.pending:
@@ -292,7 +292,7 @@ class _Together(Writing[Sequence[Outcome[Any]]]):
         return Outcome() if touched else Outcome(found.answer(None))
 
     def _must_wait(self, touched: Mapping[str, tuple[Sequence[str], int]]) -> bool:
-        """Whether it writes a row that another one writes, or it or the first one is large."""
+        """Whether it writes a row that an admitted write also writes, or it or the first write is large."""
         most = self.context.limits.group_rows
         if _size(touched) > most or _size(self._admitted[0].touched) > most:
             return True
@@ -301,7 +301,7 @@ class _Together(Writing[Sequence[Outcome[Any]]]):
     # --- what is published --------------------------------------------------------------------------------------------
 
     def _lineages(self, changes: Sequence[Change]) -> list[Lineage]:
-        """A commit for each of them, in their order; alone it is a commit like any other."""
+        """The lineages of the commits, in order; with a single one there is no group."""
         outdated = {change.type_key: set(change.outdated["id"].to_pylist()) for change in changes}
         size, group_id = len(self._admitted), new_ulid()
         lineages: list[Lineage] = []
@@ -328,7 +328,7 @@ class _Together(Writing[Sequence[Outcome[Any]]]):
 
 
 def _touched(layers: Sequence[Pending]) -> dict[str, tuple[Sequence[str], int]]:
-    """The ids that a write puts or removes, by type, and how many of them are rows that it puts."""
+    """The ids that a write puts or removes, by type, and how many of them it puts."""
     settled = Settled()
     for pending in layers:
         settled.add(pending)

@@ -1,4 +1,4 @@
-"""A transaction: mutations and read queries on one captured state, each on what those before it left; then one commit."""
+"""A transaction: mutations and read queries on one captured state, each seeing the earlier ones; then one commit."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Transaction:
     def __init__(self, context: CommitContext, request: Request) -> None:
         self._steps: list[Step] = []
         self._work = Work(context, request, self._steps)
-        # What a dead writer left is healed now: it must be nobody's conflict later.
+        # Heal what a dead writer left now, so that it causes no conflict later.
         with effect_window(context, request.branch, lost_before=False):
             state = self._first_state()
         self._attempt = Attempt(self._work, state)
-        # One that nobody ends leaves nothing behind either.
+        # A transaction that is never closed leaves nothing behind either.
         weakref.finalize(self, self._work.copies.close)
 
     def _first_state(self) -> ManifestState:
-        """The branch as it is, or as the caller has read it; for a repeat, as it was before the first call's commit."""
+        """The branch now, or as the caller has read it; for a repeated request, before the first call's commit."""
         context, request = self._work.context, self._work.request
         known = self._work.earlier()
         if known is not None:
@@ -60,13 +60,13 @@ class Transaction:
         return result
 
     def query(self, ask: Callable[[View], Result]) -> Result:
-        """Ask a query of the state so far. `ask` is called again when the transaction must start over."""
+        """Run a query on the state so far. `ask` is called again when the transaction is restarted."""
         result = ask(self._attempt.view())
         self._steps.append(Asked(lambda view: ask(view).to_arrow(), result.to_arrow()))
         return result
 
     def commit(self) -> MutationResult:
-        """Make the commit; none when nothing has changed. `ReadSetChanged` when others have changed what it read or wrote."""
+        """Make the commit, or none if nothing changed. `ReadSetChanged` if other writers changed what it read or wrote."""
         member = _TransactionMember(self._work, self._attempt)
         try:
             return join(member) if self._can_join() else member.alone()
@@ -78,9 +78,9 @@ class Transaction:
             ) from moved
 
     def _can_join(self) -> bool:
-        """Whether it can be carried out behind others while more wait: each step is quick to judge, and it means the same.
+        """Whether it may join a group: each step is quick to judge, and has the same meaning behind other writes.
 
-        A question may take long. A delete, and a write since a state that the caller has read, must report what came in between.
+        A query may take long. Deletes, and writes since a state that the caller has read, must report changes in between.
         """
         request = self._work.request
         if request.since is not None or not self._steps:
@@ -91,12 +91,12 @@ class Transaction:
         )
 
     def close(self) -> None:
-        """Remove what it keeps in temporary files."""
+        """Remove its temporary files."""
         self._work.copies.close()
 
 
 class _TransactionMember(Member[MutationResult]):
-    """A transaction that waits for its branch. In a group it is carried out again, after the writes that came before it."""
+    """A transaction in the queue of its branch. In a group it is carried out again, after the earlier writes."""
 
     def __init__(self, work: Work, first: Attempt) -> None:
         self.writing: Work = work
@@ -104,7 +104,7 @@ class _TransactionMember(Member[MutationResult]):
 
     def judge(self, base: Base) -> Judged[MutationResult]:
         before = base.settled
-        # Its steps see each other; nobody else sees them before it is admitted.
+        # Its steps see each other; other writes see them only once it is admitted.
         base.settled = before.copy()
         try:
             attempt = self.writing.carry_out_on(Attempt(self.writing, base.state, base=base))
