@@ -1,1 +1,1 @@
-"""The one evaluator of every rule a schema states. Pure functions over Arrow data, shared by mutation, load and merge."""
+"""Checks every rule that a schema states. Pure functions over Arrow data, shared by mutation, load and merge."""

@@ -1,4 +1,4 @@
-"""Rules about one row: required properties, elements, enums, ranges, patterns, finite vectors. A broken rule is a `Violation`."""
+"""Rules about single rows: required properties, elements, enums, ranges, patterns, finite vectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from omnigraph.values.compare import coerce, matches
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One broken rule. `row` is the position in the batch that was checked, where there is one."""
+    """One broken rule. `row`: the position in the checked batch; None for rules about many rows."""
 
     kind: str
     type_key: str
@@ -28,7 +28,7 @@ class Violation:
     entity_id: str | None = None
 
     def to_error(self) -> ValidationError:
-        """The error a single write raises for it."""
+        """The error that a single write raises for it."""
         return ValidationError(
             self.message, kind=self.kind, type_key=self.type_key, property=self.property, entity_id=self.entity_id
         )
@@ -38,7 +38,7 @@ Entity = NodeType | EdgeType
 
 
 def check_rows(entity: Entity, table: pa.Table) -> Iterator[Violation]:
-    """Every broken row rule of a table of this type, in the order of rules and rows."""
+    """All violations of row rules in a table of this type, in the order of rules, then rows."""
     for declared in entity.properties.values():
         yield from _property(entity, declared, table)
     for bounds in entity.ranges:
@@ -69,11 +69,11 @@ def _property(entity: Entity, declared: Property, table: pa.Table) -> Iterator[V
 
 
 def _holding(lists: pa.ChunkedArray, wrong: Callable[[pa.ChunkedArray], pa.ChunkedArray]) -> pa.ChunkedArray:
-    """Which lists hold an element that is wrong."""
+    """Which lists contain a wrong element, by `wrong`."""
     found = wrong(pc.list_flatten(lists)).to_numpy(zero_copy_only=False)
     mask = np.zeros(len(lists), np.bool_)
     if found.any():
-        # Not by `list_parent_indices`, which counts what a null list hides and `list_flatten` leaves out.
+        # Not `list_parent_indices`, which counts elements hidden below null lists that `list_flatten` leaves out.
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
         mask[np.repeat(np.arange(len(lists)), lengths)[found]] = True
     return pa.chunked_array([pa.array(mask)])
@@ -107,7 +107,7 @@ def _check(entity: Entity, rule: CheckConstraint, table: pa.Table) -> Iterator[V
     try:
         matches_pattern = compile_check(rule.pattern)
     except UnsupportedPattern as reason:
-        # Schemas that were accepted before patterns were RE2's can be read, but no row can be judged by them.
+        # Schemas accepted before patterns had to be RE2 can be read, but their patterns can not be evaluated.
         raise ValidationError(
             f"@check on {entity.name}.{rule.property} can not be evaluated: {reason}; "
             f"apply a schema whose pattern says it in another way than {rule.pattern!r}",
@@ -115,7 +115,7 @@ def _check(entity: Entity, rule: CheckConstraint, table: pa.Table) -> Iterator[V
             type_key=entity.type_key,
             property=rule.property,
         ) from None
-    # Each distinct text is searched once.
+    # Each distinct text is matched once.
     encoded = pc.dictionary_encode(column).combine_chunks()
     misses = [not matches_pattern(value) for value in encoded.dictionary.cast(pa.binary()).to_pylist()]
     wrong = pc.take(pa.array(misses, pa.bool_()), encoded.indices)

@@ -1,8 +1,8 @@
-"""Rules about many rows: unique properties, existing endpoints, cardinality. They judge the final image of a write:
+"""Rules about many rows: unique properties, existing endpoints, cardinality. They check the final image of a write:
 
     what is committed − what the write deletes or replaces + what the write brings
 
-Only the keys a write touches are looked up among the committed rows, in batches.
+Only the keys that a write touches are looked up among the committed rows, in batches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from omnigraph.values.render import plain, stored_kind
 
 
 class Committed(Protocol):
-    """Batched look-ups in the base a write was prepared against; `type_key` is `node:Type` or `edge:Type`."""
+    """Batched look-ups in the base that a write was prepared against; `type_key` is `node:Type` or `edge:Type`."""
 
     def by_id(self, type_key: str, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
         """The rows with these ids."""
@@ -35,14 +35,14 @@ class Committed(Protocol):
 
 @dataclass(frozen=True)
 class TableChange:
-    """What a write does to one type: its final rows, one per id, and the ids it removes."""
+    """The change of a write to one type: its final rows, one per id, and the removed ids."""
 
     entity: NodeType | EdgeType
     upserts: pa.Table
     deleted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
 
     def touched(self) -> pa.Array:
-        """The ids whose committed row is not part of the final image."""
+        """The ids whose committed row is replaced or removed."""
         return pa.concat_arrays([whole(self.upserts["id"]), self.deleted])
 
 
@@ -50,7 +50,7 @@ Changes = Mapping[str, TableChange]
 
 
 def check_sets(changes: Changes, committed: Committed) -> Iterator[Violation]:
-    """Every broken set rule of a write, one after the other."""
+    """All violations of set rules by a write."""
     for change in changes.values():
         for columns in change.entity.uniques:
             yield from _unique(change, columns, committed)
@@ -63,7 +63,7 @@ def check_sets(changes: Changes, committed: Committed) -> Iterator[Violation]:
 
 
 def _unique(change: TableChange, columns: tuple[str, ...], committed: Committed) -> Iterator[Violation]:
-    """Two rows of the final image with equal values in these columns; a null is equal to nothing."""
+    """Violations of a unique rule: rows of the final image with equal values in these columns; nulls are never equal."""
     if not comparable(change.upserts.select(_once(("id", *columns))), columns).num_rows:
         return
     probe = probe_of(columns, change.upserts.schema)
@@ -75,7 +75,7 @@ def _unique(change: TableChange, columns: tuple[str, ...], committed: Committed)
 def unique_clashes(
     entity: NodeType | EdgeType, columns: tuple[str, ...], stored: pa.Table, upserts: pa.Table
 ) -> Iterator[Violation]:
-    """Different rows with equal values in these columns; `row` is the last one of them among the upserts."""
+    """Violations by different rows with equal values in these columns; `row` is the last such row in `upserts`."""
     names = _once(("id", *columns))
     image = pa.concat_tables(
         [
@@ -104,7 +104,7 @@ _PLACE = "__place"
 
 
 def _shown(column: pa.ChunkedArray, kind: pa.DataType) -> list[str]:
-    """Values in a message, as they are written in JSON; a list is a text of JSON already."""
+    """Values as they are written in JSON, for messages; a list is JSON text already."""
     if pa.types.is_nested(kind):
         return [str(text) for text in column.to_pylist()]
     values = plain(column, stored_kind(kind))
@@ -117,7 +117,7 @@ def _placed(rows: pa.Table, *, stored: bool = False) -> pa.Table:
 
 
 def probe_of(columns: tuple[str, ...], schema: pa.Schema) -> str:
-    """The column by which rows are looked up that may be equal in all of these: one that can be looked up, if any."""
+    """The column for looking up rows that may be equal in all of these columns; not a list column if possible."""
     return min(columns, key=lambda name: pa.types.is_nested(schema.field(name).type))
 
 
@@ -126,7 +126,7 @@ def _once(columns: tuple[str, ...]) -> list[str]:
 
 
 def comparable(table: pa.Table, columns: tuple[str, ...]) -> pa.Table:
-    """The rows without a null in these columns, in a form that Arrow groups by value."""
+    """The rows without nulls in these columns, with values in a form that Arrow can group."""
     for name in columns:
         table = table.filter(pc.is_valid(table[name]))
         place, kind = table.schema.get_field_index(name), table.schema.field(name).type
@@ -138,20 +138,20 @@ def comparable(table: pa.Table, columns: tuple[str, ...]) -> pa.Table:
 
 
 def one_form(floats: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Floats as they are compared: −0 is 0, every NaN is the same NaN."""
+    """Floats in their compared form: −0 becomes 0, and all NaNs the same NaN."""
     kind = floats.type
     # Adding zero turns −0 into 0.
     return pc.if_else(pc.is_nan(floats), pa.scalar(math.nan, kind), pc.add(floats, pa.scalar(0, kind)))
 
 
 def _list_texts(column: pa.ChunkedArray, kind: PropType) -> pa.Array:
-    """Lists as texts that are equal when the lists are."""
+    """Texts for lists, equal when the lists are equal."""
     rows = ([item + 0 if isinstance(item, float) else item for item in row] for row in plain(column, kind))
     return pa.array([orjson.dumps(row).decode() for row in rows], pa.string())
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """Fields by name and type alone, so that incoming and committed rows can be laid together."""
+    """The fields without nullability and metadata, so that incoming and committed rows can be concatenated."""
     return pa.schema([pa.field(field.name, field.type) for field in schema])
 
 
@@ -159,7 +159,7 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 
 
 def _endpoints(change: TableChange, edge: EdgeType, changes: Changes, committed: Committed) -> Iterator[Violation]:
-    """Both ends of every edge that the write brings are nodes of the final image."""
+    """Violations of edges whose ends are not nodes of the final image."""
     for end, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
         wanted = whole(pc.unique(change.upserts[end]))
         absent = _absent(f"node:{type_name}", wanted, changes, committed)
@@ -180,7 +180,7 @@ def missing_end(edge: EdgeType, end: str, missing: str | None, entity_id: str | 
 
 
 def _absent(node_key: str, ids: pa.Array, changes: Changes, committed: Committed) -> pa.Array:
-    """Those of some node ids that are not in the final image."""
+    """The node ids that are not in the final image."""
     change = changes.get(node_key)
     if change is not None:
         ids = ids.filter(pc.invert(pc.is_in(ids, value_set=whole(change.upserts["id"]))))
@@ -197,7 +197,7 @@ def _absent(node_key: str, ids: pa.Array, changes: Changes, committed: Committed
 
 
 def _cardinality(change: TableChange, edge: EdgeType, changes: Changes, committed: Committed) -> Iterator[Violation]:
-    """How many edges leave each source that the write touches, also one whose edge it moved away or deleted."""
+    """Violations at sources that the write touches, including sources whose edges it moved away or deleted."""
     low, high = edge.cardinality.minimum, edge.cardinality.maximum
     if low == 0 and high is None:
         return
@@ -214,7 +214,7 @@ def _cardinality(change: TableChange, edge: EdgeType, changes: Changes, committe
 
 
 def cardinality_breaks(edge: EdgeType, sources: pa.Array, final: pa.ChunkedArray) -> Iterator[Violation]:
-    """Those of some sources (by `row`) that too few or too many edges leave; `final`: the sources of all edges that remain."""
+    """Violations at sources (by `row`) with too few or too many edges. `final`: the sources of all remaining edges."""
     low, high = edge.cardinality.minimum, edge.cardinality.maximum
     groups = pc.value_counts(final)
     found = pc.index_in(sources, value_set=groups.field("values"))
