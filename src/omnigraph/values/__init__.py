@@ -1,1 +1,1 @@
-"""Values of the property types as Arrow data: columns, comparisons, identities. The joint of every reader and writer."""
+"""Values of the property types as Arrow data: columns, comparisons, identities. Shared by all readers and writers."""

@@ -1,4 +1,4 @@
-"""Blob values as writers give them: `base64:…` text is the bytes themselves, any other text is a URI."""
+"""Blob values in the form that writers give: `base64:…` text contains the bytes, any other text is a URI."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST_URI = 65_536
 
 
 def blob_value(entity: Entity, name: str, given: PlainValue | bytes, allowed: tuple[str, ...]) -> pa.Array | None:
-    """A one-row blob column, or None for null. `allowed`: the URIs an external value may lie under."""
+    """A one-row blob column; None for null. `allowed`: the URI prefixes of external values."""
     if given is None:
         return None
     if isinstance(given, bytes):

@@ -1,4 +1,4 @@
-"""The columns of a type's table: how `.pg` types become Arrow types, with each property's stable id on its field."""
+"""The columns of a type's table: the Arrow types of `.pg` types, with the stable id of each property in its field."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omnigraph.language.literals import PlainValue
 from omnigraph.language.schema.catalog import EdgeType, EntityType, NodeType, Property
 from omnigraph.language.types import PropType, Scalar
 
-#: The field metadata that ties a column to its property for good, whatever either is called later.
+#: The field metadata that ties a column to its property permanently, even if either is renamed.
 PROPERTY_ID = b"omnigraph:property_id"
 
 SCALARS: dict[Scalar, pa.DataType] = {
@@ -29,7 +29,7 @@ SCALARS: dict[Scalar, pa.DataType] = {
 
 
 def arrow_type(kind: PropType) -> pa.DataType:
-    """The Arrow type that stores a property type; blobs are Lance's own type and not among these."""
+    """The Arrow type that stores a property type; not for blobs, which have Lance's own type."""
     if kind.is_vector:
         return pa.list_(pa.float32(), kind.dimension)
     scalar = SCALARS[kind.scalar]
@@ -37,14 +37,14 @@ def arrow_type(kind: PropType) -> pa.DataType:
 
 
 def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column in memory as one array."""
+    """A column in memory as one contiguous array."""
     if isinstance(column, pa.ChunkedArray):
         return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     return column
 
 
 def property_field(declared: Property) -> pa.Field:
-    """The column of one property."""
+    """The field of a property's column."""
     metadata = {PROPERTY_ID: str(declared.id).encode()}
     if declared.type.is_blob:
         field = lance.blob_field(declared.name, nullable=declared.type.nullable)
@@ -60,22 +60,22 @@ def table_schema(entity: EntityType) -> pa.Schema:
 
 
 def table_path(entity: NodeType | EdgeType) -> str:
-    """Where a type's table lies: made of its stable ids, so that a rename moves nothing."""
+    """The path of a type's table, made of its stable ids, so that a rename moves nothing."""
     folder = "edges" if isinstance(entity, EdgeType) else "nodes"
     return f"{folder}/{entity.id:016x}-{entity.incarnation:016x}"
 
 
-#: A row as plain values by column; a blob is already what its column holds.
+#: A row as plain values by column; a blob is a one-row blob column.
 Row = Mapping[str, object]
 
 
 def column_of(values: Sequence[PlainValue], kind: PropType) -> pa.Array:
-    """Plain values (dates as days, instants as milliseconds, lists as tuples) as a column of their type."""
+    """Plain values (dates as days, times as milliseconds, lists as tuples) as a column of their type."""
     return pa.array(values, arrow_type(kind))
 
 
 def repeated(value: PlainValue, kind: PropType, count: int) -> pa.Array:
-    """One value as a column of some length."""
+    """A column with the same value in `count` rows."""
     return column_of([value], kind).take(pa.repeat(pa.scalar(0, pa.int64()), count))
 
 
@@ -94,7 +94,7 @@ def table_of(entity: NodeType | EdgeType, rows: Sequence[Row]) -> pa.Table:
 
 
 def blob_column(values: Sequence[object], kind: pa.DataType) -> pa.Array:
-    """One-row blob columns, or nulls, as one column."""
+    """One-row blob columns and nulls, concatenated to one column."""
     parts = [
         value.storage if isinstance(value, pa.ExtensionArray) else pa.nulls(1, kind.storage_type) for value in values
     ]

@@ -1,9 +1,9 @@
-"""Comparing a column with a constant: the one coercion that scans, in-memory filters and mutation predicates use.
+"""Compares a column with a constant: the common rules of scans, in-memory filters and mutation predicates.
 
-The constant becomes the column's exact Arrow type, so that an index on the column can be used, and never changes what the
-comparison means. Integer columns compare by value: 2.7 equals no integer and `> 2.7` is `>= 3`; a constant beyond the range of
-the column decides the comparison for every non-null row. Float columns compare at their own width; −0 is 0, and NaN is
-different from every value and neither above nor below one. Null matches nothing.
+The constant is converted to the column's exact Arrow type, so that an index on the column can be used, without changing the
+meaning of the comparison. Integer columns compare by value: 2.7 equals no integer, and `> 2.7` is `>= 3`; a constant beyond
+the column's range gives the same result for every non-null row. Float columns compare at their own width; −0 equals 0, and
+NaN differs from every value and is neither above nor below any. Null matches nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from omnigraph.language.types import FLOATS, INTEGERS, PropType, Scalar
 from omnigraph.values.columns import arrow_type
 
-#: The operator that says the same with its operands exchanged.
+#: The operator with the same meaning after the operands are swapped.
 EXCHANGED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 _RANGES = {
@@ -54,7 +54,7 @@ EVERYTHING = Everything()
 
 
 def coerce(column: PropType, operator: str, value: str | int | float | bool | None) -> Coerced:
-    """What `column operator value` means for a column of this (non-list) type."""
+    """The coerced form of `column operator value` for a column of this (non-list) type."""
     if value is None:
         return NOTHING
     if column.scalar in INTEGERS and not isinstance(value, (bool, str)):
@@ -65,9 +65,9 @@ def coerce(column: PropType, operator: str, value: str | int | float | bool | No
 
 
 def coerce_items(column: PropType, values: Sequence[str | int | float | bool | None]) -> pa.Array:
-    """The values that a column of this type can be equal to, in its own Arrow type; the others are left out.
+    """The values that a column of this type can equal, in its Arrow type; other values are left out.
 
-    Each is what `coerce` makes of `column = value`; -0 is 0.
+    Each is converted as `coerce` does for `column = value`; −0 becomes 0.
     """
     if _are_of_column(column, values):
         return pa.array(values, arrow_type(column))
@@ -77,7 +77,7 @@ def coerce_items(column: PropType, values: Sequence[str | int | float | bool | N
 
 
 def _are_of_column(column: PropType, values: Sequence[str | int | float | bool | None]) -> bool:
-    """Whether values, of which a list may have many thousands, are what the column holds, so that none has to be changed."""
+    """Whether all values, possibly many thousands, already have the column's type, so that none needs conversion."""
     kinds = set(map(type, values))
     if kinds == {str}:
         return True
@@ -104,7 +104,7 @@ def _integer(column: PropType, operator: str, value: int | float) -> Coerced:
 
 
 def _between_integers(column: PropType, operator: str, value: float) -> Coerced:
-    """A fraction lies between two integers: `> 2.7` is `>= 3`, `<= 2.7` is `<= 2`."""
+    """Compare with a fraction, which lies between two integers: `> 2.7` is `>= 3`, `<= 2.7` is `<= 2`."""
     match operator:
         case "=":
             return NOTHING
@@ -117,12 +117,12 @@ def _between_integers(column: PropType, operator: str, value: float) -> Coerced:
 
 
 def _unordered(operator: str) -> Coerced:
-    """NaN is different from every value, and neither above nor below one."""
+    """Compare with NaN, which differs from every value and is neither above nor below any."""
     return EVERYTHING if operator == "!=" else NOTHING
 
 
 def _beyond(operator: str, *, above: bool) -> Coerced:
-    """A constant above (or below) every value the column can hold."""
+    """Compare with a constant above (or below) every value that the column can hold."""
     holds = operator == "!=" or operator in (("<", "<=") if above else (">", ">="))
     return EVERYTHING if holds else NOTHING
 
@@ -131,7 +131,7 @@ def _float(column: PropType, operator: str, value: int | float) -> Coerced:
     wide = float(value)
     if math.isnan(wide):
         return _unordered(operator)
-    # Arrow rounds to the stored width; what overflows it becomes infinite and still compares rightly.
+    # Arrow rounds to the stored width; an overflow becomes infinite and still compares correctly.
     return Comparison(operator, pa.scalar(wide, pa.float64()).cast(arrow_type(column), safe=False))
 
 
@@ -159,9 +159,9 @@ def matches(column: pa.Array | pa.ChunkedArray, coerced: Coerced) -> pa.Array | 
 
 
 def condition(name: str, coerced: Coerced) -> pc.Expression:
-    """The same as an expression that a scan pushes down; Lance finds an index for it when there is one.
+    """A coerced comparison as an expression that a scan pushes down; Lance uses an index if there is one.
 
-    Not for unsigned columns, which Lance does not take in expressions: see `scan_filter`.
+    Not for unsigned columns, which Lance does not support in expressions: see `scan_filter`.
     """
     field = pc.field(name)
     match coerced:
@@ -176,7 +176,7 @@ def condition(name: str, coerced: Coerced) -> pc.Expression:
 
 
 def _float_condition(field: pc.Expression, operator: str, value: pa.Scalar) -> pc.Expression:
-    """By value, although Lance orders NaN above infinity and an index tells −0 from 0."""
+    """Compare floats by value, although Lance orders NaN above infinity and an index distinguishes −0 from 0."""
     zero, minus_zero, infinity = (pa.scalar(number, value.type) for number in (0.0, -0.0, math.inf))
     compare = _FUNCTIONS[operator]
     if value.as_py() != 0:
@@ -193,10 +193,10 @@ UNSIGNED = (Scalar.U32, Scalar.U64)
 
 
 def scan_filter(name: str, kind: PropType, coerced: Coerced) -> str | pc.Expression:
-    """What a scan is given to find the rows whose column of this type satisfies a coerced comparison."""
+    """The filter for a scan that finds the rows whose column satisfies a coerced comparison."""
     if kind.scalar not in UNSIGNED or isinstance(coerced, Nothing):
         return condition(name, coerced)
-    # Lance reads expressions as Substrait, which has no unsigned integers. As text, digits need no quoting.
+    # Lance reads expressions as Substrait, which has no unsigned integers. In SQL text, digits need no quoting.
     if isinstance(coerced, Everything):
         return f"`{name}` is not null"
     return f"`{name}` {coerced.operator} {coerced.value.as_py()}"

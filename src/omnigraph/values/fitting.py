@@ -1,6 +1,6 @@
-"""Computed values in the type of the property that they are for: one coercion for mutations and backfills.
+"""Converts computed values to the type of their property: the same rules for mutations and backfills.
 
-What a single value can be is `literals.fit_to`; whole columns are cast, and one value is asked about only for the reason.
+Single values follow `literals.fit_to`; whole columns are cast, and a single value is only examined for the reason of an error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from omnigraph.values.columns import arrow_type
 
 
 class Unfit(ValueError):
-    """A value that its property can not hold. `row`: the place of the first one; None where all rows have the same."""
+    """A value that its property can not hold. `row`: the position of the first such value; None if all rows share it."""
 
     def __init__(self, reason: str, row: int | None = None) -> None:
         super().__init__(reason)
@@ -25,24 +25,24 @@ class Unfit(ValueError):
 
 
 def fitted_value(value: TypedValue, kind: PropType) -> PlainValue:
-    """A value as one of exactly this type; what the type can not hold is `Unfit`."""
+    """A value converted to exactly this type; `Unfit` if the type can not hold it."""
     try:
-        # Whether a text is one of an enum's values is the evaluator's to say, with the words it has for every writer.
+        # Enum values are checked by the rule checks, with the same message for every writer.
         return fit_to(value, replace(kind, enum=None)).value
     except ValueError as problem:
         raise Unfit(str(problem)) from None
 
 
 def fitted_column(values: pa.Array, found: PropType, kind: PropType) -> pa.Array:
-    """Values of the type `found` as a column of this type; the first that the type can not hold is `Unfit`."""
+    """Values of the type `found` as a column of the type `kind`; `Unfit` for the first value that it can not hold."""
     made = _cast(values, kind)
     if made is None and kind.is_list:
-        # Arrow has cast what null lists hide, too.
+        # Arrow has also cast elements hidden below null lists.
         values = _piece(values, 0, len(values))
         made = _cast(values, kind)
     if made is not None:
         return made
-    # Everything before the first one that does not fit does: halved until it is found.
+    # Find the first value that does not fit, by halving.
     low, high = 0, len(values)
     while high - low > 1:
         middle = (low + high) // 2
@@ -54,12 +54,12 @@ def fitted_column(values: pa.Array, found: PropType, kind: PropType) -> pa.Array
 
 
 def _piece(values: pa.Array, start: int, count: int) -> pa.Array:
-    """Some values, without the elements of other lists, which a slice would share and Arrow would cast."""
+    """A copy of some values, without elements of other lists, which a slice would share and Arrow would cast."""
     return values.take(pa.array(np.arange(start, start + count)))
 
 
 def _reason(value: object, found: PropType, kind: PropType) -> str:
-    """Why a type can not hold a value: numbers are all that is ever cast."""
+    """Why a type can not hold a value; only numbers are ever cast."""
     plain = tuple(value) if isinstance(value, list) else value
     try:
         fitted_value(TypedValue(plain, found), kind)  # type: ignore[arg-type]
@@ -69,10 +69,10 @@ def _reason(value: object, found: PropType, kind: PropType) -> str:
 
 
 def _cast(values: pa.Array, kind: PropType) -> pa.Array | None:
-    """The column, or None when one of its values does not fit."""
+    """The cast column; None when a value does not fit."""
     narrows = kind.scalar is Scalar.F32
     try:
-        # A number is rounded to the width of a column of floats, as a literal is.
+        # Numbers are rounded to the width of a float column, like literals.
         made = values.cast(arrow_type(kind), safe=kind.scalar not in FLOATS)
     except pa.ArrowInvalid:
         return None
@@ -80,7 +80,7 @@ def _cast(values: pa.Array, kind: PropType) -> pa.Array | None:
 
 
 def _overflows(wide: pa.Array, narrow: pa.Array) -> bool:
-    """Whether rounding has made an infinity of a number."""
+    """Whether rounding has turned a finite number into infinity."""
     if pa.types.is_list(narrow.type):
         wide, narrow = wide.flatten(), narrow.flatten()
     became = pc.is_inf(narrow)

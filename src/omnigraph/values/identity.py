@@ -1,7 +1,7 @@
-"""Identities: the id of a keyed entity is the text of its key, derived here for whole columns at once.
+"""Identities: the id of a keyed entity is the text of its key, derived here for whole columns.
 
-One key property: a String as it is, integers, Date (days) and DateTime (milliseconds) in decimal, Bool `true`/`false`, floats
-with the fewest digits that give the stored value back, in positional notation, −0 as `0`. Several: a compact JSON array of
+One key property: a String unchanged, integers, Date (days) and DateTime (milliseconds) in decimal, Bool `true`/`false`, floats
+with the fewest digits that give back the stored value, in positional notation, −0 as `0`. Several: a compact JSON array of
 these texts, in the identity order of the type.
 """
 
@@ -19,13 +19,13 @@ from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.language.types import FLOATS, PropType, Scalar
 from omnigraph.values.columns import whole
 
-#: Characters that JSON text must escape besides the quote and the backslash.
+#: Characters that JSON text must escape, besides the quote and the backslash.
 _CONTROL = r"[\x00-\x1f]"
 _TEXT = PropType(Scalar.STRING)
 
 
 def derive_ids(entity: NodeType | EdgeType, columns: pa.Table | Mapping[str, pa.Array]) -> pa.Array:
-    """The id of every row of a type that has a key, from the columns of the key."""
+    """The id of every row of a type with a key, from the columns of the key."""
     assert entity.key is not None, "only keyed types derive their ids"
     texts = [_key_text(entity, name, whole(columns[name])) for name in entity.key]
     return texts[0] if len(texts) == 1 else _json_arrays(texts)
@@ -33,7 +33,7 @@ def derive_ids(entity: NodeType | EdgeType, columns: pa.Table | Mapping[str, pa.
 
 def _key_text(entity: NodeType | EdgeType, name: str, column: pa.Array) -> pa.Array:
     declared = entity.properties.get(name)
-    kind = declared.type if declared is not None else _TEXT  # the endpoints of an edge
+    kind = declared.type if declared is not None else _TEXT  # an end of an edge, which is no property
     if column.null_count:
         raise ValidationError(
             f"key property '{name}' of {entity.name} is null; give every entity its key",
@@ -62,7 +62,7 @@ def _float_text(entity: NodeType | EdgeType, name: str, column: pa.Array) -> pa.
             type_key=entity.type_key,
             property=name,
         )
-    # Adding zero turns −0 into 0. Numbers keep their stored width, which decides how many digits they need.
+    # Adding zero turns −0 into 0. Numbers keep their stored width, which determines their number of digits.
     numbers = column.to_numpy(zero_copy_only=False) + 0
     distinct, places = np.unique(numbers, return_inverse=True)
     texts = [np.format_float_positional(number, unique=True, trim="-") for number in distinct]
@@ -70,7 +70,7 @@ def _float_text(entity: NodeType | EdgeType, name: str, column: pa.Array) -> pa.
 
 
 def _json_arrays(texts: list[pa.Array]) -> pa.Array:
-    """`["a","b"]` for every row."""
+    """One JSON array of texts per row, such as `["a","b"]`."""
     quoted = [_json_strings(text) for text in texts]
     joined = pc.binary_join_element_wise(*quoted, ",")
     return pc.binary_join_element_wise("[", joined, "]", "")

@@ -1,6 +1,6 @@
-"""Columns as JSON text, whole columns at a time: what `render.plain` says of single values, without a step per value.
+"""Columns as JSON text, whole columns at once: the same text as for `render.plain`, without a Python step per value.
 
-Floats are the shortest text that gives the stored number back at its own width.
+A float is the shortest text that gives back the stored number at its own width.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _CONTROL = r"[\x00-\x1f]"
 
 
 def json_text(column: pa.Array, kind: PropType) -> pa.Array:
-    """A column of a property type as JSON texts; null is the text `null`. Blob columns hold values, not descriptors."""
+    """A column of a property type as JSON texts; null becomes the text `null`. Blob columns hold values, not descriptors."""
     if kind.is_blob:
-        # Bytes of any length: their texts together may pass what 32-bit offsets reach.
+        # Bytes of any length: together their texts may exceed 32-bit offsets.
         texts = json_string(pa.array(plain(column, kind), pa.large_string()))
     elif kind.is_vector:
         texts = _vectors(column)
@@ -41,7 +41,7 @@ def json_string(column: pa.Array) -> pa.Array:
     for character, written in _ESCAPES:
         escaped = pc.replace_substring(escaped, character, written)
     escaped = _between('"', escaped, '"')
-    # The other control characters are rare, and have to be spelled out one by one.
+    # Other control characters are rare; these texts are encoded one by one.
     rare = pc.fill_null(pc.match_substring_regex(escaped, _CONTROL), False)
     if not pc.any(rare, min_count=0).as_py():
         return escaped
@@ -92,7 +92,7 @@ def _vectors(column: pa.Array) -> pa.Array:
 
 
 def _lists(column: pa.Array, elements: pa.Array) -> pa.Array:
-    """The texts of all elements in a row, joined list by list."""
+    """The texts of lists, from the texts of all their elements."""
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(offsets), elements.cast(pa.string()))
@@ -101,7 +101,7 @@ def _lists(column: pa.Array, elements: pa.Array) -> pa.Array:
 
 
 def _between(before: str, column: pa.Array, after: str) -> pa.Array:
-    """Texts with something on either side; null stays null."""
+    """The texts with `before` and `after` around them; null stays null."""
     ends = [pa.scalar(text, column.type) for text in (before, after, "")]
     return pc.binary_join_element_wise(ends[0], column, *ends[1:])
 
@@ -111,7 +111,7 @@ def _dumped(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str:
 
 
 def _mask(column: pa.Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]] | None:
-    """Where a column is null, as numpy takes it."""
+    """The null mask of a column as NumPy expects it; None when it has no nulls."""
     if not column.null_count:
         return None
     mask: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = column.is_null().to_numpy(zero_copy_only=False)

@@ -1,9 +1,9 @@
-"""From a JSON value to the plain value of a property type: the exact rule, one value at a time, with the reason of a refusal.
+"""Converts a JSON value to the plain value of a property type: exact rules, one value at a time, with error reasons.
 
-Nothing is coerced: a text is not a number, 2.0 is not an integer. Only what JSON has no number for is a text, as exports write
-it: "NaN", "Infinity", "-Infinity". A Date is `YYYY-MM-DD` (a time of zero may follow) or days, a DateTime ISO text or
-milliseconds. Values of Python programs (dates, tuples, NumPy scalars …) are taken for what they are; a datetime at midnight is a
-day, as its own clock shows it.
+Nothing is coerced: a text is not a number, 2.0 is not an integer. Only numbers that JSON lacks are texts, as exports write
+them: "NaN", "Infinity", "-Infinity". A Date is `YYYY-MM-DD` (a time of zero may follow) or a number of days, a DateTime is ISO
+text or milliseconds. Python values (dates, tuples, NumPy scalars …) are accepted as they are; a datetime at midnight of its own
+time zone is accepted as a day.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from omnigraph.language.literals import PlainValue, round_to_f32
 from omnigraph.language.temporal import DATE_DAYS, DATETIME_MILLISECONDS, parse_date, parse_datetime
 from omnigraph.language.types import PropType, Scalar
 
-#: What each integer type stores. A U64 uses its whole range here, other than in a query.
+#: The range of each stored integer type. A U64 has its whole range here, unlike in a query.
 STORED_RANGES = {
     Scalar.I32: range(-(2**31), 2**31),
     Scalar.I64: range(-(2**63), 2**63),
@@ -44,7 +44,7 @@ _TIMED = re.compile(
 
 
 def from_json(value: object, kind: PropType) -> PlainValue | bytes:
-    """The plain value of a property; ValueError says why there is none. Whether a text is in an enum is not asked here."""
+    """The plain value of a property; ValueError says why there is none. Enum values are not checked here."""
     value = unwrapped(value)
     if value is None:
         return None
@@ -93,7 +93,7 @@ def _date(value: object, scalar: Scalar) -> int:
 
 
 def _day_of(text: str) -> int:
-    """A day as text; a date and time is one when its time is zero, as programs write days that have no other type."""
+    """A text as a day; a date and time is accepted if the time is zero, as programs without a date type write days."""
     timed = _TIMED.fullmatch(text)
     if timed is None:
         return parse_date(text)

@@ -1,6 +1,6 @@
-"""Rows in the order of their ids, however many: runs that fit into memory are sorted and set down on disk, then merged.
+"""Sorts any number of rows by id: runs that fit into memory are sorted and written to disk, then merged.
 
-Ids are ordered by their UTF-8 bytes, which is the order of their code points.
+Ids are ordered by their UTF-8 bytes, which equals the order of code points.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 from omnigraph.storage.object_errors import from_os
 
 ID = "id"
-#: What is sorted in memory at once.
+#: How many bytes are sorted in memory at once.
 RUN_BYTES = 64 * 1024 * 1024
-#: What is held of each run while they are merged.
+#: How many bytes of each run are held while runs are merged.
 BLOCK_BYTES = 512 * 1024
 
 
@@ -33,7 +33,7 @@ def in_id_order(
     block_bytes: int = BLOCK_BYTES,
     block_rows: int | None = None,
 ) -> Iterator[pa.Table]:
-    """The rows of a stream with a column `id`, sorted by it, in blocks of about so many bytes, or of so many rows."""
+    """The rows of a stream, sorted by their column `id`, in blocks of about `block_bytes`, or of `block_rows` rows."""
     held: list[pa.RecordBatch] = []
     size = 0
     with closing(_Spill()) as spill:
@@ -67,10 +67,10 @@ def _blocks(table: pa.Table, block_bytes: int, block_rows: int | None) -> Iterat
 
 
 def id_ranges(streams: Sequence[Iterator[pa.Table]], nothing: pa.Table) -> Iterator[list[pa.Table]]:
-    """Sorted streams cut at the same ids: each step gives, of every stream, all rows of the next range of ids.
+    """Cut sorted streams at the same ids: each step yields, for every stream, all rows in the next range of ids.
 
-    A range ends where the nearest waiting block does, so that each step uses up at least one block. `nothing` stands for a
-    stream that has ended.
+    A range ends at the lowest last id of the waiting blocks, so each step uses up at least one block. `nothing` is yielded for
+    a stream that has ended.
     """
     cursors = [_Cursor(stream) for stream in streams]
     while waiting := [cursor.last for cursor in cursors if cursor.rows is not None]:
@@ -79,14 +79,14 @@ def id_ranges(streams: Sequence[Iterator[pa.Table]], nothing: pa.Table) -> Itera
 
 
 def merge_sorted(runs: Sequence[Iterator[pa.Table]]) -> Iterator[pa.Table]:
-    """Sorted streams as one."""
+    """Merge sorted streams into one."""
     for parts in id_ranges(runs, pa.table({ID: pa.array([], pa.string())})):
         some = [part for part in parts if part.num_rows]
         yield some[0] if len(some) == 1 else _sorted([batch for part in some for batch in part.to_batches()])
 
 
 class _Cursor:
-    """A sorted run and the rows of it that are waiting; None when it is used up."""
+    """A sorted run and its next rows; `rows` is None when the run is used up."""
 
     def __init__(self, run: Iterator[pa.Table]) -> None:
         self._run = run
@@ -95,7 +95,7 @@ class _Cursor:
         self._refill()
 
     def take_until(self, bound: bytes) -> pa.Table:
-        """The waiting rows up to an id."""
+        """The next rows, up to and including an id."""
         assert self.rows is not None
         count = bisect_right(_Ids(self.rows[ID]), bound)
         taken = self.rows.slice(0, count)
@@ -111,7 +111,7 @@ class _Cursor:
 
 
 class _Ids:
-    """A column of ids as a sequence of bytes, for a binary search."""
+    """A column of ids as a sequence of bytes, for binary search."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         self._column = column
@@ -125,14 +125,14 @@ class _Ids:
 
 
 class _Spill:
-    """Sorted runs in one file that has no name: whatever happens to this process, nothing of it is left."""
+    """Sorted runs in one nameless file, so that nothing is left of it however this process ends."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
         self._ends = [0]
 
     def add(self, blocks: Iterator[pa.Table]) -> None:
-        """Set down one run."""
+        """Write one run."""
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115 — closed by `close`
@@ -149,7 +149,7 @@ class _Spill:
             raise from_os(error, action="sort rows in", location=folder, writes=False) from error
 
     def runs(self) -> list[Iterator[pa.Table]]:
-        """The runs that were set down, each a stream of blocks."""
+        """The runs that were written, each as a stream of blocks."""
         if self._file is None:
             return []
         number = self._file.fileno()
@@ -167,7 +167,7 @@ def _read(part: _Part) -> Iterator[pa.Table]:
 
 
 class _Part(io.RawIOBase):
-    """A span of a file as a file of its own; the spans of one file are read side by side."""
+    """A span of a file as a separate file; the spans of one file can be read concurrently."""
 
     def __init__(self, number: int, start: int, end: int) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""Property values taken out of columns: as plain JSON values, the one rendering of results, exports and change images, and as
-Python values for the rows of a result.
+"""Takes property values out of columns: as plain JSON values, for results, exports and change images alike, and as Python
+values for the rows of a result.
 
-In JSON dates and instants are ISO texts, floats that are not finite are texts too, blobs are `base64:…` or their reference.
-A number that is stored in 32 bits is the shortest one that gives it back: 0.1, not 0.10000000149011612.
+In JSON, dates and times are ISO texts, floats that are not finite are texts, blobs are `base64:…` or their reference.
+A number stored in 32 bits is the shortest one that gives it back: 0.1, not 0.10000000149011612.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def plain(column: Column, kind: PropType) -> list[Any]:
 
 
 def python_values(column: Column, kind: PropType) -> list[Any]:
-    """The same as Python values: a Date is a `date`, a DateTime an aware `datetime` in UTC, all floats are floats."""
+    """A column as Python values: a Date is a `date`, a DateTime an aware `datetime` in UTC, all floats are floats."""
     return _taken(column, kind, _PYTHON)
 
 
-#: How values are shown, by their scalar; values of other scalars stay as Arrow gives them.
+#: The conversion of values by scalar type; values of other scalars stay as Arrow returns them.
 _Form: TypeAlias = Mapping[Scalar, Callable[[Any], Any]]
 
 
@@ -63,7 +63,7 @@ def _taken(column: Column, kind: PropType, form: _Form) -> list[Any]:
 
 
 def _objects(column: pa.StructArray, form: _Form) -> list[Any]:
-    """Structs as dicts, each field as the column of its own that it is."""
+    """Structs as dicts; each field is converted like a column."""
     parts = {
         field.name: _objects(column.field(place), form)
         if pa.types.is_struct(field.type)
@@ -76,7 +76,7 @@ def _objects(column: pa.StructArray, form: _Form) -> list[Any]:
 
 
 def stored_kind(stored: pa.DataType) -> PropType:
-    """The property type that a stored column has, as far as its values go: an enum is text."""
+    """The property type of a stored column, as far as its values need it: an enum is text."""
     if isinstance(stored, BlobType):
         return PropType(Scalar.BLOB, nullable=True)
     if pa.types.is_fixed_size_list(stored):
@@ -124,7 +124,7 @@ def _instant(milliseconds: int) -> datetime:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL = _EPOCH.toordinal()
 _SHORTEST_F32 = (pa.string(), pa.float64())
-#: The types a column is cast to, one after the other, before its values are taken out.
+#: The types to which a column is cast, one after the other, before its values are taken out.
 _TRANSPORT = {Scalar.DATE: (pa.int32(),), Scalar.DATETIME: (pa.int64(),), Scalar.F32: _SHORTEST_F32}
 _JSON: _Form = {
     Scalar.DATE: render_date,

@@ -1,4 +1,4 @@
-"""Columns whose type has changed: values of a narrower type as those of a wider one, exactly, and back where they fit."""
+"""Columns whose type has changed: converts values to a wider type exactly, and back where they fit."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def fits(stored: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def convertible(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether one of two types is the wider one: then values go from one to the other, back only where they fit."""
+    """Whether one of two types is wider: then values can be converted, to the narrower type only where they fit."""
     return fits(stored, wanted) or fits(wanted, stored)
 
 
 def converted(column: pa.Array | pa.ChunkedArray, wanted: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """The values of a column in a wider type; in a narrower one, where a value that does not fit becomes null."""
+    """The values of a column in a wider type, or in a narrower type, where values that do not fit become null."""
     if column.type == wanted or isinstance(wanted, pa.BaseExtensionType):
         return column
     if fits(column.type, wanted):
@@ -48,7 +48,7 @@ def converted(column: pa.Array | pa.ChunkedArray, wanted: pa.DataType) -> pa.Arr
 
 
 def unfit(column: pa.Array | pa.ChunkedArray, wanted: pa.DataType) -> pa.Array:
-    """Which values of a column are no values of a type that it is converted to."""
+    """Which values of a column do not fit the type they are converted to."""
     values = whole(column)
     return pc.and_(pc.is_valid(values), pc.is_null(whole(converted(values, wanted))))
 
@@ -68,7 +68,7 @@ def _narrowed(values: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _narrowed_lists(lists: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """A list with an item that does not fit becomes null as a whole."""
+    """Narrow lists; a list with an item that does not fit becomes null as a whole."""
     items = lists.flatten()
     lost = pc.and_(pc.is_valid(items), pc.is_null(_narrowed(items, wanted.value_type)))
     broken = pc.unique(pc.list_parent_indices(lists).filter(lost)).cast(pa.int64())
@@ -81,7 +81,7 @@ def _narrowed_lists(lists: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _numbers_of(texts: pa.Array) -> pa.Array:
-    """The numbers that texts of digits are, null for others; what does not come back as the same text is no value."""
+    """The numbers in texts of digits; null for other texts. A text that the number does not give back is no value."""
     digits = pc.if_else(pc.match_substring_regex(texts, _DECIMAL), texts, pa.scalar(None, pa.string()))
     return digits.cast(_DIGITS).cast(pa.int64(), safe=False)
 
