@@ -1,8 +1,8 @@
-"""Following a branch commit by commit at a cost that does not grow with its tables.
+"""Reads the changes of consecutive commits of a branch, at a cost that does not grow with the size of its tables.
 
-Reading a commit on its own loads two states and compares two lists of fragments. Who reads many commits in order needs neither:
-the state after a commit is the state before it and what its publish wrote, and a commit that only appended says in its Lance
-transaction which files it added. Whatever does not fit this is read as a commit on its own.
+Reading a single commit loads two states and compares two lists of fragments. Reading many commits in order needs neither: the
+state after a commit is the state before it plus what its publish wrote, and the Lance transaction of a commit that only
+appended names the files it added. Commits that do not fit this are read one by one.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from omnigraph.storage.tables.lance_private import data_file_name
 from omnigraph.storage.tables.table import ROW_ADDRESS, Blobs, Table
 from omnigraph.values.ordered import ID
 
-#: The states of so many commits are read together.
+#: How many commits' states are read together.
 COMMITS_AHEAD = 32
-#: So many fragments, and about so many rows, are read ahead together.
+#: How many fragments, and about how many rows, are read ahead together.
 FRAGMENTS_AHEAD = 64
 ROWS_AHEAD = 8192
 
 
 @dataclass(frozen=True)
 class Appended(Delta):
-    """The changes of a commit that only added rows to a table: all of them are inserts."""
+    """The changes of a commit that only added rows to a table: all are inserts."""
 
     rows: pa.Table = field(default_factory=lambda: pa.table({ID: pa.array([], pa.string())}))
 
@@ -60,7 +60,7 @@ class Appended(Delta):
         until_id: str | None = None,
         few: bool | None = None,
     ) -> Iterator[DeltaBatch]:
-        """The inserts in id order, as one batch; only those whose id comes after `after_id` and not after `until_id`."""
+        """The inserts in id order, as one batch; only ids after `after_id`, up to and including `until_id`."""
         rows = self.rows if columns is None else self.rows.select([ID, *(name for name in columns if name != ID)])
         if after_id is not None:
             rows = rows.filter(pc.greater(rows[ID], after_id))
@@ -72,9 +72,9 @@ class Appended(Delta):
 
 
 class Along:
-    """Some commits of a branch that follow each other, read in this order.
+    """Consecutive commits of a branch, to be read in order.
 
-    `head`: the newest state of the branch, from whose tables rows are read ahead; None for who reads one commit only.
+    `head`: the newest state of the branch, from whose tables rows are read ahead; None when only one commit is read.
     """
 
     def __init__(self, context: CommitContext, commits: Sequence[Commit], head: ManifestState | None) -> None:
@@ -87,7 +87,7 @@ class Along:
         self._ahead: dict[Identity, _Ahead] = {}
 
     def states(self, commit: Commit) -> tuple[ManifestState, ManifestState]:
-        """The states before and after one of the commits, which has a parent."""
+        """The states before and after one of the commits, which must have a parent."""
         assert commit.parent is not None
         manifest, before = self._context.manifest, self._last
         if before is None or before.head != commit.parent:
@@ -100,7 +100,7 @@ class Along:
         return before, self._last
 
     def delta(self, pair: TablePair, before: ManifestState, after: ManifestState) -> Delta:
-        """What a commit changed in one table."""
+        """The changes of a commit in one table."""
         head = self._head
         if head is None or not before.schema_hash == after.schema_hash == head.schema_hash:
             return pair.delta(self._context)
@@ -112,14 +112,14 @@ class Along:
             files = [data_file_name(file) for fragment in operation.fragments for file in fragment.files]
             rows = ahead.rows_of(files)
             if rows is None and ahead.places:
-                # Some of them changed later: they are read where they are all there.
+                # Some of the rows changed later, so read the version in which they are all present.
                 rows = _rows_of(open_version(self._context, pair.after), files)
             if rows is not None and rows.num_rows == pair.after.row_count - pair.before.row_count:
                 return Appended(Columns(()), None, None, rows)
         return pair.delta(self._context, operation)
 
     def _ahead_of(self, pair: TablePair, head: ManifestState) -> _Ahead | None:
-        """The newest version of a table, where a commit is one version of the line that leads to it; else None."""
+        """The newest version of a table, if the commit made the next version of the same line; else None."""
         before, after, newest = pair.before, pair.after, head.tables.get(pair.identity)
         if before is None or after is None or newest is None:
             return None
@@ -136,18 +136,18 @@ class Along:
 
 
 def _operation(table: Table, version: int) -> object | None:
-    """What the transaction of a version did; None when it can not be read."""
+    """The operation of the transaction that made a version; None when it can not be read."""
     try:
         with translated(str(table.location), f"read the transaction of version {version} of"):
             transaction = transaction_of(table.dataset, version)
     except (StorageError, TypeError):
-        # A version that is gone is told by who opens it; the transaction of some compactions can not be rebuilt.
+        # A missing version is reported by whoever opens it; the transaction of some compactions can not be rebuilt.
         return None
     return None if transaction is None else transaction.operation
 
 
 def _ahead_of(table: Table) -> _Ahead:
-    """The small whole fragments of a table by their data file; none where values must be fetched one by one."""
+    """The small fragments without deletions of a table, by data file; none if the table has blobs."""
     places: dict[str, int] = {}
     sizes: dict[int, int] = {}
     if blob_columns(table.schema):
@@ -161,7 +161,7 @@ def _ahead_of(table: Table) -> _Ahead:
 
 
 def _rows_of(table: Table, files: Sequence[str]) -> pa.Table | None:
-    """All rows of the data files that the newest fragments of a table are made of; None when these are others, or large."""
+    """All rows of the data files, if these make up the newest fragments of the table; None if they do not, or are large."""
     newest = sorted(table.dataset.get_fragments(), key=lambda fragment: int(fragment.fragment_id))[-len(files) :]
     found = [data_file_name(file) for fragment in newest for file in fragment.metadata.files]
     if found != list(files) or sum(fragment.physical_rows for fragment in newest) > ROWS_AHEAD:
@@ -172,16 +172,16 @@ def _rows_of(table: Table, files: Sequence[str]) -> pa.Table | None:
 
 @dataclass
 class _Ahead:
-    """The newest version of a table, and rows of it that were read before they were asked for."""
+    """The newest version of a table, and rows of it that were read ahead."""
 
     table: Table
-    #: Fragments by their only data file, and the rows of each; those with deleted rows are not among them.
+    #: Fragment ids by their only data file, and row counts by fragment; fragments with deleted rows are left out.
     places: dict[str, int]
     sizes: dict[int, int]
     _read: dict[int, pa.Table] = field(default_factory=dict)
 
     def rows_of(self, files: Sequence[str]) -> pa.Table | None:
-        """All rows of some data files; None when they are not whole in this version any more, or too many."""
+        """All rows of these data files; None when this version lacks some of the rows, or there are too many."""
         if not files or any(file not in self.places for file in files):
             return None
         fragments = [self.places[file] for file in files]
@@ -209,7 +209,7 @@ class _Ahead:
             read = dataset.scanner(fragments=fragments, with_row_address=True).to_table()
         owners = read[ROW_ADDRESS].to_numpy() >> np.uint64(32)
         images = read.drop_columns([ROW_ADDRESS])
-        # Rows come fragment by fragment, so that each is a slice.
+        # Rows come fragment by fragment, so each fragment is a slice.
         starts = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]]) if len(owners) else np.zeros(0, np.int64)
         for start, end in zip(starts, [*starts[1:], len(owners)], strict=True):
             self._read[int(owners[start])] = images.slice(int(start), int(end - start))

@@ -1,6 +1,6 @@
-"""A baseline: all that a branch holds, and the cursor that goes on from exactly there.
+"""A baseline: everything that a branch holds, and the cursor of the changes after it.
 
-The cursor is made last: who could not take all of the data has none, and can not go on as if nothing were missing.
+The cursor is made last: a caller that could not read all of the data gets none, and can not miss data by going on.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from omnigraph.storage.outputs import Output
 
 
 class Writable(Protocol):
-    """Something that takes bytes, such as an open file."""
+    """An object that accepts bytes, such as an open file."""
 
     def write(self, data: bytes, /) -> object: ...
 
 
-#: What was captured: the caller's own kind of view, which it gets back.
+#: The caller's own type of snapshot, which is returned to it.
 Captured = TypeVar("Captured", bound=View)
 Sink = str | os.PathLike[str] | Writable | Callable[[bytes], object]
 
 
 @dataclass(frozen=True)
 class Baseline(Generic[Captured], Shown):
-    """A captured snapshot: its commit, how many entities were written, and the cursor of the changes behind it."""
+    """A captured snapshot: its commit, how many entities were written, and the cursor of the changes after it."""
 
     snapshot: Captured
     commit: str
@@ -61,7 +61,7 @@ def baseline(
     wanted: Filter,
     sink: Sink | None,
 ) -> Baseline[Captured]:
-    """Write the entities of a snapshot as export lines, then give the cursor; without a sink only the cursor."""
+    """Write the entities of a snapshot as export lines, then make the cursor; without a sink only the cursor."""
     wanted.refuse_unknown_types(state)
     count = 0
     if sink is not None:
@@ -94,7 +94,7 @@ def _capture(tables: Sequence[ExportTable], sink: Sink, context: CommitContext) 
 
 @contextmanager
 def _alone(output: Output) -> Iterator[None]:
-    """One capture into a local file at a time, told by a lock beside it."""
+    """Allow one capture into a local file at a time, by a lock file beside it."""
     if not output.root.is_local:
         yield
         return

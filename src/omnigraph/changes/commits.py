@@ -1,4 +1,4 @@
-"""What one commit did against its first parent, as a whole or in pages."""
+"""The changes of one commit against its first parent, as a whole or in pages."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from omnigraph.errors import (
     ResourceLimit,
 )
 
-#: How many changes a page has, if nothing is asked for, and at most.
+#: The default and the largest number of changes on a page.
 PAGE_CHANGES = 1_000
 MOST_PAGE_CHANGES = 8_192
-#: A page ends early when its changes are larger than this as JSON; one change is always told.
+#: A page ends early when its changes exceed this size in bytes as JSON; it always has at least one change.
 PAGE_BYTES = 4 * 1024 * 1024
 
 PAGE_TOKEN = "page token of a commit"
 
 
 def cause(commit: Commit) -> dict[str, Any]:
-    """What a block of changes says once about its commit; null as its branch means main."""
+    """The fields about the commit in a block of changes; a null branch means main."""
     told = {
         "graph_commit_id": commit.id,
         "authored_branch": None if commit.branch == MAIN else commit.branch,
@@ -51,7 +51,7 @@ def cause(commit: Commit) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class CommitChanges(ChangeSet):
-    """The changes of one commit, or a page of them; `next_page_token` when there are more."""
+    """The changes of one commit, or a page of them. `next_page_token`: None when there are no more."""
 
     commit: Commit
     next_page_token: str | None = None
@@ -64,14 +64,14 @@ class CommitChanges(ChangeSet):
 
 @dataclass(frozen=True)
 class CommitPart:
-    """Some of what a commit did: to one table, to a span of its ids."""
+    """A part of a commit's changes: a span of ids in one table."""
 
     identity: Identity
     span: Span
 
 
 class CommitBlock:
-    """The tables that a commit moved, opened; its changes can then be read from any place."""
+    """The tables that a commit changed, opened, so that its changes can be read from any position."""
 
     def __init__(self, context: CommitContext, commit: Commit, wanted: Filter, along: Along | None = None) -> None:
         if commit.parent is None:
@@ -82,7 +82,7 @@ class CommitBlock:
         self._wanted = wanted
         along = along or Along(context, [commit], None)
         self.before, self.after = along.states(commit)
-        # What the types are called now; only a filter asks for it.
+        # The current names of types, needed only for a filter by type.
         self.today = context.manifest.load() if wanted.types else self.after
         moved = moved_tables(self.before, self.after, wanted, self.today)
         pairs = [pair for pair in moved if not _dropped(commit, pair)]
@@ -94,7 +94,7 @@ class CommitBlock:
     def changes(
         self, behind: Position | None = None, batch_rows: int | None = None
     ) -> Iterator[tuple[Identity, Change]]:
-        """The changes: nodes before edges, then by type id and id, each with its type; only those behind a position."""
+        """The changes with their types: nodes before edges, then by type id and id; only changes after `behind`."""
         for pair, delta in self._deltas:
             last_id = None
             if behind is not None:
@@ -107,7 +107,7 @@ class CommitBlock:
                 yield pair.identity, change
 
     def parts(self, most_rows: int) -> list[CommitPart]:
-        """The tables that the commit moved, each in spans of ids of about so many rows."""
+        """The tables that the commit changed, each in spans of ids with about `most_rows` rows."""
         return [
             CommitPart(pair.identity, span)
             for pair, delta in self._deltas
@@ -124,14 +124,14 @@ class CommitBlock:
         try:
             return along.delta(pair, self.before, self.after)
         except HistoricalVersionReclaimed as gone:
-            # A schema change that drops a property for good takes the versions that had it along.
+            # A schema change with a hard drop removes the versions that had the dropped property.
             if self.commit.kind == "schema":
                 raise _boundary(self.commit, pair) from gone
             raise
 
 
 def _dropped(commit: Commit, pair: TablePair) -> bool:
-    """Whether a commit dropped a type that held nothing; one that did is a boundary, its rows are not looked at."""
+    """Whether a commit dropped an empty type; raises for a type with rows, because its rows are not read."""
     if pair.after is None and pair.before is not None and pair.before.row_count:
         raise _boundary(commit, pair)
     return pair.after is None
@@ -149,7 +149,7 @@ def _boundary(commit: Commit, pair: TablePair) -> ChangeSchemaBoundary:
 def open_told(
     context: CommitContext, commit: Commit, wanted: Filter, cursor: str | None = None, along: Along | None = None
 ) -> CommitBlock:
-    """The block of a commit for who follows a branch: a wanted type that got another name or went is said, not skipped."""
+    """The block of a commit for a reader of a branch; raises if a wanted type was renamed or dropped since."""
     block = open_block(context, commit, wanted, cursor, along)
     for name in wanted.unknown_types(block.before, block.after, block.today):
         raise ChangeSchemaBoundary(
@@ -164,7 +164,7 @@ def open_told(
 def open_block(
     context: CommitContext, commit: Commit, wanted: Filter, cursor: str | None = None, along: Along | None = None
 ) -> CommitBlock:
-    """The block of a commit; what cleanup has taken is a gap, said with the caller's cursor."""
+    """The block of a commit; if cleanup has removed its data, raises `ChangeFeedGap` with the caller's cursor."""
     try:
         return CommitBlock(context, commit, wanted, along)
     except HistoricalVersionReclaimed as gone:
@@ -177,14 +177,14 @@ def open_block(
 
 @dataclass
 class Budget:
-    """What still fits on a page."""
+    """The space that is left on a page."""
 
     changes: int
     size: int
     taken: int = 0
 
     def take(self, change: Change) -> bool:
-        """Whether a change fits; the first always does."""
+        """Whether a change fits on the page, which is then charged with it; the first change always fits."""
         size = len(orjson.dumps(change.to_dict()))
         if self.taken and (self.changes < 1 or self.size < size):
             return False
@@ -195,12 +195,12 @@ class Budget:
 
     @cached_property
     def batch_rows(self) -> int:
-        """How many rows to look at together: no more than the page and what comes after it needs."""
+        """How many rows to read at once: enough for the rest of the page and one more change."""
         return min(max(self.changes + 1, 16), PAGE_CHANGES)
 
 
 def page_budget(limit: int | None, resource: str) -> Budget:
-    """A page of the asked size."""
+    """The budget of a page with the requested number of changes; raises if that is invalid."""
     if limit is None:
         return Budget(PAGE_CHANGES, PAGE_BYTES)
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
@@ -223,7 +223,7 @@ def commit_changes(
     limit: int | None = None,
     page_token: str | None = None,
 ) -> CommitChanges:
-    """The changes of a commit; all of them, read while iterated, unless a limit or a page token asks for a page."""
+    """The changes of a commit: all, read while iterated, or one page if a limit or a page token is given."""
     budget = page_budget(limit, "commit_changes_page_changes")
     behind = None if page_token is None else _resumed(identities, page_token, commit, wanted)
     block = open_block(context, commit, wanted)

@@ -1,6 +1,6 @@
-"""Which of two aligned sets of rows differ, by typed value: null is not "", ["a, b"] is not ["a", "b"].
+"""Compares two aligned sets of rows by typed value: null is not "", ["a, b"] is not ["a", "b"].
 
-A value equals itself, so NaN written again is no change; −0 is 0 as everywhere.
+Every value equals itself, so NaN written again is no change; −0 equals 0, as everywhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FIXED = ("id", "src", "dst")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column under its newest name, and where it lies on either side; None: that side does not have it."""
+    """One column under its newest name, and its stored name on either side; None: that side does not have it."""
 
     name: str
     before: str | None
@@ -46,20 +46,20 @@ class Columns:
         return tuple(column for column in self.all if column.before is not None and column.after is not None)
 
     def stored_before(self, names: frozenset[str] | None = None) -> dict[str, str]:
-        """The columns the earlier side stores, by their stored name, with the names they are shown under."""
+        """The columns stored on the earlier side: the names they are shown under, by stored name."""
         return {column.before: column.name for column in self.all if column.before and _among(column, names)}
 
     def stored_after(self, names: frozenset[str] | None = None) -> dict[str, str]:
-        """The columns the later side stores, by their stored name, with the names they are shown under."""
+        """The columns stored on the later side: the names they are shown under, by stored name."""
         return {column.after: column.name for column in self.all if column.after and _among(column, names)}
 
 
 def match_columns(before: Table | None, after: Table | None) -> Columns:
-    """The columns of two sides, one of which may not exist: those of the later side first."""
+    """Match the columns of two sides, one of which may not exist; the columns of the later side come first."""
     old = {} if before is None else _by_identity(before.schema)
     new = {} if after is None else _by_identity(after.schema)
     matched = [Column(name, old.get(identity), name) for identity, name in new.items()]
-    # A name may have passed to a property that had another one before; then the old bearer says which it is.
+    # A name may now belong to another property; then the column of the old property shows its property id too.
     taken = {column.name for column in matched if column.before is not None}
     for identity, name in old.items():
         if identity not in new:
@@ -68,7 +68,7 @@ def match_columns(before: Table | None, after: Table | None) -> Columns:
 
 
 def has_values(table: Table, name: str) -> bool:
-    """Whether any row has a value in a column. Of blobs it is taken for granted, they can not be asked."""
+    """Whether any row has a value in a column; always True for blobs, for which Lance can not test that."""
     return name in blob_columns(table.schema) or table.count_rows(f"`{name}` is not null") > 0
 
 
@@ -89,7 +89,7 @@ def _identity(field: pa.Field) -> bytes:
 
 
 Mask = npt.NDArray[np.bool_]
-#: Fetches the bytes of some rows (by position) of one blob column, of the earlier and the later side.
+#: Reads the bytes of one blob column in some rows (by position), on the earlier and on the later side.
 BlobReader = Callable[[str, npt.NDArray[np.int64]], tuple[pa.Array, pa.Array]]
 
 
@@ -113,9 +113,9 @@ def _differ(old: pa.Array, new: pa.Array) -> Mask:
         if fits(new.type, old.type):
             old, new = new, old
         if not fits(old.type, new.type):
-            # A column of another kind: only two nulls are alike.
+            # Columns of unrelated types: only two nulls are equal.
             return _mask(pc.or_(old.is_valid(), new.is_valid()))
-        # A value that was widened is the same value.
+        # A widened value is the same value.
         old = _one_array(pa.chunked_array([converted(old, new.type)]))
     if pa.types.is_list(old.type) or pa.types.is_large_list(old.type) or pa.types.is_fixed_size_list(old.type):
         return _lists_differ(old, new)
@@ -129,7 +129,7 @@ def _differ(old: pa.Array, new: pa.Array) -> Mask:
 def _lists_differ(old: pa.Array, new: pa.Array) -> Mask:
     mask = _mask(pc.xor(old.is_null(), new.is_null()))
     mask |= _mask(pc.not_equal(pc.list_value_length(old), pc.list_value_length(new)))
-    # What is left has the same length on both sides, so that the elements lie side by side.
+    # The remaining lists have the same length on both sides, so their elements are aligned.
     alike = np.flatnonzero(_mask(pc.and_(old.is_valid(), new.is_valid())) & ~mask)
     if len(alike):
         some_old, some_new = old.take(pa.array(alike)), new.take(pa.array(alike))
@@ -141,7 +141,7 @@ def _lists_differ(old: pa.Array, new: pa.Array) -> Mask:
 
 
 def _blobs_differ(name: str, old: pa.Array, new: pa.Array, known: Mask, read_blobs: BlobReader) -> Mask:
-    """By where an external value lies, else by size and then by bytes."""
+    """Compare blobs: external values by their reference, others by size and then by bytes."""
     external = _mask(pc.equal(old.field("kind"), EXTERNAL)), _mask(pc.equal(new.field("kind"), EXTERNAL))
     present = _mask(old.is_valid()), _mask(new.is_valid())
     mask: Mask = (present[0] != present[1]) | (present[0] & present[1] & (external[0] != external[1]))

@@ -1,6 +1,6 @@
-"""Two states compared for a person: how much changed of each type first, then the changes in pages.
+"""Compares two states for a person: first the counts per type, then the changes in pages.
 
-A page token names the two commits that were compared, so that all pages tell of the same states while branches move on.
+A page token names the two compared commits, so that all pages describe the same states while branches move on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from omnigraph.commit.model import ManifestState, identity_text
 from omnigraph.errors import BadRequest
 from omnigraph.shown import Shown
 
-#: Changes of a page unless a number is asked for, and the most that can be asked for.
+#: The default and the largest number of changes on a page.
 PAGE = 100
 MOST_CHANGES = 5000
 _FEW_ROWS = 4096
@@ -46,7 +46,7 @@ class TypeCounts:
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Shown):
-    """`before` and `after`: the commits that were compared. `counts` is None on later pages, which do not count again.
+    """`before` and `after`: the ids of the compared commits. `counts`: None on later pages, which do not count again.
 
     `schema`: the steps from the schema of the earlier state to that of the later one, on the first page.
     """
@@ -71,7 +71,7 @@ class Comparison(Shown):
 
 @dataclass(frozen=True, slots=True)
 class PageToken:
-    """Behind which change a page begins: the compared commits, the filter, the type and the id of that change."""
+    """Where a page begins: the compared commits, the filter, and the type and id of the last change on the page before."""
 
     before: str
     after: str
@@ -80,13 +80,13 @@ class PageToken:
     last_id: str
 
     def text(self) -> str:
-        """The token as it is given to the caller."""
+        """The token as text for the caller."""
         parts = [self.before, self.after, self.wanted, self.table, self.last_id]
         return base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=")
 
 
 def read_token(text: str, wanted: Filter) -> PageToken:
-    """A token from its text; BadRequest for one that is none, or that belongs to another filter."""
+    """Parse a token; BadRequest if it is invalid or belongs to another filter."""
     try:
         parts = orjson.loads(base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4)))
     except (binascii.Error, orjson.JSONDecodeError, UnicodeEncodeError, ValueError):
@@ -108,7 +108,7 @@ def compare(
     behind: PageToken | None = None,
     schema: tuple[SchemaStep, ...] = (),
 ) -> Comparison:
-    """The counts of the wanted changes (first page only), and at most `limit` changes behind the token's."""
+    """The counts of the wanted changes (first page only), and at most `limit` changes after those of the token."""
     if not 0 <= limit <= MOST_CHANGES:
         raise BadRequest(f"limit is a number of changes from 0 to {MOST_CHANGES}, not {limit}")
     today = context.manifest.load() if wanted.types else after
@@ -140,7 +140,7 @@ def _counted(deltas: list[tuple[TablePair, Delta]], wanted: Filter) -> Iterator[
 def _behind(
     deltas: list[tuple[TablePair, Delta]], wanted: Filter, behind: PageToken | None, limit: int
 ) -> Iterator[tuple[str, Change]]:
-    """The changes with the table they belong to, from the one behind the token on."""
+    """The changes with their tables, starting after the change that the token names."""
     is_reached = behind is None
     for pair, delta in deltas:
         table = identity_text(pair.identity)

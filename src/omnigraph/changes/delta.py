@@ -1,7 +1,7 @@
-"""What changed in one table between two of its versions: `table_delta` says where to look, `Delta.batches` looks.
+"""The changes in one table between two of its versions: `table_delta` finds the candidates, `Delta.batches` compares them.
 
-Rows are paired by id. What can differ is found physically first (`storage.tables.unshared`), so the cost follows the change;
-where nothing is known to be shared, every row is compared, in id order and in bounded memory.
+Rows are paired by id. Candidates are found physically first (`storage.tables.unshared`), so the cost follows the change; if
+nothing is known to be shared, every row is compared, in id order and in bounded memory.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from omnigraph.storage.tables.table import Blobs, Table
 from omnigraph.storage.tables.unshared import ROW_ID, Rows, all_rows, take_rows, touched_by, unshared
 from omnigraph.values.ordered import ID, id_ranges, in_id_order
 
-#: A line of a table (None is the main line) and a version on it.
+#: A line of a table (None: the main line) and a version on it.
 _Point = tuple[str | None, int]
 
 
 def shared_until(store: ObjectStore, one: tuple[Location, int], other: tuple[Location, int]) -> int | None:
-    """The last version that is in the history of both versions of a table; None when there is none, or it is unknown."""
+    """The last version that both versions of a table have in their history; None when there is none, or it is unknown."""
     (here, version), (there, other_version) = one, other
     if here.path != there.path:
         return None
@@ -45,7 +45,7 @@ def shared_until(store: ObjectStore, one: tuple[Location, int], other: tuple[Loc
 
 
 def _origins(store: ObjectStore, location: Location, version: int) -> Iterator[_Point]:
-    """The line of a version, the line that was forked from, and so on: each with the last version it has of it."""
+    """The line of a version, the line it was forked from, and so on, each with its last version in the history."""
     line, at = location.branch, version
     yield line, at
     while line is not None:
@@ -57,7 +57,7 @@ def _origins(store: ObjectStore, location: Location, version: int) -> Iterator[_
 
 
 def _fork(store: ObjectStore, path: str, line: str) -> _Point | None:
-    """Where a line starts. None when its ref is gone or unreadable: then nothing is taken for granted."""
+    """The line and version at which a line starts; None if its ref is missing or unreadable: nothing is assumed then."""
     data = store.get_or_none(f"{path}/_refs/branches/{quote(line, safe='')}.json")
     if data is None:
         return None
@@ -68,10 +68,10 @@ def _fork(store: ObjectStore, path: str, line: str) -> _Point | None:
         return None
 
 
-#: A reader of few blocks out of many gets so many without a sort of all ids.
+#: For sets with more than `MANY_BLOCKS` blocks, the first `FEW_BLOCKS` are found without sorting all ids.
 FEW_BLOCKS = 3
 MANY_BLOCKS = 16
-#: What is held at least before the smallest ids are picked out.
+#: The fewest rows that are held before the smallest ids are selected.
 _HELD_ROWS = 8192
 
 NO_CANDIDATES = pa.table({ID: pa.array([], pa.string()), ROW_ID: pa.array([], pa.uint64())})
@@ -80,9 +80,9 @@ NO_CANDIDATES = pa.table({ID: pa.array([], pa.string()), ROW_ID: pa.array([], pa
 def candidate_ids(
     side: Rows | None, block_rows: int, after_id: str | None, until_id: str | None = None, *, few: bool
 ) -> Iterator[pa.Table]:
-    """Ids and row ids after one id and up to another, in id order, in blocks.
+    """Ids and row ids, after `after_id` and up to `until_id`, in id order, in blocks.
 
-    `few`: the reader is likely to need only the first of them.
+    `few`: the reader probably needs only the first blocks.
     """
     if side is None:
         return
@@ -98,7 +98,7 @@ def candidate_ids(
 
 
 def smallest_ids(batches: Iterable[pa.RecordBatch], count: int) -> pa.Table:
-    """The rows with the smallest ids, in order; no more than some times as many are held."""
+    """The `count` rows with the smallest ids, in order; holds only a multiple of `count` rows at a time."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
@@ -118,13 +118,13 @@ def _between(side: Rows, after_id: str | None, until_id: str | None) -> Iterator
 
 
 def within(rows: pa.RecordBatch, after_id: str | None, until_id: str | None) -> pa.RecordBatch:
-    """The rows whose ids come after the first id and not after the second; None: there is no such bound."""
+    """The rows with ids after `after_id`, up to and including `until_id`; None: no bound."""
     if after_id is not None:
         rows = rows.filter(pc.greater(rows[ID], after_id))
     return rows if until_id is None else rows.filter(pc.less_equal(rows[ID], until_id))
 
 
-#: How many ids are looked at together; fewer where rows carry blobs.
+#: How many ids are compared at once; fewer if rows have blobs.
 BATCH_ROWS = 4096
 BATCH_ROWS_WITH_BLOBS = 64
 
@@ -138,9 +138,9 @@ class Side:
 
 @dataclass(frozen=True)
 class DeltaBatch:
-    """The changes of one range of ids; batches follow each other in id order, and each table here is in id order too.
+    """The changes in one range of ids; batches follow in id order, and each table here is in id order.
 
-    An image has the columns its side stores, under the names of the later side. `updated_before` and `updated_after`
+    An image has the columns that its side stores, under the names of the later side. `updated_before` and `updated_after`
     are aligned.
     """
 
@@ -155,7 +155,7 @@ class DeltaBatch:
 
 @dataclass(frozen=True)
 class Delta:
-    """The changes of one table. Making it opens at most the two versions and reads no values."""
+    """The changes of one table. Making it opens at most the two versions, and reads no values."""
 
     columns: Columns
     before: Rows | None
@@ -163,11 +163,11 @@ class Delta:
 
     @cached_property
     def candidates(self) -> int:
-        """How many rows there are to look at, both sides together; 0 means that nothing changed."""
+        """How many rows may differ, on both sides together; 0 means that nothing changed."""
         return sum(len(rows) for rows in (self.before, self.after) if rows is not None)
 
     def candidate_ids(self) -> Iterator[pa.Array]:
-        """The ids of all candidates, in no particular order; one that is on both sides comes twice."""
+        """The ids of all candidates, in no particular order; an id on both sides occurs twice."""
         for side in (self.before, self.after):
             for batch in side.scan([ID]) if side is not None else ():
                 yield batch[ID]
@@ -182,11 +182,9 @@ class Delta:
         until_id: str | None = None,
         few: bool | None = None,
     ) -> Iterator[DeltaBatch]:
-        """The changes in id order. `columns`: which columns images have, by their newest names; the id always.
-
-        `after_id`, `until_id`: only entities whose id comes after the first and not after the second. `batch_rows`: how many
-        ids are looked at together. `few`: only a few batches are read, so they are found without sorting all the others; None:
-        where `batch_rows` is given.
+        """The changes in id order. `columns`: the columns of the images, by their newest names; the id is always included.
+        `after_id`, `until_id`: only ids after the first, up to and including the second. `batch_rows`: how many ids are
+        compared at once. `few`: only a few batches will be read, so avoid sorting all ids; None: True if `batch_rows` is given.
         """
         wanted = None if columns is None else frozenset((ID, *columns))
         rows = batch_rows or (BATCH_ROWS_WITH_BLOBS if self._has_blobs(wanted) else BATCH_ROWS)
@@ -203,7 +201,7 @@ class Delta:
         return bool(names if wanted is None else names & wanted)
 
     def _compare(self, old: pa.Table, new: pa.Table, wanted: frozenset[str] | None, blobs: Blobs) -> DeltaBatch:
-        """`old`, `new`: all candidates of one range of ids, with their row ids."""
+        """Compare all candidates of one range of ids. `old`, `new`: their ids and row ids."""
         in_old, in_new = (pc.is_in(one[ID], value_set=_array(other[ID])) for one, other in ((new, old), (old, new)))
         paired = new.filter(in_old)
         pairs = old.take(pc.index_in(paired[ID], value_set=_array(old[ID]))), paired
@@ -218,7 +216,7 @@ class Delta:
     def _updates(
         self, old: pa.Table, new: pa.Table, wanted: frozenset[str] | None, blobs: Blobs
     ) -> tuple[pa.Table, pa.Table]:
-        """The images of those of these aligned rows that differ in value."""
+        """The images, before and after, of the aligned rows that differ in value."""
         if not new.num_rows:
             return self._images(self.before, old, wanted, blobs), self._images(self.after, new, wanted, blobs)
         before = self._images(self.before, old, None, "descriptors")
@@ -229,7 +227,7 @@ class Delta:
             mask |= _present((after if column.before is None else before)[column.name])
         changed = pa.array(mask)
         if blobs != "descriptors" and self._has_blobs(wanted):
-            # What was compared by its description is wanted by value.
+            # Blobs were compared by descriptor, but their values are wanted.
             return (
                 self._images(self.before, old.filter(changed), wanted, blobs),
                 self._images(self.after, new.filter(changed), wanted, blobs),
@@ -246,7 +244,7 @@ class Delta:
         return _array(old_values[name]), _array(new_values[name])
 
     def _images(self, side: Rows | None, rows: pa.Table, wanted: frozenset[str] | None, blobs: Blobs) -> pa.Table:
-        """The images of some rows of a side, in the order of their ids."""
+        """The images of some rows of a side, in the order of `rows`."""
         if side is None:
             return pa.table({ID: pa.array([], pa.string())})
         stored = self.columns.stored_before(wanted) if side is self.before else self.columns.stored_after(wanted)
@@ -259,7 +257,7 @@ class Delta:
         return found.rename_columns([stored[name] for name in found.column_names]).take(order)
 
     def _no_images(self, side: Rows, stored: dict[str, str], blobs: Blobs) -> pa.Table:
-        """The columns of images without a row; a comparison of few rows needs them often."""
+        """Images without rows, cached: comparisons of few rows need them often."""
         key = (side is self.before, tuple(stored), blobs)
         if key not in self._empty:
             named = side.table.empty(list(stored), blobs=blobs)
@@ -274,9 +272,9 @@ class Delta:
 def table_delta(
     context: CommitContext, before: Side | None, after: Side | None, operation: object | None = None
 ) -> Delta:
-    """What changed in a table between two sides; None: the table does not exist on that side.
+    """The changes in a table between two sides; None: the table does not exist on that side.
 
-    `operation`: what the Lance transaction did that led from one side to the other, where it is one and is known.
+    `operation`: the operation of the single Lance transaction between the two sides, if known.
     """
     if before is not None and after is not None:
         if _same(before.entry, after.entry):
@@ -288,7 +286,7 @@ def table_delta(
     columns = match_columns(old, new)
     if old is None or new is None or before is None or after is None:
         return Delta(columns, None if old is None else all_rows(old), None if new is None else all_rows(new))
-    # A table that was put together from two versions of it shares no files with others that would mean anything.
+    # A table that was built for a state within a group shares no meaningful files with others.
     whole = before.entry.part is None and after.entry.part is None
     if whole and _comparable(old, new, columns):
         points = [(side.entry.location, side.entry.version) for side in (before, after)]
@@ -296,7 +294,7 @@ def table_delta(
         touched = None if operation is None else touched_by(old, new, operation)
         left, right = unshared(old, new, until, context.root, context.store.get_or_none, touched)
         if touched is not None and len(right) - len(left) != after.entry.row_count - before.entry.row_count:
-            # What the transaction says does not explain the difference.
+            # The transaction does not explain the difference, so compare all fragments.
             left, right = unshared(old, new, until, context.root, context.store.get_or_none)
     else:
         left, right = all_rows(old), all_rows(new)
@@ -305,7 +303,7 @@ def table_delta(
 
 @dataclass(frozen=True)
 class OfSome(Delta):
-    """The changes to the rows of these ids only, out of all changes of one group of commits."""
+    """The changes to some ids only, out of all changes of one group of commits."""
 
     of: Delta = field(default_factory=lambda: Delta(Columns(()), None, None))
     ids: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
@@ -327,7 +325,7 @@ class OfSome(Delta):
         until_id: str | None = None,
         few: bool | None = None,
     ) -> Iterator[DeltaBatch]:
-        """The changes in id order, as `Delta.batches` tells them."""
+        """The changes in id order, as in `Delta.batches`."""
         for batch in self.of.batches(
             columns, batch_rows=batch_rows, blobs=blobs, after_id=after_id, until_id=until_id, few=few
         ):
@@ -341,7 +339,7 @@ class OfSome(Delta):
 
 
 def _within_group(context: CommitContext, before: TableEntry, after: TableEntry) -> Delta | None:
-    """What changed between two states of one group of commits, in either direction; None when they are not of one group."""
+    """The changes between two states within one group of commits, in either direction; None if they are not of one group."""
     inner = after if before.part is None else before
     if inner.part is None:
         return None
@@ -351,18 +349,18 @@ def _within_group(context: CommitContext, before: TableEntry, after: TableEntry)
         return None
     ends = (first, last) if old <= new else (last, first)
     of = table_delta(context, Side(ends[0]), Side(ends[1]))
-    # Its sides are those of the whole group, so they are not shown.
+    # The sides belong to the whole group, so they are left out.
     return OfSome(of.columns, None, None, of, pa.array(sorted(old ^ new), pa.string()))
 
 
 def _around(inner: TableEntry, part: Part) -> tuple[TableEntry, TableEntry]:
-    """The table before and after a group. The numbers of rows are not theirs; a comparison without an operation needs none."""
+    """The table entries before and after a group. Their row counts are wrong, but without an operation unused."""
     first = replace(inner, path=part.base.path, branch=part.base.branch, version=part.base_version, part=None)
     return first, replace(inner, part=None)
 
 
 def _shown(entry: TableEntry, first: TableEntry, last: TableEntry, part: Part) -> frozenset[str] | None:
-    """The ids whose changes by a group a state of it has; None for a state that is not of this group."""
+    """The ids whose changes by the group are part of a state; None for a state that does not belong to the group."""
     if entry.part is not None:
         same = (entry.part.base, entry.part.base_version) == (part.base, part.base_version)
         return entry.part.shown if same and _same(replace(entry, part=None), last) else None
@@ -376,7 +374,7 @@ def _same(one: TableEntry, other: TableEntry) -> bool:
 
 
 def open_version(context: CommitContext, entry: TableEntry) -> Table:
-    """A table as a state publishes it; HistoricalVersionReclaimed when that version is gone."""
+    """A table as a state publishes it; HistoricalVersionReclaimed if the version is gone."""
     try:
         return context.tables.open(entry.location, entry.version)
     except Missing as error:
@@ -388,7 +386,7 @@ def open_version(context: CommitContext, entry: TableEntry) -> Table:
 
 
 def _comparable(old: Table, new: Table, columns: Columns) -> bool:
-    """Whether equal files mean equal rows: not when a column with values is on one side only, or has another type."""
+    """Whether equal files mean equal rows: not if a column with values is on one side only, or has another type."""
     for column in columns.one_sided:
         table, name = (old, column.before) if column.after is None else (new, column.after)
         if name is not None and has_values(table, name):

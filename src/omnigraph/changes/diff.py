@@ -1,4 +1,4 @@
-"""The difference of two states of a graph: table by table, in a fixed order, identical tables skipped unopened."""
+"""The difference of two states of a graph: table by table, in a fixed order; unchanged tables are not opened."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIXED = frozenset({"id", "src", "dst"})
 
 @dataclass(frozen=True, slots=True)
 class TablePair:
-    """One type on both sides of a difference; None: it does not exist there."""
+    """One type on both sides of a difference; None: it does not exist on that side."""
 
     identity: Identity
     before: TableEntry | None
@@ -30,7 +30,7 @@ class TablePair:
 
     @property
     def names(self) -> list[str]:
-        """What the type is called, newest first."""
+        """The names of the type, newest first."""
         return [entry.key.partition(":")[2] for entry in (self.after, self.before) if entry is not None]
 
     @property
@@ -40,15 +40,15 @@ class TablePair:
         return cast("Kind", entry.key.partition(":")[0])
 
     def delta(self, context: CommitContext, operation: object | None = None) -> Delta:
-        """What changed; `operation`: of the one Lance transaction between both sides, where it is known."""
+        """The changes. `operation`: the operation of the single Lance transaction between both sides, if known."""
         before, after = (None if entry is None else Side(entry) for entry in (self.before, self.after))
         return table_delta(context, before, after, operation)
 
 
 def moved_tables(before: ManifestState, after: ManifestState, wanted: Filter, today: ManifestState) -> list[TablePair]:
-    """The wanted tables that are not the same on both sides: nodes before edges, then by type id.
+    """The wanted tables that differ between two states: nodes before edges, then by type id.
 
-    A type is wanted by a name that it has on one side, or by the one it has today.
+    A type is wanted by its name on either side, or by its current name.
     """
     pairs = [
         TablePair(identity, before.tables.get(identity), after.tables.get(identity))
@@ -68,7 +68,7 @@ def _named(state: ManifestState, pair: TablePair) -> list[str]:
 
 
 def by_name(pairs: Iterable[TablePair]) -> list[TablePair]:
-    """Nodes before edges, then by type name; of two lives of a name the earlier is first."""
+    """Nodes before edges, then by type name; of two types with one name, the earlier type first."""
     return sorted(pairs, key=lambda pair: (pair.kind != "node", pair.names[0], pair.identity))
 
 
@@ -79,11 +79,11 @@ def diff(
     wanted: Filter,
     schema: tuple[SchemaStep, ...] = (),
 ) -> ChangeSet:
-    """The difference between two states, read while it is iterated. `schema`: that of their schemas."""
+    """The difference between two states, read while it is iterated. `schema`: the differences of their schemas."""
     today = context.manifest.load() if wanted.types else after
     wanted.refuse_unknown_types(before, after, today)
     pairs = by_name(moved_tables(before, after, wanted, today))
-    # Opened at once: what can not be read any more is said before anything is told.
+    # Opened now, so that unreadable data is reported before any change is returned.
     deltas = [(pair, pair.delta(context)) for pair in pairs]
 
     def stream() -> Iterator[Change]:
@@ -102,7 +102,7 @@ def table_changes(
 
 
 def _changes_of(pair: TablePair, batch: DeltaBatch) -> Iterator[Change]:
-    """Every id is in one of the three, each of which is in id order."""
+    """Merge inserts, updates and deletes by id; each id is in only one of them, and each is in id order."""
     parts = (
         _part("insert", pair, None, batch.inserted),
         _part("update", pair, batch.updated_before, batch.updated_after),

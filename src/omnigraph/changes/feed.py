@@ -1,8 +1,8 @@
-"""The change feed of a branch: its commits one after the other, each against its first parent, from a cursor on.
+"""The change feed of a branch: its commits in order, each against its first parent, starting at a cursor.
 
-A poll covers a window of commits that is fixed when it starts; pages go through it, and the last page gives the cursor to go on
-from. What can not be told is never skipped: a gap or a schema change ends the window before it, and is the answer to the
-poll that starts there.
+A poll covers a window of commits that is fixed at its start; pages go through it, and the last page gives the cursor for the
+next poll. Unreadable changes are never skipped: the window ends before a gap or a schema change, and the poll that starts
+there raises it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from omnigraph.commit.model import Commit
 from omnigraph.errors import BadRequest, ChangeFeedGap, ChangeSchemaBoundary, ResourceLimit
 from omnigraph.shown import Shown
 
-#: How many commits one poll covers, if nothing is asked for, and at most.
+#: The default and the largest number of commits that one poll covers.
 POLL_COMMITS = 128
 MOST_POLL_COMMITS = 512
 
@@ -31,7 +31,7 @@ PAGE = "page token of the feed"
 
 @dataclass(frozen=True)
 class Block:
-    """What one commit did, or a part of it where a page ends within it."""
+    """The changes of one commit, or the part of them that fits on a page."""
 
     commit: Commit
     changes: Sequence[Change]
@@ -42,7 +42,7 @@ class Block:
 
 @dataclass(frozen=True)
 class FeedPage(Shown):
-    """Some blocks of the feed. Either there is a next page, or a cursor to poll with when there is more."""
+    """Some blocks of the feed. It has either the token of the next page, or the cursor for the next poll."""
 
     blocks: Sequence[Block]
     cursor: str | None = None
@@ -60,7 +60,7 @@ class FeedPage(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """What is asked for: at most one of a cursor, a start and a page token."""
+    """A poll request, with at most one of a cursor, a start and a page token."""
 
     branch: str
     wanted: Filter
@@ -73,7 +73,7 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """What a poll still has to tell: the commits behind `seen` up to `until`; `within`: how far the first of them was told."""
+    """The rest of a poll: commits after `seen`, up to `until`. `within`: the last returned change of the first commit."""
 
     seen: str | None
     until: str
@@ -111,7 +111,7 @@ def poll(context: CommitContext, identities: tuple[str, ...], asked: Poll) -> Fe
 
 
 def _window(track: Track, asked: Poll, most: int) -> tuple[_Window, list[Commit]]:
-    """What is to be told, and its commits, oldest first."""
+    """The window of a poll, and its commits, oldest first."""
     if sum(given is not None for given in (asked.cursor, asked.start, asked.page_token)) > 1:
         raise BadRequest("give one of cursor, start and page_token, not several")
     if asked.page_token is not None:
@@ -126,7 +126,7 @@ def _window(track: Track, asked: Poll, most: int) -> tuple[_Window, list[Commit]
 
 
 def _last_page(track: Track, blocks: list[Block], seen: str) -> FeedPage:
-    """The window was told up to a commit."""
+    """The last page of a window, which ends with commit `seen`."""
     return FeedPage(blocks, cursor=track.cursor(seen), caught_up=track.is_newest(seen))
 
 

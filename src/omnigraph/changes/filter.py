@@ -17,14 +17,14 @@ Names = str | Collection[str] | None
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What is wanted; None means all. Types are given by name, which may be one of a node and of an edge type."""
+    """The wanted changes; None means all. Types are given by name, which can match a node type and an edge type."""
 
     kinds: frozenset[str] | None = None
     types: frozenset[str] | None = None
     ops: frozenset[str] | None = None
 
     def wants_type(self, kind: str, names: Iterable[str]) -> bool:
-        """Whether changes of a type can be wanted, that has had these names."""
+        """Whether changes of a type with these names can be wanted."""
         if self.kinds is not None and kind not in self.kinds:
             return False
         return self.types is None or any(name in self.types or f"{kind}:{name}" in self.types for name in names)
@@ -34,7 +34,7 @@ class Filter:
         return self.ops is None or change.op in self.ops
 
     def fingerprint(self) -> str:
-        """The same for the same filter, to tell a cursor of another one."""
+        """A digest of the filter, to recognise cursors of other filters."""
         asked = [None if part is None else sorted(part) for part in (self.kinds, self.types, self.ops)]
         return hashlib.sha256(orjson.dumps(asked)).hexdigest()[:16]
 
@@ -44,7 +44,7 @@ class Filter:
         return sorted((self.types or frozenset()) - known - {key.partition(":")[2] for key in known})
 
     def refuse_unknown_types(self, *states: ManifestState) -> None:
-        """A type that is in none of these states is a mistake."""
+        """Raise for a wanted type that is in none of these states."""
         unknown = self.unknown_types(*states)
         if unknown:
             known = {key for state in states for key in state.by_key}
@@ -52,7 +52,7 @@ class Filter:
 
 
 def read_filter(kinds: Names = None, types: Names = None, ops: Names = None) -> Filter:
-    """A filter from what a caller gives: one word or several."""
+    """A filter from the caller's words: each part is one word, several, or None."""
     return Filter(_words(kinds, "kind", KINDS), _words(types, "type"), _words(ops, "op", OPS))
 
 
@@ -66,5 +66,5 @@ def _words(given: Names, what: str, allowed: Collection[str] | None = None) -> f
         if not isinstance(word, str) or (allowed is not None and word not in allowed):
             hint = f"; it is one of {', '.join(allowed)}" if allowed is not None else ""
             raise BadRequest(f"{word!r} is no {what} of change{hint}")
-    # Nothing named is nothing asked for, the same as no filter.
+    # An empty collection means no filter.
     return words or None

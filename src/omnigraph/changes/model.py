@@ -1,4 +1,4 @@
-"""The values that tell a change: one entity, before and after."""
+"""The values that describe a change: one entity, before and after."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Kind = Literal["node", "edge"]
 OPS: tuple[Op, ...] = ("insert", "update", "delete")
 KINDS: tuple[Kind, ...] = ("node", "edge")
 
-#: The properties of an entity as plain JSON values; one that its side does not have is absent.
+#: The properties of an entity as plain JSON values; properties that its side lacks are absent.
 Image = Mapping[str, Any]
 
 
 class SchemaStep(Protocol):
-    """One step of what differs between two schemas; its text is for people."""
+    """One step of the difference between two schemas; its text is for people."""
 
     kind: ClassVar[str]
 
@@ -28,7 +28,7 @@ class SchemaStep(Protocol):
 
 
 def told_steps(steps: Iterable[SchemaStep]) -> dict[str, Any]:
-    """Schema changes as they go over the wire; nothing where the schemas are equal."""
+    """Schema changes in their JSON form; empty when the schemas are equal."""
     told = [{**step.to_dict(), "text": str(step)} for step in steps]
     return {"schema": told} if told else {}
 
@@ -44,7 +44,7 @@ class Endpoints(NamedTuple):
 class Change(Shown):
     """One changed entity. An insert has only `after`, a delete only `before`; only edges have `endpoints`.
 
-    `type_id` is the opaque id of the type, which survives a rename. `endpoints_before`: those of the earlier image.
+    `type_id`: the opaque id of the type, which survives a rename. `endpoints_before`: the endpoints of the earlier image.
     """
 
     op: Op
@@ -63,7 +63,7 @@ class Change(Shown):
         return f"{self.kind}:{self.type}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The change as it goes over the wire."""
+        """The change in its JSON form."""
         told: dict[str, Any] = {
             "kind": self.kind,
             "type": {"id": self.type_id, "name": self.type},
@@ -85,7 +85,7 @@ def _image(properties: Image, endpoints: Endpoints | None) -> dict[str, Any]:
 
 
 class Changes(Sequence[Change]):
-    """Changes that are read while they are iterated, each time anew; asking for a length or a place reads them all."""
+    """Changes that are read again at each iteration; asking for the length or an item reads them all."""
 
     def __init__(self, stream: Callable[[], Iterator[Change]]) -> None:
         self._stream = stream
@@ -144,7 +144,7 @@ class ChangeSet(Shown):
 
     @cached_property
     def stats(self) -> ChangeStats:
-        """Counted from the changes, so it reads them all."""
+        """The counts of the changes; reads all of them."""
         counts = dict.fromkeys(OPS, 0)
         types: dict[str, None] = {}
         for change in self.changes:

@@ -1,6 +1,6 @@
-"""The candidates of a comparison in spans of ids of about the same number of rows, so that several tasks look at them.
+"""Divides the candidates of a comparison into spans of ids with about equally many rows, one per task.
 
-Where spans end is found from a sample, so that no more than so many ids are ever held.
+The ends of spans are found from a sample, so that only a bounded number of ids is held.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: How many ids are held to find out where spans of about the same size end.
+#: About how many ids are held to find the ends of the spans.
 SAMPLED_IDS = 100_000
 _NO_IDS = pa.array([], pa.string())
 
 
 @dataclass(frozen=True)
 class Span:
-    """The ids after the first and up to the second; None: there is no such bound."""
+    """A range of ids: after `after_id`, up to and including `until_id`; None: no bound."""
 
     after_id: str | None = None
     until_id: str | None = None
@@ -30,7 +30,7 @@ EVERYTHING = Span()
 
 
 def spans(ids: Iterable[pa.Array], count: int, wanted: int) -> list[Span]:
-    """At most so many spans of about equally many ids; `count`: how many ids there are; an id that occurs twice counts twice."""
+    """At most `wanted` spans with about equally many ids. `count`: how many ids there are; repeated ids count each time."""
     sample = _sample(ids, max(1, count // SAMPLED_IDS))
     parts = max(1, min(len(sample), wanted))
     ends = [sample[len(sample) * number // parts - 1].as_py() for number in range(1, parts)]
@@ -38,7 +38,7 @@ def spans(ids: Iterable[pa.Array], count: int, wanted: int) -> list[Span]:
 
 
 def _sample(batches: Iterable[pa.Array], step: int) -> pa.Array:
-    """Every `step`-th id, sorted and without repeats; all ids when `step` is 1."""
+    """Every `step`-th id, sorted, without duplicates; all ids if `step` is 1."""
     taken = [_NO_IDS]
     first = 0
     for ids in batches:

@@ -1,7 +1,7 @@
-"""The change feed as a Spark structured-streaming source: one row per change, offsets are cursors of the feed.
+"""The change feed as a Spark structured-streaming source: one row per change; offsets are cursors of the feed.
 
-Spark keeps the offsets in its checkpoint, so a query that was stopped goes on where it was. Each commit is a task of its own, and
-one with many changes is several: spans of ids of the tables that it moved.
+Spark keeps the offsets in its checkpoint, so a stopped query continues where it was. Each commit is a task; a commit with many
+changes is several tasks, for spans of ids of the tables it changed.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 NAME = "omnigraph_changes"
-#: Named so that Spark does not show it: it may hold credentials.
+#: Named `secret` so that Spark does not show it: it may hold credentials.
 _OPTION = "secret.feed"
 _BATCH_ROWS = 4096
-#: A commit that changes more entities than this is read by several tasks.
+#: A commit with more changes than this is read by several tasks.
 CHANGES_PER_TASK = 100_000
 
-#: The columns of the stream. Images are JSON texts of the properties, null where there is none.
+#: The columns of the stream. Images are JSON texts of the properties; null when there is no image.
 _TEXTS_OF_COMMIT = ("commit_id", "branch", "parent_commit_id", "merged_parent_commit_id", "actor")
 _TEXTS_OF_CHANGE = ("op", "kind", "type", "type_id", "id", "src", "dst", "before", "after")
 ROWS = pa.schema(
@@ -51,7 +51,7 @@ DDL = ", ".join(f"`{field.name}` {'timestamp' if field.name == 'authored_at' els
 
 @dataclass(frozen=True)
 class FeedTask:
-    """A commit of the feed, or a part of one, that one task reads; None: all of it."""
+    """A commit of the feed, or a part of it, for one task. `part` None: the whole commit."""
 
     commit: str
     part: CommitPart | None = None
@@ -59,13 +59,13 @@ class FeedTask:
 
 @dataclass(frozen=True)
 class Stream:
-    """A feed that Spark follows: which graph and branch, what is wanted, and the cursor it begins with.
+    """A feed for Spark: graph, branch, filter, and the cursor at which it begins.
 
-    `most_commits`: how many commits a micro-batch has at most; None: all there are.
+    `most_commits`: the most commits of a micro-batch; None: no limit.
     """
 
     root: Root
-    #: Of the graph: its own first, then those it had before it was moved or copied.
+    #: The identities of the graph: the current one first, then those from before it was moved or copied.
     identities: tuple[str, ...]
     branch: str
     wanted: Filter
@@ -73,7 +73,7 @@ class Stream:
     most_commits: int | None = None
 
     def packed(self) -> str:
-        """The stream as an option of a data source."""
+        """The stream as text, for an option of a data source."""
         asked = [
             None if part is None else sorted(part) for part in (self.wanted.kinds, self.wanted.types, self.wanted.ops)
         ]
@@ -105,25 +105,25 @@ class Stream:
     # --- what Spark asks --------------------------------------------------------------------------------------------
 
     def newest(self) -> str:
-        """The cursor behind the newest commit."""
+        """The cursor after the newest commit."""
         track = self.track()
         return track.cursor(track.head)
 
     def end_of_batch(self, begin: str, newest: str) -> str:
-        """The cursor at which a micro-batch ends that begins behind one and may go up to another."""
+        """The cursor at which a micro-batch ends that begins at `begin` and may go up to `newest`."""
         commits = [] if self.most_commits is None else self.commits(begin, newest)
         if self.most_commits is None or len(commits) <= self.most_commits:
             return newest
         return self.track().cursor(commits[self.most_commits - 1])
 
     def commits(self, begin: str, end: str) -> list[str]:
-        """The commits behind one cursor and up to another."""
+        """The ids of the commits after one cursor, up to another."""
         track = self.track()
         until = track.seen(end)
         return [] if until is None else [commit.id for commit in track.between(track.seen(begin), until)]
 
     def tasks(self, begin: str, end: str) -> list[FeedTask]:
-        """What is read behind one cursor and up to another, in the order of the commits."""
+        """The tasks that read the commits after one cursor, up to another, in order."""
         context = self._context()
         found: list[FeedTask] = []
         for commit_id in self.commits(begin, end):
@@ -153,7 +153,7 @@ class Stream:
 
 def stream_frame(session: AnySession, stream: Stream) -> DataFrame:
     """The stream as a data frame."""
-    # Its classes load PySpark, so they are imported where one is made.
+    # The data source classes load PySpark, so they are imported only here.
     from omnigraph.changes.stream_reader import ChangeSource
 
     session.sql.dataSource.register(ChangeSource)

@@ -1,4 +1,4 @@
-"""The classes that Spark's Python data sources are made of; importing this module loads PySpark."""
+"""The classes of Spark's Python data source API; importing this module loads PySpark."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class ChangeSource(DataSource):
 
 
 class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Tells Spark how far the feed is, and reads a commit, or a part of a large one, per partition."""
+    """Tells Spark the newest offset of the feed, and reads one commit, or a part of a large one, per partition."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        #: The cursor at which a query ends that only takes what there is by now.
+        #: The cursor at which a query ends that reads only what exists at its start; None for other queries.
         self._last: str | None = None
 
     def prepareForTriggerAvailableNow(self) -> None:

@@ -1,7 +1,7 @@
-"""Cursors and page tokens: opaque texts that only the graph that made them reads, and that can not be altered.
+"""Cursors and page tokens: opaque texts that only their own graph accepts, and that can not be altered.
 
-A token is a URL-safe base64 text of: format, fingerprint of the graph, check sum over the rest, JSON payload. The check sum is
-keyed with the graph's identity: it is no secret, it tells a token that was damaged or made up from one of ours.
+A token is a URL-safe base64 text of: format, fingerprint of the graph, checksum over the rest, JSON payload. The checksum is
+keyed with the graph's identity. That is no secret; it only detects damaged or invented tokens.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Payload = Mapping[str, Any]
 
 
 def seal(identity_domain: str, payload: Payload) -> str:
-    """A payload as a token of a graph."""
+    """A token of a graph with this payload."""
     body = orjson.dumps(payload, option=orjson.OPT_SORT_KEYS)
     sealed = _FORMAT + _graph(identity_domain) + _check_sum(identity_domain, body) + body
     return _encoded(sealed)
 
 
 def unseal(identities: Sequence[str], token: str, purpose: str) -> dict[str, Any]:
-    """The payload of a token that this graph has made for this purpose (its entry `for`), under one of its identities."""
+    """The payload of a token that this graph made, under any of its identities, for this purpose (its entry `for`)."""
     sealed = _decoded(token)
     start = len(_FORMAT) + _GRAPH_BYTES
     made_by = sealed[len(_FORMAT) : start]
@@ -55,7 +55,7 @@ def unseal(identities: Sequence[str], token: str, purpose: str) -> dict[str, Any
 
 
 def rejected(reason: str, why: str) -> ChangeCursorRejected:
-    """The one error about tokens."""
+    """The error for all invalid tokens."""
     return ChangeCursorRejected(f"change cursor rejected: {why}", reason=reason)
 
 
@@ -64,14 +64,14 @@ def _encoded(sealed: bytes) -> str:
 
 
 def _decoded(token: str) -> bytes:
-    # A text of more than the longest token is not looked at.
+    # Longer texts are not decoded at all.
     if isinstance(token, str) and 0 < len(token) <= LONGEST_TOKEN:
         try:
             padded = token + "=" * (-len(token) % 4)
             sealed = base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True)
         except (UnicodeEncodeError, binascii.Error):
             sealed = b""
-        # Base64 can spell the same bytes in several ways; ours is one of them.
+        # Base64 can encode the same bytes in several ways; only the encoding of `_encoded` is accepted.
         long_enough = len(sealed) > len(_FORMAT) + _GRAPH_BYTES + _SUM_BYTES
         if sealed.startswith(_FORMAT) and long_enough and _encoded(sealed) == token:
             return sealed
@@ -86,19 +86,19 @@ def _check_sum(identity_domain: str, body: bytes) -> bytes:
     return hmac.digest(b"changes\0" + identity_domain.encode(), body, "sha256")[:_SUM_BYTES]
 
 
-#: Ids of more characters are not kept whole; a prefix of this length narrows the search for them.
+#: Longer ids, in characters, are not stored whole; a prefix narrows the search for them.
 LONGEST_ID = 256
 _PREFIX = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Behind which entity to go on."""
+    """The last entity of a page; the next page starts after it."""
 
     kind: Kind
     identity: Identity
     id_prefix: str
-    #: Of the whole id, when it is longer than the prefix.
+    #: The digest of the whole id; None when `id_prefix` is the whole id.
     digest: str | None = None
 
     def payload(self) -> list[Any]:
@@ -106,11 +106,11 @@ class Position:
 
     @property
     def order(self) -> tuple[bool, Identity]:
-        """Where its table is in the order of a commit's changes."""
+        """The place of its table in the order of a commit's changes."""
         return (self.kind != "node", self.identity)
 
     def last_id(self, delta: Delta) -> str:
-        """The whole id. It was told from this very delta, so it is among its candidates."""
+        """The whole id. It comes from this delta, so it is among the candidates."""
         if self.digest is None:
             return self.id_prefix
         for ids in delta.candidate_ids():
@@ -121,7 +121,7 @@ class Position:
 
 
 def position_of(change: Change, identity: Identity) -> Position:
-    """The place behind a change."""
+    """The position of a change."""
     if len(change.id) <= LONGEST_ID:
         return Position(change.kind, identity, change.id)
     return Position(change.kind, identity, change.id[:_PREFIX], _digest(change.id))

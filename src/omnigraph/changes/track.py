@@ -1,4 +1,4 @@
-"""The commits that a branch tells one after the other, and the cursors that say how far somebody has come."""
+"""The commits of a branch in feed order, and the cursors that record how far a reader has come."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ NOW, BEGINNING, AFTER = "now", "beginning", "after:"
 
 @dataclass(frozen=True)
 class Track:
-    """A branch as it was when it was asked, and what is wanted of it. Its cursors are bound to both."""
+    """A captured branch and the filter of a reader. Its cursors are valid only for both."""
 
     manifest: Manifest
-    #: Of the graph: its own first, then those it had before it was moved or copied.
+    #: The identities of the graph: the current one first, then those from before it was moved or copied.
     identities: tuple[str, ...]
     state: ManifestState
     wanted: Filter
 
     @property
     def head(self) -> str:
-        """The newest commit."""
+        """The id of the newest commit."""
         return self.state.head
 
     def is_newest(self, commit: str) -> bool:
-        """Whether a commit is the newest of the branch by now."""
+        """Whether a commit is now the newest of the branch."""
         return self.manifest.load(self.state.branch).head == commit
 
     # --- where to begin ---------------------------------------------------------------------------------------------
 
     def start(self, start: str | None) -> str | None:
-        """The last commit that is not told when a feed starts; None: none, all are."""
-        # Where a filter is used for the first time, a type that is not there is a mistake.
+        """The last commit that a new feed leaves out; None: it starts with the first commit."""
+        # At the first use of a filter, an unknown type is an error.
         self.wanted.refuse_unknown_types(self.state)
         if start is None or start == NOW:
             return self.head
@@ -50,18 +50,18 @@ class Track:
         raise BadRequest(f"'{start}' is no start of a feed: give `{NOW}`, `{BEGINNING}` or `{AFTER}<commit id>`")
 
     def cursor(self, seen: str | None) -> str:
-        """The cursor of somebody who has seen all up to a commit."""
+        """The cursor of a reader that has seen everything up to a commit; None: nothing."""
         return self.seal({"for": CURSOR, "seen": seen})
 
     def seen(self, cursor: str) -> str | None:
-        """The last commit that the holder of a cursor has seen."""
+        """The last commit that the holder of a cursor has seen; None: none."""
         seen: str | None = self.unseal(cursor, CURSOR)["seen"]
         return seen
 
     # --- commits ----------------------------------------------------------------------------------------------------
 
     def between(self, seen: str | None, until: str) -> list[Commit]:
-        """The commits of this branch behind one and up to another, oldest first, along first parents."""
+        """The commits of this branch after `seen`, up to and including `until`, oldest first, along first parents."""
         if seen == until:
             return []
         known = self._newer(seen)
@@ -78,14 +78,14 @@ class Track:
         return [commit for commit in reversed(found) if commit.kind != "init"]
 
     def _newer(self, seen: str | None) -> dict[str, Commit]:
-        """The commits that came to this branch behind one that it has; its cost follows how many they are."""
+        """The commits of this branch that are newer than `seen`; the cost follows their number."""
         branch = self.state.branch
         if seen is None:
             return self.manifest.commits(branch)
         commit = self.manifest.find_commit(branch, seen)
         if commit is None:
             raise self._not_here(seen)
-        # The other commits of its group have the same manifest version.
+        # Later commits of its group have the same manifest version.
         return self.manifest.commits(branch, newer_than=commit.manifest_version - (commit.group is not None))
 
     def _not_here(self, commit: str) -> ChangeCursorRejected:
@@ -94,11 +94,11 @@ class Track:
     # --- tokens -----------------------------------------------------------------------------------------------------
 
     def seal(self, payload: dict[str, Any]) -> str:
-        """A token that is bound to this branch and filter."""
+        """A token that is valid only for this branch and filter."""
         return seal(self.identities[0], payload | self._bound())
 
     def unseal(self, token: str, purpose: str) -> dict[str, Any]:
-        """What a token of this branch and filter says."""
+        """The payload of a token, after checking that it is for this branch and filter."""
         payload = unseal(self.identities, token, purpose)
         bound = self._bound()
         if payload["branch"] != bound["branch"]:
@@ -118,5 +118,5 @@ class Track:
 
 
 def track_of(context: CommitContext, identities: tuple[str, ...], branch: str, wanted: Filter) -> Track:
-    """What a branch tells as of now."""
+    """The track of a branch as of now."""
     return Track(context.manifest, identities, context.manifest.load(branch), wanted)
