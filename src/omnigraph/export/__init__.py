@@ -1,1 +1,1 @@
-"""Export: a snapshot as JSON lines or Parquet, in one file or many."""
+"""Export: a snapshot as JSON lines or Parquet, Arrow or CSV, in one file or many."""

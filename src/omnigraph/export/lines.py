@@ -17,21 +17,21 @@ LINES = pa.schema([("id", pa.string()), ("line", pa.large_string())])
 
 
 def table_lines(planned: ExportTable, table: Table) -> Iterator[bytes]:
-    """The lines of a table in the order of the ids, many at a time; each piece ends with a line."""
+    """The lines of a table in id order, many at a time; each piece ends with a complete line."""
     for batch in ordered_rows(planned, table):
         if batch.num_rows:
             yield text_bytes(_lines(batch, planned))
 
 
 def lines_with_ids(planned: ExportTable, table: Table) -> Iterator[pa.RecordBatch]:
-    """The same lines in a column, each beside its id, to be put in order with those of other parts."""
+    """The lines as a column beside their ids, so that several parts can be merged in id order."""
     for batch in ordered_rows(planned, table):
         lines = _lines(batch, planned).cast(pa.large_string())
         yield pa.RecordBatch.from_arrays([batch.column("id"), lines], schema=LINES)
 
 
 def _lines(batch: pa.RecordBatch, planned: ExportTable) -> pa.Array:
-    """Text between the values alternates with the values; all of a batch is joined at once."""
+    """The lines of a batch, joined at once from constant text and columns of values."""
     name = orjson.dumps(planned.name).decode()
     if planned.kind == "node":
         pieces: list[str | pa.Array] = [f'{{"type":{name},"data":{{"id":', json_string(batch.column("id"))]
@@ -57,7 +57,7 @@ def _value(batch: pa.RecordBatch, name: str, planned: ExportTable) -> pa.Array:
 
 
 def text_bytes(lines: pa.Array) -> bytes:
-    """The texts of a column one after the other; that is how they lie in memory."""
+    """The texts of a column concatenated, which is how they lie in memory."""
     (start, end) = (lines.offset, lines.offset + len(lines))
     width = 8 if lines.type == pa.large_string() else 4
     offsets = memoryview(lines.buffers()[1]).cast("q" if width == 8 else "i")

@@ -1,4 +1,4 @@
-"""What goes out: the tables of a snapshot, as small descriptions that a task on another machine can read from."""
+"""The tables of a snapshot to export, as small descriptions that a task on another machine can read from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from omnigraph.storage.tables.table import Table
 
 @dataclass(frozen=True)
 class ExportColumn:
-    """One property: its name, where it is stored (None: this version has no such column) and its type."""
+    """One property: its name, its stored column (None: this version has none), and its type."""
 
     name: str
     stored: str | None
@@ -27,7 +27,7 @@ class ExportColumn:
 
 @dataclass(frozen=True)
 class ExportTable:
-    """One type's table at one version; only some of its fragments when they are named."""
+    """One type's table at one version. `fragments`: the fragments to export; None: all."""
 
     kind: Literal["node", "edge"]
     name: str
@@ -42,12 +42,12 @@ class ExportTable:
         return Tables(self.root).open(self.location, self.version)
 
     def only(self, fragments: tuple[int, ...], rows: int) -> ExportTable:
-        """Some fragments of the same table."""
+        """The same table with only some fragments."""
         return replace(self, fragments=fragments, rows=rows)
 
 
 def plan_export(view: View, catalog: Catalog, root: Root, types: Collection[str] | None) -> list[ExportTable]:
-    """The tables to write, nodes before edges and by name; `types` selects node and edge types of these names."""
+    """The tables to export, nodes before edges, by name. `types`: names of node and edge types; None: all."""
     entities: list[NodeType | EdgeType] = [
         *(catalog.nodes[name] for name in sorted(catalog.nodes)),
         *(catalog.edges[name] for name in sorted(catalog.edges)),
@@ -63,7 +63,7 @@ def plan_export(view: View, catalog: Catalog, root: Root, types: Collection[str]
 
 
 def _planned(view: View, root: Root, entity: NodeType | EdgeType) -> ExportTable | None:
-    """A type's table; None when the snapshot is older than the type."""
+    """A type's table; None if the snapshot is older than the type."""
     try:
         entry = view.entry(entity.type_key)
     except NotFound:

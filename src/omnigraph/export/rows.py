@@ -1,4 +1,4 @@
-"""The rows of a table in the order of their ids, under the names of today, with the values of their blobs."""
+"""The rows of a table in id order, under current names and types, with the values of their blobs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from omnigraph.values.columns import arrow_type
 from omnigraph.values.ordered import in_id_order
 from omnigraph.values.widening import converted, convertible
 
-#: What the blobs of the rows that are rendered together have at most, unless one alone has more.
+#: The most bytes of blobs that are rendered together; a single larger blob is rendered alone.
 BLOB_BYTES = 8 * 1024 * 1024
-#: What the vectors of one batch have at most.
+#: The most bytes of vectors in one batch.
 _VECTOR_BYTES = 8 * 1024 * 1024
 
 
@@ -35,7 +35,7 @@ def ordered_rows(planned: ExportTable, table: Table) -> Iterator[pa.RecordBatch]
         fragments=planned.fragments,
         watched=True,
     )
-    # Blobs travel as descriptors while rows are put in order; their bytes are read when a row is written.
+    # While rows are sorted, blobs are descriptors; their bytes are read when a row is written.
     for block in in_id_order(scanned):
         for batch in block.to_batches():
             for part in _bounded(batch, blobs):
@@ -48,7 +48,7 @@ def _batch_rows(planned: ExportTable) -> int:
 
 
 def _bounded(batch: pa.RecordBatch, blobs: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """Pieces of a batch whose stored blobs fit into memory together."""
+    """Slices of a batch whose stored blobs fit into memory together."""
     if not blobs:
         yield batch
         return
@@ -78,6 +78,6 @@ def _named(batch: pa.RecordBatch, planned: ExportTable, fixed: tuple[str, ...]) 
 
 
 def _as_today(found: pa.Array, kind: PropType) -> pa.Array:
-    """Values as the type of today has them; an older snapshot may hold narrower ones."""
+    """Values in the current type of the property; an older snapshot may have a narrower type."""
     wanted = arrow_type(kind)
     return found if str(found.type) == str(wanted) or not convertible(found.type, wanted) else converted(found, wanted)

@@ -1,4 +1,4 @@
-"""The export itself: one ordered stream, or files in folders, here or on Spark."""
+"""Carries an export out: one ordered stream, or files in folders, here or on Spark."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from omnigraph.values.ordered import merge_sorted
 
 @dataclass(frozen=True)
 class LineRun:
-    """Some rows of a table as lines in the order of their ids, in a file that the driver can read."""
+    """Some rows of a table as lines in id order, in a file that the driver can read."""
 
     planned: ExportTable
     output: Output
 
 
 def write_run(run: LineRun) -> int:
-    """Write one run; returns how many lines it has."""
+    """Write one run; returns its number of lines."""
     run.output.write(_stream(run.planned, run.planned.open()), parents=True)
     return run.planned.rows
 
 
 def merged_lines(tables: Sequence[ExportTable], runner: Runner, folder: Output) -> Iterator[bytes]:
-    """All lines of an export in their order: runs are written by tasks, and merged table by table."""
+    """All lines of an export in order: tasks write sorted runs, which are merged table by table."""
     runs = [
         [
             LineRun(part, folder.child(str(number), f"{place}.arrow"))
@@ -83,20 +83,20 @@ Files = Literal["one", "many"]
 #: Called with how many entities are written, and how many there are.
 ExportProgress: TypeAlias = Callable[[int, int], None]
 
-#: From so many rows on, an export of many files is worth starting Spark for.
+#: From this number of rows on, an export of many files is worth starting Spark.
 SPARK_ROWS = 5_000_000
 
 _log = logging.getLogger(__name__)
 
 
 def export_stream(tables: Sequence[ExportTable]) -> Iterator[bytes]:
-    """All lines: nodes before edges, by type name, by id; each piece ends with a line."""
+    """All lines: nodes before edges, by type name, by id; each piece ends with a complete line."""
     for planned in tables:
         yield from table_lines(planned, planned.open())
 
 
 def refuse_export(format: str, files: str, engine: str) -> None:
-    """Check what a caller asks for before anything is read."""
+    """Raise for invalid options, before anything is read."""
     if format not in STREAMS:
         raise BadRequest(f"format is {', '.join(list(STREAMS)[:-1])} or {list(STREAMS)[-1]}, not {format!r}")
     if files not in ("one", "many"):
@@ -117,14 +117,14 @@ def export_file(
         return counter.written(export_stream(tables), output)
     runner = runner_on(spark_session(options=options))
     if not runner.shares_disk:
-        # Runs pass from the tasks to this process as files, which other machines may not share.
+        # Tasks pass runs to this process as files, which other machines may not share.
         return counter.written(export_stream(tables), output)
     with output.scratch() as folder:
         return counter.written(merged_lines(tables, runner, folder), output)
 
 
 def _pays_off(tables: Sequence[ExportTable], options: SparkOptions) -> bool:
-    """Whether Spark, which is there already, makes one file faster than this process alone does."""
+    """Whether Spark, if a session is there already, writes one file faster than this process alone."""
     return (options.given is not None or is_running()) and sum(table.rows for table in tables) >= SPARK_ROWS
 
 
@@ -137,7 +137,7 @@ def export_folder(
     options: SparkOptions,
     progress: ExportProgress | None = None,
 ) -> int:
-    """Write a folder of files, there as a whole or not at all; returns how many entities they have."""
+    """Write a folder of files, completely or not at all; returns how many entities they have."""
     runner = choose_runner(
         engine, options, is_large=lambda: files == "many" and sum(table.rows for table in tables) >= SPARK_ROWS
     )
@@ -152,7 +152,7 @@ def export_folder(
 
 
 def _seeing(runner: Runner, folder: Output, *, asked: bool) -> Runner:
-    """The runner, when all its tasks see the folder; else this process, unless Spark was asked for."""
+    """The runner if all its tasks can reach the folder; else this process, unless the caller asked for Spark."""
     if not isinstance(runner, SparkRunner):
         return runner
     try:
@@ -172,7 +172,7 @@ def _seeing(runner: Runner, folder: Output, *, asked: bool) -> Runner:
 
 
 class _Counter:
-    """How much of an export is written, told on to whoever wants to know."""
+    """Counts the written entities of an export, and reports progress to the caller."""
 
     def __init__(self, tables: Sequence[ExportTable], progress: ExportProgress | None) -> None:
         self._total = sum(table.rows for table in tables)
@@ -185,7 +185,7 @@ class _Counter:
             self._progress(self._done, self._total)
 
     def written(self, lines: Iterator[bytes], output: Output) -> int:
-        """Write lines to a file and count them; a line holds no other newline than its end."""
+        """Write lines to a file and return their number; a line has no newline except at its end."""
         output.write(self._passing(lines))
         return self._done
 

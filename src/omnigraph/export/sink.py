@@ -1,4 +1,4 @@
-"""A file that is read while it is written, so that what a writer makes can be streamed on."""
+"""A file that is read while it is written, to stream the output of a writer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 
 class ByteSink:
-    """Takes bytes from one side and gives them out on the other."""
+    """Accepts bytes from a writer and hands them out to a reader."""
 
     closed = False
 
@@ -20,7 +20,7 @@ class ByteSink:
         return len(data)
 
     def taken(self) -> bytes:
-        """What was written since the last time."""
+        """The bytes written since the last call."""
         waiting, self._waiting = self._waiting, []
         return b"".join(waiting)
 
@@ -47,7 +47,7 @@ CHUNK_BYTES = 65_536
 
 
 def chunked(stream: Iterable[bytes], limit: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """The bytes of a UTF-8 stream in chunks of at most `limit` bytes, each valid UTF-8 by itself."""
+    """The bytes of a UTF-8 stream in chunks of at most `limit` bytes, each valid UTF-8 on its own."""
     waiting = b""
     for piece in stream:
         waiting = waiting + piece if waiting else piece
@@ -62,7 +62,7 @@ def chunked(stream: Iterable[bytes], limit: int = CHUNK_BYTES) -> Iterator[bytes
 
 
 def _boundary(data: bytes, place: int) -> int:
-    """The last place up to this one where a character begins."""
+    """The last offset up to `place` at which a character begins."""
     while data[place] & 0xC0 == 0x80:
         place -= 1
     return place

@@ -1,5 +1,5 @@
-"""Rows as tables, in Parquet, Arrow or CSV files: the columns of the type, `from` and `to` for edges, blobs as the texts that
-a load takes. In CSV lists and vectors are JSON, and a null is an empty field where an empty text is `""`.
+"""Rows in Parquet, Arrow or CSV files: the columns of the type, `from` and `to` for edges, blobs as text that a load
+accepts. In CSV, lists and vectors are JSON; a null is an empty field, an empty text is `""`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from omnigraph.storage.tables.table import Table
 from omnigraph.values.columns import arrow_type
 from omnigraph.values.render import plain
 
-#: What is put into one row group; a reader fetches columns of it one by one.
+#: The bytes of one row group, whose columns readers fetch one by one.
 _GROUP_BYTES = 32 * 1024 * 1024
 
 
 def parquet_stream(planned: ExportTable, table: Table) -> Iterator[bytes]:
-    """The bytes of a Parquet file with the rows of a table in the order of their ids."""
+    """The bytes of a Parquet file with the rows of a table in id order."""
     schema = _schema(planned)
     sink = ByteSink()
     with pq.ParquetWriter(pa.PythonFile(sink, "w"), schema, compression="zstd") as writer:
@@ -35,7 +35,7 @@ def parquet_stream(planned: ExportTable, table: Table) -> Iterator[bytes]:
 
 
 def arrow_stream(planned: ExportTable, table: Table) -> Iterator[bytes]:
-    """The bytes of an Arrow file with the rows of a table in the order of their ids."""
+    """The bytes of an Arrow file with the rows of a table in id order."""
     schema = _schema(planned)
     sink = ByteSink()
     with pa.ipc.new_file(
@@ -48,7 +48,7 @@ def arrow_stream(planned: ExportTable, table: Table) -> Iterator[bytes]:
 
 
 def csv_stream(planned: ExportTable, table: Table) -> Iterator[bytes]:
-    """The bytes of a CSV file with the rows of a table in the order of their ids, below a line of names."""
+    """The bytes of a CSV file with the rows of a table in id order, after a line of column names."""
     typed, sink = _schema(planned), ByteSink()
     kinds = [None] * (len(typed) - len(planned.columns)) + [column.kind for column in planned.columns]
     plainly = [kind is None or _is_plain_text(kind) for kind in kinds]
@@ -71,14 +71,14 @@ def csv_stream(planned: ExportTable, table: Table) -> Iterator[bytes]:
 
 
 def _is_plain_text(kind: PropType) -> bool:
-    """Whether the CSV writer's own text of a value is what a load reads."""
+    """Whether a load can read the text that the CSV writer makes of such values."""
     if kind.is_list or kind.is_vector:
         return False
     return kind.scalar not in (*FLOATS, Scalar.DATETIME)
 
 
 def _json_texts(column: pa.Array, kind: PropType) -> pa.Array:
-    """Values as JSON has them, texts without their quotes."""
+    """The JSON texts of values; texts are written without quotes."""
     values = plain(column, kind)
     return pa.array(
         [value if value is None or isinstance(value, str) else orjson.dumps(value).decode() for value in values],
@@ -108,7 +108,7 @@ def _columns(planned: ExportTable, table: Table, schema: pa.Schema) -> Iterator[
 
 
 def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Batches put together into row groups."""
+    """Combine batches into row groups."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:

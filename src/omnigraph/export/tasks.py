@@ -1,4 +1,4 @@
-"""One file of an export that has many: which rows it holds, and the task that writes it."""
+"""One file of an export of many files: its rows, and the task that writes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.storage.tables.table import Table
 
 Format = Literal["jsonl", "parquet", "arrow", "csv"]
 
-#: A file has the fragments that together reach this many rows.
+#: A file has as many fragments as needed to reach this number of rows.
 ROWS_PER_FILE = 1_048_576
 
 STREAMS: dict[str, Callable[[ExportTable, Table], Iterator[bytes]]] = {
@@ -28,7 +28,7 @@ STREAMS: dict[str, Callable[[ExportTable, Table], Iterator[bytes]]] = {
 
 @dataclass(frozen=True)
 class ExportFile:
-    """A file to be written: some rows of one table, in one format."""
+    """A file to write: some rows of one table, in one format."""
 
     planned: ExportTable
     format: Format
@@ -36,26 +36,26 @@ class ExportFile:
 
 
 def write_file(file: ExportFile) -> int:
-    """Write one file; returns how many rows it has."""
+    """Write one file; returns its number of rows."""
     table = file.planned.open()
-    # The folder is there. A task that Spark runs twice and ends late must not make it anew under its temporary name.
+    # The folder exists. A task that Spark runs twice and that ends late must not make the temporary folder again.
     file.output.write(STREAMS[file.format](file.planned, table))
     return file.planned.rows
 
 
 def written_rows(rows: int) -> int:
-    """What is shown of a file that was written: how many rows it has."""
+    """What is reported of a written file: its number of rows."""
     return rows
 
 
 def prepare_folders(files: Sequence[ExportFile]) -> None:
-    """Make the folders that files go to."""
+    """Make the folders of the files."""
     for folder in {file.output.path.parent for file in files if file.output.root.is_local}:
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def finish_folder(folder: Output, files: Sequence[ExportFile]) -> None:
-    """Remove what tasks that died left, and see that every file is there."""
+    """Remove the leftovers of dead tasks, and raise if a file is missing."""
     if not folder.root.is_local:
         return
     for unfinished in folder.path.rglob(".*.part"):
@@ -70,7 +70,7 @@ def finish_folder(folder: Output, files: Sequence[ExportFile]) -> None:
 
 
 def plan_files(tables: Sequence[ExportTable], format: Format, folder: Output, *, many: bool) -> list[ExportFile]:
-    """The files of an export: a folder for each type, in it one file, or one for each group of fragments."""
+    """The files of an export: per type a folder with one file, or with one file per group of fragments."""
     files = []
     for planned in tables:
         if format == "jsonl" and not planned.rows:
@@ -82,7 +82,7 @@ def plan_files(tables: Sequence[ExportTable], format: Format, folder: Output, *,
 
 
 def fragment_groups(planned: ExportTable) -> Iterator[ExportTable]:
-    """A table as groups of its fragments; one that has none is a part as it is."""
+    """A table in groups of its fragments; a table without fragments is one part."""
     found = False
     for group in planned.open().fragment_groups(ROWS_PER_FILE):
         found = True
