@@ -89,7 +89,7 @@ class Queue(Generic[Result]):
         self._complete = threading.Event()
 
     def write(self, writer: Joinable[Result]) -> Result:
-        """Carry out a write, alone or in a group; returns or raises what it would alone."""
+        """Carry out a write, alone or in a group; returns or raises the same as if it went alone."""
         if self._leader == threading.get_ident():
             # The leader itself writes from inside its work; it can not wait for itself.
             return writer.go_on_alone()

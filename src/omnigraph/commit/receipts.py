@@ -131,7 +131,7 @@ def one_step(context: CommitContext, subject: str, asked: Once | None, answer: T
 
 
 def note_step(context: CommitContext, subject: str, asked: Once, answer: Told, plan: Told) -> None:
-    """Note what is about to be done to a subject, before the step is taken."""
+    """Write the note about a step on a subject, before the step is taken."""
     path = _begun_path(subject)
     note = {"format": FORMAT, "key": asked.key, "request": asked.request, "answer": answer, "plan": plan}
     context.store.put(path, orjson.dumps(note))

@@ -156,7 +156,7 @@ def _already_published(
 
 
 def finish_promotion(context: CommitContext, sidecar: Sidecar) -> None:
-    """Make the schema files those that the manifest names, after a crash anywhere in their promotion."""
+    """Put the schema files in place that the manifest names, after a crash anywhere in their promotion."""
     if not sidecar.moves_schema_files:
         purge(context, sidecar)
         return

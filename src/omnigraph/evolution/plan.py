@@ -159,7 +159,7 @@ def _of_properties(was: Entity, entity: Entity) -> Iterator[RenameHint]:
 
 
 def _same_kind(dropped: Property, added: Property) -> bool:
-    """Whether the values of a dropped property could be those of an added one."""
+    """Whether the values of a dropped property would fit an added property."""
     old, new = dropped.type, added.type
     same = (old.scalar, old.is_list, old.dimension, old.enum) == (new.scalar, new.is_list, new.dimension, new.enum)
     return same or widens(old, new)

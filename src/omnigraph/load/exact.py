@@ -66,7 +66,7 @@ class ExactReader:
         self._skipped = 0
         self._refused = RefusedNodes()
 
-    # --- what is read -----------------------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------------------------
 
     def line(self, raw: bytes, order: int) -> None:
         """Read one line of JSON text; blank lines and comments are skipped."""
@@ -230,7 +230,7 @@ class ExactReader:
                 order, f"property '{name}' of {entity.name} is required and has null or invalid values: {reason}"
             )
 
-    # --- what it comes to -------------------------------------------------------------------------------------------
+    # --- the result -------------------------------------------------------------------------------------------------
 
     def _problem(self, order: int, message: str) -> None:
         self._problems.append(Problem(order, message))

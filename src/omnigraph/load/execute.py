@@ -2,7 +2,7 @@
 
 An attempt whose base moved before its first effect has changed nothing. Append and merge then check again, without reading
 again, and start over. An update reads again, because it has taken values from stored rows. An overwrite reports the conflict,
-because the rows it would replace are no longer those it was told to replace.
+because the stored rows are no longer the rows that it was meant to replace.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Load(Writing[LoadResult]):
         self._waits = False
         return carry_out(self)
 
-    # --- what the loop asks -----------------------------------------------------------------------------------------
+    # --- called by the loop -----------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Read the input if it was not read yet: after a lost attempt the same rows are checked again."""

@@ -50,7 +50,7 @@ class LoadReport:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult(Shown):
-    """What a load did. `base_branch`: what the branch was, or would have been, created from."""
+    """What a load did. `base_branch`: the branch from which `branch` was, or would have been, created."""
 
     branch: str
     base_branch: str | None

@@ -1,4 +1,4 @@
-"""Which commits cleanup keeps: those of a policy, and those that live parts of the graph need in any case."""
+"""Which commits cleanup keeps: by a policy, and because live parts of the graph need them in any case."""
 
 from __future__ import annotations
 

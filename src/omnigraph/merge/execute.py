@@ -93,8 +93,8 @@ def merge(context: CommitContext, schemas: Schemas, source: str, into: str, opti
 def rebase(context: CommitContext, schemas: Schemas, branch: str, onto: str, options: Options) -> MergeResult:
     """Bring a branch up to the head of another branch: that head's state plus the branch's own net change, in one commit.
 
-    The commit is made on the branch, with the other head as merged parent. So that head is the base of a later merge of the
-    branch, which then brings only the branch's own changes.
+    The commit is made on the branch, with the other head as merged parent. Therefore that head becomes the base of a later
+    merge of the branch, which then brings only the branch's own changes.
     """
     refuse_itself(branch, onto, "rebase needs a branch and another one to bring it up to")
     for name in (branch, onto):

@@ -14,7 +14,7 @@ class Target:
     """Reads the captured versions of the target's tables; serves as the stored side for the rule checks.
 
     `undecided`: by type key, ids of entities whose own conflict is reported. It is open whether they stay, so no edge is
-    reported as an orphan because of such a node, and no such edge is reported. `settled`: types whose table is equal in ours
+    reported as an orphan because of such a node, nor is such an edge itself. `settled`: types whose table is equal in ours
     and theirs. Edges of theirs were checked against this same table when they were written, so their ends are not looked up
     there again.
     """

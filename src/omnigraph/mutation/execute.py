@@ -81,7 +81,7 @@ class MutationResult(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a write is asked for beside its mutations."""
+    """The parameters of a write, besides its mutations."""
 
     catalog: Catalog
     branch: str
@@ -197,7 +197,7 @@ class Work(Writing[MutationResult]):
             )
         return self._lost
 
-    # --- what the loop asks -----------------------------------------------------------------------------------------
+    # --- called by the loop -----------------------------------------------------------------------------------------
 
     def capture(self) -> ManifestState:
         return super().capture() if self._first is None else self._first.base.state

@@ -1,4 +1,4 @@
-"""Changes the columns of a table in one staged transaction. The data of kept columns is never rewritten.
+"""Changes the columns of a table in one staged transaction. Data that stays the same is not rewritten.
 
 Adding null columns, dropping, renaming and changing nullability only change the schema. A column whose values are made
 (filled, widened, computed) is written to new files beside the others, and replaces the column it is made from; the indexes
