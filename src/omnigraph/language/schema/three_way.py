@@ -472,7 +472,8 @@ class _Work:
             return accept_schema(compile_schema(print_schema(raw)), raw)
         except LanguageError as error:
             if not self.clashes:
-                message = f"both schemas together are not valid: {error.message}; give the schema of the result, or change one side"
+                advice = "give the schema of the result, or change one side"
+                message = f"both schemas together are not valid: {error.message}; {advice}"
                 texts = (print_schema(ir) for ir in (self.base, self.ours, self.theirs))
                 self.clashes.append(Clash("schema:", None, message, *texts))
             return raw

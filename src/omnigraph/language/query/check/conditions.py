@@ -141,8 +141,9 @@ def _membership(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> ir.Ex
 
 def _lists_entities(scope: Scope, expr: ast.Expr) -> bool:
     """Whether an expression is `[$a, $b]`."""
-    is_list = isinstance(expr, ast.Call) and expr.function == "list"
-    return is_list and all(_is_entity(scope, part) for part in expr.arguments)
+    if not isinstance(expr, ast.Call) or expr.function != "list":
+        return False
+    return all(_is_entity(scope, part) for part in expr.arguments)
 
 
 def _typed_list(items: ir.Expr, element: PropType) -> ir.Expr:

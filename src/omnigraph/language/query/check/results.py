@@ -159,7 +159,7 @@ def _check_union(scope: Scope, union: ast.Union) -> CheckedUnion:
     return CheckedUnion(left, right, union.keeps_repeats, tuple(columns), order, limit, offset)
 
 
-Side = TypeVar("Side", CheckedRead, CheckedUnion)
+Side = TypeVar("Side", bound=CheckedRead | CheckedUnion)
 
 
 def _with_typed_nulls(side: Side, others: Sequence[ir.OutputColumn]) -> Side:

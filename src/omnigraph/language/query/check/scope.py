@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Literal, NoReturn
@@ -103,7 +103,11 @@ class Scope:
 
     def unbound(self, code: str | None, variable: str, span: Span) -> NoReturn:
         """Raise the error for a variable that nothing has bound."""
-        kinds = {"a path": self.paths, "a value": self.values, "a parameter": self.params}
+        kinds: dict[str, Collection[str]] = {
+            "a path": self.paths,
+            "a value": self.values,
+            "a parameter": self.params,
+        }
         other = next((kind for kind, names in kinds.items() if variable in names), None)
         if other is not None:
             self.source.type_error(code, f"`${variable}` is {other}, here stands a node or an edge", span)
