@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 import pyarrow as pa
 import pytest
@@ -12,14 +12,14 @@ import pytest
 from omnigraph.errors import StorageError
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables import handles
-from omnigraph.storage.tables.commit import fork
+from omnigraph.storage.tables.commit import commit_staged, create_lance_branch, fork
 from omnigraph.storage.tables.handles import Tables
 from omnigraph.storage.tables.lance_errors import Corrupt, Missing
 from omnigraph.storage.tables.location import Location
-from omnigraph.storage.tables.staged import stage_append
+from omnigraph.storage.tables.staged import stage_append, stage_create, stage_index
 from omnigraph.storage.tables.version_files import version_file
 from tests.s3 import S3Server
-from tests.storage.tables.people import HOME, SEEDED, commit, foreign_append, head, people, rows, seed
+from tests.storage.tables.people import HOME, SCHEMA, SEEDED, commit, foreign_append, head, people, rows, seed
 
 
 @pytest.mark.parametrize("location", [HOME, Location(HOME.path, "no-such-branch")], ids=str)
@@ -201,3 +201,33 @@ def test_a_panic_inside_lance_is_a_typed_error(tables: Tables) -> None:
     place.write_bytes(data)
     with pytest.raises(Corrupt, match="out of range.*omnigraph verify"):
         head(Tables(tables.root)).indices()
+
+
+def test_a_shared_handle_can_be_used_while_an_index_is_built(tables: Tables) -> None:
+    """Lance gives a handle to one thread only while it builds an index, or makes a branch or a clone."""
+    created = stage_create(tables, HOME, SCHEMA, people(range(200_000)))
+    version = commit_staged(tables, created, expected_version=None, transaction_id="large")
+    table = tables.open(HOME, version)
+    over = Event()
+    failures: list[str] = []
+
+    def use() -> None:
+        while not over.is_set():
+            try:
+                assert table.schema.names == ["id", "name"]
+                table.count_rows()
+            except Exception as error:
+                failures.append(str(error))
+
+    users = [Thread(target=use) for _ in range(2)]
+    for user in users:
+        user.start()
+    try:
+        for number in range(5):
+            stage_index(table, "id", "INVERTED", f"words{number}")
+            create_lance_branch(table.dataset, f"b{number}", version)
+    finally:
+        over.set()
+        for user in users:
+            user.join()
+    assert failures == []

@@ -31,7 +31,15 @@ from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.bases import has_foreign_bases
 from omnigraph.storage.tables.blobs import blob_columns
-from omnigraph.storage.tables.handles import TRANSACTION_ID, UNDO, Tables, own_id, read_transaction_id, transaction_of
+from omnigraph.storage.tables.handles import (
+    TRANSACTION_ID,
+    UNDO,
+    Tables,
+    for_one_call,
+    own_id,
+    read_transaction_id,
+    transaction_of,
+)
 from omnigraph.storage.tables.incoming import Data
 from omnigraph.storage.tables.inverse import Inversion, Restoration, Unchanged, inverse_of
 from omnigraph.storage.tables.lance_errors import (
@@ -342,7 +350,7 @@ def private_copy(tables: Tables, table: Table, uri: str, change: Callable[[Table
     """
     place = Location(uri)
     with translated(uri, "make a private copy at"):
-        cloned = table.dataset.shallow_clone(
+        cloned = for_one_call(table.dataset).shallow_clone(
             uri,
             (table.location.branch, table.version),
             storage_options=tables.root.storage_options,
@@ -580,13 +588,13 @@ def create_lance_branch(dataset: LanceDataset, name: str, version: int) -> None:
     """Make a branch of a dataset at one of its versions; `AlreadyExists` if there is a branch of that name."""
     with translated(dataset.uri, f"create branch {name} of"):
         try:
-            created = dataset.create_branch(name, version)
+            created = for_one_call(dataset).create_branch(name, version)
         except LANCE_ERRORS as error:
             if name in _branches(dataset):
                 raise AlreadyExists(f"{dataset.uri} has a branch {name} already", name=name) from error
             if not _drop_tree_without_ref(dataset, name):
                 raise
-            created = dataset.create_branch(name, version)
+            created = for_one_call(dataset).create_branch(name, version)
     try:
         require_version(created)
     except ShortFile:

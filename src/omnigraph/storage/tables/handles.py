@@ -150,12 +150,17 @@ def read_transaction_id(dataset: LanceDataset, version: int) -> str | None:
 
 
 def transaction_of(dataset: LanceDataset, version: int) -> Transaction | None:
-    """The Lance transaction that made a version of this dataset; None when there is none.
+    """The Lance transaction that made a version of this dataset, None when there is none."""
+    return for_one_call(dataset).read_transaction(version)
 
-    While a handle reads a transaction, Lance refuses every other use of it ("Already mutably borrowed"). Handles are shared
-    between threads, so a copy of the handle is used; copying takes 1 µs and shares the session.
+
+def for_one_call(dataset: LanceDataset) -> LanceDataset:
+    """A copy of a shared handle, for a call that has the handle to itself.
+
+    While a handle reads a transaction, builds an index or makes a branch or a clone, Lance refuses every other use of it
+    ("Already mutably borrowed"), and refuses these calls while others use it. The copy takes 1 µs and shares the session.
     """
-    return copy(dataset).read_transaction(version)
+    return copy(dataset)
 
 
 def own_id(transaction: Transaction | None) -> str | None:

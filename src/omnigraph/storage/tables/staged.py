@@ -24,7 +24,7 @@ from omnigraph.errors import BadRequest
 from omnigraph.storage.objects import ONE_BY_ONE
 from omnigraph.storage.tables.compaction import make_task, pinned_fragments, plan_groups, segment_covers, still_good
 from omnigraph.storage.tables.deletions import Marks, mark_deleted
-from omnigraph.storage.tables.handles import Tables
+from omnigraph.storage.tables.handles import Tables, for_one_call
 from omnigraph.storage.tables.incoming import Data, Incoming
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.lance_private import data_file_name
@@ -235,7 +235,7 @@ def build_index_segment(
         raise BadRequest(f"{table.location} has no column {column!r} to index")
     with translated(str(table.location), f"build the {kind} index {name} of"):
         try:
-            return table.dataset.create_index_uncommitted(
+            return for_one_call(table.dataset).create_index_uncommitted(
                 column,
                 kind,
                 name=name,
@@ -259,7 +259,7 @@ def stage_index_segments(table: Table, kind: str, name: str, segments: Sequence[
     # A full-text segment can be searched only after merging, even a single one.
     if len(segments) > 1 or kind == "INVERTED":
         with translated(str(table.location), f"merge the segments of index {name} of"):
-            merged = table.dataset.merge_existing_index_segments(list(segments))
+            merged = for_one_call(table.dataset).merge_existing_index_segments(list(segments))
     operation = LanceOperation.CreateIndex(new_indices=[merged], removed_indices=_segments_of(table, name))
     return Staged("index", table.location, table.version, Transaction(table.version, operation))
 
