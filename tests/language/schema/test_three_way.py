@@ -139,6 +139,41 @@ def test_changes_that_clash(case: str) -> None:
     assert turned
 
 
+NAMED = "interface Aged { age: I32? }" + BASE.replace("node Person {", "node Person implements Aged {")
+
+
+@pytest.mark.parametrize("change", ["dropped", "renamed"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_an_interface_asks_for_is_not_taken_away(change: str, turned: bool) -> None:
+    """The property itself stays, with its number: one that is made anew under its name would be empty."""
+    without = BASE.replace("age: I32?", "" if change == "dropped" else 'years: I32? @rename_from("age")')
+    sides = (without, NAMED) if turned else (NAMED, without)
+    (found,) = merged(*sides).clashes
+    assert (found.type_key, found.property) == ("node:Person", "age")
+    assert found.message == f"node:Person: interface Aged asks for age, which was {change} on the other side"
+    assert found.ours != found.theirs
+    number = accepted(BASE).catalog.nodes["Person"].properties["age"].id
+    for prefer in ("ours", "theirs"):
+        decided = merged(*sides, prefer)
+        assert (decided.clashes, len(decided.decided)) == ((), 1)
+        person = decided.ir.catalog.nodes["Person"]
+        if (prefer == "ours") == turned:
+            assert person.implements == ()
+            assert "age" not in person.properties
+        else:
+            assert person.implements == ("Aged",)
+            assert person.properties["age"].id == number
+
+
+def test_an_interface_that_asks_for_less_lets_a_property_go() -> None:
+    less = "interface Aged { }" + BASE.replace("node Person {", "node Person implements Aged {").replace(
+        "age: I32?", ""
+    )
+    found = merged(NAMED, less, base=NAMED)
+    assert found.clashes == ()
+    assert "age" not in found.ir.catalog.nodes["Person"].properties
+
+
 @pytest.mark.parametrize("prefer", [None, "ours", "theirs"])
 def test_what_the_language_can_not_say_is_one_line_with_both_schemas(prefer: Side | None) -> None:
     """Each change is taken, and together they are no schema: a range of a text."""

@@ -135,6 +135,7 @@ class _Work:
         self._require_ends(merged)
         self._require_columns(merged)
         interfaces = self._interfaces(merged)
+        self._require_members(merged, interfaces)
         raw = self._raw(merged, interfaces, same)
         return Merged(self._checked(raw), same, tuple(self.clashes), tuple(self.decided), tuple(self.drops))
 
@@ -369,6 +370,40 @@ class _Work:
                     self.keep.add((number, int(column)))
                     self.needed.append(clash)
 
+    def _require_members(self, merged: dict[int, Shape], interfaces: Mapping[str, InterfaceType]) -> None:
+        """A property that an interface of a type asks for, and that the other side has dropped or renamed.
+
+        Left to the language, the type would get a new property under that name, without the values of the old one.
+        """
+        sides: tuple[tuple[Side, Mapping[int, Shape]], ...] = (("ours", self.shapes[1]), ("theirs", self.shapes[2]))
+        for number in merged:
+            for side, shapes in sides:
+                there = shapes.get(number)
+                for name in sorted(there.sets.get("implements", ())) if there is not None else ():
+                    if name not in interfaces or name not in merged[number].sets["implements"]:
+                        continue
+                    for wanted in interfaces[name].properties:
+                        self._require_member(merged, number, side, name, wanted)
+
+    def _require_member(self, merged: dict[int, Shape], number: int, side: Side, interface: str, wanted: str) -> None:
+        shape, there = merged[number], self.shapes[1 if side == "ours" else 2][number]
+        found = next((column for column, declared in there.declared.items() if declared.name == wanted), None)
+        if found is None or any(facts["name"] == wanted for facts in shape.properties.values()):
+            return
+        change = "renamed" if found in shape.properties else "dropped"
+        message = f"{key_of(shape)}: interface {interface} asks for {wanted}, which was {change} on the other side"
+        clash = Clash(key_of(shape), wanted, message, *texts_of(*(shapes.get(number) for shapes in self.shapes)))
+        if self._clash(clash) == _other(side):
+            sets = {**shape.sets, "implements": shape.sets["implements"] - {interface}}
+            merged[number] = replace(shape, sets=sets)
+        elif change == "renamed":
+            named_so = {fact: there.properties[found][fact] for fact in ("name", "annotations")}
+            properties = {**shape.properties, found: {**shape.properties[found], **named_so}}
+            merged[number] = replace(shape, properties=properties)
+        else:
+            self.keep.add((number, found))
+            self.needed.append(clash)
+
     def _dropper(self, number: int, column: Column) -> Side:
         return "ours" if column not in declared_in(self.shapes[1], number) else "theirs"
 
@@ -472,8 +507,8 @@ class _Work:
             return accept_schema(compile_schema(print_schema(raw)), raw)
         except LanguageError as error:
             if not self.clashes:
-                advice = "give the schema of the result, or change one side"
-                message = f"both schemas together are not valid: {error.message}; {advice}"
+                way_out = "give the schema of the result, or change one side"
+                message = f"both schemas together are not valid: {error.message}; {way_out}"
                 texts = (print_schema(ir) for ir in (self.base, self.ours, self.theirs))
                 self.clashes.append(Clash("schema:", None, message, *texts))
             return raw
