@@ -24,6 +24,7 @@ from omnigraph.storage.tables.table import Table
 _PARTS = re.compile(r"(?P<name>[^~@{}]*)(?:@\{(?P<when>[^{}]*)\})?(?P<steps>~(?P<back>[0-9]{0,9}))?")
 _AGO = re.compile(r"(?P<count>[0-9]{1,9})\s*(?P<unit>second|minute|hour|day|week)s?\s+ago")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9:.,]+\s*([Zz]|[+-][0-9:]+)?)?")
+_BEFORE_ZONE = re.compile(r"\s+(?=[Z+-])")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WAYS = "write 2026-11-16T13:10:00Z, or `2 days ago` with seconds, minutes, hours, days or weeks"
 
@@ -73,7 +74,8 @@ def _when(when: str, text: str, now: datetime | None) -> int:
 
 def _moment(when: str, text: str) -> int:
     try:
-        return micros_of_datetime(datetime.fromisoformat(when))
+        # Python reads neither small letters nor blanks before the zone.
+        return micros_of_datetime(datetime.fromisoformat(_BEFORE_ZONE.sub("", when.upper())))
     except (ValueError, OverflowError):
         raise BadRequest(f"'{text}' names no snapshot: '{when}' is not a time; {_WAYS}") from None
 
