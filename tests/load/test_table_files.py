@@ -70,6 +70,13 @@ def test_a_given_delimiter_counts(people: og.Graph, tmp_path: Path) -> None:
         people.load(tmp_path / "a.jsonl", delimiter=";")
 
 
+@pytest.mark.parametrize("delimiter", ["tab", ",,", "", "§", '"', "\n"])
+def test_a_delimiter_is_one_character(people: og.Graph, tmp_path: Path, delimiter: str) -> None:
+    (tmp_path / "a.csv").write_text("name,age\nada,1\n")
+    with pytest.raises(BadRequest, match="a delimiter is one character, such as ';'"):
+        people.load(tmp_path / "a.csv", type="Person", delimiter=delimiter)
+
+
 # --- extra columns ----------------------------------------------------------------------------------------------------
 
 

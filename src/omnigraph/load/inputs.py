@@ -270,6 +270,10 @@ def _of_paths(paths: Sequence[str], given: Given, catalog: Catalog, scratch: Scr
             files += find_files(path, ENDINGS[kind], given.storage_options)
     if given.delimiter is not None and kind != CSV:
         raise BadRequest("a delimiter is for CSV files")
+    if given.delimiter is not None and (
+        len(given.delimiter) != 1 or not given.delimiter.isascii() or given.delimiter in '"\r\n'
+    ):
+        raise BadRequest(f"a delimiter is one character, such as ';' or '\\t', not {given.delimiter!r}")
     if kind != JSONL and given.type is None and given.edge is None and not given.columns.mapping:
         return _of_type_folders(files, kind, catalog, given)
     if kind != JSONL:
