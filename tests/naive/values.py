@@ -104,8 +104,8 @@ def _contains(text: str, part: str | None) -> bool | None:
 
 
 def member(item: Any, items: tuple[Any, ...] | None) -> bool | None:
-    """`item in items`: the `or` of the equalities."""
-    if items is None:
+    """`item in items`: the `or` of the equalities; null where one of the two is null."""
+    if item is None or items is None:
         return None
     return any_of([compare(item, "=", other) for other in items])
 
