@@ -105,6 +105,18 @@ def test_what_goes_is_forgotten(org: og.Graph, monkeypatch: pytest.MonkeyPatch) 
     assert all((Path(org.uri) / path).exists() for path in recorded)
 
 
+def test_what_went_while_the_disk_was_full_is_no_damage(org: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines that take back those of a deleted branch are written later, when the log can be written again."""
+    org.create_branch("gone")
+    with monkeypatch.context() as full:
+        # Three bytes fit.
+        full.setattr("omnigraph.storage.digests.os.write", lambda descriptor, data: 3)
+        org.delete_branch("gone")
+    org.tag("later")
+    report = org.verify(deep=True)
+    assert report.ok, report.damages
+
+
 def test_a_graph_without_a_log_is_not_damaged_and_can_be_recorded(org: og.Graph) -> None:
     (Path(org.uri) / LOG).unlink()
     report = org.verify(deep=True)

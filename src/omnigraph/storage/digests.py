@@ -11,6 +11,7 @@ and checksummed) and has no append; there `omnigraph verify --deep --record` wri
 
 from __future__ import annotations
 
+import errno
 import logging
 import mmap
 import os
@@ -26,7 +27,9 @@ from omnigraph.storage.root import Root
 LOG = "__digests.log"
 
 _FORGET = "-"
-#: From this size in bytes on, a file is mapped instead of read: copying it would take longer than hashing it.
+#: Prefixes that are still to be forgotten, by the graph: the disk was full when they should have been written.
+_unforgotten: dict[str, list[str]] = {}
+#: From this many bytes on a file is mapped instead of read: copying it would take longer than hashing it.
 _MAPPED = 1 << 20
 
 _log = logging.getLogger(__name__)
@@ -72,11 +75,13 @@ def digest_chunks(chunks: Iterable[bytes]) -> Digest:
 def note(root: Root, digests: Mapping[str, Digest], *, forgetting: Iterable[str] = ()) -> None:
     """Append lines to the log of a local graph. A failure is only logged, since files without a line are no damage.
 
-    `forgetting`: prefixes of paths whose earlier lines are cancelled; these lines are written before the digests.
+    `forgetting`: prefixes of paths whose earlier lines no longer count; they are written before the digests. One that could
+    not be written is written with the next lines: without it, files that are gone on purpose would be damage.
     """
     if not root.is_local:
         return
-    lines = [*(_line(_FORGET, 0, prefix) for prefix in forgetting), *_lines(digests)]
+    prefixes = [*_unforgotten.pop(root.uri, ()), *forgetting]
+    lines = [*(_line(_FORGET, 0, prefix) for prefix in prefixes), *_lines(digests)]
     if not lines:
         return
     # The leading newline ends a line that a full disk or a killed process may have left unfinished.
@@ -84,10 +89,13 @@ def note(root: Root, digests: Mapping[str, Digest], *, forgetting: Iterable[str]
     try:
         descriptor = os.open(root.local_path(LOG), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            os.write(descriptor, data)
+            if os.write(descriptor, data) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(descriptor)
     except OSError as error:
+        if prefixes:
+            _unforgotten[root.uri] = [*prefixes, *_unforgotten.get(root.uri, ())]
         _log.warning("digests of %d files were not recorded: %s", len(digests), error)
 
 
